@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from weft.arith import fold, interval
 from weft.arith.canonical_simplify import CanonicalSimplifier
@@ -20,6 +20,8 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
 from weft.arith.extensions import Extension, to_and_of_ors
 from weft.arith.facts import Facts, is_index
+from weft.arith.interval import Domain, IntervalSet
+from weft.arith.linear_form import Form
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
@@ -46,7 +48,14 @@ from weft.tir.expr import (
 
 _ROUNDS: Final = 4
 _CONDITIONS: Final = (EQ, NE, LT, LE, GT, GE, And, Or, Not)
-_OPPOSITE: Final[dict[type, Any]] = {LT: GE, LE: GT, GT: LE, GE: LT, EQ: NE, NE: EQ}
+_OPPOSITE: Final[dict[type[PrimExpr], type[CompareExpr]]] = {
+    LT: GE,
+    LE: GT,
+    GT: LE,
+    GE: LT,
+    EQ: NE,
+    NE: EQ,
+}
 
 
 class ProofStrength(IntEnum):
@@ -155,12 +164,12 @@ class Analyzer:
         return ModularSet(*self._modular.modular(as_prim_expr(expr)))
 
     @deep_recursion
-    def rewrite_simplify(self, expr: PrimExpr) -> Any:
+    def rewrite_simplify(self, expr: PrimExpr) -> PrimExpr:
         """Simplify by the rewrite rules alone."""
         expr = as_prim_expr(expr)
         return _kept(expr, self._extended(self._rewriter.visit(expr)))
 
-    def _extended(self, result: Any) -> Any:
+    def _extended(self, result: PrimExpr) -> PrimExpr:
         """The result in the form that the enabled extensions ask for."""
         if type(result) not in (And, Or, Not) or not result.dtype.is_bool:
             return result
@@ -188,12 +197,12 @@ class Analyzer:
         self._rewriter.stats = RewriteSimplifierStats()
 
     @deep_recursion
-    def canonical_simplify(self, expr: PrimExpr) -> Any:
+    def canonical_simplify(self, expr: PrimExpr) -> PrimExpr:
         """Simplify by the canonical form of sums."""
         return self._canonical.simplify(as_prim_expr(expr))
 
     @deep_recursion
-    def canonical_form(self, expr: PrimExpr) -> Any:
+    def canonical_form(self, expr: PrimExpr) -> Form:
         """The form of ``linear_form`` (expression, Split or Sum) of an index expression."""
         return self._canonical.mutate(expr)
 
@@ -207,7 +216,7 @@ class Analyzer:
         self.update(var, ConstIntBound(0, POS_INF))
 
     @deep_recursion
-    def simplify(self, expr: PrimExpr, steps: int = 2) -> Any:
+    def simplify(self, expr: PrimExpr, steps: int = 2) -> PrimExpr:
         """Canonical and rewrite simplification in turn, until nothing changes.
 
         ``steps`` below 2 stops after so many (as in TVM). The same object where nothing changes.
@@ -219,15 +228,15 @@ class Analyzer:
             result = self._canonical.simplify(expr)
             return self.rewrite_simplify(result) if steps == 1 else result
         memo = self._facts.simplify_memo
-        found = memo.get(id(expr))
-        if found is not None:
-            return found[1]
+        memoised = memo.get(id(expr))
+        if memoised is not None:
+            return memoised[1]
         result = self._fixed_point(expr)
         memo[id(expr)] = expr, result
         memo[id(result)] = result, result
         return result
 
-    def _fixed_point(self, expr: Any) -> Any:
+    def _fixed_point(self, expr: PrimExpr) -> PrimExpr:
         result = self._rounds(expr)
         if type(result) is IntImm or result is expr or not collect(result, _CONDITIONS):
             return result
@@ -241,7 +250,7 @@ class Analyzer:
             result = again
         return result
 
-    def _rounds(self, expr: Any) -> Any:
+    def _rounds(self, expr: PrimExpr) -> PrimExpr:
         result = self._canonical.simplify(expr)
         for _ in range(_ROUNDS):
             if type(result) is IntImm:
@@ -264,11 +273,11 @@ class Analyzer:
             return result.value != 0
         return strength >= ProofStrength.SYMBOLIC_BOUND and self._symbolically(expr)
 
-    def _symbolically(self, expr: Any) -> bool:
+    def _symbolically(self, expr: PrimExpr) -> bool:
         """Whether a comparison holds at the symbolic ends of the ranges of its variables."""
-        kind = type(expr)
-        if kind not in (LT, LE, GT, GE) or not is_index(expr.a.dtype):
+        if not isinstance(expr, LT | LE | GT | GE) or not is_index(expr.a.dtype):
             return False
+        kind = type(expr)
         larger, smaller = (expr.b, expr.a) if kind in (LT, LE) else (expr.a, expr.b)
         least = self.int_set(fold.sub(larger, smaller)).min_value
         return least is not interval.neg_inf() and self.can_prove_greater_equal(
@@ -326,7 +335,7 @@ class Analyzer:
         return self._scope(_conjuncts(constraint))
 
     @contextmanager
-    def _scope(self, parts: list[Any]) -> Iterator[None]:
+    def _scope(self, parts: list[PrimExpr]) -> Iterator[None]:
         facts = self._facts
         saved, known = facts.snapshot(), self._differences.facts
         self._differences.facts = list(known)
@@ -341,7 +350,7 @@ class Analyzer:
             facts.restore(saved)
             self._differences.facts = known
 
-    def _assume(self, part: Any) -> None:
+    def _assume(self, part: PrimExpr) -> None:
         """The condition holds from here on, and what follows from it.
 
         A condition may have conditions inside (of selects), which become scopes when it is
@@ -357,7 +366,7 @@ class Analyzer:
         finally:
             self._assuming = outer
 
-    def _assume_consequences(self, part: Any) -> None:
+    def _assume_consequences(self, part: PrimExpr) -> None:
         facts = self._facts
         simple = self._rewriter.visit(part)
         if type(simple) is not IntImm:
@@ -367,10 +376,10 @@ class Analyzer:
                     self._assume_comparison(inner)
         self._assume_comparison(part)
 
-    def _assume_comparison(self, part: Any) -> None:
-        kind = type(part)
-        if kind not in (LT, LE, GT, GE, EQ) or not is_index(part.a.dtype):
+    def _assume_comparison(self, part: PrimExpr) -> None:
+        if not isinstance(part, LT | LE | GT | GE | EQ) or not is_index(part.a.dtype):
             return
+        kind: type[CompareExpr] = type(part)
         a, b = part.a, part.b
         if self._bounds.may_wrap(a) or self._bounds.may_wrap(b):
             return
@@ -381,11 +390,11 @@ class Analyzer:
         slack = 1 if kind is LT else 0
         self._limit(a, low if kind is EQ else NEG_INF, self._bounds.bound(b), slack, upper=True)
         self._limit(b, low if kind is EQ else NEG_INF, self._bounds.bound(a), slack, upper=False)
-        if kind is EQ and type(b) is IntImm and type(a) in (FloorMod, Mod):
+        if kind is EQ and type(b) is IntImm and isinstance(a, FloorMod | Mod):
             self._assume_remainder(a, b.value)
 
     def _limit(
-        self, expr: Any, equal: int, other: tuple[int, int], slack: int, *, upper: bool
+        self, expr: PrimExpr, equal: int, other: tuple[int, int], slack: int, *, upper: bool
     ) -> None:
         """Bound one side of a comparison by the constant bounds of the other."""
         if type(expr) is IntImm:
@@ -402,7 +411,7 @@ class Analyzer:
             self._facts.expr_bounds.append((expr, low, high))
         self._facts.bound_memo = {}
 
-    def _assume_remainder(self, mod: Any, value: int) -> None:
+    def _assume_remainder(self, mod: FloorMod | Mod, value: int) -> None:
         if type(mod.b) is not IntImm or mod.b.value <= 0:
             return
         value %= mod.b.value
@@ -413,7 +422,7 @@ class Analyzer:
         else:
             self._facts.expr_modular.append((mod.a, mod.b.value, value))
 
-    def int_set(self, expr: PrimExpr, dom_map: Mapping[Var, Any] | None = None) -> Any:
+    def int_set(self, expr: PrimExpr, dom_map: Mapping[Var, Domain] | None = None) -> IntervalSet:
         """The set of values of ``expr`` as its variables run over ``dom_map``.
 
         Without ``dom_map`` the variables that were bound to ranges run over these.
@@ -421,12 +430,12 @@ class Analyzer:
         return interval.evaluate(expr, self._facts.ranges if dom_map is None else dom_map, self)
 
 
-def _kept(expr: Any, result: Any) -> Any:
+def _kept(expr: PrimExpr, result: PrimExpr) -> PrimExpr:
     """``expr`` where the result is the same expression."""
     return expr if result is not expr and expr_deep_equal(result, expr) else result
 
 
-def _same_type(a: Any, b: Any) -> tuple[Any, Any]:
+def _same_type(a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     if type(a) is IntImm:
         return IntImm(b.dtype, a.value), b
     if type(b) is IntImm:
@@ -434,7 +443,7 @@ def _same_type(a: Any, b: Any) -> tuple[Any, Any]:
     return (a.astype(b.dtype), b) if a.dtype.bits < b.dtype.bits else (a, b.astype(a.dtype))
 
 
-def _conjuncts(expr: Any) -> list[Any]:
+def _conjuncts(expr: PrimExpr) -> list[PrimExpr]:
     """The parts of a conjunction; ``likely`` and negations are opened."""
     if type(expr) is And:
         return _conjuncts(expr.a) + _conjuncts(expr.b)

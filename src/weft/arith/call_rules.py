@@ -4,47 +4,50 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weft.arith import fold
 from weft.arith.data import has_data
-from weft.ir.expr import FloatImm, IntImm
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.tir import op
 from weft.tir.expr import Call
 
 if TYPE_CHECKING:
     from weft.arith.rewrite_simplify import RewriteSimplifier
 
+Compute = Callable[[PrimExpr, PrimExpr], PrimExpr]
+CallRule = Callable[[Call, "RewriteSimplifier"], PrimExpr | None]
 
-def call_rule(call: Any, name: str, simplifier: RewriteSimplifier) -> Any:
+
+def call_rule(call: Call, name: str, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """What a rule makes of a call with simplified arguments, or None."""
     rule = _RULES.get(name)
     return None if rule is None or call.dtype.lanes != 1 else rule(call, simplifier)
 
 
-def _likely(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _likely(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     if not call.args[0].dtype.is_bool:  # an integer may stand for a condition
         return None
     known = simplifier.literal(call.args[0])
     return known if type(known) is IntImm else None
 
 
-def _bits(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier], Any]:
-    def rule(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _bits(compute: Compute) -> CallRule:
+    def rule(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
         a, b = call.args
         if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
-            found = compute(a, b)
-            return found if type(found) is IntImm else None
+            constant = compute(a, b)
+            return constant if type(constant) is IntImm else None
         return None
 
     return rule
 
 
-def _shift(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier], Any]:
+def _shift(compute: Compute) -> CallRule:
     """Shifts of constants, shifts by 0, and right shifts that leave nothing."""
     constants = _bits(compute)
 
-    def rule(call: Any, simplifier: RewriteSimplifier) -> Any:
+    def rule(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
         a, b = call.args
         if type(b) is not IntImm or not 0 <= b.value < a.dtype.bits:
             return None
@@ -59,7 +62,7 @@ def _shift(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifi
     return rule
 
 
-def _and(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _and(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """``x & (2**k - 1)`` of a number in [0, 2**k) is that number."""
     for value, mask in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
         if type(mask) is not IntImm or value.dtype is not call.dtype:
@@ -73,10 +76,10 @@ def _and(call: Any, simplifier: RewriteSimplifier) -> Any:
     return _bits(op.bitwise_and)(call, simplifier)
 
 
-def _or(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier], Any]:
+def _or(compute: Compute) -> CallRule:
     """``x | 0`` and ``x ^ 0`` are x."""
 
-    def rule(call: Any, simplifier: RewriteSimplifier) -> Any:
+    def rule(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
         for value, zero in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
             if type(zero) is IntImm and zero.value == 0 and value.dtype is call.dtype:
                 return value
@@ -85,7 +88,7 @@ def _or(compute: Callable[[Any, Any], Any]) -> Callable[[Any, RewriteSimplifier]
     return rule
 
 
-def _leading_zeros(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _leading_zeros(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     value = call.args[0]
     if type(value) is not IntImm:
         return None
@@ -93,14 +96,14 @@ def _leading_zeros(call: Any, simplifier: RewriteSimplifier) -> Any:
     return fold.const(call.dtype, bits - (value.value % (1 << bits)).bit_length())
 
 
-def _ones(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _ones(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     value = call.args[0]
     if type(value) is not IntImm:
         return None
     return fold.const(call.dtype, (value.value % (1 << value.dtype.bits)).bit_count())
 
 
-def _abs(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _abs(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """The absolute value of a constant, or of an integer that is not negative."""
     value = call.args[0]
     if type(value) is IntImm:
@@ -110,7 +113,7 @@ def _abs(call: Any, simplifier: RewriteSimplifier) -> Any:
     return value if simplifier.range_of(value)[0] >= 0 else None
 
 
-def _ceil(call: Any, simplifier: RewriteSimplifier) -> Any:
+def _ceil(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """``ceil(log2(c))``: what launch heuristics compute."""
     inner = call.args[0]
     if isinstance(inner, Call) and getattr(inner.op, "name", "") == "tir.log2":
@@ -121,7 +124,7 @@ def _ceil(call: Any, simplifier: RewriteSimplifier) -> Any:
     return op.ceil(inner) if isinstance(inner, FloatImm) else None
 
 
-_RULES: Final[dict[str, Callable[[Any, Any], Any]]] = {
+_RULES: Final[dict[str, CallRule]] = {
     "tir.likely": _likely,
     "tir.shift_left": _shift(op.shift_left),
     "tir.shift_right": _shift(op.shift_right),

@@ -17,10 +17,25 @@ from weft.arith.const_int_bound import clamp
 from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
-from weft.arith.linear_form import Split, Sum
+from weft.arith.linear_form import Form, Split, Sum
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.ir.node import Node
-from weft.tir.expr import GE, GT, LE, LT, Add, Cast, Div, FloorDiv, FloorMod, Mod, Mul, Sub, Var
+from weft.tir.expr import (
+    GE,
+    GT,
+    LE,
+    LT,
+    Add,
+    BinaryExpr,
+    Cast,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Mod,
+    Mul,
+    Sub,
+    Var,
+)
 
 if TYPE_CHECKING:
     from weft.arith.const_int_bound import BoundAnalyzer
@@ -28,11 +43,11 @@ if TYPE_CHECKING:
     from weft.arith.rewrite_simplify import RewriteSimplifier
 
 
-def _normal(value: Any) -> Any:
+def _normal(value: Form) -> PrimExpr:
     return value.build() if type(value) is Split or type(value) is Sum else value
 
 
-def as_sum(value: Any) -> Sum:
+def as_sum(value: Form) -> Sum:
     """The form of an expression, Split or Sum as a Sum."""
     if type(value) is Sum:
         return value
@@ -43,7 +58,7 @@ def as_sum(value: Any) -> Sum:
     return Sum(value.dtype, (Split(value),))
 
 
-def _as_split(value: Any) -> Split:
+def _as_split(value: Form) -> Split:
     if type(value) is Split:
         return value
     if type(value) is Sum:
@@ -61,7 +76,7 @@ class CanonicalSimplifier:
         self.bounds = bounds
         self.rewriter = rewriter
 
-    def simplify(self, expr: PrimExpr) -> Any:
+    def simplify(self, expr: PrimExpr) -> PrimExpr:
         """The canonical form; ``expr`` itself where it already is."""
         form = self.mutate(expr)
         if type(form) is not Split and type(form) is not Sum:
@@ -72,7 +87,7 @@ class CanonicalSimplifier:
         self.note(result, form)
         return result
 
-    def note(self, expr: Any, form: Split | Sum) -> None:
+    def note(self, expr: PrimExpr, form: Split | Sum) -> None:
         """Remember the form of an expression; no rewrite rule changes a sum of scaled variables."""
         self.facts.canonical_memo[id(expr)] = expr, form
         for split in form.splits if isinstance(form, Sum) else (form,):
@@ -81,23 +96,24 @@ class CanonicalSimplifier:
         if type(expr) is not IntImm:
             self.facts.rewrite_memo[id(expr)] = expr, expr
 
-    def mutate(self, expr: Any) -> Any:
+    def mutate(self, expr: PrimExpr) -> Form:
         """The form as an expression, a Split or a Sum."""
         kind = type(expr)
         if kind is IntImm:
             return expr
-        found = self.facts.canonical_memo.get(id(expr))
-        if found is not None:
-            return found[1]
+        memoised = self.facts.canonical_memo.get(id(expr))
+        if memoised is not None:
+            return memoised[1]
         handler = _HANDLERS.get(kind)
-        if handler is not None and is_index(expr.a.dtype if kind is not Cast else expr.dtype):
+        node: Any = expr  # a Cast, or an operator with operands
+        if handler is not None and is_index(expr.dtype if kind is Cast else node.a.dtype):
             result = handler(self, expr)
         else:
             result = self.other(expr)
         self.facts.canonical_memo[id(expr)] = expr, result
         return result
 
-    def other(self, expr: Any) -> Any:
+    def other(self, expr: PrimExpr) -> Form:
         """What is not linear: canonical operands, then one round of rewrite rules."""
         if isinstance(expr, Var):
             return self.rewriter.visit(expr)
@@ -106,20 +122,20 @@ class CanonicalSimplifier:
             return self.mutate(rebuilt)
         return self.applied(rebuilt)
 
-    def applied(self, expr: Any) -> Any:
+    def applied(self, expr: PrimExpr) -> Form:
         """The form of what the rules make of an expression with canonical operands."""
         result = self.rewriter.apply(expr, self.simplify)
         if result is expr or type(result) not in _LINEAR:
             return result
         return self.mutate(result)
 
-    def visit_add(self, expr: Any) -> Any:
+    def visit_add(self, expr: Add) -> Form:
         return self.total(expr, 1)
 
-    def visit_sub(self, expr: Any) -> Any:
+    def visit_sub(self, expr: Sub) -> Form:
         return self.total(expr, -1)
 
-    def total(self, expr: Any, sign: int) -> Any:
+    def total(self, expr: Add | Sub, sign: int) -> Form:
         """a + sign * b as one sum; long sums of data stay terms.
 
         Else each of many steps ``x = f(x) + x`` would write out all before it.
@@ -129,7 +145,7 @@ class CanonicalSimplifier:
             return self.rebuilt(expr, a.build(), b.build())
         return a.plus(b, sign)
 
-    def visit_mul(self, expr: Any) -> Any:
+    def visit_mul(self, expr: Mul) -> Form:
         a, b = self.mutate(expr.a), self.mutate(expr.b)
         if type(a) is Sum and not a.splits:
             a = a.build()
@@ -148,15 +164,15 @@ class CanonicalSimplifier:
             return a.times(b.value)
         return self.rebuilt(expr, _normal(a), _normal(b))
 
-    def rebuilt(self, expr: Any, a: Any, b: Any) -> Any:
+    def rebuilt(self, expr: BinaryExpr, a: PrimExpr, b: PrimExpr) -> Form:
         """``expr`` with new operands, then the rewrite rules."""
         if a is not expr.a or b is not expr.b:
             if expr_deep_equal(a, expr.a) and expr_deep_equal(b, expr.b):
                 return self.applied(expr)
-            expr = fold.BUILDERS[type(expr)](a, b)
+            return self.applied(fold.BUILDERS[type(expr)](a, b))
         return self.applied(expr)
 
-    def visit_floordiv(self, expr: Any) -> Any:
+    def visit_floordiv(self, expr: FloorDiv) -> Form:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
         if by is None or self.bounds.may_wrap(expr.a):
             return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
@@ -178,7 +194,7 @@ class CanonicalSimplifier:
             return quotient.plus(Sum(expr.dtype, (), low // by))
         return quotient.plus(as_sum(self.divide(_as_split(outside), by, floor=True)))
 
-    def visit_floormod(self, expr: Any) -> Any:
+    def visit_floormod(self, expr: FloorMod) -> Form:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
         if by is None or self.bounds.may_wrap(expr.a):
             return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
@@ -199,7 +215,7 @@ class CanonicalSimplifier:
             return a
         return self.remainder(_as_split(a), by, floor=True)
 
-    def visit_truncdiv(self, expr: Any) -> Any:
+    def visit_truncdiv(self, expr: Div) -> Form:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
         if by is None or self.bounds.may_wrap(expr.a):
             return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
@@ -212,7 +228,7 @@ class CanonicalSimplifier:
             return a.divided(by)
         return self.rebuilt(expr, value, self.simplify(expr.b))
 
-    def visit_truncmod(self, expr: Any) -> Any:
+    def visit_truncmod(self, expr: Mod) -> Form:
         a, by = self.mutate(expr.a), self.divisor(expr.b)
         if by is None or self.bounds.may_wrap(expr.a):
             return self.rebuilt(expr, _normal(a), self.simplify(expr.b))
@@ -253,7 +269,7 @@ class CanonicalSimplifier:
             high += top * split.scale
         return clamp(low, high)
 
-    def divide(self, split: Split, by: int, floor: bool) -> Any:
+    def divide(self, split: Split, by: int, floor: bool) -> Form:
         """``split // by`` as one split."""
         if not (split.floor is floor or split.is_plain):
             split = Split(split.build())
@@ -271,7 +287,7 @@ class CanonicalSimplifier:
             return Split(index, lower, None, 1, floor)
         return Split(split.build(), by, None, 1, floor)
 
-    def plain(self, split: Split) -> Any:
+    def plain(self, split: Split) -> Form:
         """The split, 0 where its bounds say so; a remainder that does nothing is dropped."""
         low, high = self.bounds.bound(split.index)
         if low >= 0:
@@ -281,7 +297,7 @@ class CanonicalSimplifier:
                 return Split(split.index, split.lower, None, split.scale, split.floor)
         return split
 
-    def remainder(self, split: Split, by: int, floor: bool) -> Any:
+    def remainder(self, split: Split, by: int, floor: bool) -> Form:
         """``split % by`` as one split."""
         if not (split.floor is floor or split.is_plain):
             split = Split(split.build())
@@ -304,14 +320,14 @@ class CanonicalSimplifier:
                 return split
         return Split(split.build(), 1, by, 1, floor)
 
-    def reduced(self, index: Any, upper: int) -> Any:
+    def reduced(self, index: PrimExpr, upper: int) -> PrimExpr:
         """The index with its constant in [0, upper): the remainder by ``upper`` is the same."""
         total = as_sum(self.mutate(index))
         if 0 <= total.base < upper or not total.splits or self.bounds.may_wrap(index):
             return index
         return Sum(total.dtype, total.splits, total.base % upper).build()
 
-    def visit_less(self, expr: Any) -> Any:
+    def visit_less(self, expr: LT) -> Form:
         """``x*8 + y < 16`` becomes ``x < 2`` where y lies in [0, 8)."""
         if self.bounds.may_wrap(expr.a) or self.bounds.may_wrap(expr.b):
             return self.other(expr)
@@ -338,23 +354,23 @@ class CanonicalSimplifier:
             return difference
         return inside.divided(factor)
 
-    def visit_greater(self, expr: Any) -> Any:
+    def visit_greater(self, expr: GT) -> Form:
         return self.mutate(LT(expr.b, expr.a))
 
-    def visit_less_equal(self, expr: Any) -> Any:
+    def visit_less_equal(self, expr: LE | GE) -> Form:
         """``a <= b`` in the form of ``not (b < a)``."""
         a, b = (expr.a, expr.b) if type(expr) is LE else (expr.b, expr.a)
         opposite = self.mutate(LT(b, a))
         if type(opposite) is not LT:
-            return self.simplify(fold.not_(opposite))
+            return self.simplify(fold.not_(_normal(opposite)))
         same = opposite.a is b and opposite.b is a and type(expr) is LE
-        found = expr if same else LE(opposite.b, opposite.a)
-        result = self.rewriter.literal(found)
-        if result is found and id(opposite) in self.facts.settled:
-            self.facts.settled[id(found)] = found  # its rules are those of the opposite
+        comparison = expr if same else LE(opposite.b, opposite.a)
+        result = self.rewriter.literal(comparison)
+        if result is comparison and id(opposite) in self.facts.settled:
+            self.facts.settled[id(comparison)] = comparison  # its rules are those of the opposite
         return result
 
-    def compare_with_zero(self, total: Sum, expr: Any) -> Any:
+    def compare_with_zero(self, total: Sum, expr: LT) -> Form:
         """``total < 0``: what is added stands on the left, what is subtracted on the right."""
         base = total.base
         left = tuple(split for split in total.splits if split.scale > 0)
@@ -375,7 +391,7 @@ class CanonicalSimplifier:
             self.note(rhs, Sum(total.dtype, right, 0 if to_left else -base))
         return self.rewriter.apply(fold.lt(lhs, rhs), self.simplify)
 
-    def visit_cast(self, expr: Any) -> Any:
+    def visit_cast(self, expr: Cast) -> Form:
         """A widening cast goes into a sum that does not overflow its own type."""
         value = expr.value
         if not (is_index(value.dtype) and expr.dtype.bits >= value.dtype.bits):
@@ -404,7 +420,7 @@ def _fits(bounds: BoundAnalyzer, total: Sum) -> bool:
 
 _MAX_TERMS: Final = 8
 _LINEAR: Final = frozenset({Add, Sub, Mul, FloorDiv, FloorMod})
-_HANDLERS: Final[dict[type[Node], Callable[[CanonicalSimplifier, Any], Any]]] = {
+_HANDLERS: Final[dict[type[Node], Callable[[CanonicalSimplifier, Any], Form]]] = {
     Add: CanonicalSimplifier.visit_add,
     Sub: CanonicalSimplifier.visit_sub,
     Mul: CanonicalSimplifier.visit_mul,

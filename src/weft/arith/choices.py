@@ -6,6 +6,7 @@ What is below a choice is simplified anew in each arm. Of one value in three pla
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -18,22 +19,25 @@ _MOST: Final = 1000
 _NOTHING: Final = nullcontext()
 
 
-def scope(enter: Any, condition: Any, choice: Any) -> AbstractContextManager[None]:
+def scope(
+    enter: Callable[[PrimExpr], AbstractContextManager[None]],
+    condition: PrimExpr,
+    choice: PrimExpr,
+) -> AbstractContextManager[None]:
     """``enter(condition)``; nothing where ``choice`` holds more than a few choices, and most of
     them more than once.
     """
     if _is_shared_much(choice):
         return _NOTHING
-    entered: AbstractContextManager[None] = enter(condition)
-    return entered
+    return enter(condition)
 
 
-def _is_shared_much(expr: Any) -> bool:
+def _is_shared_much(expr: PrimExpr) -> bool:
     """Whether the tree of an expression has more than twice the choices of its graph."""
     paths = _paths(expr)
     if paths <= _FEW:
         return False
-    cache = expr._cache
+    cache = _cache_of(expr)
     known: bool | None = cache.get("shares choices")
     if known is None:
         objects = 0 if paths > _MOST else len(
@@ -43,11 +47,9 @@ def _is_shared_much(expr: Any) -> bool:
     return known
 
 
-def _paths(expr: Any) -> int:
+def _paths(expr: PrimExpr) -> int:
     """Choices in the tree, as far as they are counted; kept with the expression."""
-    cache = expr._cache
-    if cache is None:
-        cache = expr._cache = {}
+    cache = _cache_of(expr)
     known: int | None = cache.get("choices")
     if known is None:
         known = 1 if _is_choice(expr) else 0
@@ -60,7 +62,14 @@ def _paths(expr: Any) -> int:
     return known
 
 
-def _is_choice(expr: Any) -> bool:
+def _cache_of(expr: PrimExpr) -> dict[Any, Any]:
+    """What is remembered of an expression beside its fields."""
+    if expr._cache is None:
+        expr._cache = {}
+    return expr._cache
+
+
+def _is_choice(expr: PrimExpr) -> bool:
     if isinstance(expr, Call):
         return getattr(expr.op, "name", "") == "tir.if_then_else"
     return isinstance(expr, Select | And | Or)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import PrimExpr
@@ -16,7 +14,7 @@ from weft.tir.intrinsic import CallEffectKind, effect_of
 
 
 @deep_recursion
-def detect_common_subexpr(expr: PrimExpr, threshold: int) -> Map[Any, int]:
+def detect_common_subexpr(expr: PrimExpr, threshold: int) -> Map[PrimExpr, int]:
     """The largest subexpressions that occur at least ``threshold`` times, and how often.
 
     Integer expressions that are proved equal count as one. Leaves, vectors, and what reads
@@ -25,28 +23,28 @@ def detect_common_subexpr(expr: PrimExpr, threshold: int) -> Map[Any, int]:
     if threshold < 0:
         raise IRValueError(f"detect_common_subexpr: expected threshold >= 0, got {threshold}")
     pending = _Occurrences(expr)
-    found: dict[Any, int] = {}
+    common: dict[PrimExpr, int] = {}
     for part in [expr] if _eligible(expr) else _eligible_parts(expr):
         pending.add(part, 1)
     while pending.groups:
         part, count = pending.take_largest()
         if count >= threshold:
-            found[part] = count
+            common[part] = count
             continue
         for inner in _eligible_parts(part):
             pending.add(inner, count)
-    return Map(found)
+    return Map(common)
 
 
 class _Occurrences:
     """Expressions that wait, each with the number of its occurrences."""
 
     def __init__(self, root: PrimExpr) -> None:
-        self.groups: list[tuple[Any, int, int]] = []
+        self.groups: list[tuple[PrimExpr, int, int]] = []
         self.order = {id(part): at for at, part in enumerate(collect(root, Node))}
         self.analyzer = Analyzer()
 
-    def add(self, expr: Any, times: int) -> None:
+    def add(self, expr: PrimExpr, times: int) -> None:
         for position, (first, size, count) in enumerate(self.groups):
             if self._same(first, expr):
                 first = expr if self.order[id(expr)] < self.order[id(first)] else first
@@ -54,12 +52,12 @@ class _Occurrences:
                 return
         self.groups.append((expr, len(collect(expr, Node)), times))
 
-    def _same(self, a: Any, b: Any) -> bool:
+    def _same(self, a: PrimExpr, b: PrimExpr) -> bool:
         if a.dtype is not b.dtype or not a.dtype.is_integral:
             return expr_deep_equal(a, b)
         return self.analyzer.can_prove_equal(a, b)
 
-    def take_largest(self) -> tuple[Any, int]:
+    def take_largest(self) -> tuple[PrimExpr, int]:
         """Remove the largest expression: nothing that is left contains it."""
         at = max(range(len(self.groups)), key=lambda index: self.groups[index][1])
         expr, _, count = self.groups.pop(at)
@@ -68,31 +66,29 @@ class _Occurrences:
 
 def children(expr: PrimExpr) -> list[PrimExpr]:
     """The expressions directly inside an expression."""
-    found: list[PrimExpr] = []
+    inside: list[PrimExpr] = []
     for name in expr.CHILDREN:
         value = getattr(expr, name)
         for item in value if isinstance(value, tuple) else (value,):
             if isinstance(item, PrimExpr):
-                found.append(item)
-    return found
+                inside.append(item)
+    return inside
 
 
-def _eligible_parts(expr: Any) -> list[PrimExpr]:
+def _eligible_parts(expr: PrimExpr) -> list[PrimExpr]:
     """The outermost eligible expressions below ``expr``."""
-    found: list[PrimExpr] = []
+    eligible: list[PrimExpr] = []
     for child in children(expr):
         if _eligible(child):
-            found.append(child)
+            eligible.append(child)
         else:
-            found += _eligible_parts(child)
-    return found
+            eligible += _eligible_parts(child)
+    return eligible
 
 
-def _eligible(expr: Any) -> bool:
+def _eligible(expr: PrimExpr) -> bool:
     if isinstance(expr, Ramp | Broadcast) or not children(expr):
         return False
-    part: Any
-    for part in collect(expr, (Call, BufferLoad)):
-        if isinstance(part, BufferLoad) or effect_of(part) > CallEffectKind.Pure:
-            return False
-    return True
+    if collect(expr, BufferLoad):
+        return False
+    return all(effect_of(call) <= CallEffectKind.Pure for call in collect(expr, Call))

@@ -22,6 +22,7 @@ from weft.ir.node import Node
 from weft.support.dtype import DataType
 from weft.tir.expr import (
     Add,
+    BinaryExpr,
     Broadcast,
     Call,
     Cast,
@@ -139,7 +140,7 @@ class BoundAnalyzer:
             return self.may_wrap(expr.true_value) or self.may_wrap(expr.false_value)
         return False
 
-    def visit_var(self, expr: Any) -> Bound:
+    def visit_var(self, expr: Var) -> Bound:
         self.facts.seen.add(expr)
         known = self.facts.bounds.get(expr)
         if known is not None:
@@ -147,7 +148,7 @@ class BoundAnalyzer:
         low, high = type_bound(expr.dtype)
         return (max(low, 0), high) if type(expr) is SizeVar else (low, high)
 
-    def visit_arithmetic(self, expr: Any) -> Bound:
+    def visit_arithmetic(self, expr: BinaryExpr) -> Bound:
         low, high = _arithmetic(self, expr)
         if has_data(expr) and expr.dtype.is_integral:
             type_low, type_high = integer_range(expr.dtype.element)
@@ -155,13 +156,13 @@ class BoundAnalyzer:
                 return type_bound(expr.dtype)
         return low, high
 
-    def visit_floordiv(self, expr: Any) -> Bound:
+    def visit_floordiv(self, expr: FloorDiv) -> Bound:
         return _division_bound(self.bound(expr.a), self.bound(expr.b), floor=True)
 
-    def visit_truncdiv(self, expr: Any) -> Bound:
+    def visit_truncdiv(self, expr: Div) -> Bound:
         return _division_bound(self.bound(expr.a), self.bound(expr.b), floor=False)
 
-    def visit_floormod(self, expr: Any) -> Bound:
+    def visit_floormod(self, expr: FloorMod) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
         if b[0] <= 0:
             low = NEG_INF if b[0] == NEG_INF else min(b[0] + 1, 0)
@@ -179,7 +180,7 @@ class BoundAnalyzer:
                 return base % step, min(high, b[0] - step + base % step)
         return 0, high
 
-    def visit_truncmod(self, expr: Any) -> Bound:
+    def visit_truncmod(self, expr: Mod) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
         largest = max(abs(b[0]), abs(b[1])) - 1
         if b[0] > 0 and 0 <= a[0] and a[1] < b[0]:
@@ -187,11 +188,11 @@ class BoundAnalyzer:
         low = 0 if a[0] >= 0 else max(a[0], -largest)
         return low, (0 if a[1] <= 0 else min(a[1], largest))
 
-    def visit_min(self, expr: Any) -> Bound:
+    def visit_min(self, expr: Min) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
         return min(a[0], b[0]), min(a[1], b[1])
 
-    def visit_max(self, expr: Any) -> Bound:
+    def visit_max(self, expr: Max) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
         return max(a[0], b[0]), max(a[1], b[1])
 
@@ -199,13 +200,13 @@ class BoundAnalyzer:
         a, b = self.bound(lhs), self.bound(rhs)
         return min(a[0], b[0]), max(a[1], b[1])
 
-    def visit_select(self, expr: Any) -> Bound:
+    def visit_select(self, expr: Select) -> Bound:
         return self._union(expr.true_value, expr.false_value)
 
-    def visit_truth(self, expr: Any) -> Bound:
+    def visit_truth(self, expr: PrimExpr) -> Bound:
         return 0, 1
 
-    def visit_cast(self, expr: Any) -> Bound:
+    def visit_cast(self, expr: Cast) -> Bound:
         low, high = type_bound(expr.dtype)
         if not (expr.value.dtype.is_integral and expr.dtype.is_integral):
             return low, high
@@ -216,21 +217,21 @@ class BoundAnalyzer:
             return low, high  # from 2**63 on a uint64 becomes negative
         return inner if low <= inner[0] and inner[1] <= high else (low, high)
 
-    def visit_ramp(self, expr: Any) -> Bound:
+    def visit_ramp(self, expr: Ramp) -> Bound:
         base, stride = self.bound(expr.base), self.bound(expr.stride)
         lanes = expr.lanes.value if isinstance(expr.lanes, IntImm) else _FAR
         ends = [0, stride[0] * (lanes - 1), stride[1] * (lanes - 1)]
         return clamp(base[0] + min(ends), base[1] + max(ends))
 
-    def visit_broadcast(self, expr: Any) -> Bound:
+    def visit_broadcast(self, expr: Broadcast) -> Bound:
         return self.bound(expr.value)
 
-    def visit_let(self, expr: Any) -> Bound:
+    def visit_let(self, expr: Let) -> Bound:
         if expr.var not in self.facts.bounds:
             self.facts.bounds[expr.var] = self.bound(expr.value)
         return self.bound(expr.body)
 
-    def visit_call(self, expr: Any) -> Bound:
+    def visit_call(self, expr: Call) -> Bound:
         name = getattr(expr.op, "name", "")
         limits = type_bound(expr.dtype)
         if name == "tir.if_then_else":
@@ -255,14 +256,14 @@ class BoundAnalyzer:
         return limits
 
 
-def _plain_indices(call: Any) -> bool:
+def _plain_indices(call: Call) -> bool:
     """Whether the operands are index arithmetic without data."""
     if has_data(call.args[0]) or has_data(call.args[1]):
         return False
     return is_index(call.dtype)
 
 
-def _arithmetic(analyzer: BoundAnalyzer, expr: Any) -> Bound:
+def _arithmetic(analyzer: BoundAnalyzer, expr: BinaryExpr) -> Bound:
     """Bounds of a sum, difference or product, its overflow aside."""
     a, b = analyzer.bound(expr.a), analyzer.bound(expr.b)
     kind = type(expr)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.deep_equal import BINARY
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
@@ -58,7 +58,7 @@ def data_variable(var: Var) -> Var:
     return made
 
 
-def _other_data(expr: Any) -> bool:
+def _other_data(expr: PrimExpr) -> bool:
     if isinstance(expr, Call):
         if getattr(expr.op, "name", "") not in _PURE_CALLS:
             return True

@@ -6,16 +6,16 @@ other side, rounded such that every value in the result makes the condition true
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
-from weft.arith.interval import IntervalSet, IntSet, SetEvaluator, as_int_set
+from weft.arith.interval import Domain, IntervalSet, IntSet, SetEvaluator, as_int_set
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import EQ, GE, GT, LE, LT, Add, FloorDiv, Mul, Sub, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, Add, CompareExpr, FloorDiv, Mul, Sub, Var
 
 _SWAPPED: Final[dict[type, type]] = {LT: GT, LE: GE, GT: LT, GE: LE, EQ: EQ}
 _FLIPPED: Final[dict[type, type]] = {LE: GE, GE: LE, EQ: EQ}
@@ -29,8 +29,8 @@ class _Undecided(ArithmeticError):
 def deduce_bound(
     var: PrimExpr,
     cond: PrimExpr,
-    hint_map: Mapping[Var, Any] | None = None,
-    relax_map: Mapping[Var, Any] | None = None,
+    hint_map: Mapping[Var, Domain] | None = None,
+    relax_map: Mapping[Var, Domain] | None = None,
 ) -> IntervalSet:
     """The interval of ``var`` (a variable or any part of ``cond``) in which ``cond`` holds.
 
@@ -47,22 +47,23 @@ class _Deducer:
     """Solves ``expr <kind> result`` for the target, where kind is LE, GE or EQ."""
 
     def __init__(
-        self, target: PrimExpr, hints: Mapping[Var, Any], relaxed: Mapping[Var, Any]
+        self, target: PrimExpr, hints: Mapping[Var, Domain], relaxed: Mapping[Var, Domain]
     ) -> None:
         self.target = target
         self.analyzer = Analyzer()
         self.hints = self._evaluator(hints)
         self.relaxed = self._evaluator(relaxed)
-        self.kind: type = EQ
-        self.result: Any = None
+        self.kind: type[CompareExpr] = EQ
+        self.result: PrimExpr = target
+        """What the side with the target is compared with, once ``deduce`` has found the sides."""
 
-    def _evaluator(self, sets: Mapping[Var, Any]) -> SetEvaluator:
+    def _evaluator(self, sets: Mapping[Var, Domain]) -> SetEvaluator:
         known = {var: as_int_set(value, self.analyzer) for var, value in sets.items()}
         return SetEvaluator(known, self.analyzer)
 
-    def deduce(self, condition: Any) -> IntervalSet:
+    def deduce(self, condition: PrimExpr) -> IntervalSet:
         """The interval; raises _Undecided."""
-        if type(condition) not in (LT, LE, GT, GE, EQ) or self._count(condition) != 1:
+        if not isinstance(condition, LT | LE | GT | GE | EQ) or self._count(condition) != 1:
             raise _Undecided
         expr = self._oriented(condition)
         expr = self._relax(expr)
@@ -79,23 +80,24 @@ class _Deducer:
         high = everything.max_value if self.kind is GE else value
         return IntervalSet(low, high)
 
-    def _oriented(self, condition: Any) -> Any:
+    def _oriented(self, condition: CompareExpr) -> PrimExpr:
         """The side with the target; ``kind`` and ``result`` say what holds of it."""
-        kind, expr, other = type(condition), condition.a, condition.b
+        kind: type[CompareExpr] = type(condition)
+        expr, other = condition.a, condition.b
         if not self._count(expr):
             expr, other = other, expr
             kind = _SWAPPED[kind]
         if not other.dtype.is_integral:
             raise _Undecided
-        one = fold.const(other.dtype, 1)
+        step = fold.const(other.dtype, 1)
         if kind is LT:
-            other, kind = fold.sub(other, one), LE
+            other, kind = fold.sub(other, step), LE
         elif kind is GT:
-            other, kind = fold.add(other, one), GE
+            other, kind = fold.add(other, step), GE
         self.kind, self.result = kind, other
         return expr
 
-    def _relax(self, expr: Any) -> Any:
+    def _relax(self, expr: PrimExpr) -> PrimExpr:
         """Both sides at the values of the relaxed variables that make the condition hardest."""
         mine, its = self.relaxed.visit(expr), self.relaxed.visit(self.result)
         if self.kind is EQ:
@@ -106,11 +108,11 @@ class _Deducer:
         self.result = its.max_value if low else its.min_value
         everything = IntSet.everything()
         ends = (everything.min_value, everything.max_value)
-        if _is_one_of(expr, ends) or _is_one_of(self.result, ends):
+        if _is_among(expr, ends) or _is_among(self.result, ends):
             raise _Undecided
         return expr
 
-    def _count(self, expr: Any) -> int:
+    def _count(self, expr: Node) -> int:
         """How often the target occurs."""
         if expr is self.target:
             return 1
@@ -122,7 +124,7 @@ class _Deducer:
                     total += self._count(item)
         return total
 
-    def _sign(self, factor: Any) -> int:
+    def _sign(self, factor: PrimExpr) -> int:
         values = self.hints.visit(factor)
         if values.is_bounded or values.is_single_point():
             low = self.analyzer.const_int_bound(values.min_value).min_value
@@ -131,13 +133,13 @@ class _Deducer:
                 return 1 if low > 0 else -1
         raise _Undecided
 
-    def add(self, expr: Any) -> Any:
+    def add(self, expr: Add) -> PrimExpr:
         """``x + c <= r`` is ``x <= r - c``."""
         inner, other = (expr.a, expr.b) if self._count(expr.a) else (expr.b, expr.a)
         self.result = fold.sub(self.result, other)
         return inner
 
-    def sub(self, expr: Any) -> Any:
+    def sub(self, expr: Sub) -> PrimExpr:
         """``x - c <= r`` is ``x <= r + c``; ``c - x <= r`` is ``x >= c - r``."""
         if self._count(expr.a):
             self.result = fold.add(self.result, expr.b)
@@ -146,7 +148,7 @@ class _Deducer:
         self.kind = _FLIPPED[self.kind]
         return expr.b
 
-    def mul(self, expr: Any) -> Any:
+    def mul(self, expr: Mul) -> PrimExpr:
         """``x * c <= r`` is ``x <= r // c`` for a positive c."""
         inner, factor = (expr.a, expr.b) if self._count(expr.a) else (expr.b, expr.a)
         if self._sign(factor) < 0:
@@ -161,17 +163,17 @@ class _Deducer:
                 self.result = fold.add(self.result, fold.const(factor.dtype, 1))
         return inner
 
-    def floordiv(self, expr: Any) -> Any:
+    def floordiv(self, expr: FloorDiv) -> PrimExpr:
         """``x // c >= r`` is ``x >= r * c``, ``x // c <= r`` is ``x <= r * c + c - 1``."""
         if self.kind is EQ or self._count(expr.b):
             raise _Undecided
         by, sign = expr.b, self._sign(expr.b)
-        one = fold.const(by.dtype, 1)
+        unit = fold.const(by.dtype, 1)
         if sign < 0:  # x // -c is (-x) // c: solve for -x, then turn round
             by = fold.sub(fold.const(by.dtype, 0), by)
         result = fold.mul(self.result, by)
         if self.kind is LE:
-            result = fold.sub(fold.add(result, by), one)
+            result = fold.sub(fold.add(result, by), unit)
         if sign < 0:
             result = fold.sub(fold.const(by.dtype, 0), result)
             self.kind = _FLIPPED[self.kind]
@@ -179,13 +181,13 @@ class _Deducer:
         return expr.a
 
 
-def _is_one_of(wanted: Any, items: tuple[Any, ...]) -> bool:
+def _is_among(wanted: PrimExpr, items: tuple[PrimExpr, ...]) -> bool:
     for item in items:
         if item is wanted:
             return True
     return False
 
 
-_STEPS: Final[dict[type, Any]] = {
+_STEPS: Final[dict[type[PrimExpr], Callable[[_Deducer, Any], PrimExpr]]] = {
     Add: _Deducer.add, Sub: _Deducer.sub, Mul: _Deducer.mul, FloorDiv: _Deducer.floordiv,
 }  # fmt: skip

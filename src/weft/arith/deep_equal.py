@@ -41,7 +41,7 @@ BINARY: Final = frozenset(
 _IDENTITY: Final = frozenset({Var, SizeVar, Buffer})
 
 
-def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
+def expr_deep_equal(lhs: object, rhs: object) -> bool:
     """Whether both are the same expression; variables and buffers equal only themselves."""
     if lhs is rhs:
         return True
@@ -61,13 +61,13 @@ def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
         return bool(lhs.value == rhs.value and lhs.dtype is rhs.dtype)
     if kind in _IDENTITY:
         return False
-    if not isinstance(lhs, Node):
+    if kind not in BINARY and not isinstance(lhs, Node):
         return _same_value(lhs, rhs, known)
     pair = (id(lhs), id(rhs))
     if pair in known:
         return True
     if kind in BINARY:
-        mine, its = (lhs.a, lhs.b), (rhs.a, rhs.b)  # type: ignore[attr-defined] # as BINARY
+        mine, its = (lhs.a, lhs.b), (rhs.a, rhs.b)
         if not (_equal(mine[0], its[0], known) and _equal(mine[1], its[1], known)):
             return False
     else:
@@ -78,7 +78,7 @@ def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
     return True
 
 
-def _same_value(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
+def _same_value(lhs: object, rhs: object, known: set[tuple[int, int]]) -> bool:
     if lhs is rhs:
         return True
     if isinstance(lhs, tuple):

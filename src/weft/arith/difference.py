@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import Any
 
 from weft.arith.canonical_simplify import CanonicalSimplifier, as_sum
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, clamp
@@ -104,7 +103,7 @@ class DifferenceAnalyzer:
         if not self.facts or all(fact.owner is None for fact in self.facts):
             return self.facts
         live: set[Var] = set()
-        waiting: list[Any] = [split.index for split in total.splits]
+        waiting: list[PrimExpr] = [split.index for split in total.splits]
         while waiting:
             for var in collect(waiting.pop(), Var):
                 if var not in live:

@@ -15,12 +15,12 @@ from typing import Any, Final
 from weft.arith import fold
 from weft.arith.const_int_bound import NEG_INF, POS_INF, Bound
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, Add, And, Mul, Not, Or
 
 _CLAUSES: Final = 64
 """More clauses than this are left in the form they came in."""
-Clause = list[Any]
+Clause = list[PrimExpr]
 
 
 class Extension(enum.Flag):
@@ -33,7 +33,7 @@ class Extension(enum.Flag):
     ComparisonOfProductAndSum = 1 << 3
 
 
-def to_and_of_ors(expr: Any, simplify: Callable[[Any], Any]) -> Any:
+def to_and_of_ors(expr: PrimExpr, simplify: Callable[[PrimExpr], PrimExpr]) -> PrimExpr:
     """The condition as a conjunction of disjunctions, each simplified and none implied by another.
 
     ``expr`` itself where the form has too many clauses.
@@ -49,24 +49,24 @@ def to_and_of_ors(expr: Any, simplify: Callable[[Any], Any]) -> Any:
                 return fold.FALSE
             continue
         _add_clause(kept, _literals(simple), simplify)
-    result = fold.TRUE
+    result: PrimExpr = fold.TRUE
     for clause in kept:
         result = fold.and_(result, _joined(clause, fold.or_))
     return result
 
 
-def _joined(parts: list[Any], join: Callable[[Any, Any], Any]) -> Any:
+def _joined(parts: list[PrimExpr], join: Callable[[PrimExpr, PrimExpr], PrimExpr]) -> PrimExpr:
     result = parts[0]
     for part in parts[1:]:
         result = join(result, part)
     return result
 
 
-def _literals(expr: Any) -> Clause:
+def _literals(expr: PrimExpr) -> Clause:
     return [*_literals(expr.a), *_literals(expr.b)] if type(expr) is Or else [expr]
 
 
-_NEGATED: Final[dict[type, Callable[[Any, Any], Any]]] = {
+_NEGATED: Final[dict[type, Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
     LT: lambda a, b: LE(b, a), LE: lambda a, b: LT(b, a), GT: LE, GE: LT, EQ: NE, NE: EQ,
 }  # fmt: skip
 
@@ -92,7 +92,7 @@ def _clauses(expr: Any, *, negated: bool) -> list[Clause] | None:
     return [[fold.not_(expr)]]
 
 
-def _contains(clause: Clause, literal: Any) -> bool:
+def _contains(clause: Clause, literal: PrimExpr) -> bool:
     for known in clause:
         if expr_deep_equal(known, literal):
             return True
@@ -103,7 +103,9 @@ def _without(clause: Clause, other: Clause) -> Clause:
     return [literal for literal in clause if not _contains(other, literal)]
 
 
-def _add_clause(kept: list[Clause], clause: Clause, simplify: Callable[[Any], Any]) -> None:
+def _add_clause(
+    kept: list[Clause], clause: Clause, simplify: Callable[[PrimExpr], PrimExpr]
+) -> None:
     """Add a clause unless another implies it; clauses that differ in one literal may join."""
     for position, known in enumerate(kept):
         mine, its = _without(clause, known), _without(known, clause)
@@ -125,7 +127,7 @@ def _add_clause(kept: list[Clause], clause: Clause, simplify: Callable[[Any], An
     kept.append(clause)
 
 
-def product_and_sum_range(a: Any, b: Any, bound: Callable[[Any], Bound]) -> Bound:
+def product_and_sum_range(a: PrimExpr, b: PrimExpr, bound: Callable[[PrimExpr], Bound]) -> Bound:
     """What the signs of ``a - b`` can be, for ``(x + y) * z`` and ``x * y * w`` of positive parts.
 
     ``(x + y) * z < x * y * w`` is ``(1/x + 1/y) * z < w``, which bounds of the parts may decide.
@@ -149,7 +151,9 @@ def product_and_sum_range(a: Any, b: Any, bound: Callable[[Any], Bound]) -> Boun
     return NEG_INF, POS_INF
 
 
-def _product_and_sum(total: Any, product: Any) -> tuple[Any, Any, Any, Any] | None:
+def _product_and_sum(
+    total: PrimExpr, product: PrimExpr
+) -> tuple[PrimExpr, PrimExpr, PrimExpr, PrimExpr] | None:
     """(x, y, z, w) of ``(x + y) * z`` and ``x * y * w``; z and w may be 1."""
     factors = _factors(product)
     for position, candidate in enumerate(_factors(total)):
@@ -159,18 +163,18 @@ def _product_and_sum(total: Any, product: Any) -> tuple[Any, Any, Any, Any] | No
         del others[position]
         rest = _removed(_removed(factors, candidate.a), candidate.b)
         if rest is not None:
-            one = fold.const(candidate.dtype, 1)
-            z = _joined(others, fold.mul) if others else one
-            w = _joined(rest, fold.mul) if rest else one
+            unit = fold.const(candidate.dtype, 1)
+            z = _joined(others, fold.mul) if others else unit
+            w = _joined(rest, fold.mul) if rest else unit
             return candidate.a, candidate.b, z, w
     return None
 
 
-def _factors(expr: Any) -> list[Any]:
+def _factors(expr: PrimExpr) -> list[PrimExpr]:
     return [*_factors(expr.a), *_factors(expr.b)] if type(expr) is Mul else [expr]
 
 
-def _removed(factors: list[Any] | None, wanted: Any) -> list[Any] | None:
+def _removed(factors: list[PrimExpr] | None, wanted: PrimExpr) -> list[PrimExpr] | None:
     for position, factor in enumerate(factors or ()):
         if expr_deep_equal(factor, wanted):
             return [*(factors or ())[:position], *(factors or ())[position + 1 :]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from weft.arith.linear_form import Form
 from weft.ir.expr import PrimExpr, Range
 from weft.support.dtype import DataType
 from weft.tir.expr import Var
@@ -41,7 +42,7 @@ class Facts:
     bound_memo: Memo[tuple[int, int]] = field(default_factory=dict)
     modular_memo: Memo[tuple[int, int]] = field(default_factory=dict)
     rewrite_memo: Memo[PrimExpr] = field(default_factory=dict)
-    canonical_memo: Memo[Any] = field(default_factory=dict)
+    canonical_memo: Memo[Form] = field(default_factory=dict)
     simplify_memo: Memo[PrimExpr] = field(default_factory=dict)
     settled: dict[int, PrimExpr] = field(default_factory=dict)
     """Expressions to which no rewrite rule applies."""

@@ -7,7 +7,8 @@ never ``x + (-2)`` or ``2 + x``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.support.dtype import DataType
@@ -46,27 +47,27 @@ TRUE: Final = IntImm(BOOL, 1)
 FALSE: Final = IntImm(BOOL, 0)
 
 
-def const(dtype: DataType, value: int) -> Any:
+def const(dtype: DataType, value: int) -> PrimExpr:
     """The constant; raises ConstantOverflow where it does not fit. Vectors get a Broadcast."""
-    found = _CONSTANTS.get((dtype, value))
-    if found is not None:
-        return found
+    known = _CONSTANTS.get((dtype, value))
+    if known is not None:
+        return known
     if dtype.lanes != 1:
         return Broadcast(const(dtype.element, value), IntImm(DataType("int32"), dtype.lanes))
     low, high = integer_range(dtype)
     if not low <= value <= high:
         raise ConstantOverflow(f"{value} does not fit {dtype}")
-    made = IntImm(dtype, value)
+    constant = IntImm(dtype, value)
     if -4096 <= value <= 65536:
-        _CONSTANTS[dtype, value] = made
-    return made
+        _CONSTANTS[dtype, value] = constant
+    return constant
 
 
-def wrapped(dtype: DataType, value: int) -> Any:
+def wrapped(dtype: DataType, value: int) -> PrimExpr:
     """The constant modulo the width of its type."""
-    found = _CONSTANTS.get((dtype, value))
-    if found is not None:
-        return found
+    known = _CONSTANTS.get((dtype, value))
+    if known is not None:
+        return known
     low, high = integer_range(dtype)
     if not low <= value <= high:
         value = (value - low) % (1 << dtype.bits) + low if not dtype.is_bool else int(value != 0)
@@ -78,7 +79,7 @@ def truth(value: bool) -> IntImm:
     return TRUE if value else FALSE
 
 
-def add(a: Any, b: Any) -> Any:
+def add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a + b."""
     if type(b) is IntImm:
         if type(a) is IntImm:
@@ -92,7 +93,7 @@ def add(a: Any, b: Any) -> Any:
     return Add(a, b)
 
 
-def sub(a: Any, b: Any) -> Any:
+def sub(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a - b."""
     if type(b) is IntImm:
         if type(a) is IntImm:
@@ -104,7 +105,7 @@ def sub(a: Any, b: Any) -> Any:
     return Sub(a, b)
 
 
-def mul(a: Any, b: Any) -> Any:
+def mul(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a * b."""
     if type(b) is IntImm:
         if type(a) is IntImm:
@@ -118,7 +119,7 @@ def mul(a: Any, b: Any) -> Any:
     return Mul(a, b)
 
 
-def floordiv(a: Any, b: Any) -> Any:
+def floordiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a // b; a constant divisor of 0 stays."""
     if type(b) is IntImm and b.value != 0:
         if type(a) is IntImm:
@@ -128,7 +129,7 @@ def floordiv(a: Any, b: Any) -> Any:
     return FloorDiv(a, b)
 
 
-def floormod(a: Any, b: Any) -> Any:
+def floormod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a % b; a constant divisor of 0 stays."""
     if type(b) is IntImm and b.value != 0:
         if type(a) is IntImm:
@@ -148,7 +149,7 @@ def remainder(a: int, b: int) -> int:
     return a - quotient(a, b) * b
 
 
-def truncdiv(a: Any, b: Any) -> Any:
+def truncdiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a / b rounded towards zero."""
     if type(b) is IntImm and b.value != 0:
         if type(a) is IntImm:
@@ -158,7 +159,7 @@ def truncdiv(a: Any, b: Any) -> Any:
     return Div(a, b)
 
 
-def truncmod(a: Any, b: Any) -> Any:
+def truncmod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """The remainder of truncated division."""
     if type(b) is IntImm and b.value != 0:
         if type(a) is IntImm:
@@ -168,61 +169,61 @@ def truncmod(a: Any, b: Any) -> Any:
     return Mod(a, b)
 
 
-def min_(a: Any, b: Any) -> Any:
+def min_(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """The smaller."""
     if type(a) is IntImm and type(b) is IntImm:
         return a if a.value <= b.value else b
     return a if a is b else Min(a, b)
 
 
-def max_(a: Any, b: Any) -> Any:
+def max_(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """The larger."""
     if type(a) is IntImm and type(b) is IntImm:
         return a if a.value >= b.value else b
     return a if a is b else Max(a, b)
 
 
-def _compare(kind: type[PrimExpr], a: Any, b: Any, holds: bool) -> Any:
+def _compare(kind: type[PrimExpr], a: PrimExpr, b: PrimExpr, holds: bool) -> PrimExpr:
     if type(a) is IntImm and type(b) is IntImm:
         return truth(holds)
     return kind(a, b)
 
 
-def _value(a: Any) -> int:
+def _value(a: PrimExpr) -> int:
     return a.value if type(a) is IntImm else 0
 
 
-def eq(a: Any, b: Any) -> Any:
+def eq(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a == b."""
     return _compare(EQ, a, b, _value(a) == _value(b))
 
 
-def ne(a: Any, b: Any) -> Any:
+def ne(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a != b."""
     return _compare(NE, a, b, _value(a) != _value(b))
 
 
-def lt(a: Any, b: Any) -> Any:
+def lt(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a < b."""
     return _compare(LT, a, b, _value(a) < _value(b))
 
 
-def le(a: Any, b: Any) -> Any:
+def le(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a <= b."""
     return _compare(LE, a, b, _value(a) <= _value(b))
 
 
-def gt(a: Any, b: Any) -> Any:
+def gt(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a > b."""
     return _compare(GT, a, b, _value(a) > _value(b))
 
 
-def ge(a: Any, b: Any) -> Any:
+def ge(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a >= b."""
     return _compare(GE, a, b, _value(a) >= _value(b))
 
 
-def and_(a: Any, b: Any) -> Any:
+def and_(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a and b."""
     if type(a) is IntImm:
         return b if a.value else a
@@ -231,7 +232,7 @@ def and_(a: Any, b: Any) -> Any:
     return And(a, b)
 
 
-def or_(a: Any, b: Any) -> Any:
+def or_(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a or b."""
     if type(a) is IntImm:
         return a if a.value else b
@@ -240,19 +241,19 @@ def or_(a: Any, b: Any) -> Any:
     return Or(a, b)
 
 
-def not_(a: Any) -> Any:
+def not_(a: PrimExpr) -> PrimExpr:
     """not a."""
     return truth(not a.value) if type(a) is IntImm else Not(a)
 
 
-def select(condition: Any, a: Any, b: Any) -> Any:
+def select(condition: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a where condition, else b."""
     if type(condition) is IntImm:
         return a if condition.value else b
     return Select(condition, a, b)
 
 
-BUILDERS: Final[dict[type, Any]] = {
+BUILDERS: Final[dict[type[PrimExpr], Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
     Add: add, Sub: sub, Mul: mul, FloorDiv: floordiv, FloorMod: floormod, Div: truncdiv,
     Mod: truncmod, Min: min_, Max: max_, EQ: eq, NE: ne, LT: lt, LE: le, GT: gt, GE: ge,
     And: and_, Or: or_,

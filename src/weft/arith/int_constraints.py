@@ -8,7 +8,6 @@ bounds of one variable in between. Names are those of TVM's ``arith.int_solver``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -18,6 +17,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import substitute
 from weft.ir.node import Array, Map, Node, node
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 from weft.tir.expr import EQ, GE, LE, Var
 
 
@@ -68,14 +68,14 @@ class IntGroupBounds(Node):
         analyzer = analyzer_of(ranges or {})
         lowers, uppers = [*self.equal, *self.lower], [*self.equal, *self.upper]
         unit = isinstance(self.coef, IntImm) and self.coef.value == 1
-        one = fold.const(self.coef.dtype, 1)
+        step = fold.const(self.coef.dtype, 1)
         if unit and len(lowers) == len(uppers) == 1:
             low = analyzer.simplify(lowers[0])
-            extent = fold.add(fold.sub(uppers[0], lowers[0]), one)
+            extent = fold.add(fold.sub(uppers[0], lowers[0]), step)
             return Range.from_min_extent(low, analyzer.simplify(extent))
-        best: tuple[Any, Any] | None = None
+        best: tuple[PrimExpr, PrimExpr] | None = None
         for low in lowers:
-            first = analyzer.simplify(fold.floordiv(fold.add(low, fold.sub(self.coef, one)),
+            first = analyzer.simplify(fold.floordiv(fold.add(low, fold.sub(self.coef, step)),
                                                     self.coef))  # fmt: skip
             for high in uppers:
                 span = self._span(low, first, high, ranges or {}, analyzer)
@@ -83,13 +83,18 @@ class IntGroupBounds(Node):
                     best = first, span
         if best is None:
             return None
-        return Range.from_min_extent(best[0], analyzer.simplify(fold.add(best[1], one)))
+        return Range.from_min_extent(best[0], analyzer.simplify(fold.add(best[1], step)))
 
     def _span(
-        self, low: Any, first: Any, high: Any, ranges: Mapping[Var, Range], analyzer: Analyzer
-    ) -> Any:
+        self,
+        low: PrimExpr,
+        first: PrimExpr,
+        high: PrimExpr,
+        ranges: Mapping[Var, Range],
+        analyzer: Analyzer,
+    ) -> PrimExpr | None:
         """The largest distance of last and first value, or None where it has no bound."""
-        best: Any = None
+        best: PrimExpr | None = None
         for distance in (
             fold.floordiv(fold.sub(high, low), self.coef),
             fold.sub(fold.floordiv(high, self.coef), first),
@@ -100,7 +105,7 @@ class IntGroupBounds(Node):
         return best
 
 
-def _below(analyzer: Analyzer, a: Any, b: Any) -> bool:
+def _below(analyzer: Analyzer, a: PrimExpr, b: PrimExpr) -> bool:
     return analyzer.can_prove_less(fold.sub(a, b), 0)
 
 
@@ -124,8 +129,8 @@ class IntConstraints(Node):
         self,
         variables: Sequence[Var] | None,
         ranges: Mapping[Var, Range] | None,
-        relations: Sequence[Any],
-        span: Any = None,
+        relations: Sequence[PrimExpr],
+        span: Span | None = None,
     ) -> None:
         self.variables = Array(variables or ())
         self.ranges = Map(ranges or {})

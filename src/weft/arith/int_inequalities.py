@@ -7,8 +7,8 @@ inequality of the variables that are left. ``int_solver`` has the public functio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import lcm
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -26,7 +26,7 @@ from weft.ir.functor import collect, substitute
 from weft.ir.node import Node
 from weft.tir.expr import EQ, GE, GT, LE, LT, And, Var
 
-Bounds = list[tuple[int, Any]]
+Bounds = list[tuple[int, PrimExpr]]
 """(coefficient, rest) of ``coefficient * v + rest <= 0``, the coefficient's sign being known."""
 
 
@@ -46,12 +46,12 @@ class Elimination:
 
     def conditions(self) -> list[PrimExpr]:
         """The system again: every bound, and the relations that are left."""
-        found: list[PrimExpr] = []
+        conditions: list[PrimExpr] = []
         for var, bounds in self.bounds.items():
-            found += bounds.conditions(var)
-        return found + self.relations
+            conditions += bounds.conditions(var)
+        return conditions + self.relations
 
-    def _add_relation(self, relation: Any, current: list[PrimExpr]) -> None:
+    def _add_relation(self, relation: PrimExpr, current: list[PrimExpr]) -> None:
         simple = self.analyzer.simplify(relation)
         if isinstance(simple, And):
             self._add_relation(simple.a, current)
@@ -59,11 +59,11 @@ class Elimination:
             return
         self._add(self._normal(simple), current)
 
-    def _normal(self, relation: Any) -> Any:
+    def _normal(self, relation: PrimExpr) -> PrimExpr:
         """``total <= 0`` or ``total == 0``; other relations as they are."""
-        kind = type(relation)
-        if kind not in (LT, LE, GT, GE, EQ) or not relation.a.dtype.is_int:
+        if not isinstance(relation, LT | LE | GT | GE | EQ) or not relation.a.dtype.is_int:
             return relation
+        kind = type(relation)
         a, b = relation.a, relation.b
         if kind in (GT, GE):
             a, b = b, a
@@ -74,7 +74,7 @@ class Elimination:
         total = self.analyzer.simplify(total)
         return EQ(total, zero) if kind is EQ else LE(total, zero)
 
-    def _add(self, relation: Any, current: list[PrimExpr]) -> None:
+    def _add(self, relation: PrimExpr, current: list[PrimExpr]) -> None:
         """Add a relation, unless it follows from another; those that follow from it go."""
         if self.analyzer.can_prove(relation):
             return
@@ -110,15 +110,16 @@ class Elimination:
         return following
 
     def _classify(
-        self, var: Var, relation: Any, following: list[PrimExpr], upper: Bounds, lower: Bounds
+        self, var: Var, relation: PrimExpr, following: list[PrimExpr], upper: Bounds, lower: Bounds
     ) -> None:
-        found: list[Any] = []
-        if type(relation) in (LE, EQ):
-            found = list(detect_linear_equation(relation.a, [var]))
-        if not found or type(found[0]) is not IntImm:
+        linear: Sequence[PrimExpr] = ()
+        if isinstance(relation, LE | EQ):
+            linear = detect_linear_equation(relation.a, [var])
+        coefficient = linear[0] if linear else None
+        if not isinstance(coefficient, IntImm):
             self.rest.append(relation)
             return
-        factor, rest = found[0].value, found[1]
+        factor, rest = coefficient.value, linear[1]
         if factor == 0:
             self._add(relation, following)
             return
@@ -132,26 +133,27 @@ class Elimination:
     def _group(self, var: Var, upper: Bounds, lower: Bounds) -> IntGroupBounds:
         """The bounds over their common coefficient, without those that follow from others."""
         common = lcm(*[abs(factor) for factor, _ in (*upper, *lower)])
-        uppers: list[Any] = []
-        lowers: list[Any] = []
+        uppers: list[PrimExpr] = []
+        lowers: list[PrimExpr] = []
         for bounds, ends, sign in ((upper, uppers, 1), (lower, lowers, -1)):
             for factor, rest in bounds:
                 end = self.analyzer.simplify(_times(rest, -(common // factor)))
                 self._tighten(ends, end, sign)
-        equal: list[Any] = []
-        for position, end in enumerate(lowers):
+        equal: list[PrimExpr] = []
+        only_lower: list[PrimExpr] = []
+        for end in lowers:
             match = _position(uppers, end)
-            if match is not None:
+            if match is None:
+                only_lower.append(end)
+            else:
                 equal.append(end)
-                lowers[position] = None
                 del uppers[match]
         equal.sort(key=complexity)
-        lowers = [end for end in lowers if end is not None]
-        return IntGroupBounds(fold.const(var.dtype, common), lowers, equal, uppers)
+        return IntGroupBounds(fold.const(var.dtype, common), only_lower, equal, uppers)
 
-    def _tighten(self, ends: list[Any], end: Any, sign: int) -> None:
+    def _tighten(self, ends: list[PrimExpr], end: PrimExpr, sign: int) -> None:
         """Add an upper (sign 1) or lower (-1) end, unless a known one is as tight."""
-        kept: list[Any] = []
+        kept: list[PrimExpr] = []
         for known in ends:
             bound = self.analyzer.const_int_bound(self.analyzer.simplify(fold.sub(known, end)))
             looser = (bound.min_value >= 0) if sign == 1 else (bound.max_value <= 0)
@@ -163,14 +165,14 @@ class Elimination:
         ends[:] = [*kept, end]
 
     def _remaining(self, current: list[PrimExpr]) -> list[PrimExpr]:
-        found: list[PrimExpr] = []
+        remaining: list[PrimExpr] = []
         for relation in current:
             simple = self.analyzer.simplify(relation)
             if not isinstance(simple, IntImm):
-                found.append(simple)
+                remaining.append(simple)
             elif not simple.value:
                 return [fold.FALSE]
-        return found
+        return remaining
 
 
 def complexity(expr: PrimExpr) -> int:
@@ -178,21 +180,21 @@ def complexity(expr: PrimExpr) -> int:
     return len(collect(expr, Node))
 
 
-def _negative(expr: Any) -> Any:
+def _negative(expr: PrimExpr) -> PrimExpr:
     return fold.sub(fold.const(expr.dtype, 0), expr)
 
 
-def _times(expr: Any, factor: int) -> Any:
+def _times(expr: PrimExpr, factor: int) -> PrimExpr:
     return fold.mul(expr, fold.const(expr.dtype, factor))
 
 
-def _fixed_value(bounds: IntGroupBounds) -> Any:
+def _fixed_value(bounds: IntGroupBounds) -> PrimExpr | None:
     """The simplest expression that the variable equals, or None."""
     unit = isinstance(bounds.coef, IntImm) and bounds.coef.value == 1
     return bounds.equal[0] if unit and bounds.equal else None
 
 
-def _position(ends: list[Any], wanted: Any) -> int | None:
+def _position(ends: list[PrimExpr], wanted: PrimExpr) -> int | None:
     for position, end in enumerate(ends):
         if expr_deep_equal(end, wanted):
             return position
@@ -207,7 +209,7 @@ def solved_ranges(system: IntConstraints) -> IntConstraints:
     """The same variables with the ranges that the relations imply."""
     solved = Elimination(system)
     known = dict(system.ranges)
-    found: dict[Var, Range] = {}
+    narrowed: dict[Var, Range] = {}
     for var in reversed(system.variables):
         value = _fixed_value(solved.bounds[var])
         if value is not None:
@@ -217,13 +219,13 @@ def solved_ranges(system: IntConstraints) -> IntConstraints:
         if best is not None:
             if _is_empty(best, analyzer_of(known)):
                 return unsolvable()
-            found[var] = known[var] = best
+            narrowed[var] = known[var] = best
     analyzer = analyzer_of(known)
     relations = []
     for condition in solved.conditions():
         if not analyzer.can_prove(condition):
             relations.append(condition)
-    return IntConstraints(system.variables, found, relations)
+    return IntConstraints(system.variables, narrowed, relations)
 
 
 def deskewed(system: IntConstraints) -> IntConstraintsTransform:
@@ -231,9 +233,9 @@ def deskewed(system: IntConstraints) -> IntConstraintsTransform:
     solved = Elimination(system)
     known = dict(system.ranges)
     analyzer = analyzer_of(known)
-    to_new: dict[Var, Any] = {}
-    to_old: dict[Var, Any] = {}
-    found: dict[Var, Range] = {}
+    to_new: dict[Var, PrimExpr] = {}
+    to_old: dict[Var, PrimExpr] = {}
+    narrowed: dict[Var, Range] = {}
     names: list[Var] = []
     for var in reversed(system.variables):
         bounds: IntGroupBounds = substitute(solved.bounds[var], to_new)
@@ -253,15 +255,15 @@ def deskewed(system: IntConstraints) -> IntConstraintsTransform:
             to_new[var] = fold.add(fresh, best.min)
             old_min = substitute(best.min, to_old)
             to_old[fresh] = analyzer.simplify(fold.sub(var, old_min))
-            found[fresh] = known[fresh] = Range.from_min_extent(
+            narrowed[fresh] = known[fresh] = Range.from_min_extent(
                 fold.const(fresh.dtype, 0), best.extent
             )
             names.append(fresh)
-            analyzer.bind(fresh, found[fresh])
+            analyzer.bind(fresh, narrowed[fresh])
     relations = []
     for condition in solved.conditions():
         simple = analyzer.simplify(substitute(condition, to_new))
         if not (isinstance(simple, IntImm) and simple.value):
             relations.append(simple)
-    target = IntConstraints(names[::-1], found, relations)
+    target = IntConstraints(names[::-1], narrowed, relations)
     return IntConstraintsTransform(system, target, to_new, to_old)

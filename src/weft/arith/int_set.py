@@ -7,12 +7,11 @@ and bounds checks build on it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from weft.arith import interval
 from weft.arith.analyzer import Analyzer
-from weft.arith.interval import IntervalSet, IntSet, as_int_set, neg_inf, pos_inf
-from weft.ir.expr import Range
+from weft.arith.interval import Domain, IntervalSet, IntSet, as_int_set, neg_inf, pos_inf
+from weft.ir.expr import PrimExpr, Range
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var
@@ -25,7 +24,7 @@ __all__ = [
 
 @deep_recursion
 def eval_set(
-    expr: Any, domains: Mapping[Var, Any], analyzer: Analyzer | None = None
+    expr: PrimExpr | IntervalSet, domains: Mapping[Var, Domain], analyzer: Analyzer | None = None
 ) -> IntervalSet:
     """The values of an expression (or the union over a set's) as variables run over ``domains``.
 
@@ -36,7 +35,7 @@ def eval_set(
 
 
 def eval_region(
-    region: Iterable[Range], domains: Mapping[Var, Any], analyzer: Analyzer | None = None
+    region: Iterable[Range], domains: Mapping[Var, Domain], analyzer: Analyzer | None = None
 ) -> Array[IntervalSet]:
     """The set of each dimension of a region as variables run over ``domains``."""
     analyzer = analyzer or Analyzer()

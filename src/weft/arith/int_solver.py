@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -84,18 +83,19 @@ def solve_linear_equations(
 
 def _matrix(
     system: IntConstraints, analyzer: Analyzer
-) -> tuple[list[list[int]], list[Any], list[PrimExpr]]:
+) -> tuple[list[list[int]], list[PrimExpr], list[PrimExpr]]:
     """(coefficients, right-hand sides) of the linear equations, and the other relations."""
     matrix: list[list[int]] = []
-    values: list[Any] = []
+    values: list[PrimExpr] = []
     rest: list[PrimExpr] = []
     for relation in system.relations:
-        row: list[Any] = []
+        row: Sequence[PrimExpr] = ()
         if isinstance(relation, EQ) and system.variables:
             difference = analyzer.simplify(fold.sub(relation.a, relation.b))
-            row = list(detect_linear_equation(difference, system.variables))
-        if row and all(type(item) is IntImm for item in row[:-1]):
-            matrix.append([item.value for item in row[:-1]])
+            row = detect_linear_equation(difference, system.variables)
+        coefficients = [item.value for item in row[:-1] if isinstance(item, IntImm)]
+        if row and len(coefficients) == len(row) - 1:
+            matrix.append(coefficients)
             values.append(fold.sub(fold.const(row[-1].dtype, 0), row[-1]))
         else:
             rest.append(relation)
@@ -103,10 +103,13 @@ def _matrix(
 
 
 def _combined(
-    factors: Sequence[int], values: Sequence[Any], analyzer: Analyzer, like: Any = None
-) -> Any:
+    factors: Sequence[int],
+    values: Sequence[PrimExpr],
+    analyzer: Analyzer,
+    like: PrimExpr | None = None,
+) -> PrimExpr:
     """``sum(factor * value)``, simplified."""
-    total: Any = fold.const(like.dtype, 0) if like is not None else None
+    total = None if like is None else fold.const(like.dtype, 0)
     for factor, value in zip(factors, values, strict=True):
         if factor:
             term = fold.mul(value, fold.const(value.dtype, factor))
@@ -117,7 +120,7 @@ def _combined(
 
 
 def _solvable(
-    form: Diagonalized, values: Sequence[Any], analyzer: Analyzer
+    form: Diagonalized, values: Sequence[PrimExpr], analyzer: Analyzer
 ) -> list[PrimExpr] | None:
     """What must hold for a solution to exist; None where it cannot."""
     conditions: list[PrimExpr] = []
@@ -135,11 +138,11 @@ def _solvable(
 
 
 def _parameters(
-    system: IntConstraints, form: Diagonalized, values: Sequence[Any], analyzer: Analyzer
-) -> tuple[dict[Var, Any], list[Any]]:
+    system: IntConstraints, form: Diagonalized, values: Sequence[PrimExpr], analyzer: Analyzer
+) -> tuple[dict[Var, PrimExpr], list[PrimExpr]]:
     """(each new variable in terms of the old ones, the values of all inner variables)."""
-    fresh: dict[Var, Any] = {}
-    inner: list[Any] = []
+    fresh: dict[Var, PrimExpr] = {}
+    inner: list[PrimExpr] = []
     for index in range(len(system.variables)):
         by = form.entry(index)
         if by:
@@ -150,25 +153,25 @@ def _parameters(
             continue
         old = _combined(form.inverse[index], system.variables, analyzer)
         suffix = f"_{old.name}" if isinstance(old, Var) else ""
-        made = Var(f"n{len(fresh)}{suffix}", old.dtype)
-        fresh[made] = old
-        inner.append(made)
+        parameter = Var(f"n{len(fresh)}{suffix}", old.dtype)
+        fresh[parameter] = old
+        inner.append(parameter)
     return fresh, inner
 
 
-def _inferred(fresh: Mapping[Var, Any], system: IntConstraints) -> dict[Var, Range]:
+def _inferred(fresh: Mapping[Var, PrimExpr], system: IntConstraints) -> dict[Var, Range]:
     """Ranges of parameters (as given) and of new variables, where these are bounded."""
     solved = set(system.variables)
-    found = {var: rng for var, rng in system.ranges.items() if var not in solved}
+    ranges = {var: rng for var, rng in system.ranges.items() if var not in solved}
     for var, old in fresh.items():
         values = eval_set(old, system.ranges)
         if values.is_bounded:
-            found[var] = values.cover_range(Range(0, 0), Analyzer())
-    return found
+            ranges[var] = values.cover_range(Range(0, 0), Analyzer())
+    return ranges
 
 
 def _bounds(
-    system: IntConstraints, to_new: Mapping[Var, Any], analyzer: Analyzer
+    system: IntConstraints, to_new: Mapping[Var, PrimExpr], analyzer: Analyzer
 ) -> list[PrimExpr]:
     """The ranges of the old variables as conditions on the new ones."""
     conditions: list[PrimExpr] = []

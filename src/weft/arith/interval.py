@@ -7,7 +7,7 @@ are in ``int_set``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Union
 
 from weft.arith import fold
 from weft.arith.const_int_bound import type_bound
@@ -18,6 +18,7 @@ from weft.ir.node import Node, node
 from weft.support.errors import IRTypeError
 from weft.tir.expr import (
     Add,
+    BinaryExpr,
     Broadcast,
     BufferLoad,
     Call,
@@ -40,9 +41,13 @@ from weft.tir.op import match_types
 if TYPE_CHECKING:
     from weft.arith.analyzer import Analyzer
 
+Domain = Union["IntSet", Range, PrimExpr, int]
+"""What may be given for a set of values: a set, a Range, or a point."""
+
 _POS_INF: Final = Var("pos_inf", "handle")
 _NEG_INF: Final = Var("neg_inf", "handle")
 _ROUNDS: Final = 8
+Build = Callable[[PrimExpr, PrimExpr], PrimExpr]
 _GUARD_BITS: Final = 6
 
 
@@ -80,13 +85,13 @@ class IntSet(Node):
         return IntSet.everything() if expr.dtype.lanes != 1 else IntervalSet(expr, expr)
 
     @staticmethod
-    def single_point(point: Any) -> IntervalSet:
+    def single_point(point: PrimExpr | int) -> IntervalSet:
         """The set of one value."""
         value = as_prim_expr(point)
         return IntervalSet(value, value)
 
     @staticmethod
-    def interval(min_value: Any, max_value: Any) -> IntervalSet:
+    def interval(min_value: PrimExpr | int, max_value: PrimExpr | int) -> IntervalSet:
         """The set [min_value, max_value]."""
         return IntervalSet(as_prim_expr(min_value), as_prim_expr(max_value))
 
@@ -143,13 +148,13 @@ class IntervalSet(IntSet):
             return default
         if self.is_single_point():
             return Range.from_min_extent(self.min_value, fold.const(self.min_value.dtype, 1))
-        one = fold.const(self.min_value.dtype, 1)
-        extent = fold.add(fold.sub(self.max_value, self.min_value), one)
+        last = fold.sub(self.max_value, self.min_value)
+        extent = fold.add(last, fold.const(self.min_value.dtype, 1))
         simple = extent if analyzer is None else analyzer.simplify(extent)
         return Range.from_min_extent(self.min_value, simple)
 
 
-def as_int_set(value: Any, analyzer: Analyzer | None = None) -> IntervalSet:
+def as_int_set(value: Domain, analyzer: Analyzer | None = None) -> IntervalSet:
     """An IntervalSet from a set, a Range or a point."""
     if isinstance(value, IntervalSet):
         return value
@@ -160,7 +165,7 @@ def as_int_set(value: Any, analyzer: Analyzer | None = None) -> IntervalSet:
     raise IRTypeError(f"expected an IntSet, a Range or an expression, got {type(value).__name__}")
 
 
-def _extreme(a: Any, b: Any, analyzer: Analyzer, *, low: bool) -> Any:
+def _extreme(a: PrimExpr, b: PrimExpr, analyzer: Analyzer, *, low: bool) -> PrimExpr:
     """The smaller of two lower ends, or the larger of two upper ends."""
     end = _NEG_INF if low else _POS_INF
     other = _POS_INF if low else _NEG_INF
@@ -190,8 +195,8 @@ def union(sets: Iterable[IntervalSet], analyzer: Analyzer) -> IntervalSet:
 
 def intersect(sets: Iterable[IntervalSet], analyzer: Analyzer) -> IntervalSet:
     """The interval of what lies in all the sets."""
-    low: Any = _NEG_INF
-    high: Any = _POS_INF
+    low: PrimExpr = _NEG_INF
+    high: PrimExpr = _POS_INF
     for item in sets:
         if low is _NEG_INF or item.min_value is _NEG_INF:
             low = item.min_value if low is _NEG_INF else low
@@ -211,7 +216,7 @@ class SetEvaluator:
         self.domains = domains
         self.analyzer = analyzer
 
-    def visit(self, expr: Any) -> IntervalSet:
+    def visit(self, expr: PrimExpr) -> IntervalSet:
         handler = _HANDLERS.get(type(expr))
         if handler is None:
             if isinstance(expr, Var):
@@ -219,15 +224,15 @@ class SetEvaluator:
             return self.opaque(expr)
         return handler(self, expr)
 
-    def opaque(self, expr: Any) -> IntervalSet:
+    def opaque(self, expr: PrimExpr) -> IntervalSet:
         """A value that is computed another way: itself, unless it depends on the domains."""
         if isinstance(expr, IntImm) or not self.depends(expr):
             return IntervalSet(expr, expr)
         bound = self.analyzer.const_int_bound(expr)
         if not expr.dtype.is_integral:
             return IntSet.everything()
-        low: Any = _NEG_INF
-        high: Any = _POS_INF
+        low: PrimExpr = _NEG_INF
+        high: PrimExpr = _POS_INF
         type_low, type_high = type_bound(expr.dtype)
         if expr.dtype.bits >= 32:
             # Ends this far out come from the type of a symbol: arithmetic on them would wrap.
@@ -238,18 +243,18 @@ class SetEvaluator:
             high = fold.const(expr.dtype, bound.max_value)
         return IntervalSet(low, high)
 
-    def depends(self, expr: Any) -> bool:
+    def depends(self, expr: PrimExpr) -> bool:
         """Whether a variable of the domains occurs in ``expr``."""
         return any(var in self.domains for var in collect(expr, Var))
 
-    def operands(self, expr: Any) -> tuple[IntervalSet, IntervalSet] | None:
+    def operands(self, expr: BinaryExpr) -> tuple[IntervalSet, IntervalSet] | None:
         """The sets of both operands, or None where ``expr`` is a point already."""
         a, b = self.visit(expr.a), self.visit(expr.b)
         if a.min_value is expr.a is a.max_value and b.min_value is expr.b is b.max_value:
             return None
         return a, b
 
-    def visit_add(self, expr: Any) -> IntervalSet:
+    def visit_add(self, expr: Add) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
@@ -259,7 +264,7 @@ class SetEvaluator:
             _sum_of_ends(a.max_value, b.max_value),
         )
 
-    def visit_sub(self, expr: Any) -> IntervalSet:
+    def visit_sub(self, expr: Sub) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
@@ -276,12 +281,12 @@ class SetEvaluator:
         )
         return self.make(low, high)
 
-    def make(self, low: Any, high: Any) -> IntervalSet:
+    def make(self, low: PrimExpr, high: PrimExpr) -> IntervalSet:
         low = low if low is _NEG_INF or low is _POS_INF else self.analyzer.simplify(low)
         high = high if high is _NEG_INF or high is _POS_INF else self.analyzer.simplify(high)
         return IntervalSet(low, high)
 
-    def monotone(self, expr: Any, a: IntervalSet, b: PrimExpr, build: Callable[..., Any]) -> Any:
+    def monotone(self, expr: PrimExpr, a: IntervalSet, b: PrimExpr, build: Build) -> IntervalSet:
         """``build(a, b)`` for a ``b`` of known sign: its ends are those of ``a`` or swapped."""
         bound = self.analyzer.const_int_bound(b)
         if bound.min_value >= 0:
@@ -300,7 +305,7 @@ class SetEvaluator:
             _POS_INF if high is _NEG_INF else build(high, b),
         )
 
-    def visit_mul(self, expr: Any) -> IntervalSet:
+    def visit_mul(self, expr: Mul) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
@@ -309,30 +314,27 @@ class SetEvaluator:
             a, b = b, a
         if not b.is_single_point() or not b.is_bounded:
             return self.opaque(expr)
-        result: IntervalSet = self.monotone(expr, a, b.min_value, fold.mul)
-        return result
+        return self.monotone(expr, a, b.min_value, fold.mul)
 
-    def visit_floordiv(self, expr: Any) -> IntervalSet:
+    def visit_floordiv(self, expr: FloorDiv) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
         a, b = operands
         if not b.is_single_point() or not b.is_bounded:
             return self.opaque(expr)
-        result: IntervalSet = self.monotone(expr, a, b.min_value, fold.floordiv)
-        return result
+        return self.monotone(expr, a, b.min_value, fold.floordiv)
 
-    def visit_truncdiv(self, expr: Any) -> IntervalSet:
+    def visit_truncdiv(self, expr: Div) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
         a, b = operands
         if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(b.min_value, 1):
             return self.opaque(expr)
-        result: IntervalSet = self.monotone(expr, a, b.min_value, fold.truncdiv)
-        return result
+        return self.monotone(expr, a, b.min_value, fold.truncdiv)
 
-    def visit_truncmod(self, expr: Any) -> IntervalSet:
+    def visit_truncmod(self, expr: Mod) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
@@ -345,7 +347,7 @@ class SetEvaluator:
         last = self.analyzer.simplify(fold.sub(by, fold.const(by.dtype, 1)))
         return self.make(fold.sub(fold.const(by.dtype, 0), last), last)
 
-    def visit_floormod(self, expr: Any) -> IntervalSet:
+    def visit_floormod(self, expr: FloorMod | Mod) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
@@ -358,21 +360,21 @@ class SetEvaluator:
             if self.analyzer.can_prove_equal(first, fold.floordiv(a.max_value, by)):
                 offset = fold.mul(first, by)
                 return self.make(fold.sub(a.min_value, offset), fold.sub(a.max_value, offset))
-        zero, one = fold.const(by.dtype, 0), fold.const(by.dtype, 1)
-        return IntervalSet(zero, self.analyzer.simplify(fold.sub(by, one)))
+        last = fold.sub(by, fold.const(by.dtype, 1))
+        return IntervalSet(fold.const(by.dtype, 0), self.analyzer.simplify(last))
 
-    def visit_min(self, expr: Any) -> IntervalSet:
+    def visit_min(self, expr: Min) -> IntervalSet:
         return self.extreme(expr, fold.min_, _NEG_INF, _POS_INF)
 
-    def visit_max(self, expr: Any) -> IntervalSet:
+    def visit_max(self, expr: Max) -> IntervalSet:
         return self.extreme(expr, fold.max_, _POS_INF, _NEG_INF)
 
-    def extreme(self, expr: Any, build: Any, wins: Any, loses: Any) -> IntervalSet:
+    def extreme(self, expr: Min | Max, build: Build, wins: Var, loses: Var) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
         a, b = operands
-        ends = []
+        ends: list[PrimExpr] = []
         for mine, its in ((a.min_value, b.min_value), (a.max_value, b.max_value)):
             if mine is wins or its is wins:
                 ends.append(wins)
@@ -382,15 +384,17 @@ class SetEvaluator:
                 ends.append(build(mine, its))
         return self.make(*ends)
 
-    def visit_choice(self, expr: Any) -> IntervalSet:
+    def visit_choice(self, expr: Select | Call) -> IntervalSet:
         values = (
-            (expr.true_value, expr.false_value) if type(expr) is Select else tuple(expr.args[1:])
+            (expr.true_value, expr.false_value)
+            if isinstance(expr, Select)
+            else tuple(expr.args[1:])
         )
         if not self.depends(expr):
             return IntervalSet(expr, expr)
         return union([self.visit(value) for value in values], self.analyzer)
 
-    def visit_call(self, expr: Any) -> IntervalSet:
+    def visit_call(self, expr: Call) -> IntervalSet:
         name = getattr(expr.op, "name", "")
         if name == "tir.if_then_else":
             return self.visit_choice(expr)
@@ -398,7 +402,7 @@ class SetEvaluator:
             return self.visit(expr.args[0])
         return self.opaque(expr)
 
-    def visit_cast(self, expr: Any) -> IntervalSet:
+    def visit_cast(self, expr: Cast) -> IntervalSet:
         source, target = expr.value.dtype, expr.dtype
         if not (source.is_integral and target.is_integral and target.bits >= source.bits):
             return self.opaque(expr)
@@ -413,7 +417,7 @@ class SetEvaluator:
             high if high is _POS_INF else Cast(target, high),
         )
 
-    def visit_ramp(self, expr: Any) -> IntervalSet:
+    def visit_ramp(self, expr: Ramp) -> IntervalSet:
         base, stride = self.visit(expr.base), self.visit(expr.stride)
         if not stride.is_single_point() or not isinstance(expr.lanes, IntImm):
             return IntSet.everything()
@@ -428,27 +432,29 @@ class SetEvaluator:
             _sum_of_ends(base.max_value, span.max_value),
         )
 
-    def visit_broadcast(self, expr: Any) -> IntervalSet:
+    def visit_broadcast(self, expr: Broadcast) -> IntervalSet:
         return self.visit(expr.value)
 
-    def visit_let(self, expr: Any) -> IntervalSet:
+    def visit_let(self, expr: Let) -> IntervalSet:
         inner = SetEvaluator({**self.domains, expr.var: self.visit(expr.value)}, self.analyzer)
         return inner.visit(expr.body)
 
-    def visit_load(self, expr: Any) -> IntervalSet:
+    def visit_load(self, expr: BufferLoad) -> IntervalSet:
         return IntSet.everything() if self.depends(expr) else IntervalSet(expr, expr)
 
 
-def _sum_of_ends(a: Any, b: Any) -> Any:
+def _sum_of_ends(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     end = _infinite(a, b)
     return fold.add(a, b) if end is None else end
 
 
-def _infinite(a: Any, b: Any) -> Any:
+def _infinite(a: PrimExpr, b: PrimExpr) -> Var | None:
     """The first of two ends that is infinite, or None."""
     for end in (a, b):
-        if end is _POS_INF or end is _NEG_INF:
-            return end
+        if end is _POS_INF:
+            return _POS_INF
+        if end is _NEG_INF:
+            return _NEG_INF
     return None
 
 
@@ -472,7 +478,9 @@ _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] =
 }
 
 
-def evaluate(expr: Any, domains: Mapping[Var, Any], analyzer: Analyzer) -> IntervalSet:
+def evaluate(
+    expr: PrimExpr | IntervalSet, domains: Mapping[Var, Domain], analyzer: Analyzer
+) -> IntervalSet:
     """The values of an expression, or the union over a set's, as variables run over ``domains``."""
     sets = {var: as_int_set(value, analyzer) for var, value in domains.items()}
     evaluator = SetEvaluator(sets, analyzer)

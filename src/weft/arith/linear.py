@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -11,9 +11,9 @@ from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import EQ, GE, GT, LE, LT, Add, And, Max, Min, Mul, Not, Sub, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, Add, And, CompareExpr, Max, Min, Mul, Not, Sub, Var
 
-_Entry = tuple[dict[Var, Any], Any]
+_Entry = tuple[dict[Var, PrimExpr], PrimExpr]
 """Coefficients by variable (none are 0), and the rest."""
 
 
@@ -21,20 +21,19 @@ class _NotLinear(ArithmeticError):
     """The expression is not linear in the variables."""
 
 
-def _linear(expr: Any, wanted: set[Var]) -> _Entry:
+def _linear(expr: PrimExpr, wanted: set[Var]) -> _Entry:
     """Coefficients and the rest; raises _NotLinear."""
     if isinstance(expr, Var) and expr in wanted:
         return {expr: fold.const(expr.dtype, 1)}, fold.const(expr.dtype, 0)
-    kind = type(expr)
-    if kind is Add or kind is Sub:
-        build = fold.add if kind is Add else fold.sub
+    if isinstance(expr, Add | Sub):
+        build = fold.add if type(expr) is Add else fold.sub
         (a, rest_a), (b, rest_b) = _linear(expr.a, wanted), _linear(expr.b, wanted)
         zero = fold.const(expr.dtype, 0)
         coefficients = dict(a)
         for var, value in b.items():
             coefficients[var] = build(a.get(var, zero), value)
         return coefficients, build(rest_a, rest_b)
-    if kind is Mul:
+    if type(expr) is Mul:
         (a, rest_a), (b, rest_b) = _linear(expr.a, wanted), _linear(expr.b, wanted)
         if a and b:
             raise _NotLinear
@@ -62,16 +61,16 @@ def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array[Pri
 
 
 @deep_recursion
-def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr]:
+def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr | None]:
     """[low, high] of each variable, joined, as the condition bounds it; None if it does not.
 
     Empty where a part of the condition is not a comparison that is linear in one variable.
     """
     analyzer = Analyzer()
-    low: dict[Var, Any] = {}
-    high: dict[Var, Any] = {}
+    low: dict[Var, PrimExpr] = {}
+    high: dict[Var, PrimExpr] = {}
     for part in _parts(as_prim_expr(expr)):
-        if type(part) not in (LT, LE, GT, GE, EQ):
+        if not isinstance(part, LT | LE | GT | GE | EQ):
             return Array()
         try:
             coefficients, rest = _linear(fold.sub(part.a, part.b), set(var_list))
@@ -85,38 +84,46 @@ def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr
             return Array()
         limit = fold.sub(fold.const(rest.dtype, 0), rest) if sign == 1 else rest
         _limit(part, var, limit, sign, low, high)
-    ends: list[Any] = []
+    ends: list[PrimExpr | None] = []
     for var in var_list:
         for table in (low, high):
             ends.append(analyzer.simplify(table[var]) if var in table else None)
     return Array(ends)
 
 
-def _parts(expr: Any) -> list[Any]:
+def _parts(expr: PrimExpr) -> list[PrimExpr]:
     """The comparisons of a conjunction; what bounds a minimum (or a maximum) bounds both."""
-    kind = type(expr)
-    if kind is And:
+    if isinstance(expr, And):
         return _parts(expr.a) + _parts(expr.b)
-    if kind is Not and type(expr.a) in _OPPOSITE and expr.a.a.dtype.is_integral:
-        return _parts(_OPPOSITE[type(expr.a)](expr.a.a, expr.a.b))
-    if (kind in (GT, GE) and type(expr.a) is Min) or (kind in (LT, LE) and type(expr.a) is Max):
-        return _parts(kind(expr.a.a, expr.b)) + _parts(kind(expr.a.b, expr.b))
+    if isinstance(expr, Not):
+        negated = expr.a
+        if isinstance(negated, LT | LE | GT | GE) and negated.a.dtype.is_integral:
+            return _parts(_OPPOSITE[type(negated)](negated.a, negated.b))
+    if isinstance(expr, LT | LE | GT | GE):
+        kind, bounded = type(expr), expr.a
+        if isinstance(bounded, Min if isinstance(expr, GT | GE) else Max):
+            return _parts(kind(bounded.a, expr.b)) + _parts(kind(bounded.b, expr.b))
     return [expr]
 
 
-_OPPOSITE: Final[dict[type, Any]] = {LT: GE, LE: GT, GT: LE, GE: LT}
+_OPPOSITE: Final[dict[type[CompareExpr], type[CompareExpr]]] = {LT: GE, LE: GT, GT: LE, GE: LT}
 
 
 def _limit(
-    part: Any, var: Var, limit: Any, sign: int, low: dict[Var, Any], high: dict[Var, Any]
+    part: CompareExpr,
+    var: Var,
+    limit: PrimExpr,
+    sign: int,
+    low: dict[Var, PrimExpr],
+    high: dict[Var, PrimExpr],
 ) -> None:
     """Note what ``sign * var <op> ...`` says: ``var`` is compared with ``limit``."""
     kind = type(part)
-    one = fold.const(limit.dtype, 1)
+    step = fold.const(limit.dtype, 1)
     below = (kind in (LT, LE)) is (sign == 1)
     if kind is EQ or below:
-        end = fold.sub(limit, one) if kind in (LT, GT) else limit
+        end = fold.sub(limit, step) if kind in (LT, GT) else limit
         high[var] = fold.min_(high[var], end) if var in high else end
     if kind is EQ or not below:
-        end = fold.add(limit, one) if kind in (LT, GT) else limit
+        end = fold.add(limit, step) if kind in (LT, GT) else limit
         low[var] = fold.max_(low[var], end) if var in low else end

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import final
 
 from weft.arith import fold
 from weft.arith.deep_equal import expr_deep_equal
@@ -18,6 +18,7 @@ from weft.support.dtype import DataType
 from weft.tir.expr import Add, FloorDiv, FloorMod, Mul, Sub
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Split:
     """``(index % upper) // lower * scale``; no ``upper`` means no remainder is taken.
@@ -48,9 +49,9 @@ class Split:
         """The same split, its scale replaced."""
         return Split(self.index, self.lower, self.upper, scale, self.floor)
 
-    def build(self, sign: int = 1) -> Any:
+    def build(self, sign: int = 1) -> PrimExpr:
         """The expression, times ``sign``."""
-        result: Any = self.index
+        result: PrimExpr = self.index
         dtype = result.dtype
         if self.upper is not None:
             modulo = fold.floormod if self.floor else fold.truncmod
@@ -60,11 +61,12 @@ class Split:
             result = divide(result, fold.const(dtype, self.lower))
         return fold.mul(result, fold.wrapped(dtype, self.scale * sign))
 
-    def unit(self) -> Any:
+    def unit(self) -> PrimExpr:
         """The expression without its scale."""
         return self.scaled(1).build()
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Sum:
     """``splits`` (none with scale 0) plus ``base``."""
@@ -111,7 +113,7 @@ class Sum:
                     return _merge(self.splits)
         return self.splits
 
-    def build(self) -> Any:
+    def build(self) -> PrimExpr:
         """The expression."""
         splits, base = self.merged(), self.base
         if splits is not self.splits:
@@ -119,20 +121,25 @@ class Sum:
             splits, base = flat.merged(), flat.base
         if len(splits) > 1:
             splits = sorted(splits, key=_order)
-        rest = fold.wrapped(self.dtype, base)
-        result: Any = None
+        result: PrimExpr | None = None
         for split in splits:
             if split.scale > 0:
                 term = split.build()
                 result = term if result is None else fold.add(result, term)
+        rest = fold.wrapped(self.dtype, base)
+        constant = rest.value if type(rest) is IntImm else 0
         if result is None:
-            result, rest = rest, fold.const(self.dtype, 0)
-        if rest.value > 0:
+            result, constant = rest, 0
+        if constant > 0:
             result = fold.add(result, rest)
         for split in splits:
             if split.scale < 0:
                 result = fold.sub(result, split.build(-1))
-        return fold.add(result, rest) if rest.value < 0 else result
+        return fold.add(result, rest) if constant < 0 else result
+
+
+Form = PrimExpr | Split | Sum
+"""What the canonical simplifier computes with: a sum, one term, or what is neither."""
 
 
 def _flattened(total: Sum, joined: Sequence[Split]) -> Sum:
@@ -146,28 +153,30 @@ def _flattened(total: Sum, joined: Sequence[Split]) -> Sum:
     return flat
 
 
-def _terms(expr: Any) -> Sum:
-    """What ``build`` made, as a sum again."""
-    kind = type(expr)
-    if kind is IntImm:
+def _terms(expr: PrimExpr) -> Sum:
+    """The sum of which ``build`` gave this expression."""
+    if type(expr) is IntImm:
         return Sum(expr.dtype, (), expr.value)
-    if kind is Add:
+    if type(expr) is Add:
         return _terms(expr.a).plus(_terms(expr.b))
-    if kind is Sub:
+    if type(expr) is Sub:
         return _terms(expr.a).plus(_terms(expr.b), -1)
-    if kind is Mul and type(expr.b) is IntImm:
+    if type(expr) is Mul and type(expr.b) is IntImm:
         return _terms(expr.a).times(expr.b.value)
     return Sum(expr.dtype, (_digit(expr),))
 
 
-def _digit(expr: Any) -> Split:
+def _digit(expr: PrimExpr) -> Split:
     """``index % upper // lower`` as a split."""
-    index: Any = expr
-    lower, upper = 1, None
+    index: PrimExpr = expr
+    lower: int = 1
+    upper: int | None = None
     if type(index) is FloorDiv and type(index.b) is IntImm and index.b.value > 0:
-        index, lower = index.a, index.b.value
+        lower = index.b.value
+        index = index.a
     if type(index) is FloorMod and type(index.b) is IntImm and index.b.value % lower == 0:
-        index, upper = index.a, index.b.value
+        upper = index.b.value
+        index = index.a
     if upper is not None and upper <= 0:
         return Split(expr)
     return Split(index, lower, upper)

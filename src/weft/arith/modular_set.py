@@ -101,30 +101,30 @@ class ModularSetAnalyzer:
         coeff, base = self.modular(expr)
         return coeff % factor == 0 and base % factor == 0
 
-    def visit_var(self, expr: Any) -> Entry:
+    def visit_var(self, expr: Var) -> Entry:
         self.facts.seen.add(expr)
         return self.facts.modular.get(expr, _ANY)
 
-    def visit_add(self, expr: Any) -> Entry:
+    def visit_add(self, expr: Add) -> Entry:
         a, b = self.modular(expr.a), self.modular(expr.b)
         return _make(gcd(a[0], b[0]), a[1] + b[1])
 
-    def visit_sub(self, expr: Any) -> Entry:
+    def visit_sub(self, expr: Sub) -> Entry:
         a, b = self.modular(expr.a), self.modular(expr.b)
         return _make(gcd(a[0], b[0]), a[1] - b[1])
 
-    def visit_mul(self, expr: Any) -> Entry:
+    def visit_mul(self, expr: Mul) -> Entry:
         a, b = self.modular(expr.a), self.modular(expr.b)
         return _make(gcd(gcd(a[0] * b[0], a[0] * b[1]), b[0] * a[1]), a[1] * b[1])
 
-    def visit_floordiv(self, expr: Any) -> Entry:
+    def visit_floordiv(self, expr: FloorDiv) -> Entry:
         if type(expr.b) is not IntImm or expr.b.value == 0:
             return _ANY
         by = expr.b.value
         coeff, base = self.modular(expr.a)
         return _make(coeff // by, base // by) if coeff % by == 0 else _ANY
 
-    def visit_truncdiv(self, expr: Any) -> Entry:
+    def visit_truncdiv(self, expr: Div) -> Entry:
         if type(expr.b) is not IntImm or expr.b.value == 0:
             return _ANY
         by = expr.b.value
@@ -133,7 +133,7 @@ class ModularSetAnalyzer:
             return _make(coeff // by, base // by)
         return _ANY
 
-    def visit_truncmod(self, expr: Any) -> Entry:
+    def visit_truncmod(self, expr: Mod) -> Entry:
         if type(expr.b) is not IntImm or expr.b.value == 0:
             return _ANY
         if self.nonnegative(expr.a) and expr.b.value > 0:
@@ -142,7 +142,7 @@ class ModularSetAnalyzer:
         step = gcd(coeff, expr.b.value)
         return (step, 0) if coeff and base % step == 0 else _ANY
 
-    def visit_call(self, expr: Any) -> Entry:
+    def visit_call(self, expr: Call) -> Entry:
         name = getattr(expr.op, "name", "")
         if name == "tir.likely":
             return self.modular(expr.args[0])
@@ -156,12 +156,12 @@ class ModularSetAnalyzer:
             return _make(gcd(coeff, value + 1), base) if coeff else (0, base & value)
         return _ANY
 
-    def visit_let(self, expr: Any) -> Entry:
+    def visit_let(self, expr: Let) -> Entry:
         if expr.var not in self.facts.modular:
             self.facts.modular[expr.var] = self.modular(expr.value)
         return self.modular(expr.body)
 
-    def visit_floormod(self, expr: Any) -> Entry:
+    def visit_floormod(self, expr: FloorMod | Mod) -> Entry:
         if type(expr.b) is not IntImm or expr.b.value == 0:
             return _ANY
         coeff, base = self.modular(expr.a)
@@ -169,13 +169,13 @@ class ModularSetAnalyzer:
             return 0, base % expr.b.value
         return _make(gcd(coeff, expr.b.value), base)
 
-    def visit_choice(self, expr: Any) -> Entry:
+    def visit_choice(self, expr: Min | Max) -> Entry:
         return _union(self.modular(expr.a), self.modular(expr.b))
 
-    def visit_select(self, expr: Any) -> Entry:
+    def visit_select(self, expr: Select) -> Entry:
         return _union(self.modular(expr.true_value), self.modular(expr.false_value))
 
-    def visit_cast(self, expr: Any) -> Entry:
+    def visit_cast(self, expr: Cast) -> Entry:
         source, target = expr.value.dtype, expr.dtype
         wide = is_index(source) and target.is_int and target.bits >= source.bits
         return self.modular(expr.value) if wide else _ANY

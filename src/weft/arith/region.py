@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
@@ -28,7 +27,7 @@ from weft.tir.op import match_types
 def estimate_region_strict_bound(
     region: Sequence[Range],
     var_dom: Mapping[Var, Range],
-    predicate: Any = True,
+    predicate: PrimExpr | bool = True,
     analyzer: Analyzer | None = None,
 ) -> Array[IntervalSet] | None:
     """The exact set of each dimension, or None where the region is no independent product.
@@ -37,13 +36,16 @@ def estimate_region_strict_bound(
     at all: None where they may never hold, as ``f < n`` for a loop f and an unknown n.
     """
     analyzer = analyzer or Analyzer()
-    if not _hold_once(predicate, [rng.min for rng in region], var_dom, analyzer):
+    if not _hold_once(as_prim_expr(predicate), [rng.min for rng in region], var_dom, analyzer):
         return None
     return _touched_if_any(region, var_dom, predicate, analyzer)
 
 
 def _touched_if_any(
-    region: Sequence[Range], var_dom: Mapping[Var, Range], predicate: Any, analyzer: Analyzer
+    region: Sequence[Range],
+    var_dom: Mapping[Var, Range],
+    predicate: PrimExpr | bool,
+    analyzer: Analyzer,
 ) -> Array[IntervalSet] | None:
     """The exact set of each dimension where the conditions on unnamed loops hold at least once."""
     if any(uses(rng.extent, var_dom) for rng in region):
@@ -62,7 +64,10 @@ def _touched_if_any(
 
 
 def _hold_once(
-    predicate: Any, starts: Sequence[PrimExpr], var_dom: Mapping[Var, Range], analyzer: Analyzer
+    predicate: PrimExpr,
+    starts: Sequence[PrimExpr],
+    var_dom: Mapping[Var, Range],
+    analyzer: Analyzer,
 ) -> bool:
     """Whether conditions on loops that no start names surely hold in the first or last iteration.
 
@@ -76,7 +81,10 @@ def _hold_once(
     if not parts:
         return True
     first = {var: dom.min for var, dom in var_dom.items()}
-    last = {var: sub(add(dom.min, dom.extent), 1) for var, dom in var_dom.items()}
+    last = {
+        var: sub(add(dom.min, dom.extent), const_like(dom.extent, 1))
+        for var, dom in var_dom.items()
+    }
     with ExitStack() as runs:
         for dom in var_dom.values():
             runs.enter_context(analyzer.constraint_scope(dom.extent >= const_like(dom.extent, 1)))
@@ -86,7 +94,7 @@ def _hold_once(
         )
 
 
-def _exact(total: IterSumExpr, extent: Any, analyzer: Analyzer) -> IntervalSet | None:
+def _exact(total: IterSumExpr, extent: PrimExpr, analyzer: Analyzer) -> IntervalSet | None:
     """The union of ``extent`` values from each start on; None where the steps leave holes."""
     if is_value(extent, 0):
         return IntervalSet.nothing()
@@ -110,7 +118,7 @@ def _exact(total: IterSumExpr, extent: Any, analyzer: Analyzer) -> IntervalSet |
 def estimate_region_lower_bound(
     region: Sequence[Range],
     var_dom: Mapping[Var, Range],
-    predicate: Any = True,
+    predicate: PrimExpr | bool = True,
     analyzer: Analyzer | None = None,
 ) -> Array[IntervalSet] | None:
     """Sets that lie inside of what is touched, or None where none is known."""
@@ -121,7 +129,7 @@ def estimate_region_lower_bound(
 def estimate_region_upper_bound(
     region: Sequence[Range],
     var_dom: Mapping[Var, Range],
-    predicate: Any = True,
+    predicate: PrimExpr | bool = True,
     analyzer: Analyzer | None = None,
 ) -> Array[IntervalSet]:
     """Sets that hold everything touched: exact where possible, in each dimension for itself."""

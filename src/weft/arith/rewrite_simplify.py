@@ -8,8 +8,9 @@ its result does not fit the type.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from weft.arith import choices, fold
 from weft.arith.call_rules import call_rule
@@ -23,6 +24,7 @@ from weft.arith.rule_tables import compiled_rules
 from weft.arith.vector_rules import vector_rule
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
 from weft.ir.node import Array
+from weft.support.dtype import DataType
 from weft.tir.expr import (
     EQ,
     GE,
@@ -31,6 +33,7 @@ from weft.tir.expr import (
     LT,
     NE,
     And,
+    BinaryExpr,
     Call,
     Cast,
     Let,
@@ -52,19 +55,23 @@ if TYPE_CHECKING:
 _DEPTH: Final = 12
 _LEAVES: Final = frozenset({IntImm, FloatImm, StringImm, Var, SizeVar})
 _SWAPPED: Final = {GT: LT, GE: LE}
-_COMPARISONS: Final = frozenset({EQ, NE, LT, LE, GT, GE})
+_VARIABLES: Final = frozenset({Var, SizeVar})
+_ORDERED: Final = frozenset({EQ, NE, LT, LE, GT, GE, Min, Max})
 _CONSTANT_RIGHT: Final = frozenset({EQ, NE, Min, Max})
+Visit = Callable[[PrimExpr], PrimExpr]
+Build = Callable[[PrimExpr, PrimExpr], PrimExpr]
+E = TypeVar("E", bound=PrimExpr)
 _matchers: Final[dict[tuple[Any, ...], tuple[tuple[str, Matcher], ...]]] = {}
 
 
 def _find_matchers(key: tuple[Any, ...]) -> tuple[tuple[str, Matcher], ...]:
     """The matchers that operands of these shapes may fit, in the order of the rows."""
     root, *shapes = key
-    found = []
+    matchers = []
     for compiled in compiled_rules().get(root, ()):
         if compiled.fits(shapes):
-            found.append((compiled.rule.name, compiled.function))
-    result = _matchers[key] = tuple(found)
+            matchers.append((compiled.rule.name, compiled.function))
+    result = _matchers[key] = tuple(matchers)
     return result
 
 
@@ -91,7 +98,7 @@ class RewriteSimplifier(Predicates):
         self.facts = facts
         self.bounds = bounds
         self.differences: DifferenceAnalyzer
-        self.enter: Callable[[PrimExpr], Any]
+        self.enter: Callable[[PrimExpr], AbstractContextManager[None]]
         self.depth = 0
         self.hits: dict[str, int] = {}
         self.stats = RewriteSimplifierStats()
@@ -103,53 +110,55 @@ class RewriteSimplifier(Predicates):
         self.joined_branches = bool(extensions & Extension.ApplyConstraintsToBooleanBranches)
         self.compares_products = bool(extensions & Extension.ComparisonOfProductAndSum)
 
-    def range_of(self, expr: Any) -> tuple[int, int]:
+    def range_of(self, expr: PrimExpr) -> tuple[int, int]:
         if type(expr) is Sub and is_index(expr.dtype):
             return self.differences.range(expr.a, expr.b)
         return self.bounds.bound(expr)
 
-    def divides(self, expr: Any, factor: int) -> bool:
+    def divides(self, expr: PrimExpr, factor: int) -> bool:
         return self.bounds.modular.divides(expr, factor)
 
-    def visit(self, expr: Any) -> Any:
+    def visit(self, expr: PrimExpr) -> PrimExpr:
         """The simplified expression; ``expr`` itself where nothing applies."""
         kind = type(expr)
-        if kind is Var or kind is SizeVar:
+        if kind in _VARIABLES and isinstance(expr, Var):
             self.facts.seen.add(expr)
             return self.facts.values.get(expr, expr)
         if kind in _LEAVES:
             return expr
-        found = self.facts.rewrite_memo.get(id(expr))
-        if found is not None:
-            return found[1]
+        memoised = self.facts.rewrite_memo.get(id(expr))
+        if memoised is not None:
+            return memoised[1]
         self.stats.nodes_visited += 1
         result = self.apply(self.rebuild(expr, self.visit))
         self.facts.rewrite_memo[id(expr)] = expr, result
         return result
 
-    def rebuild(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def rebuild(self, expr: PrimExpr, visit: Visit) -> PrimExpr:
         """``expr`` with visited operands; constants fold."""
-        kind = type(expr)
-        if kind in BINARY:
-            if (kind is And or kind is Or) and type(expr.b) is kind:
-                expr = _left_nested(expr)
-            if self.joined_branches and (kind is And or kind is Or):
-                return self.rebuild_branches(expr, visit)
-            a, b = visit(expr.a), visit(expr.b)
-            if a is expr.a and b is expr.b and not (type(a) is IntImm and type(b) is IntImm):
-                return expr
-            if not a.dtype.is_integral:
-                return expr.with_(a=a, b=b)
-            return self.fitting(BUILDERS[kind], expr, a, b)
-        if kind is Not:
-            return fold.not_(visit(expr.a)) if visit(expr.a) is not expr.a else expr
-        if kind is Select:
-            return self.rebuild_select(expr, visit)
-        if kind is Call:
-            return self.rebuild_call(expr, visit)
-        return self.rebuild_children(expr, visit)
+        rebuild = _REBUILD.get(type(expr))
+        return self.rebuild_children(expr, visit) if rebuild is None else rebuild(self, expr, visit)
 
-    def rebuild_branches(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def rebuild_binary(self, expr: BinaryExpr, visit: Visit) -> PrimExpr:
+        a, b = visit(expr.a), visit(expr.b)
+        if a is expr.a and b is expr.b and not (type(a) is IntImm and type(b) is IntImm):
+            return expr
+        if not a.dtype.is_integral:
+            return expr.with_(a=a, b=b)
+        return self.fitting(BUILDERS[type(expr)], expr, a, b)
+
+    def rebuild_logical(self, expr: And | Or, visit: Visit) -> PrimExpr:
+        """``and`` and ``or``, their operands nested on the left."""
+        nested = _left_nested(expr) if type(expr.b) is type(expr) else expr
+        if self.joined_branches:
+            return self.rebuild_branches(nested, visit)
+        return self.rebuild_binary(nested, visit)
+
+    def rebuild_not(self, expr: Not, visit: Visit) -> PrimExpr:
+        operand = visit(expr.a)
+        return expr if operand is expr.a else fold.not_(operand)
+
+    def rebuild_branches(self, expr: And | Or, visit: Visit) -> PrimExpr:
         """``and`` and ``or``: each branch where the other does not decide."""
         is_and = type(expr) is And
         a, b = expr.a, expr.b
@@ -161,13 +170,13 @@ class RewriteSimplifier(Predicates):
             return expr
         return fold.and_(a, b) if is_and else fold.or_(a, b)
 
-    def fitting(self, build: Callable[[Any, Any], Any], expr: Any, a: Any, b: Any) -> Any:
+    def fitting(self, build: Build, expr: BinaryExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
         try:
             return build(a, b)
         except ConstantOverflow:
             return expr.with_(a=a, b=b)
 
-    def rebuild_children(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def rebuild_children(self, expr: E, visit: Visit) -> E:
         changes: dict[str, Any] = {}
         for name in expr.CHILDREN:
             old = getattr(expr, name)
@@ -185,7 +194,7 @@ class RewriteSimplifier(Predicates):
             changes.pop("axis", None)
         return expr.with_(**changes) if changes else expr
 
-    def rebuild_select(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def rebuild_select(self, expr: Select, visit: Visit) -> PrimExpr:
         condition = visit(expr.condition)
         if type(condition) is IntImm:
             return visit(expr.true_value if condition.value else expr.false_value)
@@ -195,7 +204,7 @@ class RewriteSimplifier(Predicates):
             false_value = visit(expr.false_value)
         return expr.with_(condition=condition, true_value=true_value, false_value=false_value)
 
-    def rebuild_call(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def rebuild_call(self, expr: Call, visit: Visit) -> PrimExpr:
         name = getattr(expr.op, "name", "")
         if name != "tir.if_then_else":
             rebuilt = self.rebuild_children(expr, visit)
@@ -216,7 +225,7 @@ class RewriteSimplifier(Predicates):
             return expr
         return expr.with_(args=Array(parts))
 
-    def apply(self, expr: Any, visit: Callable[[Any], Any] | None = None) -> Any:
+    def apply(self, expr: PrimExpr, visit: Visit | None = None) -> PrimExpr:
         """One round of rules on a node whose operands are simplified.
 
         What a rule makes is simplified by ``visit`` (this simplifier's, unless told otherwise).
@@ -226,46 +235,52 @@ class RewriteSimplifier(Predicates):
             return expr
         visit = visit or self.visit
         if expr.dtype.lanes != 1 or expr.dtype.is_scalable:
-            result = vector_rule(expr, self)
-            return expr if result is None else visit(result)
-        if kind in _COMPARISONS or kind in (Min, Max):
+            vector = vector_rule(expr, self)
+            return expr if vector is None else visit(vector)
+        if kind in _ORDERED:
             result = self.apply_ordered(expr, visit)
-        elif kind is Cast:
+        elif type(expr) is Cast:
             return _cast(expr)
         else:
-            result = self.first_rule(expr, visit)
-            if result is None:
+            rewritten = self.first_rule(expr, visit)
+            if rewritten is not None:
+                result = rewritten
+            else:
                 result = self.literal(expr) if expr.dtype.is_bool else expr
         if result is expr and self.depth <= _DEPTH and not self.differences.busy:
             self.facts.settled[id(expr)] = expr
         return result
 
-    def apply_ordered(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def apply_ordered(self, expr: Any, visit: Visit) -> PrimExpr:
         """Comparisons, minimum and maximum: decided by difference, else by rules."""
-        kind, a, b = type(expr), expr.a, expr.b
+        kind: type[PrimExpr] = type(expr)
+        a: PrimExpr = expr.a
+        b: PrimExpr = expr.b
+        ordered: PrimExpr = expr
         if kind in _SWAPPED:
             kind, a, b = _SWAPPED[kind], b, a
-            expr = BUILDERS[kind](a, b)
+            ordered = BUILDERS[kind](a, b)
         elif kind in _CONSTANT_RIGHT and type(a) is IntImm and type(b) is not IntImm:
             a, b = b, a
-            expr = kind(a, b)
-        if type(expr) is IntImm:
-            return expr
+            ordered = kind(a, b)
+        if type(ordered) is IntImm:
+            return ordered
         if not is_index(a.dtype) or self.bounds.may_wrap(a) or self.bounds.may_wrap(b):
             if kind in (Min, Max):
-                return a if a.dtype.is_integral and expr_deep_equal(a, b) else expr
-            return self.literal(expr)
+                return a if a.dtype.is_integral and expr_deep_equal(a, b) else ordered
+            return self.literal(ordered)
         decided = self.decide(kind, a, b)
         if decided is not None:
             return decided
-        if kind is LE:
-            return self.less_equal(expr, visit)
-        result = self.first_rule(expr, visit)
-        if result is None:
-            return expr if kind in (Min, Max) else self.literal(expr)
-        return result
+        if kind is LE:  # through the rules of b < a
+            opposite = self.first_rule(fold.lt(b, a), visit)
+            return self.literal(ordered) if opposite is None else visit(fold.not_(opposite))
+        rewritten = self.first_rule(ordered, visit)
+        if rewritten is not None:
+            return rewritten
+        return ordered if kind in (Min, Max) else self.literal(ordered)
 
-    def decide(self, kind: type, a: Any, b: Any) -> Any:
+    def decide(self, kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
         """The result where the bounds of ``a - b`` or its remainders tell, else None."""
         low, high = self.differences.range(a, b)
         if self.compares_products and low <= 0 <= high:
@@ -283,15 +298,7 @@ class RewriteSimplifier(Predicates):
         always = low == high == 0
         return _known(always, never) if kind is EQ else _known(never, always)
 
-    def less_equal(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
-        """``a <= b`` through the rules of ``b < a``."""
-        opposite = fold.lt(expr.b, expr.a)
-        result = self.first_rule(opposite, visit)
-        if result is None:
-            return self.literal(expr)
-        return visit(fold.not_(result))
-
-    def first_rule(self, expr: Any, visit: Callable[[Any], Any]) -> Any:
+    def first_rule(self, expr: Any, visit: Visit) -> PrimExpr | None:
         """The simplified result of the first rule that matches, or None."""
         kind = type(expr)
         if kind in BINARY:
@@ -330,7 +337,7 @@ class RewriteSimplifier(Predicates):
         stats.rewrites_attempted += len(matchers)
         return None
 
-    def literal(self, expr: Any) -> Any:
+    def literal(self, expr: PrimExpr) -> PrimExpr:
         """``expr``, or its truth where it (or its negation) is a known condition."""
         if not self.facts.literals:
             return expr
@@ -342,9 +349,9 @@ class RewriteSimplifier(Predicates):
             for known in self.facts.literals:
                 if expr_deep_equal(known, negated):
                     return fold.FALSE
-        return self.narrowed(expr) if type(expr) in (LE, NE) else expr
+        return self.narrowed(expr) if type(expr) is LE or type(expr) is NE else expr
 
-    def narrowed(self, expr: Any) -> Any:
+    def narrowed(self, expr: LE | NE) -> PrimExpr:
         """A comparison that a known one leaves less of: ``a <= b`` is ``a == b`` if ``b <= a``."""
         a, b = expr.a, expr.b
         if type(expr) is NE:
@@ -358,14 +365,14 @@ class RewriteSimplifier(Predicates):
             return LT(a, b)
         return expr
 
-    def _is_known(self, expr: Any) -> bool:
+    def _is_known(self, expr: PrimExpr) -> bool:
         for known in self.facts.literals:
             if expr_deep_equal(known, expr):
                 return True
         return False
 
 
-def _negation(expr: Any) -> Any:
+def _negation(expr: Any) -> PrimExpr:
     kind = type(expr)
     if kind is And:
         return Or(_negation(expr.a), _negation(expr.b))
@@ -382,32 +389,34 @@ def _negation(expr: Any) -> Any:
     return expr.a if kind is Not else Not(expr)
 
 
-def _left_nested(expr: Any) -> Any:
+def _left_nested(expr: And | Or) -> And | Or:
     """``p and (q and r)`` as ``(p and q) and r``; so for ``or``."""
-    kind, waiting, parts = type(expr), [expr], []
+    kind = type(expr)
+    waiting: list[PrimExpr] = [expr]
+    parts: list[PrimExpr] = []
     while waiting:
         part = waiting.pop()
         if type(part) is kind:
             waiting += [part.b, part.a]
         else:
             parts.append(part)
-    result = parts[0]
-    for part in parts[1:]:
+    result = kind(parts[0], parts[1])
+    for part in parts[2:]:
         result = kind(result, part)
     return result
 
 
-def _known(yes: bool, no: bool) -> Any:
+def _known(yes: bool, no: bool) -> IntImm | None:
     return fold.TRUE if yes else fold.FALSE if no else None
 
 
-def _without_likely(expr: Any) -> Any:
+def _without_likely(expr: PrimExpr) -> PrimExpr:
     if isinstance(expr, Call) and getattr(expr.op, "name", "") == "tir.likely":
         return expr.args[0]
     return expr
 
 
-def _cast(expr: Any) -> Any:
+def _cast(expr: Cast) -> PrimExpr:
     """Casts of constants, to the same type, and of casts that only widen."""
     value, dtype = expr.value, expr.dtype
     if value.dtype is dtype:
@@ -422,10 +431,21 @@ def _cast(expr: Any) -> Any:
     return expr
 
 
-def _contains(wide: Any, narrow: Any) -> bool:
+def _contains(wide: DataType, narrow: DataType) -> bool:
     """Whether every value of one integer type is one of the other."""
     if not (wide.is_integral and narrow.is_integral):
         return False
     wide_low, wide_high = integer_range(wide.element)
     low, high = integer_range(narrow.element)
     return wide_low <= low and high <= wide_high
+
+
+_REBUILD: Final[dict[type[PrimExpr], Callable[[RewriteSimplifier, Any, Visit], PrimExpr]]] = {
+    **dict.fromkeys(BINARY, RewriteSimplifier.rebuild_binary),
+    And: RewriteSimplifier.rebuild_logical,
+    Or: RewriteSimplifier.rebuild_logical,
+    Not: RewriteSimplifier.rebuild_not,
+    Select: RewriteSimplifier.rebuild_select,
+    Call: RewriteSimplifier.rebuild_call,
+}
+"""Classes whose operands are rebuilt in a way of their own; others by their children."""

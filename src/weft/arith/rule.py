@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
@@ -23,7 +23,7 @@ from typing import Any, Final
 from weft.arith import fold
 from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.facts import INT32, INT64
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.tir import expr as nodes
 
 
@@ -119,14 +119,14 @@ def _variants(pattern: Pattern) -> list[Pattern]:
     if not pattern.operands:
         return [pattern]
     choices = [_variants(operand) for operand in pattern.operands]
-    made = [Pattern(pattern.kind, operands=chosen) for chosen in itertools.product(*choices)]
+    variants = [Pattern(pattern.kind, operands=chosen) for chosen in itertools.product(*choices)]
     swappable = pattern.kind in _COMMUTATIVE and not pattern.operands[1].is_constant
     if swappable and not pattern.operands[0].is_constant:
-        made += [Pattern(pattern.kind, operands=made_one.operands[::-1]) for made_one in made]
-    return made
+        variants += [Pattern(variant.kind, operands=variant.operands[::-1]) for variant in variants]
+    return variants
 
 
-def _renamed(pattern: Pattern, names: dict[str, str]) -> Any:
+def _renamed(pattern: Pattern, names: dict[str, str]) -> Hashable:
     if pattern.kind in ("var", "const"):
         key = names.setdefault(pattern.name, f"{pattern.kind}{len(names)}")
         return key
@@ -263,55 +263,54 @@ PREDICATES: Final = frozenset(
 class Predicates:
     """What ``where`` may ask of an expression; the rewrite simplifier implements it."""
 
-    def range_of(self, expr: Any) -> tuple[int, int]:
+    def range_of(self, expr: PrimExpr) -> tuple[int, int]:
         """Inclusive bounds."""
         raise NotImplementedError
 
-    def divides(self, expr: Any, factor: int) -> bool:
+    def divides(self, expr: PrimExpr, factor: int) -> bool:
         """Whether ``factor`` divides the value."""
         raise NotImplementedError
 
-    def within(self, expr: Any, low: int, high: int) -> bool:
+    def within(self, expr: PrimExpr, low: int, high: int) -> bool:
         """low <= expr < high."""
         bound = self.range_of(expr)
         return low <= bound[0] and bound[1] < high
 
-    def at_least(self, expr: Any, low: int) -> bool:
+    def at_least(self, expr: PrimExpr, low: int) -> bool:
         """low <= expr."""
         return self.range_of(expr)[0] >= low
 
-    def nonneg(self, expr: Any) -> bool:
+    def nonneg(self, expr: PrimExpr) -> bool:
         """0 <= expr."""
         return self.range_of(expr)[0] >= 0
 
-    def positive(self, expr: Any) -> bool:
+    def positive(self, expr: PrimExpr) -> bool:
         """0 < expr."""
         return self.range_of(expr)[0] > 0
 
-    def nonzero(self, expr: Any) -> bool:
+    def nonzero(self, expr: PrimExpr) -> bool:
         """The value is not 0."""
         bound = self.range_of(expr)
         return bound[0] > 0 or bound[1] < 0
 
-    def zero(self, expr: Any) -> bool:
+    def zero(self, expr: PrimExpr) -> bool:
         """The value is 0."""
         return self.range_of(expr) == (0, 0)
 
-    def multiple(self, expr: Any, factor: int) -> bool:
+    def multiple(self, expr: PrimExpr, factor: int) -> bool:
         """Whether ``factor`` divides the value."""
         return factor != 0 and self.divides(expr, factor)
 
-    def nonconst(self, expr: Any) -> bool:
+    def nonconst(self, expr: PrimExpr) -> bool:
         """Whether the expression is no constant."""
         return type(expr) is not IntImm
 
 
-def plus_constant(expr: Any) -> tuple[Any, int] | None:
+def plus_constant(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     """(x, c) of ``x + c`` or of ``x - (-c)``."""
-    kind = type(expr)
-    if kind is nodes.Add and type(expr.b) is IntImm:
+    if type(expr) is nodes.Add and type(expr.b) is IntImm:
         return expr.a, expr.b.value
-    if kind is nodes.Sub and type(expr.b) is IntImm:
+    if type(expr) is nodes.Sub and type(expr.b) is IntImm:
         return expr.a, -expr.b.value
     return None
 

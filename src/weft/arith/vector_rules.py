@@ -7,16 +7,17 @@ quotients and remainders of ramps are left alone where the numbers may wrap.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weft.arith import fold
 from weft.arith.data import has_data
-from weft.arith.deep_equal import BINARY, expr_deep_equal
+from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.tir.expr import (
     LT,
     Add,
+    BinaryExpr,
     Broadcast,
     Div,
     FloorDiv,
@@ -33,76 +34,82 @@ from weft.tir.expr import (
 if TYPE_CHECKING:
     from weft.arith.rewrite_simplify import RewriteSimplifier
 
+Kind = type[BinaryExpr]
 
-def vector_rule(expr: Any, simplifier: RewriteSimplifier) -> Any:
+
+def vector_rule(expr: PrimExpr, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """What a rule makes of a vector with simplified operands, or None."""
-    kind = type(expr)
-    if kind is Not:
-        return Broadcast(fold.not_(expr.a.value), expr.a.lanes) if _is(expr.a, Broadcast) else None
-    if kind not in BINARY:
+    if type(expr) is Not:
+        negated = expr.a
+        if type(negated) is not Broadcast:
+            return None
+        return Broadcast(fold.not_(negated.value), negated.lanes)
+    if not isinstance(expr, BinaryExpr):
         return None
-    a, b = expr.a, expr.b
-    if _is(a, Broadcast) and _is(b, Broadcast):
+    kind, a, b = type(expr), expr.a, expr.b
+    if type(a) is Broadcast and type(b) is Broadcast:
         return Broadcast(fold.BUILDERS[kind](a.value, b.value), a.lanes)
     rule = _RULES.get(kind)
     return rule(a, b, kind, simplifier) if rule is not None else None
 
 
-def _is(value: Any, kind: type) -> bool:
-    return type(value) is kind
-
-
-def _ramp(base: Any, stride: Any, lanes: Any) -> Any:
+def _ramp(base: PrimExpr, stride: PrimExpr, lanes: PrimExpr) -> PrimExpr:
     if type(stride) is IntImm and stride.value == 0:
         return Broadcast(base, lanes)
     return Ramp(base, stride, lanes)
 
 
-def _linear(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+def _linear(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """``ramp ± ramp``, ``ramp ± broadcast`` and ``broadcast ± ramp``."""
     build = fold.BUILDERS[kind]
-    if _is(a, Ramp) and _is(b, Ramp):
+    if type(a) is Ramp and type(b) is Ramp:
         return _ramp(build(a.base, b.base), build(a.stride, b.stride), a.lanes)
-    if _is(a, Ramp) and _is(b, Broadcast):
+    if type(a) is Ramp and type(b) is Broadcast:
         return _ramp(build(a.base, b.value), a.stride, a.lanes)
-    if _is(a, Broadcast) and _is(b, Ramp):
+    if type(a) is Broadcast and type(b) is Ramp:
         stride = fold.const(b.stride.dtype, 0)
         return _ramp(build(a.value, b.base), build(stride, b.stride), b.lanes)
     return None
 
 
-def _product(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+def _product(
+    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier
+) -> PrimExpr | None:
     """``ramp * broadcast``."""
-    if _is(a, Broadcast) and _is(b, Ramp):
+    if type(a) is Broadcast and type(b) is Ramp:
         a, b = b, a
-    if not (_is(a, Ramp) and _is(b, Broadcast)):
+    if type(a) is not Ramp or type(b) is not Broadcast:
         return None
     return _ramp(fold.mul(a.base, b.value), fold.mul(a.stride, b.value), a.lanes)
 
 
-def _extreme(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+def _extreme(
+    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier
+) -> PrimExpr | None:
     """``min(min(x, broadcast(y)), broadcast(z))`` joins the scalars; so does max."""
-    if not (_is(a, kind) and _is(b, Broadcast)):
+    if type(a) is not kind or type(b) is not Broadcast:
         return None
     for inner, rest in ((a.b, a.a), (a.a, a.b)):
-        if _is(inner, Broadcast):
+        if type(inner) is Broadcast:
             scalar = fold.BUILDERS[kind](inner.value, b.value)
             return kind(rest, Broadcast(scalar, b.lanes))
     return None
 
 
-def _less(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+def _less(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier) -> PrimExpr | None:
     """Ramps of one stride compare as their first elements."""
-    if not (_is(a, Ramp) and _is(b, Ramp) and expr_deep_equal(a.stride, b.stride)):
+    if type(a) is not Ramp or type(b) is not Ramp or not expr_deep_equal(a.stride, b.stride):
         return None
     if not is_index(a.base.dtype) or has_data(a) or has_data(b):
         return None
     return Broadcast(fold.lt(a.base, b.base), a.lanes)
 
 
-def _division(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
+def _division(
+    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier
+) -> PrimExpr | None:
     """``ramp // c`` and ``ramp % c`` where all lanes share a quotient, or the stride is aligned."""
-    if not (_is(a, Ramp) and _is(b, Broadcast)):
+    if type(a) is not Ramp or type(b) is not Broadcast:
         return None
     base, stride, by = a.base, a.stride, b.value
     if type(stride) is not IntImm or type(by) is not IntImm or by.value <= 0:
@@ -131,7 +138,8 @@ def _division(a: Any, b: Any, kind: type, simplifier: RewriteSimplifier) -> Any:
     return None
 
 
-_RULES: Final[dict[type, Callable[[Any, Any, type, Any], Any]]] = {
+VectorRule = Callable[[PrimExpr, PrimExpr, Kind, "RewriteSimplifier"], PrimExpr | None]
+_RULES: Final[dict[Kind, VectorRule]] = {
     Add: _linear, Sub: _linear, Mul: _product, Min: _extreme, Max: _extreme, LT: _less,
     FloorDiv: _division, FloorMod: _division, Div: _division, Mod: _division,
 }  # fmt: skip

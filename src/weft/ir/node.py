@@ -32,7 +32,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, overload
 
 from weft.support import slots
 from weft.support.errors import IRTypeError
@@ -75,9 +75,14 @@ class Array(tuple[E, ...]):
     def __radd__(self, other: Iterable[Any]) -> Array[Any]:
         return Array((*other, *self))
 
-    def __getitem__(self, index: Any) -> Any:
-        item = tuple.__getitem__(self, index)
-        return Array(item) if isinstance(index, slice) else item
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> E: ...
+    @overload
+    def __getitem__(self, index: slice) -> Array[E]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> E | Array[E]:
+        if isinstance(index, slice):
+            return Array(tuple.__getitem__(self, index))
+        return tuple.__getitem__(self, index)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, list | tuple) or len(self) != len(other):
@@ -111,6 +116,17 @@ class Map(dict[K, V]):
     def same_as(self, other: object) -> bool:
         """Whether both are the same object."""
         return self is other
+
+
+def expect(value: object, kind: type[E]) -> E:
+    """``value``, which has to be a ``kind``: what an argument of a call is, its operator says.
+
+    >>> expect(3, int)
+    3
+    """
+    if not isinstance(value, kind):
+        raise IRTypeError(f"expected a {kind.__name__}, got {type(value).__name__}: {value}")
+    return value
 
 
 def field(

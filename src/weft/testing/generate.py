@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from weft.ir.expr import IntImm, PrimExpr, Range, StringImm
+from weft.ir.node import expect
 from weft.support.dtype import DataType
 from weft.testing.random_values import ValueGenerator
 from weft.tir import op
@@ -363,7 +364,7 @@ class ProgramGenerator(ValueGenerator):
                 source = pick.choice(long)
                 lead = [self.index(extent, variables) for extent in source.shape[:-1]]
                 last = source.shape[-1]
-                start = op.const(pick.randint(0, last.value - 4), last.dtype)
+                start = op.const(pick.randint(0, int(expect(last, IntImm)) - 4), last.dtype)
                 loaded = BufferLoad(source, [*lead, Ramp(start, op.const(1, last.dtype), 4)])
                 return op.cast(dtype.with_lanes(4), loaded)
             return Broadcast(self.value(dtype, variables, 1), 4)

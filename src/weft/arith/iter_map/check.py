@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import add, const_like, equal, is_value, mul, sub
-from weft.arith.iter_map.nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
+from weft.arith.iter_map.nodes import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, as_sum
 from weft.arith.iter_map.padding import NotAffine, Padder, Padding
+from weft.ir.expr import PrimExpr
 from weft.tir import op
 
 
@@ -20,16 +20,16 @@ def digits_by_mark(sums: Iterable[IterSumExpr]) -> dict[int, tuple[IterMark, lis
 
 
 def add_digits(
-    found: dict[int, tuple[IterMark, list[IterSplitExpr]]], sums: Iterable[IterSumExpr]
+    digits: dict[int, tuple[IterMark, list[IterSplitExpr]]], sums: Iterable[IterSumExpr]
 ) -> None:
-    """Add the digits of further sums to those found; marks found before are not entered again."""
+    """Add the digits of further sums, by mark; a mark that has digits is not entered again."""
     pending = [split for total in sums for split in total.args]
     while pending:
         split = pending.pop(0)
         mark = split.source
-        entry = found.get(id(mark))
+        entry = digits.get(id(mark))
         if entry is None:
-            entry = found[id(mark)] = (mark, [])
+            entry = digits[id(mark)] = (mark, [])
             source = mark.source
             if isinstance(source, IterSumExpr):
                 pending.extend(source.args)
@@ -64,7 +64,7 @@ class Checker:
                 if id(mark) not in used and not is_value(mark.extent, 1):
                     raise NotAffine(f"not bijective: loop {mark.source} is not used")
         if self.level != IterMapLevel.NoCheck:
-            unused: list[Any] = [mark.source for mark in constrained if id(mark) not in used]
+            unused = [as_sum(mark.source) for mark in constrained if id(mark) not in used]
             if unused and self.level == IterMapLevel.Bijective:
                 raise NotAffine("not bijective: a predicate bounds loops that no index uses whole")
             add_digits(used, unused)
@@ -73,17 +73,19 @@ class Checker:
             covered = self.covered(mark, digits)
             self.check_extent(mark, digits, covered)
 
-    def covered(self, mark: IterMark, digits: list[IterSplitExpr]) -> Any:
+    def covered(self, mark: IterMark, digits: list[IterSplitExpr]) -> PrimExpr:
         """Where the last digit ends; each begins where another ends (or above)."""
         rest = list(digits)
-        expected: Any = const_like(mark.source, 1)
+        expected: PrimExpr = const_like(mark.source, 1)
         while rest:
             digit = self.next_digit(mark, rest, expected)
             rest = [other for other in rest if other is not digit]
             expected = mul(digit.lower_factor, digit.extent)
         return expected
 
-    def next_digit(self, mark: IterMark, rest: list[IterSplitExpr], expected: Any) -> Any:
+    def next_digit(
+        self, mark: IterMark, rest: list[IterSplitExpr], expected: PrimExpr
+    ) -> IterSplitExpr:
         """The digit that starts at ``expected``, or (not bijective) the next one above."""
         for digit in rest:
             if equal(self.analyzer, digit.lower_factor, expected):
@@ -103,7 +105,7 @@ class Checker:
                 lowest = digit
         return lowest
 
-    def check_extent(self, mark: IterMark, digits: list[IterSplitExpr], covered: Any) -> None:
+    def check_extent(self, mark: IterMark, digits: list[IterSplitExpr], covered: PrimExpr) -> None:
         """What the digits cover must be the mark, or (not bijective) a divisor of it."""
         padding = self.padder.padding_to(mark)
         full = equal(self.analyzer, covered, mark.extent)
@@ -123,7 +125,7 @@ class Checker:
             self.check_padded(mark, padding, digits, covered)
 
     def check_padded(
-        self, mark: IterMark, padding: Padding, digits: list[IterSplitExpr], covered: Any
+        self, mark: IterMark, padding: Padding, digits: list[IterSplitExpr], covered: PrimExpr
     ) -> None:
         """The values that are no padding must reach all that the digits cover.
 

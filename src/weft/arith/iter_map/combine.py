@@ -6,12 +6,11 @@ The digits of a sum are searched from the right, where the smallest scales usual
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import equal, factors, is_value, ordered_product, sub
 from weft.arith.iter_map.nodes import IterMark, IterSplitExpr
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 
 
 class DigitSearch:
@@ -64,7 +63,7 @@ class DigitSearch:
                 best, fewest = position, count
         return best
 
-    def of_scale(self, scale: Any, mark: IterMark | None = None) -> int:
+    def of_scale(self, scale: PrimExpr, mark: IterMark | None = None) -> int:
         """The digit of exactly that scale, or -1; one of a single value goes first."""
         found = -1
         for position in self.left(mark):
@@ -78,7 +77,7 @@ class DigitSearch:
                 break
         return found
 
-    def below_scale(self, scale: Any) -> int:
+    def below_scale(self, scale: PrimExpr) -> int:
         """The digit of the largest scale that is not above ``scale`` (nor negative), or -1."""
         found = -1
         for position in self.left():

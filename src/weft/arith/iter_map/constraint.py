@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import add, const_like, maximum, minimum, sub
 from weft.arith.iter_map.padding import NotAffine
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.ir.node import Node
-from weft.tir.expr import GE, GT, LE, LT, Add, And, Call, Sub, Var
+from weft.tir.expr import GE, GT, LE, LT, Add, And, Call, CompareExpr, Sub, Var
 
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
     """``low <= sum < high``; either may be None."""
 
-    sum: Any
-    low: Any
-    high: Any
+    sum: PrimExpr
+    low: PrimExpr | None
+    high: PrimExpr | None
 
 
 # Comparison -> (is the bound above when it stands on the right, does equality count)
-_COMPARISONS: Final[dict[type, tuple[bool, bool]]] = {
+_COMPARISONS: Final[dict[type[CompareExpr], tuple[bool, bool]]] = {
     LT: (True, False), LE: (True, True), GT: (False, False), GE: (False, True)
 }  # fmt: skip
 
 
 def read_predicate(
-    predicate: Any, iters: Mapping[Var, Range]
+    predicate: PrimExpr, iters: Mapping[Var, Range]
 ) -> tuple[dict[Var, Range], list[Constraint]]:
     """The loops with the bounds of single variables put in, and the bounds of sums.
 
     Bounds come smallest first: a sum inside another is constrained before it.
     """
     domains = dict(iters)
-    found: list[Constraint] = []
+    constraints: list[Constraint] = []
     for part in conjuncts(predicate):
         if type(part) is IntImm and part.value:
             continue
-        if type(part) not in _COMPARISONS or not _is_integer(part.a) or not _is_integer(part.b):
+        if not isinstance(part, LT | LE | GT | GE) or not _is_integer(part.a, part.b):
             raise NotAffine(f"the predicate {part} is no comparison of integers by < <= > >=")
         constraint = _constraint(part, domains)
         if constraint is None:
@@ -50,12 +50,12 @@ def read_predicate(
         if isinstance(constraint.sum, Var) and constraint.sum in domains:
             domains[constraint.sum] = _narrowed(domains[constraint.sum], constraint)
         else:
-            found.append(constraint)
-    found.sort(key=_size)
-    return domains, found
+            constraints.append(constraint)
+    constraints.sort(key=_size)
+    return domains, constraints
 
 
-def conjuncts(predicate: Any) -> list[Any]:
+def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
     """The parts of a conjunction; ``likely`` is opened."""
     if type(predicate) is And:
         return conjuncts(predicate.a) + conjuncts(predicate.b)
@@ -64,7 +64,7 @@ def conjuncts(predicate: Any) -> list[Any]:
     return [predicate]
 
 
-def uses(expr: Any, variables: Iterable[Any]) -> bool:
+def uses(expr: PrimExpr, variables: Iterable[PrimExpr]) -> bool:
     """Whether one of the variables stands in the expression."""
     if type(expr) is IntImm:
         return False
@@ -74,15 +74,15 @@ def uses(expr: Any, variables: Iterable[Any]) -> bool:
     return False
 
 
-def _is_integer(expr: Any) -> bool:
-    return bool(expr.dtype.is_int or expr.dtype.is_uint)
+def _is_integer(*exprs: PrimExpr) -> bool:
+    return all(expr.dtype.is_int or expr.dtype.is_uint for expr in exprs)
 
 
 def _size(constraint: Constraint) -> int:
     return len(collect(constraint.sum, Node))
 
 
-def _constraint(part: Any, domains: Mapping[Var, Range]) -> Constraint | None:
+def _constraint(part: CompareExpr, domains: Mapping[Var, Range]) -> Constraint | None:
     above, equal = _COMPARISONS[type(part)]
     total, bound = part.a, part.b
     if not uses(bound, domains):
@@ -92,19 +92,19 @@ def _constraint(part: Any, domains: Mapping[Var, Range]) -> Constraint | None:
         total, bound, above = bound, total, not above
     else:
         total, bound = _separated(sub(total, bound), domains)
-    while type(total) in (Add, Sub) and not uses(total.b, domains):
-        move = sub if type(total) is Add else add
-        total, bound = total.a, move(bound, total.b)
-    one = const_like(bound, 1)
+    while isinstance(total, Add | Sub) and not uses(total.b, domains):
+        bound = sub(bound, total.b) if isinstance(total, Add) else add(bound, total.b)
+        total = total.a
+    following = add(bound, const_like(bound, 1))
     if above:
-        return Constraint(total, None, add(bound, one) if equal else bound)
-    return Constraint(total, bound if equal else add(bound, one), None)
+        return Constraint(total, None, following if equal else bound)
+    return Constraint(total, bound if equal else following, None)
 
 
-def _separated(difference: Any, domains: Mapping[Var, Range]) -> tuple[Any, Any]:
+def _separated(difference: PrimExpr, domains: Mapping[Var, Range]) -> tuple[PrimExpr, PrimExpr]:
     """``difference`` compared with 0 as terms with loops compared with terms without."""
-    total: Any = const_like(difference, 0)
-    bound: Any = total
+    total: PrimExpr = const_like(difference, 0)
+    bound: PrimExpr = total
     pending = [(difference, 1)]
     while pending:
         term, sign = pending.pop()

@@ -10,7 +10,6 @@ IterAffineMap; where that takes a map whose offsets no padding can serve, this o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.check import Checker
@@ -38,9 +37,9 @@ from weft.tir.expr import Var
 
 @deep_recursion
 def detect_iter_map(
-    indices: Sequence[Any],
+    indices: Sequence[PrimExpr],
     input_iters: Mapping[Var, Range],
-    predicate: Any = True,
+    predicate: PrimExpr | bool = True,
     check_level: IterMapLevel | str | int | None = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
     *,
@@ -66,9 +65,9 @@ def detect_iter_map(
 
 
 def _detected(
-    indices: Sequence[Any],
+    indices: Sequence[PrimExpr],
     iters: Mapping[Var, Range],
-    predicate: Any,
+    predicate: PrimExpr,
     level: IterMapLevel,
     simplify_trivial: bool,
     analyzer: Analyzer,
@@ -104,9 +103,9 @@ def check_domains(iters: Mapping[Var, Range]) -> None:
 
 @deep_recursion
 def iter_map_simplify(
-    indices: Sequence[Any],
+    indices: Sequence[PrimExpr],
     input_iters: Mapping[Var, Range],
-    predicate: Any = True,
+    predicate: PrimExpr | bool = True,
     check_level: IterMapLevel | str | int | None = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
     *,

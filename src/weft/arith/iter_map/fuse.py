@@ -7,8 +7,8 @@ too: a constrained sum is a group whose extent is what the predicate leaves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.combine import DigitSearch, combine_digits
@@ -34,6 +34,7 @@ from weft.arith.iter_map.nodes import (
     scaled,
     whole,
 )
+from weft.ir.expr import PrimExpr
 from weft.ir.node import Array
 from weft.tir.op import less_equal
 
@@ -47,17 +48,17 @@ class FusedSum:
 
     flat: IterSumExpr
     mark: IterMark
-    offset: Any
+    offset: PrimExpr
 
 
 @dataclass(slots=True)
 class _Chain:
     """A sum under way: digits from the smallest scale to the largest."""
 
-    base_scale: Any
-    expected: Any
-    extra: Any
-    tail: Any
+    base_scale: PrimExpr
+    expected: PrimExpr
+    extra: PrimExpr
+    tail: PrimExpr
     flat: list[IterSplitExpr] = field(default_factory=list)
     grouped: list[IterSplitExpr] = field(default_factory=list)
 
@@ -76,7 +77,7 @@ class Fuser:
 
         ``keep_single``: digits that join to a single one are left as that digit.
         """
-        splits: Any = total.args
+        splits: Sequence[IterSplitExpr] = total.args
         joined = combine_digits(splits, self.analyzer)
         if joined is not None:
             if len(joined) <= 1 and keep_single:
@@ -108,11 +109,11 @@ class Fuser:
                 return known
         return None
 
-    def quotient(self, value: Any, by: Any) -> Any:
+    def quotient(self, value: PrimExpr, by: PrimExpr) -> PrimExpr:
         """``value // by``, simplified if there is something to divide."""
         return value if is_value(by, 1) else self.analyzer.simplify(floordiv(value, by))
 
-    def chained(self, splits: Any) -> _Chain | None:
+    def chained(self, splits: Sequence[IterSplitExpr]) -> _Chain | None:
         """The digits in the order of their scales, each the one below times its extent."""
         search = DigitSearch(splits, self.analyzer)
         position, exact = search.smallest(), True
@@ -131,7 +132,7 @@ class Fuser:
                 position, exact = search.below_scale(chain.expected), False
         return None if search.left() else chain
 
-    def append(self, chain: _Chain, search: DigitSearch, position: int, scale: Any) -> bool:
+    def append(self, chain: _Chain, search: DigitSearch, position: int, scale: PrimExpr) -> bool:
         """Add a digit, or the constrained sum that it starts, to the chain."""
         group = self.constraint_from(search.splits[position])
         if group is None:
@@ -154,15 +155,15 @@ class Fuser:
 
     def constraint_from(self, split: IterSplitExpr) -> FusedSum | None:
         """The longest constrained sum whose smallest digit this is."""
-        found = None
+        longest = None
         for group in self.constrained:
             if same_digit(split, group.flat.args[-1]) and (
-                found is None or len(found.flat.args) < len(group.flat.args)
+                longest is None or len(longest.flat.args) < len(group.flat.args)
             ):
-                found = group
-        return found
+                longest = group
+        return longest
 
-    def matching(self, search: DigitSearch, wanted: IterSplitExpr, scale: Any) -> int:
+    def matching(self, search: DigitSearch, wanted: IterSplitExpr, scale: PrimExpr) -> int:
         """The position of a digit with that scale, or -1."""
         for position in search.left():
             split = search.splits[position]
@@ -170,7 +171,7 @@ class Fuser:
                 return position
         return -1
 
-    def constrain(self, total: IterSumExpr, low: Any, high: Any) -> bool:
+    def constrain(self, total: IterSumExpr, low: PrimExpr | None, high: PrimExpr | None) -> bool:
         """``low <= total < high`` holds (either may be None); False if the sum does not fuse."""
         base, zero = total.base, const_like(total, 0)
         fused = self.fuse(IterSumExpr(total.args, zero), keep_single=False)
@@ -191,8 +192,9 @@ class Fuser:
                 high = minimum(high, end)
         if low is None and high is None:
             return True
-        source: Any = mark.source
+        source: PrimExpr = mark.source
         if low is not None:
+            assert isinstance(source, IterSumExpr)  # the mark of a fused sum
             source = IterSumExpr(source.args, sub(source.base, sub(low, start)))
         start = start if low is None else low
         end = end if high is None else high

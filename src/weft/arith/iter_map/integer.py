@@ -7,38 +7,37 @@ constant, of one type: the common case, done here at once.
 from __future__ import annotations
 
 from math import lcm
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.tir import op
 from weft.tir.expr import Mul
 
 
-def add(a: Any, b: Any) -> Any:
+def add(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a + b."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
         return fold.wrapped(a.dtype, a.value + b.value)
     return op.add(a, b)
 
 
-def sub(a: Any, b: Any) -> Any:
+def sub(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a - b."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
         return fold.wrapped(a.dtype, a.value - b.value)
     return op.subtract(a, b)
 
 
-def mul(a: Any, b: Any) -> Any:
+def mul(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a * b."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
         return fold.wrapped(a.dtype, a.value * b.value)
     return op.multiply(a, b)
 
 
-def floordiv(a: Any, b: Any) -> Any:
+def floordiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a // b; factors of a product cancel."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
         return fold.wrapped(a.dtype, a.value // b.value)
@@ -50,29 +49,29 @@ def floordiv(a: Any, b: Any) -> Any:
     return op.floordiv(a, b)
 
 
-def floormod(a: Any, b: Any) -> Any:
+def floormod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a % b."""
     if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype and b.value:
         return fold.wrapped(a.dtype, a.value % b.value)
     return op.floormod(a, b)
 
 
-def ceildiv(a: Any, b: Any) -> Any:
+def ceildiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a / b rounded up."""
     return floordiv(add(a, sub(b, const_like(b, 1))), b)
 
 
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """The larger."""
     return fold.max_(*same_type(a, b))
 
 
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """The smaller."""
     return fold.min_(*same_type(a, b))
 
 
-def same_type(a: Any, b: Any) -> tuple[Any, Any]:
+def same_type(a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     """Both with the wider type; a constant takes the other's."""
     if a.dtype is b.dtype:
         return a, b
@@ -85,17 +84,17 @@ def same_type(a: Any, b: Any) -> tuple[Any, Any]:
     return a, op.cast(a.dtype, b)
 
 
-def const_like(expr: Any, value: int) -> Any:
+def const_like(expr: PrimExpr, value: int) -> PrimExpr:
     """The constant of the type of ``expr``."""
     return fold.const(expr.dtype, value)
 
 
-def is_value(expr: Any, value: int) -> bool:
+def is_value(expr: PrimExpr, value: int) -> bool:
     """Whether ``expr`` is that constant."""
     return type(expr) is IntImm and bool(expr.value == value)
 
 
-def factors(expr: Any) -> tuple[int, list[Any]]:
+def factors(expr: PrimExpr) -> tuple[int, list[PrimExpr]]:
     """The constant factor of a product, and its other factors from left to right."""
     if type(expr) is IntImm:
         return int(expr.value), []
@@ -105,7 +104,7 @@ def factors(expr: Any) -> tuple[int, list[Any]]:
     return left * right, first + second
 
 
-def ordered_product(*exprs: Any) -> Any:
+def ordered_product(*exprs: PrimExpr) -> PrimExpr:
     """The product with its constant factor last: ``n * 4 * m`` is ``n * m * 4``."""
     constant, symbols = 1, []
     for expr in exprs:
@@ -120,7 +119,7 @@ def ordered_product(*exprs: Any) -> Any:
     return product if constant == 1 else mul(product, const_like(product, constant))
 
 
-def common_multiple(a: Any, b: Any, analyzer: Analyzer) -> Any:
+def common_multiple(a: PrimExpr, b: PrimExpr, analyzer: Analyzer) -> PrimExpr:
     """A common multiple: the least of constants; of symbols the product where none divides."""
     (value_a, symbols_a), (value_b, symbols_b) = factors(a), factors(b)
     value = const_like(a, lcm(value_a, value_b))
@@ -135,7 +134,7 @@ def common_multiple(a: Any, b: Any, analyzer: Analyzer) -> Any:
     return mul(mul(x, y), value)
 
 
-def equal(analyzer: Analyzer, a: Any, b: Any) -> bool:
+def equal(analyzer: Analyzer, a: PrimExpr, b: PrimExpr) -> bool:
     """Whether both are known to be equal; products whatever the order of their factors."""
     if a is b:
         return True
@@ -146,7 +145,7 @@ def equal(analyzer: Analyzer, a: Any, b: Any) -> bool:
     return analyzer.can_prove_equal(a, b)
 
 
-def _same_factors(a: Any, b: Any) -> bool:
+def _same_factors(a: PrimExpr, b: PrimExpr) -> bool:
     (value_a, symbols_a), (value_b, symbols_b) = factors(a), factors(b)
     return (
         value_a == value_b
@@ -155,7 +154,7 @@ def _same_factors(a: Any, b: Any) -> bool:
     )
 
 
-def without(symbols: list[Any], taken: list[Any]) -> list[Any] | None:
+def without(symbols: list[PrimExpr], taken: list[PrimExpr]) -> list[PrimExpr] | None:
     """``symbols`` less ``taken``, each as often as it stands there; None if one is not there."""
     rest = list(symbols)
     for symbol in taken:
@@ -168,7 +167,7 @@ def without(symbols: list[Any], taken: list[Any]) -> list[Any] | None:
     return rest
 
 
-def product_divides(divisor: Any, value: Any) -> bool:
+def product_divides(divisor: PrimExpr, value: PrimExpr) -> bool:
     """Whether all factors of ``divisor`` stand in the product ``value``."""
     (number, symbols), (total, others) = factors(divisor), factors(value)
     return number != 0 and total % number == 0 and without(others, symbols) is not None

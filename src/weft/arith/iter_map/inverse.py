@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import (
@@ -22,7 +21,7 @@ from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Map
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import Sub, Var
+from weft.tir.expr import Add, Sub, Var
 
 
 @deep_recursion
@@ -43,18 +42,18 @@ def inverse_affine_iter_map(
 class _Inverse:
     """Passes values from the indices down to the loops, each node after all its users."""
 
-    def __init__(self, iter_map: Sequence[IterSumExpr], outputs: Sequence[Any]) -> None:
+    def __init__(self, iter_map: Sequence[IterSumExpr], outputs: Sequence[PrimExpr]) -> None:
         self.analyzer = Analyzer()
-        self.order: list[Any] = []
-        self.values: dict[int, Any] = {}
-        self.inverse: dict[Var, Any] = {}
+        self.order: list[IterSumExpr | IterSplitExpr] = []
+        self.values: dict[int, PrimExpr] = {}
+        self.inverse: dict[Var, PrimExpr] = {}
         seen: set[int] = set()
         for total in iter_map:
             self.collect(total, seen)
         for total, output in zip(iter_map, outputs, strict=True):
             self.receive(total, as_prim_expr(output))
 
-    def collect(self, expr: Any, seen: set[int]) -> None:
+    def collect(self, expr: IterSumExpr | IterSplitExpr, seen: set[int]) -> None:
         """Nodes in post order."""
         if id(expr) in seen:
             return
@@ -66,16 +65,16 @@ class _Inverse:
             self.collect(expr.source.source, seen)
         self.order.append(expr)
 
-    def receive(self, expr: Any, value: Any) -> None:
+    def receive(self, expr: PrimExpr, value: PrimExpr) -> None:
         """Add a part of the value of a node."""
         known = self.values.get(id(expr))
         self.values[id(expr)] = value if known is None else add(known, value)
 
-    def text(self, expr: Any) -> str:
+    def text(self, expr: PrimExpr) -> str:
         """A node in messages."""
         return str(ToExpr(self.analyzer).convert(expr))
 
-    def run(self) -> dict[Var, Any]:
+    def run(self) -> dict[Var, PrimExpr]:
         for expr in reversed(self.order):
             value = self.values.get(id(expr))
             if value is None:
@@ -86,7 +85,7 @@ class _Inverse:
                 self.visit_split(expr, value)
         return self.inverse
 
-    def visit_sum(self, total: IterSumExpr, value: Any) -> None:
+    def visit_sum(self, total: IterSumExpr, value: PrimExpr) -> None:
         value = sub(value, total.base)
         if len(total.args) == 1:
             (split,) = total.args
@@ -97,7 +96,7 @@ class _Inverse:
                 )
             self.receive(split, mul(value, split.scale))
             return
-        expected = total.args[-1].scale if total.args else None
+        expected = total.args[-1].scale if total.args else const_like(value, 1)
         for position in range(len(total.args) - 1, -1, -1):
             split = total.args[position]
             if not equal(self.analyzer, split.scale, expected):
@@ -109,20 +108,21 @@ class _Inverse:
             part = floordiv(value, split.scale)
             self.receive(split, part if position == 0 else floormod(part, split.extent))
 
-    def visit_split(self, split: IterSplitExpr, value: Any) -> None:
+    def visit_split(self, split: IterSplitExpr, value: PrimExpr) -> None:
         value = mul(value, split.lower_factor)
-        source: Any = split.source.source
+        source: PrimExpr = split.source.source
         if isinstance(source, IterSumExpr | IterSplitExpr):
             self.receive(source, value)
             return
         # The mark of a loop that does not start at 0 is ``var - min``.
-        shift = None
-        if not isinstance(source, Var):
-            shift, source = source, source.a
-        known = self.inverse.get(source)
+        var = source.a if isinstance(source, Add | Sub) else source
+        assert isinstance(var, Var)
+        known = self.inverse.get(var)
         if known is not None:
-            self.inverse[source] = add(known, value)
-        elif type(shift) is Sub:
-            self.inverse[source] = add(value, shift.b)
+            self.inverse[var] = add(known, value)
+        elif isinstance(source, Sub):
+            self.inverse[var] = add(value, source.b)
+        elif isinstance(source, Add):
+            self.inverse[var] = sub(value, source.b)
         else:
-            self.inverse[source] = value if shift is None else sub(value, shift.b)
+            self.inverse[var] = value

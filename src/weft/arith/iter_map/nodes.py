@@ -7,7 +7,6 @@ A loop variable (or a fused sum) that runs over ``[0, extent)`` is an ``IterMark
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.deep_equal import expr_deep_equal
@@ -104,27 +103,27 @@ class IterMapResult(Node):
     """
 
     indices: Array[IterSumExpr]
-    errors: Array[Any] = field(default=())
+    errors: Array[str] = field(default=())
     padding_predicate: PrimExpr = field(default=fold.FALSE)
 
 
-def whole(mark: IterMark, scale: Any = None) -> IterSplitExpr:
+def whole(mark: IterMark, scale: PrimExpr | None = None) -> IterSplitExpr:
     """The split that is all of a mark."""
     one = fold.const(mark.source.dtype, 1)
     return IterSplitExpr(mark, one, mark.extent, one if scale is None else scale)
 
 
-def scaled(split: IterSplitExpr, scale: Any) -> IterSplitExpr:
+def scaled(split: IterSplitExpr, scale: PrimExpr) -> IterSplitExpr:
     """The split with another scale."""
     return IterSplitExpr(split.source, split.lower_factor, split.extent, scale)
 
 
-def constant_sum(base: Any) -> IterSumExpr:
+def constant_sum(base: PrimExpr) -> IterSumExpr:
     """The sum without splits."""
     return IterSumExpr(Array(), base)
 
 
-def as_sum(expr: Any) -> IterSumExpr:
+def as_sum(expr: PrimExpr) -> IterSumExpr:
     """A sum from a sum, a split, or an expression that becomes its base."""
     if type(expr) is IterSumExpr:
         return expr
@@ -133,7 +132,7 @@ def as_sum(expr: Any) -> IterSumExpr:
     return constant_sum(expr)
 
 
-def same_expr(a: Any, b: Any) -> bool:
+def same_expr(a: PrimExpr, b: PrimExpr) -> bool:
     """Whether two factors or extents are the same expression."""
     return a is b or expr_deep_equal(a, b)
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import lcm
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -36,7 +35,7 @@ from weft.arith.iter_map.nodes import (
     whole,
 )
 from weft.arith.iter_map.to_expr import ToExpr
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import Array
 from weft.tir import op
 
@@ -50,8 +49,8 @@ class Padding:
     """A mark's padding: ``left`` modulo ``step``, and the padded mark of the second round."""
 
     mark: IterMark
-    left: Any
-    step: Any
+    left: PrimExpr
+    step: PrimExpr
     padded: IterMark | None = None
 
 
@@ -64,11 +63,11 @@ class Padder:
         self.paddings: list[Padding] = []
         self.collecting = False
         self.needed = False
-        self.predicate: Any = fold.FALSE
-        self._trials: dict[int, tuple[IterMark, Padding, Any]] = {}
+        self.predicate: PrimExpr = fold.FALSE
+        self._trials: dict[int, tuple[IterMark, Padding, PrimExpr]] = {}
         self._parts: list[tuple[IterSplitExpr, IterMark]] = []
 
-    def divides(self, divisor: Any, value: Any) -> bool:
+    def divides(self, divisor: PrimExpr, value: PrimExpr) -> bool:
         """Whether ``value`` is known to be a multiple of ``divisor``."""
         if type(divisor) is IntImm:
             number: int = divisor.value
@@ -106,7 +105,9 @@ class Padder:
         self._parts.append((split, mark))
         return whole(mark)
 
-    def pad(self, split: IterSplitExpr, base: Any, divisor: Any) -> tuple[IterSplitExpr, Any]:
+    def pad(
+        self, split: IterSplitExpr, base: PrimExpr, divisor: PrimExpr
+    ) -> tuple[IterSplitExpr, PrimExpr]:
         """``split + base`` ready for division: the padded split, and its padding on the left.
 
         ``base`` less that padding is a multiple of ``divisor``.
@@ -140,12 +141,14 @@ class Padder:
         return None
 
     def collect(
-        self, split: IterSplitExpr, residue: Any, divisor: Any
-    ) -> tuple[IterSplitExpr, Any]:
+        self, split: IterSplitExpr, residue: PrimExpr, divisor: PrimExpr
+    ) -> tuple[IterSplitExpr, PrimExpr]:
         """First round: note what this division needs; a trial mark stands for the padded one."""
-        _, padding, shifted = self._trials.get(id(split.source), (None, None, None))
-        if padding is None:
-            padding = self.of_mark(split.source)
+        trial_of = self._trials.get(id(split.source))
+        padding = self.of_mark(split.source) if trial_of is None else trial_of[1]
+        if trial_of is not None:
+            shifted = trial_of[2]
+        else:
             shifted = const_like(residue, 0)
         step = mul(divisor, split.lower_factor)
         left = add(shifted, mul(residue, split.lower_factor))
@@ -164,7 +167,7 @@ class Padder:
         trial = self.trial(padding, left, mul(extent, split.lower_factor))
         return IterSplitExpr(trial, split.lower_factor, extent, split.scale), residue
 
-    def trial(self, padding: Padding, left: Any, extent: Any) -> IterMark:
+    def trial(self, padding: Padding, left: PrimExpr, extent: PrimExpr) -> IterMark:
         """The mark of the first round for a mark shifted by ``left``."""
         for mark, its_padding, its_left in self._trials.values():
             if its_padding is padding and same_expr(its_left, left):
@@ -173,11 +176,12 @@ class Padder:
         self._trials[id(mark)] = mark, padding, left
         return mark
 
-    def agree(self, padding: Padding, left: Any, step: Any) -> None:
+    def agree(self, padding: Padding, left: PrimExpr, step: PrimExpr) -> None:
         """Make ``padding`` also ``left`` modulo ``step``."""
         numbers = (padding.left, padding.step, left, step)
-        if all(type(number) is IntImm for number in numbers):
-            both = common_residue(*[number.value for number in numbers])
+        constants = [number.value for number in numbers if isinstance(number, IntImm)]
+        if len(constants) == len(numbers):
+            both = common_residue(*constants)
             if both is not None:
                 padding.left, padding.step = const_like(left, both[0]), const_like(step, both[1])
                 return

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -32,13 +32,13 @@ from weft.arith.iter_map.nodes import (
     whole,
 )
 from weft.arith.iter_map.padding import NotAffine, Padder
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.ir.node import Array
-from weft.tir.expr import Add, FloorDiv, FloorMod, Mul, Sub, Var
+from weft.tir.expr import Add, BinaryExpr, FloorDiv, FloorMod, Mul, Sub, Var
 
 _ROUNDS_OF_BASE: Final = 6
-_FOLD: Final[dict[type, Any]] = {
+_FOLD: Final[dict[type[BinaryExpr], Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
     Add: fold.add, Sub: fold.sub, Mul: fold.mul, FloorDiv: fold.floordiv, FloorMod: fold.floormod
 }  # fmt: skip
 
@@ -62,11 +62,11 @@ class Rewriter:
         self.fuser = Fuser(analyzer, level)
         self.padder = Padder(analyzer)
         self.input_marks: list[IterMark] = []
-        self.iterators: dict[Var, Any] = {}
+        self.iterators: dict[Var, PrimExpr] = {}
         for var, dom in iters.items():
             self.iterators[var] = self.iterator(var, dom, simplify_trivial_iterators)
 
-    def iterator(self, var: Var, dom: Range, simplify_trivial: bool) -> Any:
+    def iterator(self, var: Var, dom: Range, simplify_trivial: bool) -> PrimExpr:
         """The sum or split that a variable stands for."""
         if simplify_trivial and is_value(dom.extent, 1):
             return constant_sum(dom.min)
@@ -78,7 +78,7 @@ class Rewriter:
         self.input_marks.append(mark)
         return IterSumExpr(Array([whole(mark)]), dom.min)
 
-    def index(self, expr: Any) -> IterSumExpr:
+    def index(self, expr: PrimExpr) -> IterSumExpr:
         """An index as a sum of one split and a base."""
         total = as_sum(self.rewrite(expr))
         if not total.args:
@@ -89,48 +89,48 @@ class Rewriter:
             raise NotAffine(f"the strides of {self.plain(total)} do not chain{bounded}")
         return fused
 
-    def plain(self, expr: Any) -> Any:
+    def plain(self, expr: PrimExpr) -> PrimExpr:
         """The plain expression, for messages and bases."""
         return self.padder.plain.convert(expr)
 
-    def unresolved(self, expr: Any, reason: str) -> Any:
+    def unresolved(self, expr: PrimExpr, reason: str) -> PrimExpr:
         """What is no map: an error, or the expression itself."""
         if self.lenient:
             return expr
         raise NotAffine(f"{expr}: {reason}") from None
 
-    def rewrite(self, expr: Any) -> Any:
+    def rewrite(self, expr: PrimExpr) -> PrimExpr:
         """A sum or a split, or the expression itself where it has no loop variable."""
-        kind = type(expr)
-        if kind is IntImm:
+        if isinstance(expr, IntImm):
             return expr
         if isinstance(expr, Var):
             return self.iterators.get(expr, expr)
-        if kind not in _FOLD or not is_index(expr.dtype):
+        if not isinstance(expr, Add | Sub | Mul | FloorDiv | FloorMod) or not is_index(expr.dtype):
             for var in collect(expr, Var):
                 if var in self.iterators:
                     return self.unresolved(expr, f"not linear in {var.name}")
             return expr
         a, b = self.rewrite(expr.a), self.rewrite(expr.b)
-        mapped_a, mapped_b = isinstance(a, IterMapExpr), isinstance(b, IterMapExpr)
-        if not mapped_a and not mapped_b:
+        if not isinstance(a, IterMapExpr) and not isinstance(b, IterMapExpr):
             if a is expr.a and b is expr.b and type(a) is not IntImm:
                 return expr
-            return _FOLD[kind](a, b)
-        if kind is Add or kind is Sub:
-            return self.sum(a, b, 1 if kind is Add else -1)
-        if kind is Mul:
-            if mapped_a and mapped_b:
-                return self.unresolved(expr, "multiplies two loops")
-            return self.product(a, b) if mapped_a else self.product(b, a)
-        if mapped_b:
+            return _FOLD[type(expr)](a, b)
+        if isinstance(expr, Add | Sub):
+            return self.sum(a, b, 1 if isinstance(expr, Add) else -1)
+        if isinstance(expr, Mul):
+            if not isinstance(b, IterMapExpr):
+                return self.product(a, b)
+            if not isinstance(a, IterMapExpr):
+                return self.product(b, a)
+            return self.unresolved(expr, "multiplies two loops")
+        if isinstance(b, IterMapExpr):
             return self.unresolved(expr, "divides by a loop")
         try:
             return self.division(expr, a, b)
         except NotAffine as reason:
             return self.unresolved(expr, str(reason))
 
-    def sum(self, a: Any, b: Any, sign: int) -> IterSumExpr:
+    def sum(self, a: PrimExpr, b: PrimExpr, sign: int) -> IterSumExpr:
         """a + b or a - b; equal digits are added up."""
         left, right = as_sum(a), as_sum(b)
         splits: list[IterSplitExpr] = list(left.args)
@@ -147,16 +147,17 @@ class Rewriter:
         base = add(left.base, right.base) if sign > 0 else sub(left.base, right.base)
         return IterSumExpr(Array(splits), base)
 
-    def product(self, a: Any, factor: Any) -> Any:
+    def product(self, a: PrimExpr, factor: PrimExpr) -> PrimExpr:
         """A sum or split times an expression without loops."""
         if is_value(factor, 0):
             return const_like(a, 0)
-        if type(a) is IterSplitExpr:
+        if isinstance(a, IterSplitExpr):
             return scaled(a, mul(a.scale, factor))
-        splits = [scaled(split, mul(split.scale, factor)) for split in a.args]
-        return IterSumExpr(Array(splits), mul(a.base, factor))
+        total = as_sum(a)
+        splits = [scaled(split, mul(split.scale, factor)) for split in total.args]
+        return IterSumExpr(Array(splits), mul(total.base, factor))
 
-    def division(self, expr: Any, a: Any, divisor: Any) -> Any:
+    def division(self, expr: BinaryExpr, a: PrimExpr, divisor: PrimExpr) -> PrimExpr:
         """``a // divisor`` or ``a % divisor``; raises NotAffine."""
         total = as_sum(a)
         if not total.args:  # loops of one value stay as they are; others have cancelled out
@@ -189,8 +190,8 @@ class Rewriter:
         return self.remainder(split, total.base, divisor)
 
     def without_scale(
-        self, total: IterSumExpr, divisor: Any
-    ) -> tuple[IterSumExpr, Any, bool] | None:
+        self, total: IterSumExpr, divisor: PrimExpr
+    ) -> tuple[IterSumExpr, PrimExpr, bool] | None:
         """Base and divisor divided by the scale; or (True) the quotient, where nothing is left.
 
         None where neither divides the other.
@@ -209,7 +210,7 @@ class Rewriter:
             return reduced, floordiv(divisor, scale), False
         return None
 
-    def quotient(self, split: IterSplitExpr, base: Any, divisor: Any) -> Any:
+    def quotient(self, split: IterSplitExpr, base: PrimExpr, divisor: PrimExpr) -> PrimExpr:
         """``(split + base) // divisor`` of a split of scale 1."""
         simplify = self.analyzer.simplify
         padded, left = self.padder.pad(split, base, divisor)
@@ -225,7 +226,7 @@ class Rewriter:
         rest = simplify(floordiv(sub(base, left), divisor), _ROUNDS_OF_BASE)
         return result if is_value(rest, 0) else IterSumExpr(Array([result]), rest)
 
-    def remainder(self, split: IterSplitExpr, base: Any, divisor: Any) -> IterSplitExpr:
+    def remainder(self, split: IterSplitExpr, base: PrimExpr, divisor: PrimExpr) -> IterSplitExpr:
         """``(split + base) % divisor``, times the scale of the split."""
         scale = split.scale
         split, _ = self.padder.pad(scaled(split, const_like(split, 1)), base, divisor)

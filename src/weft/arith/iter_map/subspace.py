@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -28,7 +27,7 @@ from weft.arith.iter_map.nodes import (
     whole,
 )
 from weft.arith.iter_map.padding import NotAffine, Padder
-from weft.ir.expr import Range, as_prim_expr
+from weft.ir.expr import PrimExpr, Range, as_prim_expr
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
@@ -48,29 +47,29 @@ class _Side(Enum):
 class _Division:
     """``outer * inner_extent + inner``."""
 
-    outer: Any
-    outer_extent: Any
-    inner: Any
-    inner_extent: Any
+    outer: PrimExpr
+    outer_extent: PrimExpr
+    inner: PrimExpr
+    inner_extent: PrimExpr
     side: _Side
 
     @staticmethod
-    def all_outer(expr: Any, extent: Any) -> _Division:
+    def all_outer(expr: PrimExpr, extent: PrimExpr) -> _Division:
         nothing = constant_sum(const_like(expr, 0))
         return _Division(expr, extent, nothing, const_like(expr, 1), _Side.OUTER)
 
     @staticmethod
-    def all_inner(expr: Any, extent: Any) -> _Division:
+    def all_inner(expr: PrimExpr, extent: PrimExpr) -> _Division:
         nothing = constant_sum(const_like(expr, 0))
         return _Division(nothing, const_like(expr, 1), expr, extent, _Side.INNER)
 
 
 @deep_recursion
 def subspace_divide(
-    bindings: Sequence[Any],
+    bindings: Sequence[PrimExpr],
     input_iters: Mapping[Var, Range],
     sub_iters: Iterable[Var],
-    predicate: Any = True,
+    predicate: PrimExpr | bool = True,
     check_level: IterMapLevel | str | int | None = IterMapLevel.Surjective,
     simplify_trivial_iterators: bool = True,
     *,
@@ -122,9 +121,9 @@ class _Divider:
         self.inner_loops = inner_loops
         self.known: dict[int, _Division] = {}
         self.marks: dict[int, _Division] = {}
-        self.conditions: dict[_Side, Any] = {_Side.OUTER: fold.TRUE, _Side.INNER: fold.TRUE}
+        self.conditions: dict[_Side, PrimExpr] = {_Side.OUTER: fold.TRUE, _Side.INNER: fold.TRUE}
 
-    def equal(self, a: Any, b: Any) -> bool:
+    def equal(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Whether two extents are known to be the same."""
         return equal(self.padder.analyzer, a, b)
 
@@ -190,10 +189,10 @@ class _Divider:
     def fused(self, mark: IterMark) -> _Division:
         """The sum that a mark stands for."""
         if id(mark) not in self.marks:
-            self.marks[id(mark)] = self.sum(mark.source, mark.extent)
+            self.marks[id(mark)] = self.sum(as_sum(mark.source), mark.extent)
         return self.marks[id(mark)]
 
-    def sum(self, total: Any, extent: Any) -> _Division:
+    def sum(self, total: IterSumExpr, extent: PrimExpr) -> _Division:
         """A sum of splits that runs over [0, extent)."""
         if len(total.args) == 1 and is_value(total.base, 0) and is_value(total.args[0].scale, 1):
             part = self.split(total.args[0])
@@ -223,8 +222,8 @@ class _Divider:
         )  # fmt: skip
 
     def chained(
-        self, digits: Sequence[IterSplitExpr], unit: Any
-    ) -> tuple[Any, Array[IterSplitExpr]]:
+        self, digits: Sequence[IterSplitExpr], unit: PrimExpr
+    ) -> tuple[PrimExpr, Array[IterSplitExpr]]:
         """The extent of digits, given from the innermost, and them as multiples of ``unit``."""
         extent = const_like(unit, 1)
         placed = []
@@ -236,7 +235,7 @@ class _Divider:
         return extent, Array(placed[::-1])
 
     def one_sided(
-        self, side: _Side, digits: Sequence[IterSplitExpr], base: Any, extent: Any
+        self, side: _Side, digits: Sequence[IterSplitExpr], base: PrimExpr, extent: PrimExpr
     ) -> _Division:
         """A sum of loops of one side; what a predicate cut off becomes a condition."""
         total = IterSumExpr(Array(digits[::-1]), base)
@@ -249,7 +248,7 @@ class _Divider:
         make = _Division.all_inner if side is _Side.INNER else _Division.all_outer
         return make(total, extent)
 
-    def require(self, side: _Side, condition: Any) -> None:
+    def require(self, side: _Side, condition: PrimExpr) -> None:
         """Note a condition on the loops of one side, if it does not always hold."""
         bounds = Analyzer()
         for var, dom in self.loops.items():
@@ -266,5 +265,5 @@ class _Divider:
                 self.require(side, op.less(var, add(dom.min, dom.extent)))
 
 
-def _as_split(expr: Any, extent: Any) -> IterSplitExpr:
+def _as_split(expr: PrimExpr, extent: PrimExpr) -> IterSplitExpr:
     return expr if isinstance(expr, IterSplitExpr) else whole(IterMark(expr, extent))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.integer import add, const_like, equal, floordiv, floormod, is_value, mul
 from weft.arith.iter_map.nodes import IterSplitExpr, IterSumExpr
@@ -18,19 +16,19 @@ class ToExpr(Mutator):
     def __init__(self, analyzer: Analyzer) -> None:
         self.analyzer = analyzer
 
-    def convert(self, expr: Any) -> Any:
+    def convert(self, expr: PrimExpr) -> PrimExpr:
         """The plain expression; the same object where nothing is to do."""
         return expr if type(expr) is IntImm else self.visit(expr)
 
-    def visit_IterSumExpr(self, node: IterSumExpr) -> Any:
-        total: Any = None
+    def visit_IterSumExpr(self, node: IterSumExpr) -> PrimExpr:
+        total: PrimExpr | None = None
         for split in node.args:
             term = self.visit(split)
             total = term if total is None else add(total, term)
         base = self.convert(node.base)
         return base if total is None else add(total, base)
 
-    def visit_IterSplitExpr(self, split: IterSplitExpr) -> Any:
+    def visit_IterSplitExpr(self, split: IterSplitExpr) -> PrimExpr:
         source = self.visit(split.source.source)
         lower, extent, scale = split.lower_factor, split.extent, split.scale
         if is_value(lower, 1) and self.equal(extent, split.source.extent):
@@ -44,12 +42,12 @@ class ToExpr(Mutator):
             return mul(floordiv(source, lower), scale)
         return mul(floordiv(floormod(source, covered), lower), scale)
 
-    def equal(self, a: Any, b: Any) -> bool:
+    def equal(self, a: PrimExpr, b: PrimExpr) -> bool:
         """Whether two extents are known to be the same."""
         return a is b or equal(self.analyzer, a, b)
 
 
 @deep_recursion
-def normalize_iter_map_to_expr(expr: PrimExpr) -> Any:
+def normalize_iter_map_to_expr(expr: PrimExpr) -> PrimExpr:
     """The plain expression of an IterMapExpr (or of an expression with some inside)."""
     return ToExpr(Analyzer()).convert(expr)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
+from weft.ir.node import expect
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call
@@ -73,7 +74,8 @@ def _is_copied(block: Block, store: BufferStore, source: Buffer, axis: int, begi
     for item in block.iter_vars:
         assert item.dom is not None
         mine = item.var is store.indices[axis]
-        part = [op.const(n, item.var.dtype) for n in (begin, source.shape[axis].value)]
+        count = expect(source.shape[axis], IntImm).value
+        part = [op.const(n, item.var.dtype) for n in (begin, count)]
         analyzer.bind(item.var, Range.from_min_extent(*part) if mine else item.dom)
     value = analyzer.simplify(store.value)
     if not isinstance(value, BufferLoad) or value.buffer is not source:

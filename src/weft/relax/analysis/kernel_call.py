@@ -11,7 +11,8 @@ from typing import Any, Final
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
-from weft.relax.expr import Call
+from weft.ir.node import expect
+from weft.relax.expr import Call, ShapeExpr
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import differ
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
@@ -44,7 +45,7 @@ def kernel_call_problem(call: Call, module: IRModule) -> str | None:
             return problem
         indices = [int(index) for index in call.attrs["inplace_indices"]]
         results = [info for index, info in zip(indices, results, strict=True) if index < 0]
-    scalars = len(call.args[2].values) if len(call.args) > 2 else 0
+    scalars = len(expect(call.args[2], ShapeExpr).values) if len(call.args) > 2 else 0
     count = len(given) + len(results) + scalars
     if count != len(kernel.params):
         return (

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from weft.ir.functor import collect
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
 from weft.relax.analysis.bindings import bindings_in_order
-from weft.relax.expr import Call, Function, If, SeqExpr, Var
+from weft.relax.expr import Call, Function, If, SeqExpr, Tuple, Var
 from weft.relax.op.base import CALL_TIR_INPLACE
 
 _CALL_INPLACE_PACKED = Op.get("relax.call_inplace_packed")
@@ -41,7 +42,7 @@ def targets(value: Any) -> list[Var]:
     if not isinstance(value, Call):
         return []
     if value.op is CALL_TIR_INPLACE:
-        arguments = value.args[1].fields
+        arguments = expect(value.args[1], Tuple).fields
     elif value.op is _CALL_INPLACE_PACKED:
         arguments = value.args[1:]
     else:

@@ -12,8 +12,8 @@ complete; it is deterministic, and earlier bindings are tried first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import uses
@@ -21,7 +21,7 @@ from weft.relax.dpl.edge import Edge, SameShapeConstraint
 from weft.relax.dpl.kinds import DFPattern
 from weft.relax.dpl.matcher import Matcher, same_expr
 from weft.relax.dpl.root import root_callees
-from weft.relax.expr import Call, Function, If, Tuple, TupleGetItem, Var
+from weft.relax.expr import Call, Expr, Function, If, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import same_dims
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
@@ -29,7 +29,7 @@ from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 _PACKED_ARGUMENTS = frozenset({"relax.call_tir", "relax.call_tir_inplace", "relax.call_dps_packed"})
 
 
-def operands(value: Any) -> Sequence[Any]:
+def operands(value: RelaxExpr | None) -> Sequence[RelaxExpr]:
     """What an edge's index counts: the arguments, those of the callee for call_tir."""
     if isinstance(value, Call):
         packed = isinstance(value.op, Op) and value.op.name in _PACKED_ARGUMENTS
@@ -44,12 +44,12 @@ def operands(value: Any) -> Sequence[Any]:
 class _Block:
     """Bindings with an index: who uses what, and which variable has which operator."""
 
-    def __init__(self, values: Mapping[Var, Any], matcher: Matcher) -> None:
+    def __init__(self, values: Mapping[Var, Expr], matcher: Matcher) -> None:
         self.values = values
-        self.used: dict[Any, list[Any]] = {}
-        self.users: dict[Any, list[Any]] = {}
-        self.by_callee: dict[Any, list[Any]] = {}
-        nodes: dict[Any, None] = {}
+        self.used: dict[RelaxExpr, list[Var]] = {}
+        self.users: dict[RelaxExpr, list[Var]] = {}
+        self.by_callee: dict[RelaxExpr, list[Var]] = {}
+        nodes: dict[Var, None] = {}
         for var, value in values.items():
             inputs = _inputs(value)
             self.used[var] = inputs
@@ -62,19 +62,23 @@ class _Block:
                 self.by_callee.setdefault(root.op, []).append(var)
         self.nodes = list(nodes)
 
-    def candidates(self, pattern: DFPattern) -> list[Any]:
+    def value(self, expr: RelaxExpr) -> Expr | None:
+        """What a variable is bound to."""
+        return self.values.get(expr) if isinstance(expr, Var) else None
+
+    def candidates(self, pattern: DFPattern) -> list[Var]:
         """The variables whose root may fit."""
         callees = root_callees(pattern)
         if callees is None:
             return self.nodes
-        found = [var for op in callees for var in self.by_callee.get(op, ())]
+        calls = [var for op in callees for var in self.by_callee.get(op, ())]
         if len(callees) == 1:
-            return found
+            return calls
         place = {var: index for index, var in enumerate(self.nodes)}
-        return sorted(found, key=place.__getitem__)
+        return sorted(calls, key=place.__getitem__)
 
 
-def _inputs(value: Any) -> list[Any]:
+def _inputs(value: Expr) -> list[Var]:
     """The variables that a value uses, each once."""
     if isinstance(value, Function | If):
         return list(uses(value))
@@ -88,23 +92,23 @@ class _Search:
         self,
         edges: Sequence[Edge],
         same_shapes: Sequence[SameShapeConstraint],
-        values: Mapping[Var, Any],
+        values: Mapping[Var, Expr],
     ) -> None:
         self.matcher = Matcher(values)
         self.block, self.same_shapes = _Block(values, self.matcher), same_shapes
-        self.links: dict[Any, list[Edge]] = {}
+        self.links: dict[DFPattern, list[Edge]] = {}
         for edge in edges:
             self.links.setdefault(edge.producer, []).append(edge)
             self.links.setdefault(edge.consumer, []).append(edge)
-        self.assigned: dict[Any, Any] = {}
-        self.taken: set[Any] = set()
+        self.assigned: dict[DFPattern, RelaxExpr] = {}
+        self.taken: set[RelaxExpr] = set()
         self.order = self._order()
 
-    def _order(self) -> list[Any]:
+    def _order(self) -> list[DFPattern]:
         """Patterns so that each but the first of a part is linked to an earlier one."""
         rank = {pattern: index for index, pattern in enumerate(self.links)}
         counts = {pattern: len(self.block.candidates(pattern)) for pattern in self.links}
-        order: dict[Any, None] = {}
+        order: dict[DFPattern, None] = {}
         while len(order) < len(self.links):
             start = min(
                 (pattern for pattern in self.links if pattern not in order),
@@ -125,11 +129,11 @@ class _Search:
                 ]
         return list(order)
 
-    def _feeds(self, pattern: Any) -> bool:
+    def _feeds(self, pattern: DFPattern) -> bool:
         """Whether the pattern is used by another: what uses it leads to arguments inline."""
         return any(edge.producer is pattern for edge in self.links[pattern])
 
-    def _fixed(self, pattern: Any, order: dict[Any, None]) -> bool:
+    def _fixed(self, pattern: DFPattern, order: dict[DFPattern, None]) -> bool:
         """Whether an argument's place says which expression the pattern stands for."""
         return any(
             edge.producer is pattern and edge.index >= 0 and edge.consumer in order
@@ -154,26 +158,26 @@ class _Search:
             del self.assigned[pattern]
         return False
 
-    def _candidates(self, pattern: Any) -> Iterable[Any]:
-        best: Sequence[Any] | None = None
+    def _candidates(self, pattern: DFPattern) -> Iterable[RelaxExpr]:
+        best: Sequence[RelaxExpr] | None = None
         for edge in self.links[pattern]:
-            found = self._through(edge, pattern)
-            if found is not None and (best is None or len(found) < len(best)):
-                best = found
+            linked = self._through(edge, pattern)
+            if linked is not None and (best is None or len(linked) < len(best)):
+                best = linked
         return self.block.candidates(pattern) if best is None else best
 
-    def _through(self, edge: Edge, pattern: Any) -> Sequence[Any] | None:
+    def _through(self, edge: Edge, pattern: DFPattern) -> Sequence[RelaxExpr] | None:
         """What an edge to an assigned pattern leaves; None if the other end is open."""
         if edge.producer is pattern and edge.consumer in self.assigned:
             consumer = self.assigned[edge.consumer]
             if edge.index < 0:
                 return self.block.used.get(consumer, ())
-            return operands(self.block.values.get(consumer))[edge.index : edge.index + 1]
+            return operands(self.block.value(consumer))[edge.index : edge.index + 1]
         if edge.consumer is pattern and edge.producer in self.assigned:
             return self.block.users.get(self.assigned[edge.producer], ())
         return None
 
-    def _edges_hold(self, pattern: Any, candidate: Any) -> bool:
+    def _edges_hold(self, pattern: DFPattern, candidate: RelaxExpr) -> bool:
         """Whether all edges between the pattern and assigned ones hold."""
         for edge in self.links[pattern]:
             producer = candidate if edge.producer is pattern else self.assigned.get(edge.producer)
@@ -183,20 +187,20 @@ class _Search:
                     return False
         return True
 
-    def _edge_holds(self, edge: Edge, producer: Any, consumer: Any) -> bool:
+    def _edge_holds(self, edge: Edge, producer: RelaxExpr, consumer: RelaxExpr) -> bool:
         if edge.only and len(self.block.users.get(producer, ())) != 1:
             return False
         if edge.index < 0:
             return producer in self.block.used.get(consumer, ())
-        found = operands(self.block.values.get(consumer))
-        return edge.index < len(found) and same_expr(found[edge.index], producer)
+        inputs = operands(self.block.value(consumer))
+        return edge.index < len(inputs) and same_expr(inputs[edge.index], producer)
 
     def _same_shape(self, constraint: SameShapeConstraint) -> bool:
         shapes = [_dims(self.assigned.get(p, self.matcher.bound.get(p))) for p in constraint.args]
         return all(same_dims(shapes[0], shape) for shape in shapes)
 
 
-def _dims(expr: Any) -> Any:
+def _dims(expr: RelaxExpr | None) -> Sequence[PrimExpr] | None:
     info = getattr(expr, "struct_info", None)
     if isinstance(info, ShapeStructInfo):
         return info.values
@@ -204,8 +208,8 @@ def _dims(expr: Any) -> Any:
 
 
 def match_bindings(
-    edges: Sequence[Edge], same_shapes: Sequence[SameShapeConstraint], values: Mapping[Var, Any]
-) -> dict[Any, Any] | None:
+    edges: Sequence[Edge], same_shapes: Sequence[SameShapeConstraint], values: Mapping[Var, Expr]
+) -> dict[DFPattern, RelaxExpr] | None:
     """The first assignment of the patterns of ``edges`` over bindings, in pattern order."""
     if not edges:
         return None

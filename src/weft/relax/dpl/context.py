@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
+from weft.ir.expr import RelaxExpr
 from weft.relax.dpl.block_matcher import match_bindings
 from weft.relax.dpl.edge import OPEN, Edge, SameShapeConstraint
-from weft.relax.expr import DataflowBlock, Var
+from weft.relax.dpl.kinds import DFPattern
+from weft.relax.expr import DataflowBlock, Expr, Var
 from weft.support.errors import IRTypeError, IRValueError
 
 
@@ -43,9 +45,10 @@ class PatternContext:
     @staticmethod
     def current() -> PatternContext | None:
         """The innermost open context of this thread."""
-        return OPEN.innermost
+        innermost = OPEN.innermost
+        return innermost if isinstance(innermost, PatternContext) else None
 
-    def add_constraint(self, constraint: Any) -> None:
+    def add_constraint(self, constraint: Edge | SameShapeConstraint) -> None:
         """Add an Edge or a SameShapeConstraint; the operators of patterns do."""
         if isinstance(constraint, Edge):
             self.edges.append(constraint)
@@ -54,12 +57,12 @@ class PatternContext:
         else:
             raise IRTypeError(f"add_constraint: expected an Edge, got {constraint!r:.80}")
 
-    def match_dfb(self, dfb: DataflowBlock) -> dict[Any, Any] | None:
+    def match_dfb(self, dfb: DataflowBlock) -> dict[DFPattern, RelaxExpr] | None:
         """Match the patterns over a dataflow block.
 
         Returns the variable of each pattern that takes part in an edge (for an argument that
         stands inline, as constants and shapes do, the expression itself); None if no assignment
         of all of them exists. Different patterns get different variables.
         """
-        values: dict[Var, Any] = {binding.var: binding.value for binding in dfb.bindings}
+        values: dict[Var, Expr] = {binding.var: binding.value for binding in dfb.bindings}
         return match_bindings(self.edges, self.same_shapes, values)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_equal
@@ -14,10 +14,13 @@ from weft.relax.analysis.bindings import all_bindings
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.builder.normalize import merged_blocks
+from weft.relax.dpl.kinds import DFPattern
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Call,
     DataflowBlock,
+    Expr,
     Function,
     If,
     SeqExpr,
@@ -33,10 +36,16 @@ from weft.relax.rewrite.common_subexpr import eliminate_common_subexpr
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
 
-RewriteSpec = dict[Var, Any]
+RewriteSpec = dict[Var, Expr]
 """The new values of variables."""
 
-Rewrite = Callable[[Sequence[Any]], RewriteSpec]
+RewriteCall = Callable[[Expr, dict[DFPattern, RelaxExpr]], Expr | None]
+"""``(matched expression, what each pattern stands for) -> replacement``, or None for none."""
+
+RewriteBindings = Callable[[dict[DFPattern, RelaxExpr], dict[Var, Expr]], RewriteSpec | None]
+"""``(what each pattern stands for, value of each variable) -> new values``, or None."""
+
+Rewrite = Callable[[Sequence[Binding]], RewriteSpec]
 """From the bindings of a segment to new values."""
 
 
@@ -59,13 +68,13 @@ def rewrite_function(
     limit = 100 + 2 * len(all_bindings(func))
     for _ in range(limit):
         round_ = _Round(rewrite, mod, renamed or {}, name_of)
-        made = round_.visit_expr(func)
-        if not round_.changed or structural_equal(made, func):
+        rewritten = round_.visit_expr(func)
+        if not round_.changed or structural_equal(rewritten, func):
             return func
-        made = simplified(made)
-        if structural_equal(made, func):
+        simple = simplified(rewritten)
+        if structural_equal(simple, func):
             return func
-        func = made
+        func = simple
     raise PassError(
         f"rewriter: no end after {limit} rounds; a replacement matches its own pattern again. "
         "Return the expression itself where nothing is to be done"
@@ -81,6 +90,9 @@ def simplified(func: Function) -> Function:
         func = remove_all_unused(func)
         if func is before or structural_equal(func, before):
             return func
+
+
+B = TypeVar("B", bound=BindingBlock)
 
 
 class _Round(PyExprMutator):
@@ -111,16 +123,17 @@ class _Round(PyExprMutator):
                 f"of what it replaces, got {actual}"
             )
 
-    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+    def visit_seq_expr_(self, op: SeqExpr) -> Expr:
         """A sequence whose body, if it computes something, is rewritten as a last binding."""
         if isinstance(op.body, Tuple | TupleGetItem | Call):
             result = Var("result", op.body.struct_info)
             last = op.blocks[-1] if op.blocks else BindingBlock([])
             block = type(last)([*last.bindings, VarBinding(result, op.body)])
-            made = self.rewritten_block(block)
-            if any(b.var is result and b.value is not op.body for b in made.bindings):
-                op = SeqExpr(merged_blocks([*op.blocks[:-1], made]), result, span=op.span)
-        return super().visit_seq_expr_(op)
+            rewritten = self.rewritten_block(block)
+            if any(b.var is result and b.value is not op.body for b in rewritten.bindings):
+                op = SeqExpr(merged_blocks([*op.blocks[:-1], rewritten]), result, span=op.span)
+        rewritten_op: Expr = super().visit_seq_expr_(op)
+        return rewritten_op
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         return super().visit_dataflow_block_(self.rewritten_block(block))
@@ -128,9 +141,9 @@ class _Round(PyExprMutator):
     def visit_binding_block_(self, block: BindingBlock) -> BindingBlock:
         return super().visit_binding_block_(self.rewritten_block(block))
 
-    def rewritten_block(self, block: Any) -> Any:
+    def rewritten_block(self, block: B) -> B:
         """The block with replacements in, not yet in normal form."""
-        bindings: list[Any] = []
+        bindings: list[Binding] = []
         for segment, is_pure in _segments(block):
             bindings += self.rewritten(segment) if is_pure else segment
         same = len(bindings) == len(block.bindings) and all(
@@ -138,7 +151,7 @@ class _Round(PyExprMutator):
         )
         return block if same else type(block)(bindings)
 
-    def rewritten(self, bindings: list[Any]) -> list[Any]:
+    def rewritten(self, bindings: list[Binding]) -> list[Binding]:
         """A segment with replacements in, in dependence order."""
         spec = self.rewrite(bindings)
         if not spec:
@@ -147,31 +160,31 @@ class _Round(PyExprMutator):
         self.rules.update({var: "a replacement" if self.name_of is None else self.name_of(var)
                            for var in spec})  # fmt: skip
         restore = _Restoration(bindings, spec, self.renamed)
-        made = [
+        replaced = [
             b.with_(value=restore.visit(spec[b.var])) if b.var in spec else b for b in bindings
         ]
-        return in_dependence_order(made)
+        return in_dependence_order(replaced)
 
 
-def _segments(block: BindingBlock) -> list[tuple[list[Any], bool]]:
+def _segments(block: BindingBlock) -> list[tuple[list[Binding], bool]]:
     """Runs of bindings that may be reordered (True), and the bindings between (False)."""
     if isinstance(block, DataflowBlock):
         return [(list(block.bindings), True)]
-    found: list[tuple[list[Any], bool]] = []
+    segments: list[tuple[list[Binding], bool]] = []
     for binding in block.bindings:
         is_pure = not isinstance(binding.value, If) and not contains_impure_call(binding.value)
-        if found and found[-1][1] == is_pure:
-            found[-1][0].append(binding)
+        if segments and segments[-1][1] == is_pure:
+            segments[-1][0].append(binding)
         else:
-            found.append(([binding], is_pure))
-    return found
+            segments.append(([binding], is_pure))
+    return segments
 
 
 class _Restoration(Mutator):
     """Puts variables back for the bound values that a replacement mentions."""
 
     def __init__(
-        self, bindings: Sequence[Any], spec: RewriteSpec, renamed: Mapping[GlobalVar, GlobalVar]
+        self, bindings: Sequence[Binding], spec: RewriteSpec, renamed: Mapping[GlobalVar, GlobalVar]
     ) -> None:
         super().__init__()
         self.renamed = renamed
@@ -188,11 +201,11 @@ class _Restoration(Mutator):
         name = self.names.get(id(node))
         return super().visit(node) if name is None else name
 
-    def visit_GlobalVar(self, gvar: GlobalVar) -> Any:
+    def visit_GlobalVar(self, gvar: GlobalVar) -> GlobalVar:
         return self.renamed.get(gvar, gvar)
 
 
-def in_dependence_order(bindings: list[Any]) -> list[Any]:
+def in_dependence_order(bindings: list[Binding]) -> list[Binding]:
     """The bindings so that each stands after what it uses; the earliest that can come is next.
 
     Kahn, "Topological Sorting of Large Networks", CACM 1962, with a heap of original places.
@@ -206,7 +219,7 @@ def in_dependence_order(bindings: list[Any]) -> list[Any]:
         for source in used:
             users[source].append(index)
     ready = [index for index, count in enumerate(waiting) if not count]
-    order: list[Any] = []
+    order: list[Binding] = []
     while ready:
         index = heapq.heappop(ready)
         order.append(bindings[index])

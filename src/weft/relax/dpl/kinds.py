@@ -14,11 +14,11 @@ number in floating point and in integers; dimensions must be proved equal.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.ir.traits import Trait, has
@@ -43,6 +43,10 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo, as_dimension
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
+Dim = PrimExpr | int
+InfoLike = StructInfo | Callable[..., object]
+"""Struct info, or an annotation of TVMScript: ``R.Tensor``, ``R.Tensor((2, 3))``."""
+
 HOLDS: tuple[Alternative, ...] = ((),)
 """The pattern holds without further goals."""
 FAILS: tuple[Alternative, ...] = ()
@@ -54,7 +58,7 @@ class DFPattern:
     __slots__ = ("children",)
     children: tuple[DFPattern, ...]
 
-    def __init__(self, *children: Any) -> None:
+    def __init__(self, *children: DFPattern) -> None:
         for child in children:
             if not isinstance(child, DFPattern):
                 raise IRTypeError(
@@ -67,15 +71,18 @@ class DFPattern:
         """The ways in which the pattern can hold of an expression."""
         raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
 
-    def subject(self, at: Site) -> Any:
-        """What the pattern stands for: the value behind a variable."""
+    def subject(self, at: Site) -> RelaxExpr | None:
+        """What the pattern stands for in the result of a match; None: nothing.
+
+        That is the value behind a variable, unless a subclass says otherwise.
+        """
         return at.value
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.children))})"
 
     def __call__(
-        self, *args: Any, varg_default_wildcard: bool = False, add_constraint: bool = True
+        self, *args: DFPattern, varg_default_wildcard: bool = False, add_constraint: bool = True
     ) -> CallPattern:
         """The pattern of a call of what this pattern matches."""
         return CallPattern(self, args, varg_default_wildcard, add_constraint)
@@ -89,7 +96,7 @@ class DFPattern:
     def __invert__(self) -> NotPattern:
         return NotPattern(self)
 
-    def optional(self, option_constructor: Any) -> OrPattern:
+    def optional(self, option_constructor: Callable[[DFPattern], DFPattern]) -> OrPattern:
         """This pattern, or what ``option_constructor`` makes of it (as in relay.dataflow_pattern).
 
         The larger one is tried first.
@@ -100,11 +107,11 @@ class DFPattern:
         """This, with these attributes (of a call, a function or an operator)."""
         return AttrPattern(self, attrs)
 
-    def has_struct_info(self, struct_info: Any) -> StructInfoPattern:
+    def has_struct_info(self, struct_info: InfoLike) -> StructInfoPattern:
         """This, of a struct info; its symbolic variables stand for any dimension, one each."""
         return StructInfoPattern(self, struct_info)
 
-    def has_type(self, ttype: Any) -> TypePattern:
+    def has_type(self, ttype: StructInfo) -> TypePattern:
         """This, of a static type: rank and data type."""
         return TypePattern(self, ttype)
 
@@ -112,44 +119,44 @@ class DFPattern:
         """This, of a data type."""
         return DataTypePattern(self, dtype)
 
-    def has_shape(self, shape: Sequence[Any]) -> ShapePattern:
+    def has_shape(self, shape: Sequence[Dim]) -> ShapePattern:
         """This, of a shape, which is proved equal dimension by dimension."""
         return ShapePattern(self, shape)
 
-    def match(self, expr: Any, var2val: Mapping[Var, Expr] | None = None) -> bool:
+    def match(self, expr: RelaxExpr, var2val: Mapping[Var, Expr] | None = None) -> bool:
         """Whether an expression matches; ``var2val`` says what variables are bound to."""
         return Matcher(var2val).first(self, expr)
 
     def extract_matched_expr(
-        self, expr: Any, var2val: Mapping[Var, Expr] | None = None
-    ) -> dict[DFPattern, Any] | None:
+        self, expr: RelaxExpr, var2val: Mapping[Var, Expr] | None = None
+    ) -> dict[DFPattern, RelaxExpr] | None:
         """What each pattern stands for in the first match; None if there is none."""
         matcher = Matcher(var2val)
         return dict(matcher.bound) if matcher.first(self, expr) else None
 
-    def explain(self, expr: Any, var2val: Mapping[Var, Expr] | None = None) -> str | None:
+    def explain(self, expr: RelaxExpr, var2val: Mapping[Var, Expr] | None = None) -> str | None:
         """Why an expression does not match: the pattern at which the longest attempt ended."""
         matcher = Matcher(var2val)
         if matcher.first(self, expr) or matcher.failure is None:
             return None
-        pattern, found = matcher.failure
-        return f"expected {pattern!r}, found {found}"
+        pattern, expr = matcher.failure
+        return f"expected {pattern!r}, found {expr}"
 
-    def used_by(self, other: Any, index: int = -1) -> PatternSeq:
+    def used_by(self, other: DFPattern | PatternSeq, index: int = -1) -> PatternSeq:
         """In a PatternContext: this is used by ``other``, as its argument ``index`` (-1: any)."""
         return sequence(self).used_by(other, index)
 
-    def only_used_by(self, other: Any, index: int = -1) -> PatternSeq:
+    def only_used_by(self, other: DFPattern | PatternSeq, index: int = -1) -> PatternSeq:
         """In a PatternContext: this is used by ``other`` and by nothing else of the block."""
         return sequence(self).only_used_by(other, index)
 
-    def __xor__(self, other: Any) -> PatternSeq:
+    def __xor__(self, other: DFPattern | PatternSeq) -> PatternSeq:
         return self.used_by(other)
 
-    def __rshift__(self, other: Any) -> PatternSeq:
+    def __rshift__(self, other: DFPattern | PatternSeq) -> PatternSeq:
         return self.only_used_by(other)
 
-    def fork_to(self, *args: Any) -> None:
+    def fork_to(self, *args: DFPattern) -> None:
         """In a PatternContext: this is used by each of the given patterns."""
         for other in args:
             self.used_by(other)
@@ -158,19 +165,18 @@ class DFPattern:
         """In a PatternContext: all these have one shape."""
         return SameShapeConstraint(self, *args)
 
-    def dup(self, copies: dict[Any, Any] | None = None) -> DFPattern:
+    def dup(self, copies: dict[DFPattern, DFPattern] | None = None) -> DFPattern:
         """Another pattern that matches the same, of parts of its own.
 
         ``copies`` (old to new) lets several patterns be copied with what they share.
         """
         known = {} if copies is None else copies
         if self not in known:
-            made: DFPattern = object.__new__(type(self))
+            copy = object.__new__(type(self))
             for name in _slots(type(self)):
-                setattr(made, name, _copied(getattr(self, name), known))
-            known[self] = made
-        found: DFPattern = known[self]
-        return found
+                setattr(copy, name, _copied(getattr(self, name), known))
+            known[self] = copy
+        return known[self]
 
     def walk(self) -> Iterator[DFPattern]:
         """This pattern and those below, each once."""
@@ -188,7 +194,7 @@ def _slots(cls: type) -> Iterator[str]:
     return itertools.chain.from_iterable(vars(base).get("__slots__", ()) for base in cls.__mro__)
 
 
-def _copied(part: Any, copies: dict[Any, Any]) -> Any:
+def _copied(part: object, copies: dict[DFPattern, DFPattern]) -> object:
     if isinstance(part, DFPattern):
         return part.dup(copies)
     if isinstance(part, tuple) and any(isinstance(item, DFPattern) for item in part):
@@ -213,7 +219,7 @@ class ExprPattern(DFPattern):
 
     __slots__ = ("expr",)
 
-    def __init__(self, expr: Any) -> None:
+    def __init__(self, expr: RelaxExpr) -> None:
         super().__init__()
         self.expr = expr
 
@@ -241,7 +247,7 @@ class VarPattern(DFPattern):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"
 
-    def subject(self, at: Site) -> Any:
+    def subject(self, at: Site) -> RelaxExpr | None:
         """The variable, not what it is bound to."""
         return at.expr
 
@@ -308,11 +314,11 @@ class CallPattern(DFPattern):
     __slots__ = ("args", "op", "varg_default_wildcard")
 
     def __init__(
-        self, op: DFPattern, args: Any, varg_default_wildcard: bool = False,
+        self, op: DFPattern, args: Iterable[DFPattern], varg_default_wildcard: bool = False,
         add_constraint: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(op, *args)
         self.op, self.args = op, tuple(args)
+        super().__init__(op, *self.args)
         self.varg_default_wildcard = varg_default_wildcard
         if add_constraint:
             for index, arg in enumerate(self.args):
@@ -401,11 +407,11 @@ class _Placement(DFPattern):
 
     __slots__ = ("exprs", "patterns")
 
-    def __init__(self, patterns: tuple[DFPattern, ...], exprs: tuple[Any, ...]) -> None:
+    def __init__(self, patterns: tuple[DFPattern, ...], exprs: tuple[RelaxExpr, ...]) -> None:
         super().__init__()
         self.patterns, self.exprs = patterns, exprs
 
-    def subject(self, at: Site) -> Any:  # noqa: ARG002 - the protocol's
+    def subject(self, at: Site) -> RelaxExpr | None:  # noqa: ARG002 - the protocol's
         """Nothing: it is a step of the search."""
         return None
 
@@ -495,7 +501,7 @@ class Restriction(DFPattern):
         super().__init__(pattern)
         self.pattern = pattern
 
-    def subject(self, at: Site) -> Any:
+    def subject(self, at: Site) -> RelaxExpr | None:
         """What the restricted pattern stands for."""
         return self.pattern.subject(at)
 
@@ -533,16 +539,16 @@ class AttrPattern(Restriction):
         )
 
 
-def _same_attr(wanted: Any, found: Any) -> bool:
+def _same_attr(wanted: object, actual: object) -> bool:
     """Whether two attributes have one value: numbers by value, whatever their integer type."""
-    mine, its = getattr(wanted, "value", wanted), getattr(found, "value", found)
+    mine, its = getattr(wanted, "value", wanted), getattr(actual, "value", actual)
     if isinstance(mine, Sequence) and not isinstance(mine, str):
         if not isinstance(its, Sequence) or isinstance(its, str) or len(mine) != len(its):
             return False
         return all(map(_same_attr, mine, its))
     if isinstance(mine, bool | int | float | str | DataType):
         return bool(mine == its)
-    return structural_equal(wanted, found)
+    return structural_equal(wanted, actual)
 
 
 class StructInfoPattern(Restriction):
@@ -550,7 +556,7 @@ class StructInfoPattern(Restriction):
 
     __slots__ = ("struct_info",)
 
-    def __init__(self, pattern: DFPattern, struct_info: Any) -> None:
+    def __init__(self, pattern: DFPattern, struct_info: InfoLike) -> None:
         super().__init__(pattern)
         self.struct_info = _as_struct_info(struct_info)
 
@@ -558,25 +564,26 @@ class StructInfoPattern(Restriction):
         return f"{self.pattern!r}.has_struct_info({self.struct_info})"
 
     def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return found is not None and at.matcher.unify(self.struct_info, found)
+        info = _info(at)
+        return info is not None and at.matcher.unify(self.struct_info, info)
 
 
-def _as_struct_info(given: Any) -> StructInfo:
+def _as_struct_info(given: InfoLike) -> StructInfo:
     """A struct info from one, or from an annotation such as ``R.Tensor``."""
     if isinstance(given, StructInfo):
         return given
-    made = given() if callable(given) else given
-    convert = getattr(made, "as_struct_info", None)
-    found = convert() if convert is not None else made
-    if not isinstance(found, StructInfo):
+    annotation = given() if callable(given) else given
+    convert = getattr(annotation, "as_struct_info", None)
+    info = convert() if convert is not None else annotation
+    if not isinstance(info, StructInfo):
         raise IRTypeError(f"has_struct_info: expected struct info such as R.Tensor, got {given!r}")
-    return found
+    return info
 
 
-def _info(at: Site) -> Any:
+def _info(at: Site) -> StructInfo | None:
     """The struct info of a variable is that of its value, which may have none yet."""
-    return at.expr.struct_info or at.value.struct_info
+    info: StructInfo | None = at.expr.struct_info or at.value.struct_info
+    return info
 
 
 class TypePattern(Restriction):
@@ -584,13 +591,13 @@ class TypePattern(Restriction):
 
     __slots__ = ("type",)
 
-    def __init__(self, pattern: DFPattern, ttype: Any) -> None:
+    def __init__(self, pattern: DFPattern, ttype: StructInfo) -> None:
         super().__init__(pattern)
         self.type = ttype
 
     def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return found is not None and get_static_type(found) == get_static_type(self.type)
+        info = _info(at)
+        return info is not None and get_static_type(info) == get_static_type(self.type)
 
 
 class DataTypePattern(Restriction):
@@ -606,8 +613,8 @@ class DataTypePattern(Restriction):
         return f"{self.pattern!r}.has_dtype({str(self.dtype)!r})"
 
     def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return isinstance(found, TensorStructInfo) and bool(found.dtype == self.dtype)
+        info = _info(at)
+        return isinstance(info, TensorStructInfo) and bool(info.dtype == self.dtype)
 
 
 class ShapePattern(Restriction):
@@ -615,7 +622,7 @@ class ShapePattern(Restriction):
 
     __slots__ = ("shape",)
 
-    def __init__(self, pattern: DFPattern, shape: Sequence[Any]) -> None:
+    def __init__(self, pattern: DFPattern, shape: Sequence[Dim]) -> None:
         super().__init__(pattern)
         self.shape = _dimensions("has_shape", shape)
 
@@ -623,11 +630,11 @@ class ShapePattern(Restriction):
         return f"{self.pattern!r}.has_shape(({', '.join(map(str, self.shape))}))"
 
     def admits(self, at: Site) -> bool:
-        found = _info(at)
-        return isinstance(found, TensorStructInfo) and same_dims(self.shape, tensor_dims(found))
+        info = _info(at)
+        return isinstance(info, TensorStructInfo) and same_dims(self.shape, tensor_dims(info))
 
 
-def _dimensions(name: str, shape: Any) -> tuple[Any, ...]:
+def _dimensions(name: str, shape: Sequence[Dim]) -> tuple[PrimExpr, ...]:
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise IRValueError(f"{name}: expected a list of dimensions, got {shape!r:.80}")
     return tuple(as_dimension(dim) for dim in shape)
@@ -638,11 +645,11 @@ class PrimArrPattern(DFPattern):
 
     __slots__ = ("fields",)
 
-    def __init__(self, shape: Sequence[Any]) -> None:
+    def __init__(self, shape: Sequence[Dim]) -> None:
         super().__init__()
         self.fields = _dimensions("is_shape", shape)
 
-    def __getitem__(self, index: int) -> Any:
+    def __getitem__(self, index: int) -> PrimExpr:
         return self.fields[index]
 
     def __len__(self) -> int:

@@ -12,44 +12,46 @@ pattern; a goal that fails leaves nothing bound.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.structural import structural_equal
 from weft.relax.expr import Expr, PrimValue, SeqExpr, ShapeExpr, StringImm, Var
 from weft.relax.ir.lattice import BaseCheckResult, match_params, struct_info_base_check
 from weft.relax.ir.shape_arith import same_dim
+from weft.relax.struct_info import StructInfo
 from weft.tir.expr import Var as TirVar
 
-Goal = tuple[Any, Any]
+if TYPE_CHECKING:
+    from weft.relax.dpl.kinds import DFPattern
+
+Goal = tuple["DFPattern", RelaxExpr]
 Alternative = tuple[Goal, ...]
 
 BY_VALUE = (ShapeExpr, PrimValue, StringImm)
 """Expressions without identity: two that look the same are the same."""
 
 
-class Expandable(Protocol):
-    """What the matcher needs of a pattern."""
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        """The ways in which the pattern can hold of an expression."""
-
-    def subject(self, at: Site) -> Any:
-        """What the pattern stands for in the result of a match; None: nothing."""
+_Goals = tuple[Goal, "_Goals"] | None
+"""Goals that are left, as a linked list: choice points share their ends."""
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Site(NamedTuple):
     """Where a pattern is tried."""
 
-    expr: Any
+    expr: RelaxExpr
     """The expression as it stands, perhaps a variable."""
-    value: Any
+    value: RelaxExpr
     """What is behind it."""
     matcher: Matcher
 
 
-def same_expr(lhs: Any, rhs: Any) -> bool:
+def same_expr(lhs: object, rhs: object) -> bool:
     """Whether two occurrences are one expression."""
     if lhs is rhs:
         return True
@@ -63,16 +65,17 @@ class Matcher:
     """
 
     def __init__(self, var2val: Mapping[Var, Expr] | None = None) -> None:
-        self.var2val: Mapping[Any, Any] = {} if var2val is None else var2val
-        self.inner: dict[Any, Any] = {}
-        self.bound: dict[Any, Any] = {}
-        self.symbols: dict[TirVar, Any] = {}
-        self.failure: tuple[Any, Any] | None = None
+        self.var2val: Mapping[Var, Expr] = {} if var2val is None else var2val
+        self.inner: dict[Var, Expr] = {}
+        self.bound: dict[DFPattern, RelaxExpr] = {}
+        self.symbols: dict[TirVar, PrimExpr] = {}
+        self.failure: tuple[DFPattern, RelaxExpr] | None = None
         self._reached = -1
-        self._pending: list[tuple[Any, Any]] = []
-        self._trail: list[tuple[Any, Any]] = []
+        self._pending: list[tuple[StructInfo, StructInfo]] = []
+        self._trail: list[Callable[[], object]] = []
+        """How to undo what was bound, in order."""
 
-    def value_of(self, expr: Any) -> Any:
+    def value_of(self, expr: RelaxExpr) -> RelaxExpr:
         """The expression behind variables and empty sequences."""
         while True:
             if isinstance(expr, Var):
@@ -90,7 +93,7 @@ class Matcher:
     def solutions(self, *goals_to_solve: Goal) -> Iterator[None]:
         """Each way to solve all goals; what is bound stays so until the iterator is resumed."""
         start = len(self._trail)
-        choices: list[tuple[int, Any]] = [(start, _push(goals_to_solve, None))]
+        choices: list[tuple[int, _Goals]] = [(start, _push(goals_to_solve, None))]
         while choices:
             mark, goals = choices.pop()
             self._undo(mark)
@@ -107,19 +110,19 @@ class Matcher:
                     yield
         self._undo(start)
 
-    def first(self, pattern: Expandable, expr: Any) -> bool:
+    def first(self, pattern: DFPattern, expr: RelaxExpr) -> bool:
         """Whether there is a match; the first one stays bound."""
         return any(True for _ in self.solutions((pattern, expr)))
 
-    def refutes(self, pattern: Expandable, expr: Any) -> bool:
+    def refutes(self, pattern: DFPattern, expr: RelaxExpr) -> bool:
         """Whether there is no match, given what is bound; binds nothing (negation as failure)."""
         mark, kept = len(self._trail), (self.failure, self._reached)
-        found = self.first(pattern, expr)
+        matches = self.first(pattern, expr)
         self._undo(mark)
         self.failure, self._reached = kept
-        return not found
+        return not matches
 
-    def _step(self, pattern: Any, expr: Any) -> tuple[Alternative, ...]:
+    def _step(self, pattern: DFPattern, expr: RelaxExpr) -> tuple[Alternative, ...]:
         at = Site(expr, self.value_of(expr), self)
         subject = pattern.subject(at)
         known = self.bound.get(pattern)
@@ -133,49 +136,45 @@ class Matcher:
             self._reached, self.failure = len(self._trail), (pattern, at.value)
         return alternatives
 
-    def _bind(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+    def _bind(self, table: dict[K, V], key: K, value: V) -> None:
         table[key] = value
-        self._trail.append((table, key))
+        self._trail.append(partial(table.__delitem__, key))
 
     def _undo(self, mark: int) -> None:
         while len(self._trail) > mark:
-            table, key = self._trail.pop()
-            if table is self._pending:
-                table.pop()
-            else:
-                del table[key]
+            self._trail.pop()()
 
-    def unify(self, info: Any, found: Any) -> bool:
-        """Whether ``found`` can be of struct info ``info``, whose symbolic variables are bound.
+    def unify(self, info: StructInfo, actual: StructInfo) -> bool:
+        """Whether ``actual`` can be of struct info ``info``, whose symbolic variables are bound.
 
         A symbolic variable of the pattern stands for one dimension. Dimensions that mention
         variables not yet bound are compared when the match is complete.
         """
         symbols = collect(info, TirVar)
         if not symbols:
-            return struct_info_base_check(info, found) == BaseCheckResult.PASS
-        for symbol, dim in match_params([info], [found]).items():
+            return struct_info_base_check(info, actual) == BaseCheckResult.PASS
+        for symbol, dim in match_params([info], [actual]).items():
             known = self.symbols.get(symbol)
             if known is None:
                 self._bind(self.symbols, symbol, dim)
             elif not same_dim(known, dim):
                 return False
         if all(symbol in self.symbols for symbol in symbols):
-            return self._holds(info, found)
-        self._pending.append((info, found))
-        self._trail.append((self._pending, None))
+            return self._holds(info, actual)
+        self._pending.append((info, actual))
+        self._trail.append(self._pending.pop)
         open_info = info if not self.symbols else substitute(info, self.symbols)
-        return struct_info_base_check(open_info, found) != BaseCheckResult.FAIL_L0
+        return struct_info_base_check(open_info, actual) != BaseCheckResult.FAIL_L0
 
-    def _holds(self, info: Any, found: Any) -> bool:
+    def _holds(self, info: StructInfo, actual: StructInfo) -> bool:
         wanted = substitute(info, self.symbols)
-        return struct_info_base_check(wanted, found) == BaseCheckResult.PASS
+        return struct_info_base_check(wanted, actual) == BaseCheckResult.PASS
 
     def _pending_hold(self) -> bool:
-        return all(self._holds(info, found) for info, found in self._pending)
+        return all(self._holds(info, actual) for info, actual in self._pending)
 
 
-def _push(goals: Alternative, rest: Any) -> Any:
+def _push(goals: Alternative, rest: _Goals) -> _Goals:
     for goal in reversed(goals):
         rest = (goal, rest)
     return rest

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.relax.dpl.edge import PatternSeq, SameShapeConstraint
 from weft.relax.dpl.kinds import (
@@ -18,6 +19,7 @@ from weft.relax.dpl.kinds import (
     DataflowVarPattern,
     DataTypePattern,
     DFPattern,
+    Dim,
     ExprPattern,
     ExternFuncPattern,
     FunctionPattern,
@@ -35,6 +37,9 @@ from weft.relax.dpl.kinds import (
     WildcardPattern,
 )
 from weft.support.errors import IRValueError
+
+Arguments = Sequence[DFPattern] | DFPattern | None
+"""The patterns of arguments, the pattern of their tuple, or (None) any."""
 
 
 def is_var(name: str = "") -> VarPattern:
@@ -57,7 +62,7 @@ def is_const() -> ConstantPattern:
     return ConstantPattern()
 
 
-def is_expr(expr: Any) -> ExprPattern:
+def is_expr(expr: RelaxExpr) -> ExprPattern:
     """An expression structurally equal to ``expr``."""
     return ExprPattern(expr)
 
@@ -96,7 +101,7 @@ def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> Attr
     return (pattern or wildcard()).has_attr(attrs)
 
 
-def is_shape(shape: Sequence[Any]) -> PrimArrPattern:
+def is_shape(shape: Sequence[Dim]) -> PrimArrPattern:
     """A shape as a value, such as the second argument of reshape."""
     return PrimArrPattern(shape)
 
@@ -106,14 +111,16 @@ def reject(pattern: DFPattern) -> NotPattern:
     return NotPattern(pattern)
 
 
-def is_call_tir(func_name: str, args: Any = None, tir_vars: DFPattern | None = None) -> CallPattern:
+def is_call_tir(
+    func_name: str, args: Arguments = None, tir_vars: DFPattern | None = None
+) -> CallPattern:
     """``R.call_tir`` of a function whose name contains ``func_name``."""
     more = () if tir_vars is None else (tir_vars,)
     callee = GlobalVarPattern(func_name)
     return is_op("relax.call_tir")(callee, _arguments(args), *more, add_constraint=False)
 
 
-def is_call_dps_packed(func_name: str, args: Any = None) -> CallPattern:
+def is_call_dps_packed(func_name: str, args: Arguments = None) -> CallPattern:
     """``R.call_dps_packed`` of a registered function."""
     callee = ExternFuncPattern(func_name)
     return is_op("relax.call_dps_packed")(callee, _arguments(args), add_constraint=False)
@@ -127,7 +134,7 @@ def is_call_packed(func_name: str, args: Sequence[DFPattern] | None = None) -> C
     return callee(*args)
 
 
-def _arguments(args: Any) -> DFPattern:
+def _arguments(args: Arguments) -> DFPattern:
     """The pattern of a tuple of arguments: None is any."""
     if args is None:
         return wildcard()

@@ -10,24 +10,22 @@ round are chosen on the same bindings, the next round sees the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import overload
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext, PassInfo
 from weft.relax.dpl.block_matcher import match_bindings
 from weft.relax.dpl.context import PatternContext
-from weft.relax.dpl.engine import RewriteSpec, rewrite_function
+from weft.relax.dpl.engine import RewriteBindings, RewriteCall, RewriteSpec, rewrite_function
 from weft.relax.dpl.kinds import DFPattern, OrPattern, TuplePattern
 from weft.relax.dpl.matcher import Matcher
 from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.dpl.rule import rule_of_module
-from weft.relax.expr import Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
+from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
 from weft.support.errors import IRTypeError, PassError
-
-RewriteCall = Callable[[Any, dict[DFPattern, Any]], Any]
-"""``(matched expression, what each pattern stands for) -> replacement``, or None for none."""
 
 TUPLE_LIMIT = 3
 """Elements of a tuple whose bindings are looked for one by one (the search is polynomial in it)."""
@@ -38,13 +36,13 @@ class PatternMatchingRewriter(ModulePass):
 
     def __init__(self) -> None:
         super().__init__(self._over_module, PassInfo(0, type(self).__name__))
-        self.subroutines: dict[GlobalVar, Any] = {}
+        self.subroutines: dict[GlobalVar, BaseFunc] = {}
 
     def rule_name(self, var: Var) -> str:  # noqa: ARG002 - of rewriters with several rules
         """Which rule gave the new value of a variable in the last segment, for messages."""
         return type(self).__name__
 
-    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+    def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The new values of variables of a segment."""
         raise NotImplementedError(f"{type(self).__name__} is not a complete rewriter")
 
@@ -65,11 +63,15 @@ class PatternMatchingRewriter(ModulePass):
         ``@R.rewriter`` on a class does this.
         """
         rule = rule_of_module(mod)
-        made = PatternMatchingRewriter.from_pattern(rule.pattern, rule.replace)
-        made.subroutines = rule.subroutines
-        return made
+        rewriter = PatternMatchingRewriter.from_pattern(rule.pattern, rule.replace)
+        rewriter.subroutines = rule.subroutines
+        return rewriter
 
-    def __call__(self, obj: Any) -> Any:
+    @overload
+    def __call__(self, obj: IRModule) -> IRModule: ...
+    @overload
+    def __call__(self, obj: Function) -> Function: ...
+    def __call__(self, obj: IRModule | Function) -> IRModule | Function:
         """The rewritten module or function."""
         if isinstance(obj, IRModule):
             return super().__call__(obj)
@@ -87,7 +89,7 @@ class PatternMatchingRewriter(ModulePass):
 
     def _over_module(self, mod: IRModule, ctx: PassContext) -> IRModule:  # noqa: ARG002 - a pass
         added, renamed = _new_subroutines(mod, self.subroutines)
-        functions: dict[Any, Any] = {}
+        functions: dict[GlobalVar, BaseFunc] = {}
         for gvar, func in mod.functions.items():
             functions[gvar] = func
             if isinstance(func, Function):
@@ -105,11 +107,11 @@ class PatternMatchingRewriter(ModulePass):
 
 
 def _new_subroutines(
-    mod: IRModule, subroutines: Mapping[GlobalVar, Any]
-) -> tuple[dict[GlobalVar, Any], dict[GlobalVar, GlobalVar]]:
+    mod: IRModule, subroutines: Mapping[GlobalVar, BaseFunc]
+) -> tuple[dict[GlobalVar, BaseFunc], dict[GlobalVar, GlobalVar]]:
     """Functions to add under names that are free, and by which GlobalVar each is called then."""
     taken = {gvar.name_hint for gvar in mod.functions}
-    added: dict[GlobalVar, Any] = {}
+    added: dict[GlobalVar, BaseFunc] = {}
     renamed: dict[GlobalVar, GlobalVar] = {}
     for gvar, func in subroutines.items():
         name, count = gvar.name_hint, 0
@@ -125,17 +127,17 @@ def _new_subroutines(
 
 
 def _called(
-    functions: Mapping[Any, Any], added: Mapping[GlobalVar, Any]
-) -> dict[GlobalVar, Any]:
+    functions: Mapping[GlobalVar, BaseFunc], added: Mapping[GlobalVar, BaseFunc]
+) -> dict[GlobalVar, BaseFunc]:
     """The added functions that are called, by others that are added too."""
-    found: dict[GlobalVar, Any] = {}
-    todo: list[Any] = list(functions.values())
+    called: dict[GlobalVar, BaseFunc] = {}
+    todo: list[BaseFunc] = list(functions.values())
     while todo:
         for gvar in collect(todo.pop(), GlobalVar):
-            if gvar in added and gvar not in found:
-                found[gvar] = added[gvar]
+            if gvar in added and gvar not in called:
+                called[gvar] = added[gvar]
                 todo.append(added[gvar])
-    return found
+    return called
 
 
 def _from_pattern(
@@ -166,10 +168,10 @@ class ExprPatternRewriter(PatternMatchingRewriter):
         """The name of the function that makes replacements."""
         return _name(self.func)
 
-    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+    def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The replacements, of matches that do not look into a binding replaced before."""
         callees = root_callees(self.pattern)
-        values: dict[Var, Any] = {}
+        values: dict[Var, Expr] = {}
         spec: RewriteSpec = {}
         for binding in bindings:
             new = self._replacement(binding.value, values, callees)
@@ -179,12 +181,14 @@ class ExprPatternRewriter(PatternMatchingRewriter):
                 values[binding.var] = binding.value
         return spec
 
-    def _replacement(self, value: Any, values: Mapping[Var, Any], callees: Any) -> Any:
+    def _replacement(
+        self, value: Expr, values: Mapping[Var, Expr], callees: frozenset[RelaxExpr] | None
+    ) -> Expr | None:
         matcher = Matcher(values)
         root = matcher.value_of(value)
         if not may_match(callees, root):
             return None
-        tried: list[dict[DFPattern, Any]] = []
+        tried: list[dict[DFPattern, RelaxExpr]] = []
         for _ in matcher.solutions((self.pattern, value)):
             matches = dict(matcher.bound) | dict.fromkeys(self.outer, root)
             if matches in tried:
@@ -209,7 +213,7 @@ class OrRewriter(PatternMatchingRewriter):
         """The rule of the side that replaced the variable."""
         return (self.lhs if var in self._by_lhs else self.rhs).rule_name(var)
 
-    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+    def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The replacements of both."""
         spec = self.lhs.rewrite_bindings(bindings)
         self._by_lhs = set(spec)
@@ -229,7 +233,7 @@ class TupleRewriter(PatternMatchingRewriter):
         """The name of the function that makes replacements."""
         return _name(self.func)
 
-    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+    def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The replacements; a binding that completes a tuple takes the nearest earlier ones."""
         if len(self.patterns) > TUPLE_LIMIT:
             raise PassError(
@@ -247,12 +251,12 @@ class _TupleSearch:
     ) -> None:
         self.patterns, self.func, self.outer = patterns, func, outer
         self.callees = [root_callees(pattern) for pattern in patterns]
-        self.values: dict[Var, Any] = {}
+        self.values: dict[Var, Expr] = {}
         self.inputs: dict[Var, list[Var]] = {}
-        self.fitting: list[list[Any]] = [[] for _ in patterns]
+        self.fitting: list[list[Binding]] = [[] for _ in patterns]
         self.spec: RewriteSpec = {}
 
-    def run(self, bindings: Sequence[Any]) -> RewriteSpec:
+    def run(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The replacements."""
         for binding in bindings:
             self.inputs[binding.var] = collect(binding.value, Var)
@@ -266,7 +270,7 @@ class _TupleSearch:
                 self.fitting[place].append(binding)
         return self.spec
 
-    def _fits(self, place: int, binding: Any) -> bool:
+    def _fits(self, place: int, binding: Binding) -> bool:
         matcher = Matcher(self.values)
         if isinstance(binding, MatchCast):
             return False
@@ -274,10 +278,10 @@ class _TupleSearch:
             return False
         return matcher.first(self.patterns[place], binding.value)
 
-    def _choices(self, place: int, binding: Any) -> Iterator[tuple[Any, ...]]:
+    def _choices(self, place: int, binding: Binding) -> Iterator[tuple[Binding, ...]]:
         """Bindings for all places, ``binding`` at its own; nearest ones first."""
 
-        def extend(index: int, chosen: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+        def extend(index: int, chosen: tuple[Binding, ...]) -> Iterator[tuple[Binding, ...]]:
             if index < 0:
                 yield chosen
                 return
@@ -289,7 +293,7 @@ class _TupleSearch:
 
         return extend(len(self.patterns) - 1, ())
 
-    def _replace(self, chosen: tuple[Any, ...]) -> bool:
+    def _replace(self, chosen: tuple[Binding, ...]) -> bool:
         if any(binding.var in self.spec for binding in chosen):
             return True
         whole = Tuple([binding.value for binding in chosen])
@@ -301,7 +305,7 @@ class _TupleSearch:
                 return self._accept(chosen, new)
         return False
 
-    def _accept(self, chosen: tuple[Any, ...], new: Any) -> bool:
+    def _accept(self, chosen: tuple[Binding, ...], new: Expr) -> bool:
         """Take the replacement, unless it would need what it replaces."""
         known = {id(value): var for var, value in self.values.items()}
         targets = {binding.var for binding in chosen}
@@ -334,11 +338,11 @@ class _TupleSearch:
         return False
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _name(function: Callable[..., object]) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def _variables(expr: Any, known: Mapping[int, Var]) -> list[Var]:
+def _variables(expr: RelaxExpr, known: Mapping[int, Var]) -> list[Var]:
     """The variables that an expression needs, where bound values stand for their variables."""
     if id(expr) in known:
         return [known[id(expr)]]
@@ -355,7 +359,7 @@ def _variables(expr: Any, known: Mapping[int, Var]) -> list[Var]:
 class _ContextRewriter(PatternMatchingRewriter):
     """Replaces bindings that a PatternContext matches together."""
 
-    def __init__(self, ctx: PatternContext, func: Callable[..., Any]) -> None:
+    def __init__(self, ctx: PatternContext, func: RewriteBindings) -> None:
         super().__init__()
         self.ctx, self.func = ctx, func
 
@@ -363,7 +367,7 @@ class _ContextRewriter(PatternMatchingRewriter):
         """The name of the function that makes replacements."""
         return _name(self.func)
 
-    def rewrite_bindings(self, bindings: Sequence[Any]) -> RewriteSpec:
+    def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
         """The replacements of one match after the other, of bindings not yet replaced."""
         values = {binding.var: binding.value for binding in bindings}
         spec: RewriteSpec = {}
@@ -389,12 +393,11 @@ def rewrite_call(pattern: DFPattern, rewriter: RewriteCall, func: Function) -> F
     ``rewriter(expr, matches)`` gets the matched expression and a map from each pattern to what it
     stands for; it returns the replacement, or ``expr`` to leave it.
     """
-    made: Function = PatternMatchingRewriter.from_pattern(pattern, rewriter)(func)
-    return made
+    return PatternMatchingRewriter.from_pattern(pattern, rewriter)(func)
 
 
 def rewrite_bindings(
-    ctx: PatternContext, rewriter: Callable[[dict[DFPattern, Any], dict[Var, Any]], Any],
+    ctx: PatternContext, rewriter: RewriteBindings,
     func: Function,
 ) -> Function:  # fmt: skip
     """The function with the bindings that a context matches together replaced, until none is.
@@ -402,5 +405,4 @@ def rewrite_bindings(
     ``rewriter(matches, bindings)`` gets the variable of each pattern and the value of each
     variable of the block; it returns the new values of bound variables.
     """
-    made: Function = _ContextRewriter(ctx, rewriter)(func)
-    return made
+    return _ContextRewriter(ctx, rewriter)(func)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.relax.dpl.kinds import (
     AndPattern,
@@ -16,7 +15,7 @@ from weft.relax.dpl.kinds import (
 from weft.relax.expr import Call
 
 
-def root_callees(pattern: DFPattern) -> frozenset[Any] | None:
+def root_callees(pattern: DFPattern) -> frozenset[RelaxExpr] | None:
     """The operators whose calls can match; None where anything may."""
     if isinstance(pattern, CallPattern):
         return _callees(pattern.op)
@@ -30,7 +29,7 @@ def root_callees(pattern: DFPattern) -> frozenset[Any] | None:
     return None
 
 
-def _callees(pattern: DFPattern) -> frozenset[Any] | None:
+def _callees(pattern: DFPattern) -> frozenset[RelaxExpr] | None:
     if isinstance(pattern, ExprPattern) and isinstance(pattern.expr, Op):
         return frozenset({pattern.expr})
     if isinstance(pattern, OrPattern):
@@ -38,10 +37,12 @@ def _callees(pattern: DFPattern) -> frozenset[Any] | None:
     return None
 
 
-def _either(left: frozenset[Any] | None, right: frozenset[Any] | None) -> frozenset[Any] | None:
+def _either(
+    left: frozenset[RelaxExpr] | None, right: frozenset[RelaxExpr] | None
+) -> frozenset[RelaxExpr] | None:
     return None if left is None or right is None else left | right
 
 
-def may_match(callees: frozenset[Any] | None, value: Any) -> bool:
+def may_match(callees: frozenset[RelaxExpr] | None, value: RelaxExpr) -> bool:
     """Whether a value, not a variable, can be the root of a match."""
     return callees is None or (isinstance(value, Call) and value.op in callees)

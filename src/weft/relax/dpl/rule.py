@@ -18,14 +18,17 @@ Further functions of the module, private ones, are added to the module that is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
+from weft.relax.dpl.engine import RewriteCall
 from weft.relax.dpl.kinds import (
     CallPattern,
     DFPattern,
@@ -37,11 +40,13 @@ from weft.relax.dpl.kinds import (
     WildcardPattern,
 )
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Call,
     Constant,
     DataflowVar,
     DataTypeImm,
+    Expr,
     ExternFunc,
     Function,
     MatchCast,
@@ -57,14 +62,15 @@ from weft.relax.expr import (
 from weft.relax.ir.lattice import match_params
 from weft.relax.ir.shape_arith import simplified
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.tir.expr import Var as TirVar
 
 
 class Rule(NamedTuple):
     """What a module says: replace ``pattern`` by what ``replace`` makes, add ``subroutines``."""
 
     pattern: DFPattern
-    replace: Callable[[Any, Mapping[DFPattern, Any]], Any]
-    subroutines: dict[GlobalVar, Any]
+    replace: RewriteCall
+    subroutines: dict[GlobalVar, BaseFunc]
 
 
 def rule_of_module(mod: IRModule) -> Rule:
@@ -78,15 +84,18 @@ def rule_of_module(mod: IRModule) -> Rule:
     wildcards = [WildcardPattern() for _ in pattern.params]
     top = _PatternMaker(pattern, wildcards).of(pattern.body.body)
 
-    def replace(expr: Any, matches: Mapping[DFPattern, Any]) -> Any:  # noqa: ARG001 - its signature
-        return _instance(replacement, [matches[wildcard] for wildcard in wildcards])
+    def replace(
+        expr: Expr,  # noqa: ARG001 - of the signature of every replacement
+        matches: Mapping[DFPattern, RelaxExpr],
+    ) -> Expr:
+        return _instance(replacement, [expect(matches[wildcard], Expr) for wildcard in wildcards])
 
     replace.__qualname__ = "the function 'replacement' of the module"
     return Rule(top, replace, _subroutines(mod))
 
 
-def _subroutines(mod: IRModule) -> dict[GlobalVar, Any]:
-    found: dict[GlobalVar, Any] = {}
+def _subroutines(mod: IRModule) -> dict[GlobalVar, BaseFunc]:
+    subroutines: dict[GlobalVar, BaseFunc] = {}
     for gvar, func in mod.functions.items():
         if gvar.name_hint in ("pattern", "replacement"):
             continue
@@ -96,8 +105,8 @@ def _subroutines(mod: IRModule) -> dict[GlobalVar, Any]:
                 f"pattern and replacement, but {gvar.name_hint!r} is publicly exposed; make it "
                 "private=True"
             )
-        found[gvar] = func
-    return found
+        subroutines[gvar] = func
+    return subroutines
 
 
 def _rule_function(mod: IRModule, name: str) -> Function:
@@ -121,20 +130,20 @@ class _PatternMaker:
         }
         for block in func.body.blocks:
             for binding in block.bindings:
-                made = self.of(binding.value)
+                value = self.of(binding.value)
                 if isinstance(binding, MatchCast):
-                    made = StructInfoPattern(made, binding.struct_info)
-                self.known[binding.var] = made
+                    value = StructInfoPattern(value, binding.struct_info)
+                self.known[binding.var] = value
 
-    def of(self, expr: Any) -> DFPattern:
+    def of(self, expr: RelaxExpr) -> DFPattern:
         """The pattern of an expression."""
         if isinstance(expr, Var):
             return self.known[expr]
         if isinstance(expr, Call):
-            made: DFPattern = CallPattern(
+            call = CallPattern(
                 self.of(expr.op), [self.of(arg) for arg in expr.args], add_constraint=False
             )
-            return made.has_attr(expr.attrs) if expr.attrs else made
+            return call.has_attr(expr.attrs) if expr.attrs else call
         if isinstance(expr, Tuple):
             return TuplePattern([self.of(item) for item in expr.fields])
         if isinstance(expr, TupleGetItem):
@@ -154,39 +163,39 @@ class _PatternMaker:
 class _Instance(Mutator):
     """Copies an expression without struct info, with variables and symbols replaced."""
 
-    def __init__(self, variables: dict[Var, Any], symbols: Mapping[Any, Any]) -> None:
+    def __init__(self, variables: dict[Var, Expr], symbols: Mapping[TirVar, PrimExpr]) -> None:
         super().__init__()
         self.variables, self.symbols = variables, symbols
 
-    def visit_RelaxVar(self, var: Var) -> Any:
+    def visit_RelaxVar(self, var: Var) -> Expr:
         return self.variables.get(var, var)
 
-    def visit_DataflowVar(self, var: Var) -> Any:
+    def visit_DataflowVar(self, var: Var) -> Expr:
         return self.variables.get(var, var)
 
-    def visit_Var(self, var: Any) -> Any:
+    def visit_Var(self, var: TirVar) -> PrimExpr:
         return self.symbols.get(var, var)
 
-    def visit_ShapeExpr(self, shape: ShapeExpr) -> Any:
+    def visit_ShapeExpr(self, shape: ShapeExpr) -> ShapeExpr:
         return ShapeExpr([simplified(self.visit(dim)) for dim in shape.values])
 
-    def visit_PrimValue(self, prim: PrimValue) -> Any:
-        made = self.visit(prim.value)
-        return prim if made is prim.value else PrimValue(simplified(made))
+    def visit_PrimValue(self, prim: PrimValue) -> PrimValue:
+        value = self.visit(prim.value)
+        return prim if value is prim.value else PrimValue(simplified(value))
 
-    def visit_RelaxCall(self, call: Call) -> Any:
+    def visit_RelaxCall(self, call: Call) -> Call:
         args = [self.visit(arg) for arg in call.args]
         infos = [self.visit(info) for info in call.sinfo_args]
         return Call(self.visit(call.op), args, call.attrs, infos, call.span)
 
 
-def _instance(func: Function, arguments: list[Any]) -> Any:
+def _instance(func: Function, arguments: list[Expr]) -> Expr:
     """The body of ``func`` on these arguments, its variables new and without struct info."""
     infos = [argument.struct_info for argument in arguments]
     symbols = match_params([param.struct_info for param in func.params], infos)
-    variables: dict[Var, Any] = dict(zip(func.params, arguments, strict=True))
+    variables: dict[Var, Expr] = dict(zip(func.params, arguments, strict=True))
     copy = _Instance(variables, symbols)
-    bindings: list[Any] = []
+    bindings: list[Binding] = []
     for block in func.body.blocks:
         for binding in block.bindings:
             value = copy.visit(binding.value)

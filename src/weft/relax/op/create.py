@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax.expr import Call, Expr, PrimValue, const
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Dtype, Prim, Shape, operator
@@ -101,7 +102,8 @@ def zeros_like(x: Expr, dtype: Dtype | None = None) -> Any:
 
 def infer_eye(call: Call) -> TensorStructInfo:
     """(n, m)."""
-    return result([call.args[0].value, call.args[1].value], call.attrs["dtype"])
+    rows, columns = [expect(size, PrimValue).value for size in call.args[:2]]
+    return result([rows, columns], call.attrs["dtype"])
 
 
 @operator("relax.eye", infer_eye)

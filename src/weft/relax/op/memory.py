@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
@@ -45,7 +46,7 @@ def infer_nothing(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of 
 
 
 def _tensor_of(call: Call, shape_index: int, dtype_index: int) -> TensorStructInfo:
-    shape, dtype = call.args[shape_index], call.args[dtype_index].value
+    shape, dtype = call.args[shape_index], expect(call.args[dtype_index], DataTypeImm).value
     if isinstance(shape, ShapeExpr):
         return TensorStructInfo(shape, dtype)
     info = shape_arg(call, shape_index)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft.relax.expr import Call
+from weft.ir.expr import GlobalVar
+from weft.ir.node import expect
+from weft.relax.expr import Call, DataTypeImm, ExternFunc
 from weft.relax.reference.frame import Frame
 from weft.relax.reference.packed import call_packed
 from weft.relax.struct_info import TupleStructInfo
@@ -48,7 +50,8 @@ def _operands(interpreter: Interpreter, call: Call, frame: Frame) -> tuple[list[
 def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
-    interpreter.call_function(call.args[0].name_hint, [*values, *outputs, *extra])
+    callee = expect(call.args[0], GlobalVar)
+    interpreter.call_function(callee.name_hint, [*values, *outputs, *extra])
     return _one_or_tuple(call, outputs)
 
 
@@ -61,25 +64,26 @@ def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Any
         for place, made in zip(places, fresh, strict=True)
     ]
     new = [made for place, made in zip(places, fresh, strict=True) if place < 0]
-    interpreter.call_function(call.args[0].name_hint, [*values, *new, *extra])
+    interpreter.call_function(expect(call.args[0], GlobalVar).name_hint, [*values, *new, *extra])
     return _one_or_tuple(call, outputs)
 
 
 def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
-    interpreter.call_extern(call.args[0].global_symbol, [*values, *outputs, *extra])
+    callee = expect(call.args[0], ExternFunc)
+    interpreter.call_extern(callee.global_symbol, [*values, *outputs, *extra])
     return _one_or_tuple(call, outputs)
 
 
 def _call_pure_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     values = [interpreter.evaluate(argument, frame) for argument in call.args[1:]]
-    return interpreter.call_extern(call.args[0].global_symbol, values)
+    return interpreter.call_extern(expect(call.args[0], ExternFunc).global_symbol, values)
 
 
 def _call_with_context(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     values = interpreter.evaluate(call.args[1], frame)
-    return interpreter.call_extern(call.args[0].global_symbol, list(values))
+    return interpreter.call_extern(expect(call.args[0], ExternFunc).global_symbol, list(values))
 
 
 def _make_closure(function: Any, *captured: Any) -> Any:
@@ -127,7 +131,7 @@ def _same(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
 
 def _alloc_tensor(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     shape = interpreter.evaluate(call.args[0], frame)
-    return np.zeros(shape, DataType(call.args[1].value).numpy)
+    return np.zeros(shape, DataType(expect(call.args[1], DataTypeImm).value).numpy)
 
 
 def _effect(name: str) -> Callable[..., Any]:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
-from weft.relax.expr import Call, ExternFunc, Tuple
+from weft.ir.node import expect
+from weft.relax.expr import Call, DataTypeImm, ExternFunc, Tuple
 from weft.relax.struct_info import TupleStructInfo
 from weft.runtime.vm.bytecode import Operand
 from weft.support.errors import UnsupportedError
@@ -25,7 +26,7 @@ def _call_tir(builder: FunctionBuilder, call: Call, register: int) -> None:
     arguments = _arguments(builder, call.args[1])
     outputs, result = builder.destinations(call)
     scalars = _scalars(builder, call)
-    callee = ("kernel", call.args[0].name_hint)
+    callee = ("kernel", expect(call.args[0], GlobalVar).name_hint)
     builder.code.append(("call", -1, callee, (*arguments, *outputs, *scalars)))
     builder.builtin(register, "identity", result)
 
@@ -59,7 +60,7 @@ def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> No
         results.append(output)
         if position < 0:
             extra.append(output)
-    callee = ("kernel", call.args[0].name_hint)
+    callee = ("kernel", expect(call.args[0], GlobalVar).name_hint)
     builder.code.append(("call", -1, callee, (*arguments, *extra, *_scalars(builder, call))))
     result = ("tuple", tuple(results)) if isinstance(info, TupleStructInfo) else results[0]
     builder.builtin(register, "identity", result)
@@ -118,14 +119,15 @@ def _invoke_closure(builder: FunctionBuilder, call: Call, register: int) -> None
 def _make_closure(builder: FunctionBuilder, call: Call, register: int) -> None:
     """``make_closure(function, (captured...))``."""
     captured = _arguments(builder, call.args[1])
-    name = call.args[0].name_hint
+    name = expect(call.args[0], GlobalVar).name_hint
     builder.builtin(register, "make_closure", ("value", name), *captured)
 
 
 def _alloc_tensor(builder: FunctionBuilder, call: Call, register: int) -> None:
     """``builtin.alloc_tensor(shape, dtype, ...)``."""
     shape = builder.shape_operand(call.args[0])
-    dtype = call.args[1].value if len(call.args) > 1 else call.attrs.get("dtype")
+    has_dtype = len(call.args) > 1
+    dtype = expect(call.args[1], DataTypeImm).value if has_dtype else call.attrs["dtype"]
     builder.builtin(register, "alloc_tensor", shape, ("value", str(dtype)))
 
 
@@ -145,14 +147,14 @@ def _kill(builder: FunctionBuilder, call: Call, register: int) -> None:
 
 def _with_context(builder: FunctionBuilder, call: Call, register: int) -> None:
     """``call_builtin_with_ctx(function, (args...))``: what the machine does with its own state."""
-    name = call.args[0].global_symbol
+    name = expect(call.args[0], ExternFunc).global_symbol
     lower = MACHINE_FUNCTIONS.get(name)
     if lower is None:
         raise UnsupportedError(
             f"{builder.name}: call_builtin_with_ctx of {name}; there are "
             f"{', '.join(sorted(MACHINE_FUNCTIONS))}"
         )
-    lower(builder, call.args[1].fields, register)
+    lower(builder, expect(call.args[1], Tuple).fields, register)
 
 
 def _machine_closure(builder: FunctionBuilder, args: Any, register: int) -> None:
@@ -177,7 +179,7 @@ def _machine_call_tir_dyn(builder: FunctionBuilder, args: Any, register: int) ->
 
 def _call_tir_dyn(builder: FunctionBuilder, call: Call, register: int) -> None:
     """``vm.call_tir_dyn(kernel, (args..., shape))``: the extents of the shape are scalars."""
-    _machine_call_tir_dyn(builder, [call.args[0], *call.args[1].fields], register)
+    _machine_call_tir_dyn(builder, [call.args[0], *expect(call.args[1], Tuple).fields], register)
 
 
 MACHINE_FUNCTIONS: Final[dict[str, Callable[[FunctionBuilder, Any, int], None]]] = {

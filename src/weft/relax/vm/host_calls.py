@@ -10,7 +10,8 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.ir.expr import IntImm, PrimExpr, StringImm
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.node import expect
 from weft.relax.expr import Call, ExternFunc
 from weft.relax.expr import StringImm as RelaxStringImm
 from weft.relax.ir.lattice import symbolic_vars
@@ -31,13 +32,14 @@ INT64: Final = DataType("int64")
 
 def _call_tir(builder: HostBuilder, call: Call, name: str) -> Any:
     """Call a kernel: inputs, outputs, scalars, then its implicit symbols."""
-    kernel = builder.mod[call.args[0]]
+    callee = expect(call.args[0], GlobalVar)
+    kernel = builder.mod[callee]
     if not isinstance(kernel, PrimFunc):
-        raise NotNative(f"call_tir of {call.args[0].name_hint}, which is no PrimFunc")
+        raise NotNative(f"call_tir of {callee.name_hint}, which is no PrimFunc")
     inputs = _arguments(builder, call.args[1])
     result = builder.allocated(call.sinfo_args[0], name)
     outputs = result if isinstance(result, list) else [result]
-    builder.kernel_call(call.args[0], kernel, [*inputs, *outputs, *_scalars(builder, call)])
+    builder.kernel_call(callee, kernel, [*inputs, *outputs, *_scalars(builder, call)])
     return result
 
 
@@ -63,7 +65,8 @@ def _call_tir_inplace(builder: HostBuilder, call: Call, name: str) -> Any:
             inputs[index] = builder.copied(inputs[index])
         outputs.append(inputs[index])
     passed = [*inputs, *fresh, *_scalars(builder, call)]
-    builder.kernel_call(call.args[0], builder.mod[call.args[0]], passed)
+    callee = expect(call.args[0], GlobalVar)
+    builder.kernel_call(callee, builder.mod[callee], passed)
     return outputs if isinstance(info, TupleStructInfo) else outputs[0]
 
 
@@ -197,7 +200,7 @@ def _invoke_closure(builder: HostBuilder, call: Call, name: str) -> Any:
 
 
 def _make_closure(builder: HostBuilder, call: Call, name: str) -> LocalFunction:
-    made = builder.global_function(call.args[0])
+    made = builder.global_function(expect(call.args[0], GlobalVar))
     captured = _fields(builder, call.args[1])
     return LocalFunction(made.function, made.label, {}, {}, captured)
 

@@ -16,6 +16,7 @@ import numpy as np
 from weft.arith.data import has_data
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
+from weft.ir.node import expect
 from weft.tir import expr as e
 from weft.tir.analysis.integer_values import UnknownValueError, values_of
 from weft.tir.buffer import Buffer
@@ -365,8 +366,9 @@ class _Gather(Visitor):
             self.chosen(*call.args)
             return
         if name == "tir.address_of":
-            self.visit(call.args[0].indices)
-            self.record(call.args[0].buffer, None, True)
+            element = expect(call.args[0], BufferLoad)
+            self.visit(element.indices)
+            self.record(element.buffer, None, True)
             return
         for argument in call.args:
             if isinstance(argument, Var) and argument.dtype.is_handle:

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.backends.cpu.isa.semantics import INTRINSICS
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
@@ -358,7 +359,7 @@ class ExprCompiler:
         return lambda state: 1
 
     def intrinsic_tvm_call_packed(self, call: Call) -> Thunk:
-        name = call.args[0].value
+        name = expect(call.args[0], StringImm).value
         args = [self.packed_argument(arg) for arg in call.args[1:]]
         return lambda state: get_global_func(name)(*[arg(state) for arg in args])
 
@@ -375,7 +376,7 @@ class ExprCompiler:
         return self.compile(arg)
 
     def intrinsic_call_extern(self, call: Call) -> Thunk:
-        name = call.args[0].value
+        name = expect(call.args[0], StringImm).value
         args = [self.compile(arg) for arg in call.args[1:]]
         function = _c_function(name, call.dtype, [arg.dtype for arg in call.args[1:]])
         end = arithmetic.finish(call.dtype)

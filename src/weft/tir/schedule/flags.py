@@ -109,8 +109,8 @@ def remember_map(
         if total.args:
             extent = total.args[0].extent
             affine = affine and op.is_const_int(total.args[0].scale, 1)
-            constant = instances is not None and isinstance(extent, IntImm)
-            instances = instances * extent.value if constant else None
+            if instances is not None:
+                instances = instances * extent.value if isinstance(extent, IntImm) else None
     key = frozenset([(id(var), id(dom.min), id(dom.extent)) for var, dom in ranges.items()])
     if realize._cache is None:
         realize._cache = {}

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.node import expect
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, CommReducer, Ramp, Shuffle, Var
 from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
@@ -40,7 +41,7 @@ def fold_rows(reducer: CommReducer, rows: Sequence[Buffer], results: Sequence[Bu
     ``results`` has ``n``, a power of two and no more than ``fold_limit``: there is one of both for
     each value of the reducer.
     """
-    count = int(results[0].shape[0])
+    count = int(expect(results[0].shape[0], IntImm))
     group = min(count, _BITS // max([buffer.dtype.bits for buffer in rows]))
     fold = _Fold(reducer, count)
     vectors = [

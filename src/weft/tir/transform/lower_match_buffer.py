@@ -85,8 +85,8 @@ class _Lower(Mutator):
         target, origin = match.buffer, source.buffer
         self.values[id(target.data)] = origin.data
         lead = len(source.region) - len(target.shape)
-        for mine, its in zip(target.shape, source.region[lead:], strict=True):
-            self.equate(mine, its.extent, target)
+        for mine, dom in zip(target.shape, source.region[lead:], strict=True):
+            self.equate(mine, dom.extent, target)
         offset = op.buffer_offset(origin, [r.min for r in source.region])[0]
         self.equate(target.elem_offset, offset, target)
         if target.strides:

@@ -93,11 +93,15 @@ class Conflicts:
             return False
         simple = self.analyzer.simplify
         offset = simple(fold.sub(flat_b[0], flat_a[0]))
-        widths = [simple(fold.sub(high, low)) for low, high in (flat_a, flat_b)]
-        if not all(isinstance(item, IntImm) for item in (offset, *widths)):
+        width_a, width_b = [simple(fold.sub(high, low)) for low, high in (flat_a, flat_b)]
+        if not (
+            isinstance(offset, IntImm)
+            and isinstance(width_a, IntImm)
+            and isinstance(width_b, IntImm)
+        ):
             return False
         low = min(0, offset.value)
-        high = max(widths[0].value, offset.value + widths[1].value)
+        high = max(width_a.value, offset.value + width_b.value)
         return self.separates(flat_a[0], high - low + 1)
 
     def separates(self, start: PrimExpr, width: int) -> bool:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.node import expect
 from weft.te.operation import reduce_axis
 from weft.te.reduction import sum as te_sum
 from weft.te.tensor import Tensor
@@ -74,7 +75,7 @@ def _summed(
     """``finish`` of the sum of ``term`` over the neighbours, and of the place on the axis."""
     indices, weights = tables
     shape = list(data.shape)
-    shape[axis], count = indices.shape[0], int(indices.shape[1])
+    shape[axis], count = indices.shape[0], int(expect(indices.shape[1], IntImm))
 
     def value(point: Sequence[Any], tap: Any) -> Any:
         moved = list(point)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
@@ -15,7 +15,6 @@ from weft.topi import tag
 from weft.topi.extents import (
     compute_ax,
     const_int,
-    is_const,
     may_be_equal,
     normalize_axes,
     normalize_axis,
@@ -73,7 +72,7 @@ def group_norm(
     channels = data.shape[channel]
     if channel in spatial:
         raise IRValueError(f"group_norm: axes {tuple(spatial)} hold the channel axis {channel}")
-    if groups < 1 or (is_const(channels) and int(channels) % groups):
+    if groups < 1 or (isinstance(channels, IntImm) and channels.value % groups):
         raise IRValueError(f"group_norm: {channels} channels do not divide into {groups} groups")
     _check_parameter("group_norm: gamma", gamma, [channels])
     _check_parameter("group_norm: beta", beta, [channels])

@@ -87,9 +87,10 @@ def _before(pad: Nest, at: int) -> int | None:
     if not isinstance(place, Var):
         return None
     found = detect_linear_equation(index, [place])
-    if not found or not all(isinstance(value, IntImm) for value in found):
+    constants = [value.value for value in found if isinstance(value, IntImm)]
+    if not constants or len(constants) < len(found):
         return None
-    return -int(found[1]) if int(found[0]) == 1 else None
+    return -constants[1] if constants[0] == 1 else None
 
 
 def _values(nest: Nest, index: PrimExpr) -> Sequence[int] | None:

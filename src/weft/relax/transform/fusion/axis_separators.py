@@ -6,8 +6,9 @@ the PrimFuncs that take it do. FuseTIR asks here how each parameter of a group i
 
 from __future__ import annotations
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.expr import Call, Function, Tuple, Var
@@ -30,7 +31,7 @@ def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[int]]:
         call = binding.value
         if not isinstance(call, Call) or call.op not in _CALLS:
             continue
-        callee, args = mod[call.args[0]], call.args[1]
+        callee, args = mod[expect(call.args[0], GlobalVar)], call.args[1]
         if not isinstance(callee, PrimFunc) or not isinstance(args, Tuple):
             continue
         buffers = [callee.buffer_map[p] for p in callee.params if p in callee.buffer_map]

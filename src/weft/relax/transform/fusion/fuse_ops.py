@@ -31,6 +31,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
@@ -115,8 +116,9 @@ def _pattern(mod: IRModule, binding: Any, weights: set[Var]) -> OpPatternKind:
         return OpPatternKind.OPAQUE
     if isinstance(value, TupleGetItem):
         return OpPatternKind.OPAQUE if value.tuple_value in weights else OpPatternKind.INJECTIVE
-    if isinstance(value, Call) and value.op in _KERNEL_CALLS and value.args[0] in mod:
-        func = mod[value.args[0]]
+    callee = value.args[0] if isinstance(value, Call) and value.op in _KERNEL_CALLS else None
+    if isinstance(callee, GlobalVar) and callee in mod:
+        func = mod[callee]
         if isinstance(func, PrimFunc):
             return known_pattern(func)
     return OpPatternKind.OPAQUE

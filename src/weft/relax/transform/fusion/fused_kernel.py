@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import IntImm
+from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
-from weft.ir.node import Map
+from weft.ir.node import Map, expect
 from weft.ir.structural import structural_equal
 from weft.relax.analysis.bindings import all_bindings
-from weft.relax.expr import Call, Function, MatchCast, Tuple, TupleGetItem, Var
+from weft.relax.expr import Call, Function, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import symbolic_vars, tensor_dims
 from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.struct_info import (
@@ -124,7 +124,7 @@ class KernelFuser:
         if call.op not in (CALL_TIR, CALL_TIR_INPLACE):
             name = getattr(call.op, "name", getattr(call.op, "name_hint", type(call.op).__name__))
             raise self.fail(f"expected only call_tir, got {name}; run LegalizeOps first")
-        gvar, args = call.args[0], call.args[1]
+        gvar, args = expect(call.args[0], GlobalVar), call.args[1]
         callee = self.mod[gvar]
         if not isinstance(callee, PrimFunc):
             raise self.fail(f"call_tir of {gvar.name_hint}, which is no PrimFunc")
@@ -182,7 +182,7 @@ class KernelFuser:
                 if isinstance(dim, TirVar):
                     mapping.setdefault(dim, value)
         scalars = [param for param in callee.params if param not in callee.buffer_map]
-        given = list(call.args[2].values) if len(call.args) > 2 else []
+        given = list(expect(call.args[2], ShapeExpr).values) if len(call.args) > 2 else []
         for scalar, value in zip(scalars, given, strict=True):
             mapping[scalar] = value
             for var in symbolic_vars(value):

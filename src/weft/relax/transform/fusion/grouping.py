@@ -40,6 +40,7 @@ from typing import Any
 from weft.ir.expr import GlobalVar
 from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.variables import free_symbolic_vars
@@ -392,7 +393,7 @@ def _is_value(arg: Any) -> bool:
 
 def _called_name(call: Call) -> str:
     if call.op in _KERNEL_CALLS:
-        return str(call.args[0].name_hint)
+        return str(expect(call.args[0], GlobalVar).name_hint)
     if isinstance(call.op, GlobalVar):
         return call.op.name_hint.removeprefix("fused_")
     return str(getattr(call.op, "name", getattr(call.op, "global_symbol", "call")))

@@ -63,6 +63,8 @@ class _Folder(PyExprMutator):
         if self.keep_training and norm.attrs["training"]:
             return made
         product = norm.args[0]
+        if not isinstance(product, Var):
+            return made
         conv = self.lookup_binding(product)
         if not isinstance(conv, Call) or conv.op is not _CONV2D:
             return made

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.expr import Call, Constant
 from weft.relax.ir.lattice import tensor_dims
@@ -48,7 +49,7 @@ def fold_by_numpy(call: Call) -> Constant | None:
     values = [arg.data._array for arg in call.args if isinstance(arg, Constant)]
     kind = DataType(info.dtype)
     if name == "astype":
-        return _cast(call.args[0], kind)
+        return _cast(expect(call.args[0], Constant), kind)
     if any(str(arg.data.dtype) != str(kind) for arg in call.args if isinstance(arg, Constant)):
         return None
     function = _OF_NUMBERS.get(name)
@@ -65,7 +66,7 @@ def fold_by_numpy(call: Call) -> Constant | None:
         order = None if axes is None else [int(axis) for axis in axes]
         return _constant(np.ascontiguousarray(values[0].transpose(order)), kind)
     if name == "layout_transform" and call.attrs["pad_value"] is None:
-        return Constant(call.attrs["index_map"].map_ndarray(call.args[0].data))
+        return Constant(call.attrs["index_map"].map_ndarray(expect(call.args[0], Constant).data))
     return None
 
 

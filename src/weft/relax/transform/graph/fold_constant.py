@@ -11,7 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import PassContext
 from weft.relax.analysis.unused import remove_all_unused
@@ -110,7 +112,7 @@ class _Folder(PyExprMutator):
             return lowered
         if not isinstance(lowered, Call) or lowered.op is not CALL_TIR:
             return call
-        made = self.fold(lowered, scratch.function_of(lowered.args[0]))
+        made = self.fold(lowered, scratch.function_of(expect(lowered.args[0], GlobalVar)))
         return call if made is lowered else made
 
     def fold(self, call: Call, func: Any) -> Any:
@@ -135,7 +137,7 @@ def _specialised(func: PrimFunc, call: Call) -> PrimFunc:
         return func
     info = call.sinfo_args[0]
     results = info.fields if isinstance(info, TupleStructInfo) else [info]
-    infos = [*[arg.struct_info for arg in call.args[1].fields], *results]
+    infos = [*[arg.struct_info for arg in expect(call.args[1], Tuple).fields], *results]
     known: dict[Any, Any] = {}
     for (param, buffer), of in zip(buffers.items(), infos, strict=True):
         known[param] = decl_buffer(tensor_dims(of), buffer.dtype, buffer.name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.operator_rules import OperatorRules
 from weft.relax.expr import Call, DataTypeImm, ExternFunc, Function, PrimValue, Tuple
@@ -61,7 +62,7 @@ def _kill(call: Call) -> Call:
 @LOWER.of("vm.call_tir_dyn")
 def _call_tir_dyn(call: Call) -> Call:
     callee = ExternFunc("vm.builtin.call_tir_dyn")
-    arguments = [call.args[0], *call.args[1].fields]
+    arguments = [call.args[0], *expect(call.args[1], Tuple).fields]
     return Call(callee, arguments, None, [TupleStructInfo([])])
 
 
@@ -75,13 +76,13 @@ def _to_vdevice(call: Call) -> Call:
 
 @LOWER.of("make_closure")
 def _make_closure(call: Call) -> Call:
-    arguments = [call.args[0], *call.args[1].fields]
+    arguments = [call.args[0], *expect(call.args[1], Tuple).fields]
     return Call(ExternFunc("vm.builtin.make_closure"), arguments, None, [ObjectStructInfo()])
 
 
 @LOWER.of("invoke_closure", "invoke_pure_closure")
 def _invoke_closure(call: Call) -> Call:
-    arguments = Tuple([call.args[0], *call.args[1].fields])
+    arguments = Tuple([call.args[0], *expect(call.args[1], Tuple).fields])
     callee = ExternFunc("vm.builtin.invoke_closure")
     operator = Op.get("relax.call_builtin_with_ctx")
     return Call(operator, [callee, arguments], None, [ObjectStructInfo()])

@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft import te
+from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax import op
 from weft.relax.expr import Call, Constant, Tuple, TupleGetItem
@@ -127,7 +129,7 @@ class _Alterer(PyExprMutator):
         if len(new.params) != len(old.params):
             raise PassError(
                 f"AlterOpImpl: {name}: expected a replacement with {len(old.params)} parameters "
-                f"as {call.args[0].name_hint} has, got {len(new.params)}"
+                f"as {expect(call.args[0], GlobalVar).name_hint} has, got {len(new.params)}"
             )
         if name not in self.made:
             func = new.with_attr(_NAME, name).without_attr("global_symbol")
@@ -136,7 +138,7 @@ class _Alterer(PyExprMutator):
         buffers = self.buffers(name, len(new.params))
         (out,) = call.sinfo_args
         outs = list(out.fields) if isinstance(out, TupleStructInfo) else [out]
-        inputs = call.args[1].fields
+        inputs = expect(call.args[1], Tuple).fields
         args = [b.transformed(a, b.index_map) for b, a in zip(buffers, inputs, strict=False)]
         last = buffers[len(inputs) : len(inputs) + len(outs)]
         infos = [b.info(info) for b, info in zip(last, outs, strict=True)]

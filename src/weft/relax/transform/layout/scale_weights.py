@@ -39,7 +39,8 @@ class _Scaler(PyExprMutator):
         return super().visit_dataflow_block_(block)
 
     def visit_call_(self, call: Call) -> Any:
-        found = self.scaled.get(call.args[0]) if call.op is _CONV2D else None
+        data = call.args[0] if call.op is _CONV2D else None
+        found = self.scaled.get(data) if isinstance(data, Var) else None
         if found is None:
             return super().visit_call_(call)
         image, gate = [self.visit_expr(item) for item in found]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from weft import topi
+from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, Constant, Expr, const
+from weft.relax.expr import Call, Constant, Expr, PrimValue, const
 from weft.relax.transform.legalize.rule import Rule, scalar_or_tensor, table, unary
 from weft.support.dtype import DataType
 
@@ -27,7 +28,7 @@ def binary(te_func: Callable[..., Any], hint: str | None = None) -> Rule:
 
 
 def _clip(bb: BlockBuilder, call: Call) -> Any:
-    low, high = call.args[1].value, call.args[2].value
+    low, high = [expect(bound, PrimValue).value for bound in call.args[1:]]
     return bb.call_te(topi.clip, call.args[0], low, high, primfunc_name_hint="tir_clip")
 
 

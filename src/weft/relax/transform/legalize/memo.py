@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.node import expect
 from weft.relax.expr import (
     Call,
     Constant,
@@ -68,7 +69,8 @@ def lowering_of(made: Any, leaves: list[Expr]) -> Lowering | None:
     if not isinstance(tensors, Tuple) or any(id(item) not in known for item in tensors.fields):
         return None
     positions = tuple([known[id(item)] for item in tensors.fields])
-    return Lowering(made.args[0], positions, made.args[2:], made.sinfo_args, made.struct_info)
+    callee = expect(made.args[0], GlobalVar)
+    return Lowering(callee, positions, made.args[2:], made.sinfo_args, made.struct_info)
 
 
 def call_key(call: Call) -> tuple[Hashable, list[Expr]] | None:
