@@ -47,8 +47,9 @@ _PURE: Final = (
     "large_uint_imm isnullptr call_pure_extern call_llvm_pure_intrin vectorhigh vectorlow "
     "vectorcombine address_of tvm_access_ptr tvm_tuple tvm_struct_get vscale "
     "get_active_lane_mask ignore_loop_partition dp4a tvm_stack_make_shape tvm_stack_make_array "
-    "fma reduce_lanes table_get"
+    "fma reduce_lanes table_get unchecked_cast"
 ).split()
+_READ: Final = "checked".split()
 _ANNOTATION: Final = "likely".split()
 _EMBED: Final = "type_annotation assume undef".split()
 _OPAQUE: Final = (
@@ -69,6 +70,7 @@ _JUMP: Final = "ret thread_return continue_loop break_loop".split()
 
 for _names, _effect in (
     ([*UNARY_FLOAT, *BINARY_FLOAT, *_PURE], CallEffectKind.Pure),
+    (_READ, CallEffectKind.ReadState),
     (_ANNOTATION, CallEffectKind.ExprAnnotation),
     (_EMBED, CallEffectKind.EmbedInfo),
     (_OPAQUE, CallEffectKind.Opaque),
@@ -190,6 +192,22 @@ def reinterpret(dtype: str, value: Any, span: Any = None) -> PrimExpr:
     if expr.dtype.bits * expr.dtype.lanes != target.bits * target.lanes:
         raise IRTypeError(f"reinterpret: {expr.dtype} and {target} differ in width")
     return expr if expr.dtype is target else intrinsic(target, "reinterpret", expr, span=span)
+
+
+def checked(value: Any, condition: Any, kind: str, message: str, span: Any = None) -> PrimExpr:
+    """``value``, where ``condition`` holds in every lane; else a fault with ``message``.
+
+    ``kind`` is ``"division"``, ``"index"`` or ``"assertion"``. Lowering writes it where an operand
+    must be tested before it is used: ``a // T.checked(b, b != 0, "division", "division by zero")``.
+    """
+    expr = as_prim_expr(value)
+    texts = StringImm(kind), StringImm(message)
+    return intrinsic(expr.dtype, "checked", expr, as_prim_expr(condition), *texts, span=span)
+
+
+def unchecked_cast(dtype: str, value: Any, span: Any = None) -> PrimExpr:
+    """A float cut to an integer type in whose range it is known to lie."""
+    return intrinsic(dtype, "unchecked_cast", as_prim_expr(value), span=span)
 
 
 def ret(val: Any, span: Any = None) -> PrimExpr:

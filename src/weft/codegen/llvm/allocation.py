@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.codegen.llvm import views
 from weft.codegen.llvm.context import byte_text
 from weft.codegen.llvm.exact_index import checked, exact_index
-from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes, memory_type
 from weft.ir.expr import IntImm
 from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
+from weft.tir.lowering.define_integers import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

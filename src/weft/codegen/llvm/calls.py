@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import integer, mathlib, memory, packed
-from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened, zero
+from weft.codegen.llvm.convert import convert, cut, is_short_float, mangled, widened, zero
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
 from weft.ir.expr import GlobalVar, IntImm, StringImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
+from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
@@ -111,6 +112,22 @@ def _is_null(em: Emitter, expr: Any) -> str:
 
 def _first(em: Emitter, expr: Any) -> str:
     return em.value(expr.args[0])
+
+
+def _checked(em: Emitter, expr: Any) -> str:
+    """``T.checked``: the value, once the condition was tested in every lane."""
+    value, condition, kind, message = expr.args
+    operand, good = em.value(value), em.value(condition)
+    if condition.dtype.lanes != 1:
+        name = f"llvm.vector.reduce.and.v{condition.dtype.lanes}i1"
+        good = em.b.call(name, "i1", [(llvm_type(condition.dtype), good)])
+    text = f"{em.function.name}: {message.value}"
+    em.b.raise_unless(good, FaultKind[kind.value.upper()], text)
+    return operand
+
+
+def _unchecked_cast(em: Emitter, expr: Any) -> str:
+    return cut(em.b, em.value(expr.args[0]), expr.args[0].dtype, expr.dtype)
 
 
 def _assume(em: Emitter, expr: Any) -> str:
@@ -308,7 +325,7 @@ def _table_get(em: Emitter, expr: Any) -> str:
 
 
 INTRINSICS: Final[dict[str, Handler]] = {
-    "table_get": _table_get,
+    "table_get": _table_get, "checked": _checked, "unchecked_cast": _unchecked_cast,
     "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),
     "trunc": _llvm("trunc"), "nearbyint": _llvm("roundeven"), "round": _llvm("roundeven"),
     "fma": _llvm("fma", 3), "copysign": _llvm("copysign", 2), "fabs": _fabs,

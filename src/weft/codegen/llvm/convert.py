@@ -8,14 +8,16 @@ subnormals; float64 goes to 16 bits through a float32 rounded to odd, so that it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.types import float_constant, llvm_type, with_lanes
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
+from weft.tir.expr import Cast
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.builder import FunctionBuilder
+    from weft.codegen.llvm.context import ModuleContext
 
 _ELEMENT: Final = {"float16": "f16", "bfloat16": "i16", "float32": "f32", "float64": "f64"}
 
@@ -105,29 +107,41 @@ def _float_to_int(b: FunctionBuilder, value: str, source: DataType, target: Data
     if is_short_float(source):
         wide = widened(source)
         value, source = _float_to_float(b, value, source, wide), wide
-    if target.bits <= 16 and _has_own_truncation(b, source):
+    if target.bits <= 16 and has_own_truncation(b.context, source):
         return _truncated(b, value, source, target)
-    if target.bits <= 16 or (target.bits == 32 and target.is_int):
-        return _float_to_short(b, value, source, target)
     word = "fptosi" if target.is_int else "fptoui"
     name = f"llvm.{word}.sat.{mangled(target)}.{mangled(source)}"
     return b.call(name, llvm_type(target), [(llvm_type(source), value)])
+
+
+def cut(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    """A float that is in the range of an integer type, as that type."""
+    word = "fptosi" if target.is_int else "fptoui"
+    return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
+
+
+def saturates(context: ModuleContext, expr: Any) -> bool:
+    """Whether the processor has instructions for a conversion that ends where the type ends."""
+    return (
+        isinstance(expr, Cast) and expr.dtype.bits <= 16
+        and has_own_truncation(context, widened(expr.value.dtype))
+    )  # fmt: skip
 
 
 _WHOLE: Final = 16
 """Lanes of float32 in a vector of AVX-512."""
 
 
-def _has_own_truncation(b: FunctionBuilder, source: DataType) -> bool:
+def has_own_truncation(context: ModuleContext, source: DataType) -> bool:
     """Whether a vector is made of some that one instruction of AVX-512 truncates."""
     lanes = source.lanes
     return (
-        b.context.any_bits and source.bits == 32 and lanes >= _WHOLE and lanes & (lanes - 1) == 0
+        context.any_bits and source.bits == 32 and lanes >= _WHOLE and lanes & (lanes - 1) == 0
     )  # fmt: skip
 
 
 def _truncated(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
-    """float32 to integers of at most 16 bits as ``_float_to_short``, in fewer instructions.
+    """float32 to integers of at most 16 bits: between the ends, NaN as 0.
 
     The processor makes its least int32 of what is out of range: of all that is too small, which a
     maximum of integers raises to the lower end, and of NaN, which is masked where that end is not
@@ -166,37 +180,6 @@ def _picked(b: FunctionBuilder, kind: str, one: str, other: str, places: Sequenc
     order = ", ".join([f"i32 {place}" for place in places])
     mask = f"<{len(places)} x i32> <{order}>"
     return b.op(f"shufflevector {kind} {one}, {kind} {other}, {mask}")
-
-
-def _float_to_short(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
-    """To integers of at most 32 bits: between the ends, NaN as 0, in instructions of vectors.
-
-    LLVM's saturating conversion takes vectors apart. The largest int32 is no float32: what is not
-    below it is told before. NaN is not above the lower end, so that it is told only where that is
-    not 0, and while there are floats, whose comparison masks them.
-    """
-    lanes, floats = target.lanes, llvm_type(source)
-    ints, flags = with_lanes("i32", lanes), with_lanes("i1", lanes)
-    low = -(1 << (target.bits - 1)) if target.is_int else 0
-    high = low + (1 << target.bits) - 1
-    exact = target.bits < source.bits
-    top = high if exact else high - 127  # the largest float32 below 2 ** 31
-    bounds = [_splat_float(float(bound), source) for bound in (low, top, high + 1)]
-    above = b.op(f"fcmp ogt {floats} {value}, {bounds[0]}")
-    raised = b.op(f"select {flags} {above}, {floats} {value}, {floats} {bounds[0]}")
-    if low:
-        ordered = b.op(f"fcmp ord {floats} {value}, {zero(source)}")
-        raised = b.op(f"select {flags} {ordered}, {floats} {raised}, {floats} {zero(source)}")
-    below = b.op(f"fcmp olt {floats} {raised}, {bounds[1]}")
-    within = b.op(f"select {flags} {below}, {floats} {raised}, {floats} {bounds[1]}")
-    number = b.op(f"fptosi {floats} {within} to {ints}")
-    if not exact:
-        beyond = b.op(f"fcmp oge {floats} {value}, {bounds[2]}")
-        largest = splat_int(high, 32, lanes)
-        number = b.op(f"select {flags} {beyond}, {ints} {largest}, {ints} {number}")
-    if target.bits == 32:
-        return number
-    return b.op(f"trunc {ints} {number} to {llvm_type(target)}")
 
 
 def _splat_float(value: float, dtype: DataType) -> str:

@@ -15,6 +15,7 @@ from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel, views
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
+from weft.codegen.llvm.convert import saturates
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
 from weft.codegen.llvm.exact_index import test_extent
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
@@ -29,6 +30,7 @@ from weft.target.host import llvm_options, vector_bits
 from weft.target.target import as_target
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import fixed_data, has_noalias
+from weft.tir.lowering.pipeline import lower_meaning
 from weft.tir.lowering.ranges import Interval
 from weft.tir.lowering.symbols import symbol_ranges
 
@@ -76,6 +78,7 @@ def emit_module(
         any_bits=is_rich, has_maximum=isa.has_maximum, fuses=offers(features, isa.fuses),
         looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
+    mod = lower_meaning(lambda expr: saturates(context, expr), checks)(mod)
     functions = prim_funcs(mod)
     signatures = {name: signature_of(func, name) for name, func in functions.items()}
     context.signatures.update(signatures)

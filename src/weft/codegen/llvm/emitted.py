@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Emitted:
     """Operands by object (``id``), of values and of i64 indices, that hold at this place."""
 
-    __slots__ = ("harmless", "index_like", "indices", "is_prepared", "root", "values")
+    __slots__ = ("harmless", "index_like", "indices", "values")
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Any, str, int]] = {}
@@ -30,9 +30,6 @@ class Emitted:
         """Whether an expression is best done in 64 bits."""
         self.harmless: dict[int, Any] = {}
         """Expressions that are known not to fault here."""
-        self.root: Any = None
-        """The outermost expression that is being emitted."""
-        self.is_prepared = False
 
     def inner(self) -> Emitted:
         """What holds here holds in a branch, and not the other way round."""

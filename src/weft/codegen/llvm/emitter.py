@@ -14,9 +14,10 @@ from weft.codegen.llvm.builder import FunctionBuilder
 from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.emitted import Emitted
 from weft.codegen.llvm.types import llvm_type
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
 from weft.support.errors import CodegenError, InternalError
 from weft.tir.expr import Var
+from weft.tir.lowering.define_integers import defined_size
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Interval, Ranges
 from weft.tir.stmt import Stmt
@@ -50,6 +51,8 @@ class FunctionFacts:
     """The parameters (by ``id``) that are raw handles."""
     sound: set[int] = field(default_factory=set)
     """Buffers (by ``id``) that are known to lie within their memory here."""
+    extents: dict[int, tuple[PrimExpr, PrimExpr]] = field(default_factory=dict)
+    """Sizes (by ``id``) with the guards of their divisions."""
 
 
 class Emitter:
@@ -135,12 +138,7 @@ class Emitter:
                 f"{self.function.name}: expected lowered TensorIR, found "
                 f"{type(expr).__name__} in an expression"
             )
-        is_outermost = emitted.root is None
-        if is_outermost:
-            emitted.root, emitted.is_prepared = expr, False
         result: str = handler(self, expr)
-        if is_outermost:
-            emitted.root = None
         if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
             emitted.values[id(expr)] = expr, result, moment
         return result
@@ -155,6 +153,19 @@ class Emitter:
         if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
             emitted.indices[id(expr)] = expr, result, moment
         return result
+
+    def extent(self, expr: PrimExpr) -> str:
+        """The operand of a size as i64: an extent, a stride, an offset, the bound of a loop."""
+        return self.index(self.guarded(expr))
+
+    def guarded(self, expr: PrimExpr) -> PrimExpr:
+        """A size with guards around its divisions, which ``define_integers`` leaves out."""
+        if isinstance(expr, IntImm | Var):
+            return expr
+        known = self.function.extents.get(id(expr))
+        if known is None:
+            known = self.function.extents[id(expr)] = expr, defined_size(expr, self.ranges)
+        return known[1]
 
     def statement(self, stmt: Stmt) -> None:
         """Emit a statement; what follows an end of control flow is dropped."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm.integer import constant_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.sharing import parts_of
 from weft.runtime.call.abi import FaultKind
 from weft.tir import expr as e
+from weft.tir.lowering.define_integers import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -40,7 +40,7 @@ class _Exact:
         """The operand as i64."""
         if not _may_wrap(expr):
             self.of_sides(expr)
-            return self.em.index(expr)
+            return self.em.extent(expr)
         bits = expr.dtype.bits
         value = self.value(expr)
         return value if bits == 64 else self.em.b.op(f"sext i{bits} {value} to i64")
@@ -55,7 +55,7 @@ class _Exact:
     def computed(self, expr: Any) -> str:
         if not _may_wrap(expr):
             self.of_sides(expr)
-            plain: str = self.em.value(expr)
+            plain: str = self.em.value(self.em.guarded(expr))
             return plain
         a, b = self.value(expr.a), self.value(expr.b)
         return checked(self.em, _CHECKED[type(expr)], f"i{expr.dtype.bits}", a, b, self.wrapped)
@@ -69,7 +69,7 @@ class _Exact:
 def exact_bound(em: Emitter, expr: PrimExpr) -> str:
     """The operand of a loop's bound as i64; a sum or product in it that wraps is a fault."""
     if expr.dtype.bits != 64 or em.bounds.is_exact(expr):
-        return em.index(expr)
+        return em.extent(expr)
     flags: list[str] = []
     value = exact_index(em, expr, flags.append)
     for flag in flags:

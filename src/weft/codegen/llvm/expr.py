@@ -22,8 +22,7 @@ from weft.codegen.llvm.convert import (
 from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
-from weft.codegen.llvm.integer import constant_of, divide
-from weft.codegen.llvm.needed_early import before_branch
+from weft.codegen.llvm.integer import divide
 from weft.codegen.llvm.types import (
     bfloat_constant,
     float_constant,
@@ -35,6 +34,7 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir.lowering.define_integers import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -231,7 +231,6 @@ def _logical(word: str) -> Callable[[Emitter, Any], str]:
             return _choose(em, expr, expr.a, (expr.b, None) if word == "and" else (None, expr.b))
         a, kind = em.value(expr.a), llvm_type(expr.dtype)
         if expr.dtype.lanes != 1 and can_fault(em, expr.b):
-            before_branch(em, expr)
             open_ = a if word == "and" else em.b.op(f"xor {kind} {a}, splat (i1 true)")
             b = lane_masks.value_where(em, open_, expr.dtype.lanes, expr.b)
         else:
@@ -283,8 +282,6 @@ def _is_cheap(expr: PrimExpr, budget: int) -> bool:
 def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
     """Both sides evaluated, one chosen, lane by lane; a vector condition masks their loads."""
     lanes = condition.dtype.lanes
-    if lanes != 1:
-        before_branch(em, expr)
     flag = em.value(condition)
     kind = llvm_type(expr.dtype)
     if lanes == 1:
@@ -300,7 +297,6 @@ def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str
 def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
     """One side evaluated. An arm of None is the condition's own value (And, Or)."""
     b = em.b
-    before_branch(em, expr)
     labels = (b.label("then"), b.label("else"), b.label("merge"))
     branch_on(em, condition, labels[0], labels[1])
     incoming = []
@@ -449,7 +445,7 @@ def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
     else:
         em.bind(var, Binding(em.value(value)))
     if var.dtype.is_integral and var.dtype.lanes == 1:
-        em.bind_range(var, em.ranges.of(value))
+        em.ranges.define(var, value)
         em.bounds.define(var, value)
     elif var.dtype.is_handle:
         em.function.has_pointer_aliases = True

@@ -36,17 +36,6 @@ def mask_of(em: Emitter, lanes: int) -> str | None:
     return flag if known == lanes else None
 
 
-def wanted(em: Emitter, lanes: int) -> str | None:
-    """As ``mask_of``; a scalar is wanted where any lane of the vector around it is."""
-    if lanes == 1 and em.masks:
-        flag, width = em.masks[-1]
-        if width == 1:
-            return flag
-        args = [(with_lanes("i1", width), flag)]
-        return em.b.call(f"llvm.vector.reduce.or.v{width}i1", "i1", args)
-    return mask_of(em, lanes)
-
-
 def values_of_picked(em: Emitter, vectors: Sequence[PrimExpr], order: Sequence[int]) -> list[str]:
     """The values of vectors, put one after the other, of which ``order`` picks lanes."""
     outer = mask_of(em, len(order))

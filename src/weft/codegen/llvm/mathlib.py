@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import activations, gelu, vectormath
 from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
-from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.kernel import Kernel
 from weft.codegen.llvm.types import llvm_type
 from weft.ir.expr import FloatImm
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
+from weft.tir.lowering.define_integers import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

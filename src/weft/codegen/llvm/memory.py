@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import lane_loads, lane_masks, part_vectors, views
 from weft.codegen.llvm.convert import mangled
-from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import (
     element_bytes,
     llvm_type,
@@ -25,6 +24,8 @@ from weft.support.errors import IRIndexError, UnsupportedError
 from weft.tir import expr as e
 from weft.tir.joined_index import walks
 from weft.tir.lanes import as_ramp
+from weft.tir.lowering.accesses import is_on_axis, is_within, span
+from weft.tir.lowering.define_integers import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -230,16 +231,16 @@ def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
     total = "0"
     if buffer.strides:
         for index, stride in zip(indices, buffer.strides, strict=True):
-            total = plus(em, total, times(em, em.index(index), em.index(stride)))
+            total = plus(em, total, times(em, em.index(index), em.extent(stride)))
     else:
         for index, extents in walks(indices, buffer.shape):
             for extent in extents if total != "0" else ():
-                total = times(em, total, em.index(extent))
+                total = times(em, total, em.extent(extent))
             total = plus(em, total, em.index(index))
     offset = buffer.elem_offset
     if offset is None or constant_of(offset) == 0:
         return total
-    return plus(em, total, em.index(offset))
+    return plus(em, total, em.extent(offset))
 
 
 def plus(em: Emitter, a: str, b: str) -> str:
@@ -300,37 +301,7 @@ def proved(em: Emitter, buffer: Buffer, indices: Any) -> bool:
         return True
     if not views.is_sound(em, buffer):
         return False
-    for index, extent in zip(indices, buffer.shape, strict=True):
-        if not _axis_proved(em, index, extent):
-            return False
-    return True
-
-
-def _axis_proved(em: Emitter, index: PrimExpr, extent: PrimExpr) -> bool:
-    low, high = _ends(index)
-    if low is None or high is None:
-        interval = em.ranges.of(index)
-        return interval[0] >= 0 and interval[1] < em.ranges.of(extent)[0]
-    return em.bounds.not_negative(low) and em.bounds.below(high, extent)
-
-
-def _ends(index: PrimExpr) -> tuple[PrimExpr | None, PrimExpr | None]:
-    """The smallest and the largest index of a vector with constant stride; of a scalar, itself."""
-    if index.dtype.lanes == 1:
-        return index, index
-    ramp = as_ramp(index)
-    if ramp is None:
-        return None, None
-    base, stride = ramp
-    return _span(base, stride * (index.dtype.lanes - 1))
-
-
-def _span(base: PrimExpr, distance: int) -> tuple[PrimExpr, PrimExpr]:
-    if distance == 0:
-        return base, base
-    wide = base if base.dtype is _I64 else e.Cast(_I64, base)
-    other = e.Add(wide, IntImm(_I64, distance))
-    return (base, other) if distance > 0 else (other, base)
+    return is_within(em.bounds, indices, buffer.shape)
 
 
 def check_ramp(em: Emitter, buffer: Buffer, indices: Any, distance: int) -> None:
@@ -338,14 +309,14 @@ def check_ramp(em: Emitter, buffer: Buffer, indices: Any, distance: int) -> None
     last = len(indices) - 1
     for position, index in enumerate(indices):
         extent = buffer.shape[position]
-        low, high = _span(index, distance) if position == last else (index, index)
+        low, high = span(index, distance) if position == last else (index, index)
         low_ok, high_ok = em.bounds.not_negative(low), em.bounds.below(high, extent)
         if low_ok and high_ok:
             continue
         if not em.bounds.is_exact(high):  # what the one proof is of may wrap to where the test ends
             low_ok = high_ok = False
         _refuse_certain(em, buffer, position, low, high, extent)
-        size = em.index(extent)
+        size = em.extent(extent)
         top = em.index(high)
         good = em.b.op(f"icmp {'slt' if low_ok else 'ult'} i64 {top}, {size}")
         if low is not high and not low_ok:
@@ -386,9 +357,9 @@ def _check_lanes(
     kind, flags = with_lanes("i64", lanes), with_lanes("i1", lanes)
     for position, part in enumerate(parts):
         extent = buffer.shape[position]
-        if _axis_proved(em, indices[position], extent):
+        if is_on_axis(em.bounds, indices[position], extent):
             continue
-        size = em.index(extent)
+        size = em.extent(extent)
         sizes = broadcast(em, size, _I64.with_lanes(lanes))
         good = em.b.op(f"icmp ult {kind} {part}, {sizes}")
         if mask is not None:
@@ -423,16 +394,16 @@ def _offsets(em: Emitter, buffer: Buffer, parts: list[str], lanes: int) -> str:
     total = ""
     for position, part in enumerate(parts):
         if buffer.strides:
-            scale = broadcast(em, em.index(buffer.strides[position]), dtype)
+            scale = broadcast(em, em.extent(buffer.strides[position]), dtype)
             part = em.b.op(f"mul {kind} {part}, {scale}")
         elif total:
-            scale = broadcast(em, em.index(buffer.shape[position]), dtype)
+            scale = broadcast(em, em.extent(buffer.shape[position]), dtype)
             total = em.b.op(f"mul {kind} {total}, {scale}")
         total = em.b.op(f"add {kind} {total}, {part}") if total else part
     start = buffer.elem_offset
     if start is None or constant_of(start) == 0:
         return total
-    return em.b.op(f"add {kind} {total}, {broadcast(em, em.index(start), dtype)}")
+    return em.b.op(f"add {kind} {total}, {broadcast(em, em.extent(start), dtype)}")
 
 
 def _checked_offsets(

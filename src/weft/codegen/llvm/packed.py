@@ -81,7 +81,7 @@ def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
     views.use(em, buffer)
     data = em.variable(buffer.data)
     start = buffer.elem_offset
-    offset = em.index(start if start is not None else IntImm(DataType("int32"), 0))
+    offset = em.extent(start if start is not None else IntImm(DataType("int32"), 0))
     return _tensor(em, data, buffer.dtype, (buffer.shape, buffer.strides), offset)
 
 
@@ -115,7 +115,7 @@ def _numbers(em: Emitter, values: Any) -> str:
         return "null"
     array = em.b.alloca(f"[{len(values)} x i64], align 8")
     for position, value in enumerate(values):
-        _put(em, array, 8 * position, "i64", em.index(value))
+        _put(em, array, 8 * position, "i64", em.extent(value))
     return array
 
 
@@ -138,7 +138,7 @@ def call_function(em: Emitter, expr: Any) -> str:
 def _first_element(em: Emitter, buffer: Buffer) -> str:
     """The address of a buffer's first element."""
     base, offset = em.variable(buffer.data), buffer.elem_offset
-    start = "0" if offset is None else em.index(offset)
+    start = "0" if offset is None else em.extent(offset)
     if start == "0":
         return base
     return em.b.op(f"getelementptr {memory_type(buffer.dtype)}, ptr {base}, i64 {start}")

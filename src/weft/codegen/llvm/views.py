@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.exact_index import checked, exact_index
-from weft.codegen.llvm.integer import constant_of
 from weft.codegen.llvm.types import element_bytes
 from weft.ir.expr import PrimExpr
 from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.tir.buffer import Buffer
+from weft.tir.lowering.define_integers import constant_of
 from weft.tir.lowering.proofs import Poly, add_scaled, multiply
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class _Reach:
                 positive = self.extreme("smax", size, "1")
                 high = self.checked("smul", high, positive)
         for size, stride in zip(sizes, layout.strides, strict=False):
-            way = self.checked("smul", b.op(f"sub i64 {size}, 1"), self.em.index(stride))
+            way = self.checked("smul", b.op(f"sub i64 {size}, 1"), self.em.extent(stride))
             high = self.checked("sadd", high, self.extreme("smax", way))
             low = self.checked("sadd", low, self.extreme("smin", way))
         for offset in layout.offsets:
@@ -260,7 +260,7 @@ class _Reach:
         """An offset as native code computes it, or one whose arithmetic must not wrap."""
         if is_exact:
             return exact_index(self.em, offset, self.forbid)
-        return self.em.index(offset)
+        return self.em.extent(offset)
 
     def extreme(self, name: str, value: str, other: str = "0") -> str:
         """The larger or the smaller of two values."""

@@ -60,8 +60,8 @@ def _truncdiv(a: Any, b: Any) -> Any:
     _check_divisor(b)
     if isinstance(a, int):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    quotient = np.abs(a) // np.abs(b)
-    return np.where((a < 0) == (b < 0), quotient, -quotient)
+    rest = np.fmod(a, b)  # the absolute value of the least integer would wrap
+    return (a - rest) // b
 
 
 def _truncmod(a: Any, b: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from weft.backends.cpu.isa.semantics import INTRINSICS
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.runtime.ndarray import NDArray
@@ -269,6 +269,42 @@ class ExprCompiler:
 
     def intrinsic_likely(self, call: Call) -> Thunk:
         return self.compile(call.args[0])
+
+    def intrinsic_checked(self, call: Call) -> Thunk:
+        value, condition = self.compile(call.args[0]), self.compile(call.args[1])
+        message = expect(call.args[3], StringImm).value
+
+        def checked(state: object) -> object:
+            if not np.all(condition(state)):
+                raise RuntimeFault(message)
+            return value(state)
+
+        return checked
+
+    def intrinsic_unchecked_cast(self, call: Call) -> Thunk:
+        value = self.compile(call.args[0])
+        low, high = integer_range(call.dtype.element)
+        convert = arithmetic.cast(call.args[0].dtype, call.dtype)
+
+        def cut(state: object) -> object:
+            given = np.trunc(np.asarray(value(state), "float64"))
+            if not np.all((given >= float(low)) & (given < float(high + 1))):
+                raise RuntimeFault(f"T.unchecked_cast: {given} is out of range of {call.dtype}")
+            return convert(value(state))
+
+        return cut
+
+    def intrinsic_reduce_lanes(self, call: Call) -> Thunk:
+        value, end = self.compile(call.args[0]), arithmetic.finish(call.dtype)
+        if call.dtype.is_integral:
+            return lambda state: end(sum([int(lane) for lane in value(state)]))
+        kind = "float32" if call.dtype.bits == 16 else call.dtype.element.numpy
+
+        def total(state: object) -> object:
+            first, *others = np.asarray(value(state)).astype(kind)
+            return end(sum(others, start=first))
+
+        return total
 
     def intrinsic_reinterpret(self, call: Call) -> Thunk:
         value = self.compile(call.args[0])

@@ -230,8 +230,8 @@ class Bounds:
 
     def _divisions(self, poly: Poly) -> list[int]:
         """The atoms of ``poly`` that are quotients by a constant or extremes."""
-        found = {atom for key in poly for atom in key if self._info[atom][1]}
-        return sorted(found, reverse=True)
+        divisions = {atom for key in poly for atom in key if self._info[atom][1]}
+        return sorted(divisions, reverse=True)
 
     def _without_quotient(self, poly: Poly) -> Poly | None:
         """A polynomial whose being <= 0 implies the same of ``poly``, one quotient x // c fewer.

@@ -24,12 +24,20 @@ class Ranges:
     def __init__(self) -> None:
         self.variables: dict[int, Interval] = {}
         self._memo: dict[int, tuple[Node, Interval]] = {}
+        self._tested: dict[int, e.Var] = {}
+        """Variables (by ``id``) that were found not to be 0."""
 
     def bind(self, var: e.Var, interval: Interval) -> None:
         """Set the range of a variable; a second binding forgets what rested on the first."""
         if self.variables.get(id(var), interval) != interval:
             self._memo.clear()
         self.variables[id(var)] = interval
+
+    def define(self, var: e.Var, value: PrimExpr) -> None:
+        """A variable is an integer value."""
+        self.bind(var, self.of(value))
+        if _is_tested(self, value):
+            self._tested[id(var)] = var
 
     def of(self, expr: PrimExpr) -> Interval:
         """The smallest and largest value that ``expr`` can take, lanes included."""
@@ -65,7 +73,21 @@ class Ranges:
     def nonzero(self, expr: PrimExpr) -> bool:
         """Whether the value is never 0."""
         low, high = self.of(expr)
-        return low > 0 or high < 0
+        return low > 0 or high < 0 or _is_tested(self, expr)
+
+
+def _is_tested(ranges: Ranges, expr: Any) -> bool:
+    """Whether it is ``T.checked(b, b != 0, ...)``, that of a choice, or a variable of such."""
+    if isinstance(expr, e.Var):
+        return id(expr) in ranges._tested
+    if isinstance(expr, e.Select):
+        return ranges.nonzero(expr.true_value) and ranges.nonzero(expr.false_value)
+    if not isinstance(expr, e.Call) or getattr(expr.op, "name", "") != "tir.checked":
+        return False
+    condition = expr.args[1]
+    if not isinstance(condition, e.NE) or condition.a is not expr.args[0]:
+        return False
+    return ranges.of(condition.b) == (0, 0)
 
 
 def _add(ranges: Ranges, expr: Any) -> Interval:
@@ -148,7 +170,7 @@ def _broadcast(ranges: Ranges, expr: Any) -> Interval:
 
 def _let(ranges: Ranges, expr: Any) -> Interval | None:
     if expr.value.dtype.is_integral:
-        ranges.bind(expr.var, ranges.of(expr.value))
+        ranges.define(expr.var, expr.value)
     return ranges.of(expr.body)
 
 
@@ -158,7 +180,7 @@ def _call(ranges: Ranges, expr: Any) -> Interval | None:
     name = expr.op.name
     if name == "tir.if_then_else":
         return _either(ranges, expr.args[1], expr.args[2])
-    if name == "tir.likely":
+    if name in ("tir.likely", "tir.checked"):
         return ranges.of(expr.args[0])
     if name in ("tir.bitwise_and", "tir.shift_right") and expr.args:
         x, y = ranges.of(expr.args[0]), ranges.of(expr.args[1])

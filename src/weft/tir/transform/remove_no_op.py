@@ -41,7 +41,7 @@ def has_effect(expr: PrimExpr) -> bool:
     if collect(expr, (BufferLoad, Div, Mod, FloorDiv, FloorMod)):
         return True
     return any(
-        effect_of(call) > CallEffectKind.ReadState and effect_of(call) != CallEffectKind.EmbedInfo
+        effect_of(call) >= CallEffectKind.ReadState and effect_of(call) != CallEffectKind.EmbedInfo
         for call in collect(expr, Call)
     )
 

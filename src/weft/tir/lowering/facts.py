@@ -1,0 +1,255 @@
+"""A walk over a function that knows, at every place, what was proved and which lanes are wanted.
+
+Passes of this package subclass ``FactMutator``. At each expression ``ranges`` holds the intervals
+of the variables in scope, ``bounds`` the conditions that hold there, and ``wanted(lanes)`` the
+lanes of a vector whose value anybody looks at::
+
+    for i in range(n):              # 0 <= i < n
+        if i < m:                   # i < m
+            A[i] = T.Select(c, x // y, 0)     # x // y: wanted where the lanes of c are true
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeGuard
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.op import Op
+from weft.tir import expr as e
+from weft.tir import stmt as s
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.lowering.effects import fixed_data
+from weft.tir.lowering.proofs import Bounds
+from weft.tir.lowering.ranges import Interval, Ranges
+from weft.tir.lowering.symbols import symbol_ranges
+from weft.tir.transform.prim_func_pass import StmtMutator
+
+
+def facts_of(func: PrimFunc) -> tuple[Ranges, Bounds]:
+    """What holds where the body of a function begins."""
+    ranges = Ranges()
+    for var, interval in symbol_ranges(func):
+        ranges.bind(var, interval)
+    return ranges, Bounds(ranges, fixed_data(func))
+
+
+class StatementFacts(StmtMutator):
+    """What holds at a statement, and so in all of its expressions."""
+
+    def __init__(self, ranges: Ranges, bounds: Bounds) -> None:
+        self.ranges, self.bounds = ranges, bounds
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        """The extents of a buffer are sizes: they are not rewritten."""
+        return buffer
+
+    def visit_For(self, loop: s.For) -> s.Stmt:
+        """The loop's variable has its range inside. Bounds are sizes: they are not rewritten."""
+        if self.ranges.of(loop.extent)[1] <= 0:
+            return loop
+        self.ranges.bind(loop.loop_var, loop_range(self.ranges, loop))
+        with self.scope():
+            self.bounds.enter_loop(loop.loop_var, loop.min, loop.extent)
+            return loop.with_(body=self.visit(loop.body))
+
+    def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
+        """Extents are sizes, as those of buffers and loops: they are not rewritten."""
+        return stmt.with_(body=self.visit(stmt.body))
+
+    def visit_LetStmt(self, stmt: s.LetStmt) -> s.Stmt:
+        """The variable is its value inside."""
+        value = self.visit(stmt.value)
+        with self.scope():
+            self.define(stmt.var, stmt.value)
+            return stmt.with_(value=value, body=self.visit(stmt.body))
+
+    def visit_IfThenElse(self, stmt: s.IfThenElse) -> s.Stmt:
+        """Each branch knows how the condition turned out."""
+        condition = self.visit(stmt.condition)
+        with self.scope():
+            self.bounds.assume(stmt.condition)
+            then_case = self.visit(stmt.then_case)
+        with self.scope():
+            self.bounds.assume(stmt.condition, False)
+            else_case = self.visit(stmt.else_case)
+        return stmt.with_(condition=condition, then_case=then_case, else_case=else_case)
+
+    def visit_While(self, stmt: s.While) -> s.Stmt:
+        """The condition holds at the start of the body."""
+        condition = self.visit(stmt.condition)
+        with self.scope():
+            self.bounds.assume(stmt.condition)
+            return stmt.with_(condition=condition, body=self.visit(stmt.body))
+
+    def visit_AssertStmt(self, stmt: s.AssertStmt) -> s.Stmt:
+        """What was asserted holds inside."""
+        condition = self.visit(stmt.condition)
+        with self.scope():
+            self.bounds.assume(stmt.condition)
+            return stmt.with_(condition=condition, body=self.visit(stmt.body))
+
+    def visit_Evaluate(self, stmt: s.Evaluate) -> s.Stmt:
+        """What is promised (``T.assume``) holds from here on."""
+        value = self.visit(stmt.value)
+        if is_call(stmt.value, "assume"):
+            self.bounds.assume(stmt.value.args[0], promised=True)
+        return stmt.with_(value=value)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is learnt inside does not hold after it."""
+        mark = self.bounds.mark()
+        try:
+            yield
+        finally:
+            self.bounds.rewind(mark)
+
+    def define(self, var: e.Var, value: PrimExpr) -> None:
+        """The variable has that value from here on."""
+        if var.dtype.is_integral and var.dtype.lanes == 1:
+            self.ranges.define(var, value)
+            self.bounds.define(var, value)
+
+
+class FactMutator(StatementFacts):
+    """What holds in an expression as well: in an arm of a choice, its condition."""
+
+    def __init__(self, ranges: Ranges, bounds: Bounds) -> None:
+        super().__init__(ranges, bounds)
+        self.masks: list[tuple[PrimExpr, int]] = []
+        self._context: tuple[object, ...] = ()
+        self._kept: list[object] = []
+
+    def visit_Let(self, let: e.Let) -> PrimExpr:
+        """The variable is its value inside."""
+        value = self.visit(let.value)
+        self.define(let.var, let.value)
+        return let.with_(value=value, body=self.visit(let.body))
+
+    def visit_Select(self, select: e.Select) -> PrimExpr:
+        """Each arm is wanted where the condition chooses it."""
+        condition = self.visit(select.condition)
+        yes = self.arm(select.condition, condition, True, select.true_value)
+        no = self.arm(select.condition, condition, False, select.false_value)
+        return select.with_(condition=condition, true_value=yes, false_value=no)
+
+    def visit_And(self, expr: e.And) -> PrimExpr:
+        """The right side is wanted where the left one holds."""
+        left = self.visit(expr.a)
+        return expr.with_(a=left, b=self.arm(expr.a, left, True, expr.b))
+
+    def visit_Or(self, expr: e.Or) -> PrimExpr:
+        """The right side is wanted where the left one does not hold."""
+        left = self.visit(expr.a)
+        return expr.with_(a=left, b=self.arm(expr.a, left, False, expr.b))
+
+    def visit_Call(self, call: e.Call) -> PrimExpr:
+        """``T.if_then_else`` is a choice too."""
+        if not is_call(call, "if_then_else"):
+            rebuilt: PrimExpr = self.visit_default(call)
+            return rebuilt
+        given = call.args[0]
+        condition = self.visit(given)
+        yes = self.arm(given, condition, True, call.args[1])
+        no = self.arm(given, condition, False, call.args[2])
+        args = (condition, yes, no)
+        if all(new is old for new, old in zip(args, call.args, strict=True)):
+            return call
+        return call.with_(args=args)
+
+    def visit_Shuffle(self, shuffle: e.Shuffle) -> PrimExpr:
+        """Lanes are wanted that are picked for a wanted one."""
+        outer = self.mask(len(shuffle.indices))
+        if outer is None or not all(isinstance(index, IntImm) for index in shuffle.indices):
+            rebuilt: PrimExpr = self.visit_default(shuffle)
+            return rebuilt
+        vectors, first = [], 0
+        for vector in shuffle.vectors:
+            places = range(first, first + vector.dtype.lanes)
+            with self.masked(picked_mask(outer, shuffle.indices, places), vector.dtype.lanes):
+                vectors.append(self.visit(vector))
+            first += vector.dtype.lanes
+        if all(new is old for new, old in zip(vectors, shuffle.vectors, strict=True)):
+            return shuffle
+        return shuffle.with_(vectors=vectors)
+
+    def arm(self, given: PrimExpr, condition: PrimExpr, holds: bool, value: PrimExpr) -> PrimExpr:
+        """An arm of a choice; ``condition`` is what became of the condition ``given``."""
+        if given.dtype.lanes == 1:
+            with self.scope(), self._within((id(given), holds)):
+                self.bounds.assume(given, holds)
+                chosen: PrimExpr = self.visit(value)
+                return chosen
+        flag = condition if holds else e.Not(condition)
+        before = self.mask(given.dtype.lanes)
+        if before is not None:
+            flag = e.And(flag, before)
+        with self.masked(flag, given.dtype.lanes):
+            lanes: PrimExpr = self.visit(value)
+            return lanes
+
+    # Masks.
+
+    @contextmanager
+    def masked(self, flag: PrimExpr, lanes: int) -> Iterator[None]:
+        """Of vectors of ``lanes`` lanes those are wanted where ``flag`` is true."""
+        self.masks.append((flag, lanes))
+        self._kept.append(flag)
+        with self._within(id(flag)):
+            yield
+        self.masks.pop()
+
+    @contextmanager
+    def _within(self, what: object) -> Iterator[None]:
+        outer, self._context = self._context, (*self._context, what)
+        with self.apart(self._context):
+            yield
+        self._context = outer
+
+    def mask(self, lanes: int) -> PrimExpr | None:
+        """The lanes of a vector that are wanted; None where all are."""
+        flag, known = self.masks[-1] if self.masks else (None, 0)
+        return flag if known == lanes else None
+
+    def wanted(self, lanes: int) -> PrimExpr | None:
+        """As ``mask``; a scalar is wanted where any lane of the vector around it is."""
+        if lanes != 1 or not self.masks or self.masks[-1][1] == 1:
+            return self.mask(lanes)
+        flag, width = self.masks[-1]
+        counts = e.Cast(f"int32x{width}", flag)
+        return e.NE(e.Call("int32", "tir.reduce_lanes", [counts]), IntImm("int32", 0))
+
+
+def is_call(expr: object, name: str) -> TypeGuard[e.Call]:
+    """Whether an expression is a call of that intrinsic."""
+    return isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == f"tir.{name}"
+
+
+def loop_range(ranges: Ranges, loop: s.For) -> Interval:
+    """The values of a loop's variable."""
+    low, size = ranges.of(loop.min), ranges.of(loop.extent)
+    return low[0], max(low[0], low[1] + size[1] - 1)
+
+
+def picked_mask(mask: PrimExpr, order: Sequence[Any], places: Sequence[int]) -> PrimExpr:
+    """Of the lanes at ``places``, those that are picked for a wanted one.
+
+    >>> from weft.tir import Var
+    >>> order = [IntImm("int32", 1), IntImm("int32", 0)]
+    >>> picked_mask(Var("m", "boolx2"), order, [0])
+    T.Shuffle([m], [1])
+    """
+    lanes: list[PrimExpr] = []
+    for place in places:
+        picks = [at for at, index in enumerate(order) if index.value == place]
+        flags: list[PrimExpr] = [e.Shuffle([mask], [IntImm("int32", at)]) for at in picks]
+        wanted: PrimExpr = flags[0] if flags else IntImm("bool", 0)
+        for flag in flags[1:]:
+            wanted = e.Or(wanted, flag)
+        lanes.append(wanted)
+    if len(lanes) == 1:
+        return lanes[0]
+    return e.Shuffle(lanes, [IntImm("int32", at) for at in range(len(lanes))])

@@ -1,0 +1,21 @@
+"""Which passes of this package run before code generation, in which order, and why there."""
+
+from __future__ import annotations
+
+from weft.ir.transform import Pass, Sequential
+from weft.tir.lowering.define_integers import DefineIntegers, Supported, nothing
+from weft.tir.lowering.share_values import ShareValues
+
+
+def lower_meaning(supported: Supported = nothing, checks: bool = True) -> Pass:
+    """The passes as one; ``supported`` says which expressions the target has instructions for.
+
+    Code generation runs them itself: no pipeline of a user can leave them out.
+    """
+    return Sequential(
+        (
+            ShareValues(checks),  # first: of the branches below each is then visited once
+            DefineIntegers(supported),  # guards, while conditions around an operation prove it safe
+        ),
+        name="tir.lower_meaning",
+    )
