@@ -26,9 +26,9 @@ import numpy as np
 import weft
 from benchmarks.options import chosen, status_of
 from weft import dlight, te, topi
-from weft.relax.transform.legalize.manipulate import te_layout_transform
 from weft.runtime.threads.parallel import set_num_threads
 from weft.tir import IndexMap
+from weft.topi.rearrangement import layout_transform
 
 TURNS: Final = 5
 SECONDS: Final = 0.03
@@ -57,7 +57,7 @@ class Case:
 
 
 def _mapped(index_map: Callable[..., Any]) -> Compute:
-    return lambda x: te_layout_transform(x, IndexMap.from_func(index_map), None)
+    return lambda x: layout_transform(x, IndexMap.from_func(index_map), None)
 
 
 def _to_blocks(size: int) -> Compute:

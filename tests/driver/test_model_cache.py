@@ -16,7 +16,7 @@ from weft import relax, tir
 from weft.driver import model_cache
 from weft.driver.sources import Request
 from weft.ir.transform import PassContext
-from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.op.lowering import legalisations
 from weft.support.errors import IRValueError
 from weft.target.target import Target
 
@@ -199,8 +199,8 @@ def test_what_a_key_cannot_see_turns_the_cache_off(folder, imports, monkeypatch)
     weft.compile(net(), (X,), cache=False)
     weft.compile(net(), (X,), relax_pipeline=weft.relax.get_pipeline("weft"))
     weft.compile(net(), (X,), custom_converters={})
-    operator = next(iter(LEGALIZE))
-    monkeypatch.setitem(LEGALIZE, operator, lambda builder, call: call)
+    operator = next(iter(legalisations()))
+    monkeypatch.setitem(operator.attributes, "FLegalize", lambda builder, call: call)
     weft.compile(net(), (X,))
     monkeypatch.undo()
     assert len(imports) == 6

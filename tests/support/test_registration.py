@@ -14,8 +14,7 @@ from weft.relax.backend import pattern_registry
 from weft.relax.dpl import is_op, wildcard
 from weft.relax.frontend.onnx import registry as onnx_registry
 from weft.relax.op.definition import FUNCTIONS, operator
-from weft.relax.reference.operators import REFERENCE
-from weft.relax.transform.legalize import LEGALIZE, register_legalize
+from weft.relax.transform.legalize import register_legalize
 from weft.runtime.native.externals import BOUND
 from weft.runtime.native.native_library import register_extern
 from weft.runtime.registry import get_global_func
@@ -66,11 +65,12 @@ REGISTRIES = {
         lambda: Op.get(NAME).get_attr("infer_struct_info"),
     ),
     "legalisations": (
-        lambda f, **options: register_legalize(NAME, f, **options), lambda: LEGALIZE[Op.get(NAME)],
+        lambda f, **options: register_legalize(NAME, f, **options),
+        lambda: Op.get(NAME).get_attr("FLegalize"),
     ),
     "references": (
         lambda f, **options: relax.register_reference(NAME, f, **options),
-        lambda: REFERENCE[Op.get(NAME)],
+        lambda: Op.get(NAME).get_attr("numpy"),
     ),
     "pipelines": (
         lambda f, **options: relax.register_pipeline(NAME, **options)(f),
@@ -117,7 +117,7 @@ def no_traces(monkeypatch):
     from weft.runtime.native.externals import _bound
 
     Op.register(NAME)
-    tables = [registry._TABLE, LEGALIZE, REFERENCE, pipeline._PIPELINES, onnx_registry._TABLE,
+    tables = [registry._TABLE, pipeline._PIPELINES, onnx_registry._TABLE,
               tir.TensorIntrin.REGISTRY, PassContext._options, _bound]  # fmt: skip
     try:
         tables += [torch_registry("registry").CONVERTERS, torch_registry("translate").HIGHER_ORDER]
@@ -164,18 +164,21 @@ def test_the_same_value_again_is_no_second_one():
     Op.get(NAME).reset_attr("kept")
 
 
-def test_two_legalisations_of_an_operator_are_an_error(monkeypatch):
-    """One by ``register_legalize`` or weft's own, another as the attribute ``FLegalize``."""
+def test_the_attribute_of_a_user_goes_before_weft_s_own_legalisation(monkeypatch):
+    """As in TVM: ``register_op_attr(name, "FLegalize", rule)`` needs no override."""
     from weft.relax.transform import FoldConstant, LegalizeOps
 
-    monkeypatch.setitem(Op.get("relax.exp").attributes, "FLegalize", first)
+    exp = Op.get("relax.exp")
+    monkeypatch.setitem(exp.attributes, "FLegalize", exp.get_attr("FLegalize"))
+
+    def negated(bb, call):
+        return bb.call_te(weft.topi.negative, call.args[0])
+
+    weft.ir.register_op_attr("relax.exp", "FLegalize", negated)
+    assert exp.get_attr("FLegalize") is negated
     builder = relax.BlockBuilder()
     with builder.function("main", []):
-        builder.emit_func_output(builder.emit(relax.op.exp(relax.const(1.0))))
-    message = (
-        r"relax.exp has a legalisation and an attribute FLegalize; .*"
-        r"register_legalize\('relax.exp', rule, override=True\)"
-    )
+        builder.emit_func_output(builder.emit(relax.op.exp(relax.const(2.0))))
     for step in (LegalizeOps(), FoldConstant()):
-        with pytest.raises(weft.TVMError, match=message):
-            step(builder.get())
+        machine = relax.VirtualMachine(relax.build(step(builder.get()), "llvm"), weft.cpu())
+        assert machine["main"]().numpy() == -2.0

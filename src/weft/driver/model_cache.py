@@ -24,7 +24,7 @@ from weft.driver.pipeline import is_ours
 from weft.driver.sources import Request, function_of, source_of
 from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
-from weft.relax.transform.legalize import LEGALIZE
+from weft.relax.op.lowering import legalisations
 from weft.runtime.artifact.weft_file import read_file, write_file
 from weft.runtime.model.compiled_model import CompiledModel, from_artifact
 from weft.support.config import environment_int
@@ -97,9 +97,8 @@ def _is_plain(value: Any) -> bool:
 
 def _only_ours() -> bool:
     """Whether every rule of legalisation and every converter is weft's own."""
-    if any(operator.get_attr("FLegalize") for operator in LEGALIZE):
-        return False
-    rules = [*LEGALIZE.values()]
+    rows = legalisations()
+    rules = [*rows.values(), *[op.get_attr("te") for op in rows if op.has_attr("te")]]
     for name, table in _CONVERTERS:
         loaded = sys.modules.get(name)  # who has registered one has loaded it
         for row in () if loaded is None else getattr(loaded, table).values():

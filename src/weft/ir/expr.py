@@ -277,6 +277,13 @@ _RANGES: Final[dict[DataType, tuple[int, int]]] = {}
 _INT32: Final = DataType("int32")
 
 
+def constant_value(value: Any) -> int | None:
+    """The value of a constant integer, else None."""
+    if isinstance(value, int):
+        return value
+    return value.value if isinstance(value, IntImm) else None
+
+
 def as_prim_expr(value: Any) -> PrimExpr:
     """A PrimExpr from a PrimExpr, a Python or numpy number, a str, or what wraps an expression.
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 from weft import te, topi
 from weft.backends.cpu.schedules import Default, Winograd
 from weft.dlight.apply import scheduled
-from weft.relax.transform.legalize.attention import te_attention
 from weft.target.target import Target
 from weft.te.primfunc import LAYOUT_FREE_BUFFERS
 from weft.testing.schedules import assert_same_in_place, assert_same_meaning
 from weft.tir.function import PrimFunc
+from weft.topi.nn.attention import masked_attention
 from weft.topi.nn.convolution_blocked import conv_blocked
 from weft.topi.nn.winograd import Form, winograd_function
 from weft.topi.scan import running_extreme
@@ -277,9 +277,9 @@ def _attention(d: _Draw) -> list[Any]:
     k, v = [d.input(name, q.shape[0], keys, owners, features) for name in "kv"]
     if d.random.random() < 0.3:
         bias = d.input("bias", 1, 1, length, keys)
-        return [q, k, v, bias, te_attention(q, k, v, bias, None, None)]
+        return [q, k, v, bias, masked_attention(q, k, v, bias, None, None)]
     allowed = d.one_of([None, lambda i, j: j <= i])
-    return [q, k, v, te_attention(q, k, v, None, None, allowed)]
+    return [q, k, v, masked_attention(q, k, v, None, None, allowed)]
 
 
 KINDS: Final[dict[str, Callable[[_Draw], Any]]] = {

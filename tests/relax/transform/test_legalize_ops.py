@@ -11,7 +11,6 @@ from weft.ir.op import Op
 from weft.relax import op
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import TensorStructInfo
-from weft.relax.transform.legalize import LEGALIZE, NOT_LEGALIZED, PACKED
 from weft.support.errors import IRValueError, LegalizeError
 from weft.tir.expr import Var as TirVar
 
@@ -226,6 +225,13 @@ def test_operator_against_reference(name, compute):
     np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6)
 
 
+NOT_LEGALIZED = {
+    "dist.annotate_sharding", "dist.call_tir_local_view", "dist.redistribute",
+    "dist.redistribute_replica_to_shard",  # nothing places tensors on several devices yet
+    "wrap_param",  # ToMixedPrecision removes it
+}  # fmt: skip
+
+
 def test_every_tensor_operator_has_a_rule_or_a_reason():
     tensor_operators = {
         name
@@ -235,8 +241,9 @@ def test_every_tensor_operator_has_a_rule_or_a_reason():
         is not None
         and Op.get(f"relax.{name}").get_attr("function").__module__ != "weft.relax.op.base"
     } - {"call_packed"}
-    lowered = {operator.name.removeprefix("relax.") for operator in [*LEGALIZE, *PACKED]}
-    assert tensor_operators - lowered == set(NOT_LEGALIZED)
+    rows = {name: Op.get(f"relax.{name}").attributes for name in tensor_operators}
+    lowered = {name for name, row in rows.items() if {"FLegalize", "packed"} & set(row)}
+    assert tensor_operators - lowered == NOT_LEGALIZED
 
 
 def test_view_of_memory(infer):

@@ -11,20 +11,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, constant_value
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.tir.expr import Mul
 from weft.tir.op import floordiv
 
 INT64 = DataType("int64")
-
-
-def constant_value(dim: Any) -> int | None:
-    """The value of a constant dimension, else None."""
-    if isinstance(dim, int):
-        return dim
-    return dim.value if isinstance(dim, IntImm) else None
 
 
 def same_dim(lhs: Any, rhs: Any) -> bool:

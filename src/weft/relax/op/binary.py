@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import elementwise, match_scalars, operator
+from weft.relax.op.definition import match_scalars, operator
 from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
+from weft.relax.op.reference import binary as reference
+from weft.relax.op.reference.rule import in_float64
 from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -73,151 +78,301 @@ def operands(x1: Any, x2: Any) -> dict[str, Expr]:
     return {"x1": lhs, "x2": rhs}
 
 
-@operator("relax.add", infer_arithmetic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.add",
+    infer_arithmetic,
+    te=topi.add,
+    numpy=in_float64(np.add),
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def add(x1: Expr, x2: Expr) -> Any:
     """x1 + x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.subtract", infer_arithmetic)
+@operator(
+    "relax.subtract",
+    infer_arithmetic,
+    te=topi.subtract,
+    numpy=in_float64(np.subtract),
+    traits=Trait.ELEMENTWISE,
+)
 def subtract(x1: Expr, x2: Expr) -> Any:
     """x1 - x2."""
     return operands(x1, x2)
 
 
-@operator("relax.multiply", infer_arithmetic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.multiply",
+    infer_arithmetic,
+    te=topi.multiply,
+    numpy=in_float64(np.multiply),
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def multiply(x1: Expr, x2: Expr) -> Any:
     """x1 * x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.divide", infer_arithmetic)
+@operator(
+    "relax.divide",
+    infer_arithmetic,
+    te=topi.divide,
+    numpy=reference.division(np.divide, reference.truncated),
+    traits=Trait.ELEMENTWISE,
+)
 def divide(x1: Expr, x2: Expr) -> Any:
     """x1 / x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.floor_divide", infer_arithmetic)
+@operator(
+    "relax.floor_divide",
+    infer_arithmetic,
+    te=topi.floor_divide,
+    numpy=reference.division(reference.floor, np.floor_divide),
+    traits=Trait.ELEMENTWISE,
+)
 def floor_divide(x1: Expr, x2: Expr) -> Any:
     """The quotient rounded down."""
     return operands(x1, x2)
 
 
-@elementwise("relax.power", infer_arithmetic)
+@operator(
+    "relax.power",
+    infer_arithmetic,
+    te=topi.power,
+    numpy=in_float64(np.power),
+    traits=Trait.ELEMENTWISE,
+)
 def power(x1: Expr, x2: Expr) -> Any:
     """x1 to the power of x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.mod", infer_arithmetic)
+@operator(
+    "relax.mod",
+    infer_arithmetic,
+    te=topi.mod,
+    numpy=reference.division(np.fmod, np.fmod),
+    traits=Trait.ELEMENTWISE,
+)
 def mod(x1: Expr, x2: Expr) -> Any:
     """The remainder of truncated division."""
     return operands(x1, x2)
 
 
-@elementwise("relax.floor_mod", infer_arithmetic)
+@operator(
+    "relax.floor_mod",
+    infer_arithmetic,
+    te=topi.floor_mod,
+    numpy=reference.division(reference.floor_mod, np.mod),
+    traits=Trait.ELEMENTWISE,
+)
 def floor_mod(x1: Expr, x2: Expr) -> Any:
     """The remainder of floor division."""
     return operands(x1, x2)
 
 
-@elementwise("relax.maximum", infer_arithmetic)
+@operator(
+    "relax.maximum",
+    infer_arithmetic,
+    te=topi.maximum,
+    numpy=in_float64(np.maximum),
+    traits=Trait.ELEMENTWISE,
+)
 def maximum(x1: Expr, x2: Expr) -> Any:
     """The larger of both."""
     return operands(x1, x2)
 
 
-@elementwise("relax.minimum", infer_arithmetic)
+@operator(
+    "relax.minimum",
+    infer_arithmetic,
+    te=topi.minimum,
+    numpy=in_float64(np.minimum),
+    traits=Trait.ELEMENTWISE,
+)
 def minimum(x1: Expr, x2: Expr) -> Any:
     """The smaller of both."""
     return operands(x1, x2)
 
 
-@elementwise("relax.log_add_exp", infer_arithmetic)
+@operator(
+    "relax.log_add_exp",
+    infer_arithmetic,
+    te=topi.log_add_exp,
+    numpy=in_float64(np.logaddexp),
+    traits=Trait.ELEMENTWISE,
+)
 def log_add_exp(x1: Expr, x2: Expr) -> Any:
     """log(exp(x1) + exp(x2)), stable."""
     return operands(x1, x2)
 
 
-@operator("relax.equal", infer_comparison, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.equal",
+    infer_comparison,
+    te=topi.equal,
+    numpy=in_float64(np.equal),
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def equal(x1: Expr, x2: Expr) -> Any:
     """x1 == x2."""
     return operands(x1, x2)
 
 
-@operator("relax.not_equal", infer_comparison, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.not_equal",
+    infer_comparison,
+    te=topi.not_equal,
+    numpy=in_float64(np.not_equal),
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def not_equal(x1: Expr, x2: Expr) -> Any:
     """x1 != x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.less", infer_comparison)
+@operator(
+    "relax.less",
+    infer_comparison,
+    te=topi.less,
+    numpy=in_float64(np.less),
+    traits=Trait.ELEMENTWISE,
+)
 def less(x1: Expr, x2: Expr) -> Any:
     """x1 < x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.less_equal", infer_comparison)
+@operator(
+    "relax.less_equal",
+    infer_comparison,
+    te=topi.less_equal,
+    numpy=in_float64(np.less_equal),
+    traits=Trait.ELEMENTWISE,
+)
 def less_equal(x1: Expr, x2: Expr) -> Any:
     """x1 <= x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.greater", infer_comparison)
+@operator(
+    "relax.greater",
+    infer_comparison,
+    te=topi.greater,
+    numpy=in_float64(np.greater),
+    traits=Trait.ELEMENTWISE,
+)
 def greater(x1: Expr, x2: Expr) -> Any:
     """x1 > x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.greater_equal", infer_comparison)
+@operator(
+    "relax.greater_equal",
+    infer_comparison,
+    te=topi.greater_equal,
+    numpy=in_float64(np.greater_equal),
+    traits=Trait.ELEMENTWISE,
+)
 def greater_equal(x1: Expr, x2: Expr) -> Any:
     """x1 >= x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_and", infer_logic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.logical_and",
+    infer_logic,
+    te=topi.logical_and,
+    numpy=np.logical_and,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def logical_and(x1: Expr, x2: Expr) -> Any:
     """x1 and x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_or", infer_logic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.logical_or",
+    infer_logic,
+    te=topi.logical_or,
+    numpy=np.logical_or,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def logical_or(x1: Expr, x2: Expr) -> Any:
     """x1 or x2."""
     return operands(x1, x2)
 
 
-@operator("relax.logical_xor", infer_logic, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.logical_xor",
+    infer_logic,
+    te=topi.logical_xor,
+    numpy=np.logical_xor,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def logical_xor(x1: Expr, x2: Expr) -> Any:
     """Either, not both."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_and", infer_bits, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.bitwise_and",
+    infer_bits,
+    te=topi.bitwise_and,
+    numpy=np.bitwise_and,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def bitwise_and(x1: Expr, x2: Expr) -> Any:
     """The bitwise and."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_or", infer_bits, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.bitwise_or",
+    infer_bits,
+    te=topi.bitwise_or,
+    numpy=np.bitwise_or,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def bitwise_or(x1: Expr, x2: Expr) -> Any:
     """The bitwise or."""
     return operands(x1, x2)
 
 
-@operator("relax.bitwise_xor", infer_bits, traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE)
+@operator(
+    "relax.bitwise_xor",
+    infer_bits,
+    te=topi.bitwise_xor,
+    numpy=np.bitwise_xor,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
 def bitwise_xor(x1: Expr, x2: Expr) -> Any:
     """The bitwise exclusive or."""
     return operands(x1, x2)
 
 
-@elementwise("relax.left_shift", infer_bits)
+@operator(
+    "relax.left_shift",
+    infer_bits,
+    te=topi.left_shift,
+    numpy=np.left_shift,
+    traits=Trait.ELEMENTWISE,
+)
 def left_shift(x1: Expr, x2: Expr) -> Any:
     """x1 * 2**x2."""
     return operands(x1, x2)
 
 
-@elementwise("relax.right_shift", infer_bits)
+@operator(
+    "relax.right_shift",
+    infer_bits,
+    te=topi.right_shift,
+    numpy=np.right_shift,
+    traits=Trait.ELEMENTWISE,
+)
 def right_shift(x1: Expr, x2: Expr) -> Any:
     """x1 shifted right by x2 bits, the sign kept."""
     return operands(x1, x2)

@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.expr import Call, Expr
+from weft import topi
+from weft.ir.expr import IntImm
+from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
 from weft.relax.ir.shape_arith import constant_value, simplified
+from weft.relax.op.base import call_dps_packed
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import axis_of, dims_of, fail, result, same_as_input, show_dim, tensor
+from weft.relax.op.lowering import Builder, dims
 from weft.relax.struct_info import TensorStructInfo
+from weft.support.dtype import DataType
 from weft.tir.op import floordiv
 
 REDUCTIONS = ("sum", "prod", "min", "max", "avg")
@@ -60,21 +65,54 @@ def infer_parts(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.ccl.allreduce", infer_allreduce)
+def _flag(value: bool) -> PrimValue:
+    return PrimValue(IntImm(DataType("bool"), int(value)))
+
+
+def _allreduce(_: Builder, call: Call) -> Any:
+    code = ShapeExpr([REDUCTIONS.index(call.attrs["op_type"])])
+    operands = [call.args[0], code, _flag(call.attrs["in_group"])]
+    return call_dps_packed("runtime.disco.allreduce", operands, call.struct_info)
+
+
+def _allgather(_: Builder, call: Call) -> Any:
+    operands = [call.args[0], _flag(call.attrs["in_group"])]
+    return call_dps_packed("runtime.disco.allgather", operands, call.struct_info)
+
+
+def _broadcast(_: Builder, call: Call) -> Any:
+    operands = [call.args[0], _flag(False)]
+    return call_dps_packed("runtime.disco.broadcast_from_worker0", operands, call.struct_info)
+
+
+def _scatter(bb: Builder, call: Call) -> Any:
+    """The parts have to be compact: the axis is split, and its outer part moved to the front."""
+    shape, count = dims(call.args[0]), call.attrs["num_workers"]
+    axis = call.attrs["axis"] % len(shape)
+    split = [*shape[:axis], count, floordiv(shape[axis], count), *shape[axis + 1 :]]
+    parts = bb.emit_te(topi.reshape, call.args[0], split)
+    if axis:
+        order = [axis, *range(axis), *range(axis + 1, len(split))]
+        parts = bb.emit_te(topi.transpose, parts, order)
+    operands = [parts, _flag(False)]
+    return call_dps_packed("runtime.disco.scatter_from_worker0", operands, call.struct_info)
+
+
+@operator("relax.ccl.allreduce", infer_allreduce, legalize=_allreduce)
 def allreduce(x: Expr, op_type: str = "sum", in_group: bool = True) -> Any:
     """The tensors of all workers (or of the group) combined: sum, prod, min, max or avg."""
 
 
-@operator("relax.ccl.allgather", infer_allgather)
+@operator("relax.ccl.allgather", infer_allgather, legalize=_allgather)
 def allgather(x: Expr, num_workers: int, in_group: bool = True) -> Any:
     """The tensors of all workers (or of the group) joined along the first axis."""
 
 
-@operator("relax.ccl.broadcast_from_worker0", same_as_input)
+@operator("relax.ccl.broadcast_from_worker0", same_as_input, legalize=_broadcast)
 def broadcast_from_worker0(x: Expr) -> Any:
     """The tensor of worker 0, on every worker."""
 
 
-@operator("relax.ccl.scatter_from_worker0", infer_parts)
+@operator("relax.ccl.scatter_from_worker0", infer_parts, legalize=_scatter)
 def scatter_from_worker0(x: Expr, num_workers: int, axis: int = 0) -> Any:
     """One of the equal parts of worker 0's tensor along an axis, for each worker."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from weft import topi
 from weft.ir.node import expect
-from weft.relax.expr import Call, Expr, PrimValue, const
+from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, const
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Dtype, Prim, Shape, operator
 from weft.relax.op.infer import (
@@ -20,10 +22,13 @@ from weft.relax.op.infer import (
     tensor,
     with_dtype,
 )
-from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
+from weft.relax.op.lowering import Builder, Rule, dims, scalar_or_tensor
+from weft.relax.op.reference import create as reference
+from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.tir.op import ceil, ceildiv
+from weft.topi.rearrangement import full as full_of
 
 
 def fill_info(call: Call) -> TensorStructInfo:
@@ -59,6 +64,32 @@ def infer_like(call: Call) -> TensorStructInfo:
     return info if given == VOID else with_dtype(info, given)
 
 
+def known_shape(arg: Any) -> Any:
+    """A shape argument whose dimensions are known, or None."""
+    if isinstance(arg, ShapeExpr):
+        return arg
+    info = arg.struct_info
+    known = isinstance(info, ShapeStructInfo) and info.values is not None
+    return ShapeExpr(info.values) if known else None
+
+
+def filled(hint: str, shape_index: int | None, value: Any) -> Rule:
+    """A constant tensor: ``shape_index`` None takes the shape of the first argument."""
+
+    def rule(bb: Builder, call: Call) -> Any:
+        if shape_index is None:
+            shape: Any = ShapeExpr(dims(call.args[0]))
+        else:
+            shape = known_shape(call.args[shape_index])
+        if shape is None:
+            return call
+        fill = scalar_or_tensor(call.args[1]) if value is None else value
+        dtype = str(call.struct_info.dtype)
+        return bb.call_te(full_of, shape, dtype, fill, primfunc_name_hint=hint)
+
+    return rule
+
+
 def _scalar(value: Any, dtype: Any) -> Any:
     if isinstance(value, Expr):
         return value
@@ -67,35 +98,50 @@ def _scalar(value: Any, dtype: Any) -> Any:
     return const(value)
 
 
-@operator("relax.full", infer_full)
+@operator("relax.full", infer_full, legalize=filled("full", 0, None), numpy=reference.full)
 def full(shape: Shape, fill_value: Expr, dtype: Dtype | None = None) -> Any:
     """A tensor of one value."""
     return {"fill_value": _scalar(fill_value, dtype)}
 
 
-@operator("relax.full_like", infer_full_like)
+@operator(
+    "relax.full_like",
+    infer_full_like,
+    legalize=filled("full", None, None),
+    numpy=reference.full_like,
+)
 def full_like(x: Expr, fill_value: Expr, dtype: Dtype | None = None) -> Any:
     """A tensor of one value, of the shape of another."""
     given = dtype or getattr(getattr(x, "struct_info", None), "dtype", None)
     return {"fill_value": _scalar(fill_value, given)}
 
 
-@operator("relax.ones", infer_shaped)
+@operator("relax.ones", infer_shaped, legalize=filled("ones", 0, 1), numpy=reference.constant(1))
 def ones(shape: Shape, dtype: Dtype) -> Any:
     """A tensor of ones."""
 
 
-@operator("relax.ones_like", infer_like)
+@operator(
+    "relax.ones_like",
+    infer_like,
+    legalize=filled("ones", None, 1),
+    numpy=reference.constant_like(1),
+)
 def ones_like(x: Expr, dtype: Dtype | None = None) -> Any:
     """Ones of the shape of another tensor."""
 
 
-@operator("relax.zeros", infer_shaped)
+@operator("relax.zeros", infer_shaped, legalize=filled("zeros", 0, 0), numpy=reference.constant(0))
 def zeros(shape: Shape, dtype: Dtype) -> Any:
     """A tensor of zeros."""
 
 
-@operator("relax.zeros_like", infer_like)
+@operator(
+    "relax.zeros_like",
+    infer_like,
+    legalize=filled("zeros", None, 0),
+    numpy=reference.constant_like(0),
+)
 def zeros_like(x: Expr, dtype: Dtype | None = None) -> Any:
     """Zeros of the shape of another tensor."""
 
@@ -106,10 +152,18 @@ def infer_eye(call: Call) -> TensorStructInfo:
     return result([rows, columns], call.attrs["dtype"])
 
 
-@operator("relax.eye", infer_eye)
+@operator("relax.eye", infer_eye, te=topi.eye, numpy=reference.eye)
 def eye(n: Prim, m: Prim | None = None, k: Prim = 0, dtype: Dtype = "float32") -> Any:
     """Ones on the diagonal number k, zeros elsewhere."""
     return {"m": n if m is None else m}
+
+
+def _eye_like(bb: Builder, call: Call) -> Any:
+    rows, columns = dims(call.args[0])
+    k: Any = getattr(call.args[1], "value", None)
+    dtype = str(call.struct_info.dtype)
+    return bb.call_te(topi.eye, rows, columns, k, dtype,
+                      primfunc_name_hint="eye_like")  # fmt: skip
 
 
 def infer_eye_like(call: Call) -> TensorStructInfo:
@@ -118,9 +172,18 @@ def infer_eye_like(call: Call) -> TensorStructInfo:
     return infer_like(call)
 
 
-@operator("relax.eye_like", infer_eye_like)
+@operator("relax.eye_like", infer_eye_like, legalize=_eye_like, numpy=reference.eye_like)
 def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> Any:
     """An identity of the shape of a matrix."""
+
+
+def _arange(bb: Builder, call: Call) -> Any:
+    operands: list[Any] = [getattr(arg, "value", None) for arg in call.args]
+    values: list[Any] = [getattr(operand, "value", None) for operand in operands]
+    dtype = str(call.attrs["dtype"])
+    if all(value is not None for value in values):
+        return const(np.arange(*values, dtype=dtype), dtype)
+    return bb.call_te(topi.arange, *operands, dtype, primfunc_name_hint="arange")
 
 
 def infer_arange(call: Call) -> TensorStructInfo:
@@ -146,7 +209,7 @@ def len_of_range(start: Any, end: Any, step: Any) -> int:
     return int(np.ceil((end - start) / step))
 
 
-@operator("relax.arange", infer_arange)
+@operator("relax.arange", infer_arange, legalize=_arange, numpy=reference.arange)
 def arange(
     start: Prim, end: Prim | None = None, step: Prim = 1, dtype: Dtype | None = None
 ) -> Any:
@@ -181,11 +244,21 @@ def infer_hamming_window(call: Call) -> TensorStructInfo:
     return result([size], dtype)
 
 
-@operator("relax.hamming_window", infer_hamming_window)
+@operator(
+    "relax.hamming_window",
+    infer_hamming_window,
+    te=topi.hamming_window,
+    numpy=reference.hamming_window,
+)
 def hamming_window(
     window_size: Prim, periodic: Prim, alpha: Prim, beta: Prim, dtype: Dtype
 ) -> Any:
     """alpha - beta * cos(2 pi i / n): n is the window's size if periodic, else one less."""
+
+
+def _triangle(x: Any, k: Any, upper: bool) -> Any:
+    number = constant_value(k)
+    return topi.trilu(x, k if number is None else number, upper)
 
 
 def infer_triangle(call: Call) -> TensorStructInfo:
@@ -196,11 +269,15 @@ def infer_triangle(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.tril", infer_triangle)
+@operator(
+    "relax.tril", infer_triangle, te=partial(_triangle, upper=False), kernel="tril", numpy=np.tril
+)
 def tril(x: Expr, k: Prim = 0) -> Any:
     """The lower triangle up to diagonal k; zeros above."""
 
 
-@operator("relax.triu", infer_triangle)
+@operator(
+    "relax.triu", infer_triangle, te=partial(_triangle, upper=True), kernel="triu", numpy=np.triu
+)
 def triu(x: Expr, k: Prim = 0) -> Any:
     """The upper triangle from diagonal k; zeros below."""

@@ -1,8 +1,11 @@
-"""What an operator is: one function under ``@operator`` (design.md 4).
+"""What an operator is: one function under ``@operator``, which holds all that weft knows of it.
 
 ::
 
-    @operator("relax.nn.leakyrelu", same_as_float_input)
+    @operator(
+        "relax.nn.leakyrelu", same_as_float_input, te=topi.nn.leaky_relu, numpy=reference.leakyrelu,
+        traits=Trait.ELEMENTWISE,
+    )
     def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
         \"\"\"x where x > 0, else alpha * x.\"\"\"
 
@@ -13,9 +16,18 @@ dict that replaces some values (a default that depends on others), keyed by para
 rule gets the finished Call and returns its struct info or raises; the block builder's
 ``normalize`` runs it.
 
-``@operator`` registers the Op with attributes ``infer_struct_info, params, attrs, pure, traits,
-function, form_problem`` and puts the builder function into ``FUNCTIONS`` under the name without
-``relax.``. What passes may ask of the operator stands in its ``traits`` (weft.ir.traits).
+- ``te``: the tensor expression; it gets the arguments, then the attributes, in order
+  (weft.relax.op.lowering). ``kernel`` names its PrimFunc, by default after the function.
+- ``legalize``: for what needs more than a tensor expression, the rule of LegalizeOps itself.
+- ``packed``: the registered function that computes an operator whose result's size is data.
+- ``numpy``: the reference; it gets the arguments' values, then the attributes by name
+  (weft.relax.op.reference.rule).
+- ``requires`` and ``window``: extents that have to agree (weft.relax.op.requirements).
+- ``traits``: what passes may ask of it (weft.ir.traits).
+
+All of it hangs on the Op: ``op.get_attr("numpy")``, ``op.get_attr("traits")``; the rule of
+LegalizeOps is its ``FLegalize``. The builder function is in ``FUNCTIONS`` under the name without
+``relax.``.
 """
 
 from __future__ import annotations
@@ -44,6 +56,8 @@ from weft.relax.expr import (
     as_relax_expr,
     const,
 )
+from weft.relax.op.lowering import Rule, TeRule
+from weft.relax.op.requirements import Reach, Requires, agreeing, fitting
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.support import slots
@@ -204,6 +218,19 @@ class _Definition:
             attrs = Attrs(items)
         return Call(self.op, operands, attrs)
 
+    def te_rule(self, te: Callable[..., Any], kernel: str | None, traits: Trait) -> Rule:
+        """The rule of LegalizeOps that computes the operator by a tensor expression."""
+        own = getattr(te, "__name__", "<lambda>")
+        short = self.op.name.rpartition(".")[2] if own == "<lambda>" else own
+        defaults = self.signature.parameters
+        return TeRule(
+            te,
+            kernel or short,
+            len(self.args),
+            tuple((name, defaults[name].default) for name, _ in self.attrs),
+            bool(traits & Trait.ELEMENTWISE),
+        )
+
     def problem(self, call: Call) -> str | None:
         """What a call has that the operator does not take; None if it is of its form.
 
@@ -244,6 +271,13 @@ def operator(
     name: str,
     infer: Infer,
     *,
+    te: Callable[..., Any] | None = None,
+    kernel: str | None = None,
+    legalize: Rule | None = None,
+    packed: str | None = None,
+    numpy: Callable[..., Any] | None = None,
+    requires: Requires | None = None,
+    window: Reach | None = None,
     pure: bool = True,
     traits: Trait = Trait.NONE,
     override: bool = False,
@@ -252,7 +286,10 @@ def operator(
 
     Raises:
         IRValueError: there is an operator of that name, and ``override`` is not given.
+        IRTypeError: it has both ``te`` and ``legalize``.
     """
+    if te is not None and legalize is not None:
+        raise IRTypeError(f"{name}: expected te or legalize, got both")
 
     def define(body: Callable[..., Any]) -> Callable[..., Call]:
         definition = _Definition(name, body, override)
@@ -261,7 +298,8 @@ def operator(
         def build(*args: Any, **kwargs: Any) -> Call:
             return definition.build(*args, **kwargs)
 
-        definition.op.attributes.update(
+        op = definition.op
+        op.attributes.update(
             infer_struct_info=infer,
             params=tuple(arg[0] for arg in definition.args),
             attrs=tuple(attr[0] for attr in definition.attrs),
@@ -270,6 +308,13 @@ def operator(
             function=build,
             form_problem=definition.problem,
         )
+        facts = {"te": te, "numpy": numpy, "packed": packed}
+        op.attributes.update({key: fact for key, fact in facts.items() if fact is not None})
+        rule = legalize if te is None else definition.te_rule(te, kernel, traits)
+        if rule is not None:
+            rule = rule if window is None else fitting(rule, window)
+            rule = rule if requires is None else agreeing(rule, requires)
+            op.set_attr("FLegalize", rule, plevel=0)  # one that a user registers replaces it
         FUNCTIONS[name.removeprefix("relax.")] = build
         return build
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from weft import topi
 from weft.ir.expr import PrimExpr
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ
@@ -21,6 +23,9 @@ from weft.relax.op.infer import (
     tensor,
 )
 from weft.relax.op.layout import parse_layout
+from weft.relax.op.lowering import dims
+from weft.relax.op.reference import image as reference
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
@@ -67,7 +72,29 @@ def _attrs(rank: int, size: Any, roi: Any) -> dict[str, Any]:
     return made
 
 
-@operator("relax.image.resize1d", infer_resize)
+def _resized(te: Callable[..., Any]) -> Callable[..., Any]:
+    """A resize of topi, with the arguments and attributes in the operator's order."""
+
+    def resized(
+        data: Any, size: Any, roi: Any, layout: str, method: str, mode: str, rounding: str,
+        alpha: float, exclude: int, extrapolation: float, out_dtype: Any,
+    ) -> Any:  # fmt: skip
+        return te(
+            data, roi, size, layout=layout, method=method, coordinate_transformation_mode=mode,
+            rounding_method=rounding, bicubic_alpha=alpha, bicubic_exclude=exclude,
+            extrapolation_value=extrapolation, out_dtype=out_dtype,
+        )  # fmt: skip
+
+    return resized
+
+
+@operator(
+    "relax.image.resize1d",
+    infer_resize,
+    te=_resized(topi.image.resize1d),
+    kernel="resize1d",
+    numpy=reference.resize,
+)
 def resize1d(
     data: Expr, size: Shape, roi: Any = None, layout: str = "NCW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
@@ -78,7 +105,13 @@ def resize1d(
     return _attrs(1, size, roi)
 
 
-@operator("relax.image.resize2d", infer_resize)
+@operator(
+    "relax.image.resize2d",
+    infer_resize,
+    te=_resized(topi.image.resize2d),
+    kernel="resize2d",
+    numpy=reference.resize,
+)
 def resize2d(
     data: Expr, size: Shape, roi: Any = None, layout: str = "NCHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
@@ -89,7 +122,13 @@ def resize2d(
     return _attrs(2, size, roi)
 
 
-@operator("relax.image.resize3d", infer_resize)
+@operator(
+    "relax.image.resize3d",
+    infer_resize,
+    te=_resized(topi.image.resize3d),
+    kernel="resize3d",
+    numpy=reference.resize,
+)
 def resize3d(
     data: Expr, size: Shape, roi: Any = None, layout: str = "NCDHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
@@ -126,7 +165,18 @@ def infer_grid_sample(call: Call) -> TensorStructInfo:
     return result(layout.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.image.grid_sample", infer_grid_sample)
+def _one_grid_an_image(call: Call) -> Required:
+    """A grid for each image."""
+    return {1: [dims(call.args[0])[0], *dims(call.args[1])[1:]]}
+
+
+@operator(
+    "relax.image.grid_sample",
+    infer_grid_sample,
+    te=topi.image.grid_sample,
+    requires=_one_grid_an_image,
+    numpy=reference.grid_sample,
+)
 def grid_sample(
     data: Expr, grid: Expr, method: str = "bilinear", layout: str = "NCHW",
     padding_mode: str = "zeros", align_corners: bool = False,
@@ -153,7 +203,12 @@ def infer_affine_grid(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.image.affine_grid", infer_affine_grid)
+@operator(
+    "relax.image.affine_grid",
+    infer_affine_grid,
+    te=topi.image.affine_grid,
+    numpy=reference.affine_grid,
+)
 def affine_grid(data: Expr, size: Shape, align_corners: bool = True) -> Any:
     """The sampling grid of an affine map (batch, 2, 3), for images of a size."""
     return {"size": [size, size]} if isinstance(size, int | PrimExpr) else {}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import topi
 from weft.ir.expr import PrimExpr
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr, PrimValue, Tuple
+from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, Tuple
 from weft.relax.ir.shape_arith import constant_value, simplified
+from weft.relax.op.base import tensor_to_shape
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import (
     VOID,
@@ -22,10 +24,17 @@ from weft.relax.op.infer import (
     result,
     tensor,
 )
-from weft.relax.struct_info import PrimStructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.op.lowering import Builder, dims
+from weft.relax.op.reference import index as reference
+from weft.relax.struct_info import (
+    PrimStructInfo,
+    ShapeStructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
-from weft.tir.expr import SizeVar
+from weft.tir.expr import SizeVar, Var
 from weft.tir.op import ceildiv, if_then_else
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
@@ -59,7 +68,14 @@ def infer_take(call: Call) -> TensorStructInfo:
     return result([*dims[:axis], *chosen, *dims[axis + 1 :]], info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.take", infer_take, traits=Trait.MOVES)
+@operator(
+    "relax.take",
+    infer_take,
+    te=lambda x, indices, axis, mode: topi.take(x, indices, axis or 0, mode=mode),
+    kernel="take",
+    numpy=reference.take,
+    traits=Trait.MOVES,
+)
 def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> Any:
     """The slices of x along an axis that indices choose.
 
@@ -141,6 +157,26 @@ def _bound(value: Any, extent: Any, forward: bool) -> Any:
     return tir_min(value if constant is not None else tir_max(value, low), high)
 
 
+def _strided_slice(bb: Builder, call: Call) -> Any:
+    axes = _numbers(call.args[1])
+    begin, end = _numbers(call.args[2]), _numbers(call.args[3])
+    strides = _numbers(call.args[4]) if len(call.args) > 4 else None
+    if axes is None or begin is None or end is None:
+        return call
+    return bb.call_te(
+        topi.strided_slice, call.args[0], begin, end, strides, [int(axis) for axis in axes],
+        slice_mode="end", assume_inbound=call.attrs["assume_inbound"],
+    )  # fmt: skip
+
+
+def _numbers(arg: Any) -> list[Any] | None:
+    fields = getattr(arg, "fields", None)
+    if fields is None or not all(isinstance(item, PrimValue) for item in fields):
+        return None
+    return [constant_value(item.value) if constant_value(item.value) is not None else item.value
+            for item in fields]  # fmt: skip
+
+
 def _as_tuple(values: Any) -> Expr:
     if isinstance(values, Expr):
         return values
@@ -149,7 +185,13 @@ def _as_tuple(values: Any) -> Expr:
     return Tuple([v if isinstance(v, Expr) else PrimValue(v) for v in values])
 
 
-@operator("relax.strided_slice", infer_strided_slice, traits=Trait.MOVES)
+@operator(
+    "relax.strided_slice",
+    infer_strided_slice,
+    legalize=_strided_slice,
+    numpy=reference.strided_slice,
+    traits=Trait.MOVES,
+)
 def strided_slice(
     x: Expr, axes: Expr, begin: Expr, end: Expr, strides: Expr | None = None,
     assume_inbound: bool = False,
@@ -159,6 +201,18 @@ def strided_slice(
     if strides is not None:
         made["strides"] = _as_tuple(strides)
     return made
+
+
+def _dynamic_strided_slice(bb: Builder, call: Call) -> Any:
+    """The shape is computed first; the slice is then taken at sizes that a match_cast names."""
+    rank = len(dims(call.args[0]))
+    if rank == 0:
+        return call.args[0]
+    extents = bb.emit(bb.call_te(topi.shape_func_dynamic_strided_slice, *call.args))
+    symbols = [Var(f"s{axis}", "int64") for axis in range(rank)]
+    shape = bb.emit(tensor_to_shape(extents))
+    bb.match_cast(shape, ShapeStructInfo(symbols))
+    return bb.call_te(topi.dynamic_strided_slice, *call.args, ShapeExpr(symbols))
 
 
 def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
@@ -174,6 +228,12 @@ def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
     return result(None, info.dtype, info.ndim, info.vdevice)
 
 
-@operator("relax.dynamic_strided_slice", infer_dynamic_strided_slice, traits=Trait.MOVES)
+@operator(
+    "relax.dynamic_strided_slice",
+    infer_dynamic_strided_slice,
+    legalize=_dynamic_strided_slice,
+    numpy=reference.dynamic_strided_slice,
+    traits=Trait.MOVES,
+)
 def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Any:
     """The part between begin and end, which are tensors."""

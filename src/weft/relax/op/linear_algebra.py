@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import broadcast, constant_value, differ
@@ -22,8 +24,13 @@ from weft.relax.op.infer import (
     tensor,
     tensors,
 )
+from weft.relax.op.lowering import Builder, dims, tuple_fields
 from weft.relax.op.manipulate import permute_dims
+from weft.relax.op.reference import linear_algebra as reference
+from weft.relax.op.reference.rule import in_float64, quiet
+from weft.relax.op.requirements import Required, with_dims
 from weft.relax.struct_info import TensorStructInfo
+from weft.topi import wide_products
 
 
 def infer_matmul(call: Call) -> TensorStructInfo:
@@ -58,7 +65,21 @@ def infer_matmul(call: Call) -> TensorStructInfo:
     return result([*batch, *rows, *columns], dtype, vdevice=lhs.vdevice)
 
 
-@operator("relax.matmul", infer_matmul, traits=Trait.CONTRACTION)
+def _inner(call: Call) -> Required:
+    """The inner dimension of both is one."""
+    lhs, rhs = (dims(arg) for arg in call.args)
+    rhs[-2 if len(rhs) > 1 else -1] = lhs[-1]
+    return {1: rhs}
+
+
+@operator(
+    "relax.matmul",
+    infer_matmul,
+    te=wide_products.matmul,
+    requires=_inner,
+    numpy=reference.matmul,
+    traits=Trait.CONTRACTION,
+)
 def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> Any:
     """The matrix product, over broadcast batch dimensions."""
 
@@ -100,6 +121,26 @@ def _subscripts(call: Call, ranks: Sequence[int]) -> tuple[list[str], str] | Non
     return names, output
 
 
+def _compare_letters(bb: Builder, tensors: list[Any], terms: list[str]) -> None:
+    """The extents of one letter are equal in all tensors, but for those that are known to be 1."""
+    known: dict[str, Any] = {}
+    for index, (operand, term) in enumerate(zip(tensors, terms, strict=True)):
+        wanted = [
+            dim if constant_value(dim) == 1 else known.setdefault(letter, dim)
+            for letter, dim in zip(term, dims(operand), strict=True)
+        ]
+        tensors[index] = with_dims(bb, operand, wanted, f"einsum_{index}")
+
+
+def _lower_einsum(bb: Builder, call: Call) -> Any:
+    tensors = tuple_fields(bb, call.args[0])
+    terms = call.attrs["subscripts"].replace(" ", "").split("->")[0].split(",")
+    if not any("." in term for term in terms):  # under an ellipsis extents may be 1
+        _compare_letters(bb, tensors, terms)
+    text = call.attrs["subscripts"]
+    return bb.call_te(wide_products.einsum, tensors, text, primfunc_name_hint="einsum")
+
+
 def infer_einsum(call: Call) -> TensorStructInfo:
     """One dimension for each letter of the output."""
     infos = tensors(call, 0)
@@ -121,7 +162,13 @@ def infer_einsum(call: Call) -> TensorStructInfo:
     return result(None, dtype, len(output), common_vdevice(infos))
 
 
-@operator("relax.einsum", infer_einsum, traits=Trait.CONTRACTION)
+@operator(
+    "relax.einsum",
+    infer_einsum,
+    legalize=_lower_einsum,
+    numpy=quiet(reference.einsum),
+    traits=Trait.CONTRACTION,
+)
 def einsum(operands: Exprs, subscripts: str) -> Any:
     """Einstein's summation convention, as numpy.einsum; axes under an ellipsis broadcast."""
 
@@ -136,6 +183,6 @@ def infer_outer(call: Call) -> TensorStructInfo:
     return result([mine[0], its[0]], dtype, vdevice=common_vdevice([x1, x2]))
 
 
-@operator("relax.outer", infer_outer)
+@operator("relax.outer", infer_outer, te=wide_products.outer, numpy=in_float64(np.outer))
 def outer(x1: Expr, x2: Expr) -> Any:
     """The outer product of two vectors."""

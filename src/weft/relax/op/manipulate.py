@@ -1,14 +1,18 @@
-"""Operators that move elements: reshape, transpose, concat, split, pad's relatives."""
+"""Operators that move elements: reshape, transpose, new axes, repetition, layouts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from weft import topi
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Array
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
+from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, Tuple
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import (
     broadcast,
@@ -16,15 +20,15 @@ from weft.relax.ir.shape_arith import (
     differ,
     product,
     quotient,
+    same_dim,
     same_dims,
     simplified,
 )
+from weft.relax.op.base import call_dps_packed
+from weft.relax.op.create import known_shape
 from weft.relax.op.definition import (
-    Exprs,
     Ints,
     Shape,
-    as_int,
-    as_ints,
     operator,
     peek_info,
 )
@@ -33,7 +37,6 @@ from weft.relax.op.infer import (
     axes_of,
     axis_of,
     common_dtype,
-    common_vdevice,
     dims_of,
     fail,
     int64,
@@ -44,15 +47,15 @@ from weft.relax.op.infer import (
     shaped,
     show_dims,
     tensor,
-    tensors,
 )
-from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.op.lowering import Builder, dims, scalar_or_tensor
+from weft.relax.op.reference import manipulate as reference
+from weft.relax.op.requirements import Required
+from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.index_map import IndexMap
-from weft.tir.op import ceildiv
-from weft.tir.op import max as tir_max
-from weft.tir.op import min as tir_min
+from weft.topi import rearrangement
 
 
 def infer_broadcast_to(call: Call) -> TensorStructInfo:
@@ -75,75 +78,15 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
     return shaped(call, 1, info.dtype, info.vdevice)
 
 
-@operator("relax.broadcast_to", infer_broadcast_to, traits=Trait.MOVES)
+@operator(
+    "relax.broadcast_to",
+    infer_broadcast_to,
+    te=topi.broadcast_to,
+    numpy=np.broadcast_to,
+    traits=Trait.MOVES,
+)
 def broadcast_to(x: Expr, shape: Shape) -> Any:
     """The tensor repeated along new axes and axes of extent 1."""
-
-
-def infer_concat(call: Call) -> TensorStructInfo:
-    """The extents along the axis add up; the others must agree."""
-    infos = tensors(call, 0)
-    if not infos:
-        fail(call, "expected at least one tensor")
-    dtype, vdevice = common_dtype(call, infos), common_vdevice(infos)
-    axis = call.attrs["axis"]
-    ranks = {info.ndim for info in infos if info.ndim != -1}
-    if len(ranks) > 1:
-        fail(call, f"the tensors have different numbers of dimensions: {sorted(ranks)}")
-    ndim = next(iter(ranks), -1)
-    if axis is None:
-        if ndim not in (-1, 1):
-            fail(call, f"axis None needs tensors of 1 dimension, got {ndim}")
-        axis, ndim = 0, 1
-    position = axis_of(call, axis, ndim)
-    shapes = [dims_of(info) for info in infos]
-    if any(shape is None for shape in shapes):
-        return result(None, dtype, ndim, vdevice)
-    total: Any = int64(0)
-    dims = list(shapes[0] or ())
-    for index, shape in enumerate(shapes):
-        for other, (mine, its) in enumerate(zip(dims, shape or (), strict=True)):
-            if other != position and differ(mine, its):
-                fail(
-                    call,
-                    f"tensor {index} has the shape {show_dims(shape)}, the first one "
-                    f"{show_dims(shapes[0])}; they may differ along axis {position} only",
-                )
-        total = simplified(total + (shape or ())[position])
-    dims[position] = total
-    return result(dims, dtype, vdevice=vdevice)
-
-
-@operator("relax.concat", infer_concat, traits=Trait.MOVES)
-def concat(tensors: Exprs, axis: int | None = 0) -> Any:
-    """Tensors joined along an axis."""
-
-
-def infer_stack(call: Call) -> TensorStructInfo:
-    """A new axis with one index for each tensor."""
-    infos = tensors(call, 0)
-    if not infos:
-        fail(call, "expected at least one tensor")
-    dtype, vdevice = common_dtype(call, infos), common_vdevice(infos)
-    known = [info for info in infos if info.ndim != -1]
-    ndim = known[0].ndim if known else -1
-    axis = axis_of(call, call.attrs["axis"], -1 if ndim == -1 else ndim + 1)
-    shapes = [dims_of(info) for info in infos]
-    dims = next((shape for shape in shapes if shape is not None), None)
-    for index, (info, its) in enumerate(zip(infos, shapes, strict=True)):
-        clash = dims is not None and its is not None and (
-            len(its) != len(dims) or any(differ(a, b) for a, b in zip(dims, its, strict=True))
-        )  # fmt: skip
-        if clash or info.ndim not in (-1, ndim):
-            fail(call, f"tensor {index} is {info}, others {known[0]}; the shapes must be equal")
-    if dims is None or None in shapes:
-        return result(None, dtype, -1 if ndim == -1 else ndim + 1, vdevice)
-    return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype, vdevice=vdevice)
-
-
-@operator("relax.stack", infer_stack, traits=Trait.MOVES)
-def stack(tensors: Exprs, axis: int = 0) -> Any:
-    """Tensors of one shape joined along a new axis."""
 
 
 def infer_expand_dims(call: Call) -> TensorStructInfo:
@@ -162,7 +105,13 @@ def infer_expand_dims(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.expand_dims", infer_expand_dims, traits=Trait.MOVES)
+@operator(
+    "relax.expand_dims",
+    infer_expand_dims,
+    te=rearrangement.expand_dims,
+    numpy=lambda x, axis: np.expand_dims(x, tuple(axis)),
+    traits=Trait.MOVES,
+)
 def expand_dims(x: Expr, axis: Ints) -> Any:
     """The tensor with new axes of extent 1."""
 
@@ -176,7 +125,14 @@ def infer_flatten(call: Call) -> TensorStructInfo:
     return result(None if dims is None else [product(dims)], info.dtype, 1, info.vdevice)
 
 
-@operator("relax.flatten", infer_flatten, traits=Trait.MOVES)
+@operator(
+    "relax.flatten",
+    infer_flatten,
+    te=lambda x: topi.reshape(x, [product(x.shape)]),
+    kernel="reshape",
+    numpy=lambda x: x.reshape(-1),
+    traits=Trait.MOVES,
+)
 def flatten(x: Expr) -> Any:
     """All elements in one dimension, in row-major order."""
 
@@ -196,7 +152,13 @@ def infer_permute_dims(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, info.ndim, info.vdevice)
 
 
-@operator("relax.permute_dims", infer_permute_dims, traits=Trait.MOVES)
+@operator(
+    "relax.permute_dims",
+    infer_permute_dims,
+    te=topi.transpose,
+    numpy=lambda x, axes=None: np.transpose(x, axes),
+    traits=Trait.MOVES,
+)
 def permute_dims(x: Expr, axes: Ints | None = None) -> Any:
     """The axes in another order (reversed if None)."""
 
@@ -215,7 +177,24 @@ def infer_reshape(call: Call) -> TensorStructInfo:
     return shaped(call, 1, info.dtype, info.vdevice)
 
 
-@operator("relax.reshape", infer_reshape, traits=Trait.MOVES | Trait.VIEW)
+def _lower_reshape(bb: Builder, call: Call) -> Any:
+    """A kernel; where the numbers of elements are not proved equal, a function that compares."""
+    shape = known_shape(call.args[1])
+    if shape is None:
+        return call
+    x = call.args[0]
+    if not same_dim(product(dims(x)), product(shape.values)):
+        return call_dps_packed("vm.builtin.reshape_into", Tuple([x]), call.struct_info)
+    return bb.call_te(topi.reshape, x, shape, primfunc_name_hint="reshape")
+
+
+@operator(
+    "relax.reshape",
+    infer_reshape,
+    legalize=_lower_reshape,
+    numpy=lambda x, shape: x.reshape(shape),
+    traits=Trait.MOVES | Trait.VIEW,
+)
 def reshape(x: Expr, shape: Shape) -> Any:
     """The elements in row-major order in another shape; one extent may be -1, 0 copies."""
     return {"shape": complete_shape(x, shape)}
@@ -263,64 +242,6 @@ def _quotient(dims: Any, rest: Any) -> Any:
     return quotient(dims, rest)
 
 
-def infer_split(call: Call) -> StructInfo:
-    """A tuple of the parts."""
-    info = tensor(call, 0)
-    where = call.attrs["indices_or_sections"]
-    axis = axis_of(call, call.attrs["axis"], info.ndim)
-    dims = dims_of(info)
-    count = where if isinstance(where, int) else len(where) + 1
-    if count == 1:
-        return info
-    if dims is None:
-        parts = [result(None, info.dtype, info.ndim, info.vdevice)] * count
-        return TupleStructInfo(parts)
-    extent = dims[axis]
-    if isinstance(where, int):
-        sizes = _equal_parts(call, extent, where)
-    else:
-        ends = [*[_cut(end, extent) for end in where], extent]
-        starts = [int64(0), *ends[:-1]]
-        ordered = list(where) == sorted(where) and min(where, default=0) >= 0
-        sizes = [
-            simplified(end - start if ordered else tir_max(end - start, int64(0)))
-            for start, end in zip(starts, ends, strict=True)
-        ]
-    made = [
-        result([*dims[:axis], size, *dims[axis + 1 :]], info.dtype, vdevice=info.vdevice)
-        for size in sizes
-    ]
-    return TupleStructInfo(made)
-
-
-def _cut(position: int, extent: Any) -> Any:
-    """Where a cut lies: past the end is the end, a negative one counts from there."""
-    if position < 0:
-        return simplified(tir_max(extent + position, int64(0)))
-    return tir_min(int64(position), extent)
-
-
-def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
-    size = simplified(ceildiv(extent, int64(count)))
-    last = simplified(extent - size * int64(count - 1))
-    if (constant_value(last) or 0) < 0 and constant_value(last) is not None:
-        fail(call, f"cannot split an extent of {extent} into {count} sections")
-    return [size] * (count - 1) + [last]
-
-
-@operator("relax.split", infer_split, traits=Trait.MOVES)
-def split(x: Expr, indices_or_sections: Any, axis: int = 0) -> Any:
-    """Parts along an axis: a number of equal ones, or between indices. One part is no tuple."""
-    if isinstance(indices_or_sections, list | tuple):
-        return {"indices_or_sections": as_ints(indices_or_sections)}
-    sections = as_int(indices_or_sections)
-    if not isinstance(sections, int):
-        raise IRTypeError(f"relax.split: expected a constant number of sections, got {sections}")
-    if sections < 1:
-        raise IRValueError(f"relax.split: expected at least 1 section, got {sections}")
-    return {"indices_or_sections": sections}
-
-
 def infer_squeeze(call: Call) -> TensorStructInfo:
     """Without axes of extent 1."""
     info = tensor(call, 0)
@@ -340,7 +261,24 @@ def infer_squeeze(call: Call) -> TensorStructInfo:
     return result(kept, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.squeeze", infer_squeeze, traits=Trait.MOVES)
+def _of_extent_one(call: Call) -> Required:
+    """Axes that are named have the extent 1."""
+    shape = dims(call.args[0])
+    if call.attrs["axis"] is None:
+        return {}
+    removed = {axis % len(shape) for axis in call.attrs["axis"]}
+    one = simplified(1)
+    return {0: [one if axis in removed else dim for axis, dim in enumerate(shape)]}
+
+
+@operator(
+    "relax.squeeze",
+    infer_squeeze,
+    te=topi.squeeze,
+    requires=_of_extent_one,
+    numpy=reference.squeeze,
+    traits=Trait.MOVES,
+)
 def squeeze(x: Expr, axis: Ints | None = None) -> Any:
     """The tensor without axes of extent 1 (all such if None)."""
 
@@ -362,7 +300,9 @@ def infer_repeat(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.repeat", infer_repeat, traits=Trait.MOVES)
+@operator(
+    "relax.repeat", infer_repeat, te=rearrangement.repeat, numpy=np.repeat, traits=Trait.MOVES
+)
 def repeat(data: Expr, repeats: int, axis: int | None = None) -> Any:
     """Each element repeated along an axis (of the flat tensor if None)."""
 
@@ -384,7 +324,13 @@ def infer_tile(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.tile", infer_tile, traits=Trait.MOVES)
+@operator(
+    "relax.tile",
+    infer_tile,
+    te=topi.tile,
+    numpy=lambda data, repeats: np.tile(data, repeats),
+    traits=Trait.MOVES,
+)
 def tile(data: Expr, repeats: Ints) -> Any:
     """The whole tensor repeated along its axes."""
 
@@ -396,37 +342,11 @@ def infer_flip(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.flip", infer_flip, traits=Trait.MOVES | Trait.ALONG_AXIS)
+@operator(
+    "relax.flip", infer_flip, te=topi.flip, numpy=np.flip, traits=Trait.MOVES | Trait.ALONG_AXIS
+)
 def flip(data: Expr, axis: int) -> Any:
     """The order along an axis reversed."""
-
-
-def infer_collapse(call: Call) -> TensorStructInfo:
-    """The target shape; an extent of it that is not known to be 1 must be that of the tensor."""
-    info = tensor(call, 0)
-    like = call.op.name == "relax.collapse_sum_like"
-    target = tensor(call, 1) if like else None
-    dims = dims_of(target) if target is not None else shape_arg(call, 1).values
-    mine = dims_of(info)
-    if dims is not None and mine is not None:
-        pairs = zip(reversed(dims), reversed(mine), strict=False)
-        if len(dims) > len(mine) or any(
-            constant_value(kept) != 1 and differ(kept, whole) for kept, whole in pairs
-        ):
-            fail(call, f"cannot collapse {show_dims(mine)} to {show_dims(dims)}")
-    if target is not None:
-        return TensorStructInfo(target.shape, info.dtype, info.vdevice, target.ndim)
-    return shaped(call, 1, info.dtype, info.vdevice)
-
-
-@operator("relax.collapse_sum_like", infer_collapse)
-def collapse_sum_like(data: Expr, collapse_target: Expr) -> Any:
-    """The sum over broadcast axes, of the shape of another tensor."""
-
-
-@operator("relax.collapse_sum_to", infer_collapse)
-def collapse_sum_to(data: Expr, shape: Shape) -> Any:
-    """The sum over broadcast axes, of a given shape."""
 
 
 def infer_layout_transform(call: Call) -> TensorStructInfo:
@@ -457,7 +377,23 @@ def _pad_constant(value: Any, dtype: Any) -> PrimExpr:
     return made
 
 
-@operator("relax.layout_transform", infer_layout_transform)
+def _lower_layout_transform(bb: Builder, call: Call) -> Any:
+    if call.attrs["axis_separators"] or call.attrs["input_axis_separators"]:
+        return call
+    value = call.attrs["pad_value"]
+    fill = value.value if isinstance(value, PrimValue) else value
+    hint = "te_layout_transform" if fill is None else "te_layout_transform_with_pad"
+    index_map = call.attrs["index_map"]
+    moved = partial(rearrangement.layout_transform, index_map=index_map, pad_value=fill)
+    return bb.call_te(moved, call.args[0], primfunc_name_hint=hint)
+
+
+@operator(
+    "relax.layout_transform",
+    infer_layout_transform,
+    legalize=_lower_layout_transform,
+    numpy=reference.layout_transform,
+)
 def layout_transform(
     x: Expr,
     index_map: Any,
@@ -500,32 +436,21 @@ def infer_one_hot(call: Call) -> TensorStructInfo:
     return result([*dims[:axis], simplified(depth), *dims[axis:]], dtype, vdevice=info.vdevice)
 
 
-@operator("relax.one_hot", infer_one_hot)
+def _lower_one_hot(bb: Builder, call: Call) -> Any:
+    on_value, off_value = (scalar_or_tensor(arg) for arg in call.args[1:3])
+    for value in (on_value, off_value):
+        if value is call.args[1] or value is call.args[2]:
+            inner = getattr(value, "value", None)
+            if inner is None:
+                return call
+    values = [getattr(v, "value", v) if isinstance(v, PrimValue) else v
+              for v in (on_value, off_value)]  # fmt: skip
+    return bb.call_te(
+        topi.one_hot, call.args[0], *values, call.attrs["depth"], call.attrs["axis"],
+        str(call.struct_info.dtype), primfunc_name_hint="one_hot",
+    )  # fmt: skip
+
+
+@operator("relax.one_hot", infer_one_hot, legalize=_lower_one_hot, numpy=reference.one_hot)
 def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int = -1) -> Any:
     """on_value where the new axis' index is the element, else off_value."""
-
-
-def infer_meshgrid(call: Call) -> StructInfo:
-    """One grid for each vector, all of the shape of their lengths."""
-    if call.attrs["indexing"] not in ("ij", "xy"):
-        fail(call, f"indexing: expected 'ij' or 'xy', got {call.attrs['indexing']!r}")
-    infos = tensors(call, 0)
-    if not infos:
-        fail(call, "expected at least one vector")
-    for index, info in enumerate(infos):
-        if info.ndim > 1:
-            fail(call, f"vector {index}: expected at most 1 dimension, got {info}")
-    dtype = common_dtype(call, infos)
-    shapes = [dims_of(info) for info in infos]
-    dims: Any = None
-    if None not in shapes:
-        dims = [shape[0] if shape else int64(1) for shape in shapes]
-        if call.attrs["indexing"] == "xy" and len(dims) > 1:
-            dims[:2] = dims[1], dims[0]
-    made = result(dims, dtype, len(infos), common_vdevice(infos))
-    return TupleStructInfo([made] * len(infos))
-
-
-@operator("relax.meshgrid", infer_meshgrid)
-def meshgrid(tensors: Exprs, indexing: str | None = "ij") -> Any:
-    """The coordinates of the grid that vectors span, one tensor each; "xy" swaps the first two."""

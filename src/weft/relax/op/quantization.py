@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import differ
+from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.definition import Dtype, operator
 from weft.relax.op.infer import VOID, axis_of, dims_of, fail, tensor, with_dtype
+from weft.relax.op.lowering import Builder, Rule, dims, scalar_or_tensor
+from weft.relax.op.reference import quantization as reference
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.topi.nn.quantization import dequantize as dequantize_te
+from weft.topi.nn.quantization import quantize as quantize_te
 
 
 def _check_parameters(call: Call) -> TensorStructInfo:
@@ -41,14 +47,49 @@ def infer_dequantize(call: Call) -> TensorStructInfo:
     return with_dtype(_check_parameters(call), call.attrs["out_dtype"])
 
 
-@operator("relax.quantize", infer_quantize)
+def _lowered(te: Callable[..., Any], kernel: str) -> Rule:
+    def rule(bb: Builder, call: Call) -> Any:
+        data, *parameters = call.args
+        return bb.call_te(
+            te, data, *[scalar_or_tensor(item) for item in parameters], call.attrs["axis"],
+            str(call.attrs["out_dtype"]), primfunc_name_hint=kernel,
+        )  # fmt: skip
+
+    return rule
+
+
+def _parameters(call: Call) -> Required:
+    """Scales and zero points are one for all, or one for each index of the axis."""
+    vectors = [
+        index for index in (1, 2)
+        if len(dims(call.args[index])) and constant_value(dims(call.args[index])[0]) != 1
+    ]  # fmt: skip
+    if not vectors:
+        return {}
+    channels = dims(call.args[0])[call.attrs["axis"]]
+    return {index: [channels] for index in vectors}
+
+
+@operator(
+    "relax.quantize",
+    infer_quantize,
+    legalize=_lowered(quantize_te, "quantize"),
+    requires=_parameters,
+    numpy=reference.quantize,
+)
 def quantize(
     data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: Dtype = "int8"
 ) -> Any:
     """The data as integers, by scale and zero point."""
 
 
-@operator("relax.dequantize", infer_dequantize)
+@operator(
+    "relax.dequantize",
+    infer_dequantize,
+    legalize=_lowered(dequantize_te, "dequantize"),
+    requires=_parameters,
+    numpy=reference.dequantize,
+)
 def dequantize(
     data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: Dtype = "float32"
 ) -> Any:

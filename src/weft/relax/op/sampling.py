@@ -18,7 +18,10 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
+from weft.relax.op.reference import sampling as reference
+from weft.relax.op.requirements import same_shape
 from weft.relax.struct_info import TensorStructInfo
+from weft.topi import sampling
 
 
 def infer_multinomial(call: Call) -> TensorStructInfo:
@@ -38,7 +41,13 @@ def infer_multinomial(call: Call) -> TensorStructInfo:
     return result(dims, call.attrs["dtype"], 2, prob.vdevice)
 
 
-@operator("relax.multinomial_from_uniform", infer_multinomial)
+@operator(
+    "relax.multinomial_from_uniform",
+    infer_multinomial,
+    te=sampling.multinomial_from_uniform,
+    requires=same_shape(1, 2),
+    numpy=reference.multinomial_from_uniform,
+)
 def multinomial_from_uniform(
     prob: Expr, uniform_sample: Expr, sample_indices: Expr, dtype: Dtype = "int64"
 ) -> Any:

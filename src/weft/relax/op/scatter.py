@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.relax.expr import Call, Expr
+from weft import topi
+from weft.relax.expr import Call, Expr, PrimValue
 from weft.relax.ir.shape_arith import broadcast, constant_value, differ
 from weft.relax.op.definition import Exprs, Prim, operator
 from weft.relax.op.index import sliced_extent
@@ -26,9 +27,14 @@ from weft.relax.op.infer import (
     tensor,
     tensors,
 )
+from weft.relax.op.lowering import Builder, dims
+from weft.relax.op.reference import scatter as reference
+from weft.relax.op.requirements import Required, same_shape
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.tir.op import is_const_int
+from weft.topi import rearrangement
 
 
 def check_same_rank(call: Call, indices: Sequence[int]) -> None:
@@ -58,7 +64,13 @@ def infer_scatter_elements(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.scatter_elements", infer_scatter_elements)
+@operator(
+    "relax.scatter_elements",
+    infer_scatter_elements,
+    te=topi.scatter_elements,
+    requires=same_shape(1, 2),
+    numpy=reference.scatter_elements,
+)
 def scatter_elements(
     data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
 ) -> Any:
@@ -74,7 +86,18 @@ def infer_scatter_nd(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.scatter_nd", infer_scatter_nd)
+def _chosen(call: Call) -> Required:
+    chosen = chosen_dims(call, 0)
+    return {} if chosen is None else {2: list(chosen)}
+
+
+@operator(
+    "relax.scatter_nd",
+    infer_scatter_nd,
+    te=rearrangement.scatter_nd,
+    requires=_chosen,
+    numpy=reference.scatter_nd,
+)
 def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> Any:
     """The data with updates written at index vectors."""
 
@@ -89,7 +112,12 @@ def infer_gather_elements(call: Call) -> TensorStructInfo:
     return result(dims_of(indices), info.dtype, indices.ndim, info.vdevice)
 
 
-@operator("relax.gather_elements", infer_gather_elements)
+@operator(
+    "relax.gather_elements",
+    infer_gather_elements,
+    te=lambda data, indices, axis: topi.gather(data, axis, indices),
+    numpy=reference.gather_elements,
+)
 def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> Any:
     """The elements that indices choose along an axis."""
 
@@ -122,7 +150,18 @@ def infer_gather_nd(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, ndim, info.vdevice)
 
 
-@operator("relax.gather_nd", infer_gather_nd)
+def _batched(call: Call) -> Required:
+    batch = call.attrs["batch_dims"]
+    return {1: [*dims(call.args[0])[:batch], *dims(call.args[1])[batch:]]}
+
+
+@operator(
+    "relax.gather_nd",
+    infer_gather_nd,
+    te=rearrangement.gather_nd,
+    requires=_batched,
+    numpy=reference.gather_nd,
+)
 def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> Any:
     """The slices that index vectors choose."""
 
@@ -159,7 +198,7 @@ def as_index_tuple(indices: Any) -> Any:
     return [indices] if isinstance(info, TensorStructInfo) else indices
 
 
-@operator("relax.index_tensor", _indexed)
+@operator("relax.index_tensor", _indexed, te=topi.index_tensor, numpy=reference.index_tensor)
 def index_tensor(data: Expr, indices: Exprs) -> Any:
     """``data[I0, I1, ...]``: index tensors that broadcast together, one for each leading axis.
 
@@ -186,7 +225,7 @@ def infer_index_put(call: Call) -> TensorStructInfo:
     return data
 
 
-@operator("relax.index_put", infer_index_put)
+@operator("relax.index_put", infer_index_put, te=topi.index_put, numpy=reference.index_put)
 def index_put(data: Expr, indices: Exprs, values: Expr, accumulate: bool = False) -> Any:
     """The data with values written (or added) at ``data[I0, I1, ...]``, which they broadcast to.
 
@@ -212,7 +251,33 @@ def infer_slice_scatter(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.slice_scatter", infer_slice_scatter)
+def _replaced(call: Call) -> Required:
+    """The source is as large as what it replaces."""
+    start, end, step = (getattr(arg, "value", None) for arg in call.args[2:5])
+    if start is None or end is None or step is None or constant_value(step) is None:
+        return {}
+    shape = dims(call.args[0])
+    axis = call.attrs["axis"]
+    shape[axis] = sliced_extent(shape[axis], start, end, step, assume_inbound=False)
+    return {1: shape}
+
+
+def _lower_slice_scatter(bb: Builder, call: Call) -> Any:
+    data, src, *bounds = call.args
+    values = [bound.value for bound in bounds if isinstance(bound, PrimValue)]
+    if len(values) < 3 or not is_const_int(values[2]):
+        return call
+    start, end, step = values
+    return bb.call_te(topi.slice_scatter, data, src, start, end, step, call.attrs["axis"])
+
+
+@operator(
+    "relax.slice_scatter",
+    infer_slice_scatter,
+    legalize=_lower_slice_scatter,
+    requires=_replaced,
+    numpy=reference.slice_scatter,
+)
 def slice_scatter(
     input_tensor: Expr, src: Expr, start: Prim, end: Prim, step: Prim = 1, axis: int = 0
 ) -> Any:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from weft import topi
 from weft.ir.expr import IntImm
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr, PrimValue
+from weft.relax.expr import Call, Constant, Expr, PrimValue, const
 from weft.relax.ir.shape_arith import differ, same_dims, simplified
 from weft.relax.op.create import full_like
-from weft.relax.op.definition import Dtype, Prim, elementwise, match_scalars, operator
+from weft.relax.op.definition import Dtype, Prim, match_scalars, operator
 from weft.relax.op.infer import (
     VOID,
     axis_of,
@@ -25,12 +28,16 @@ from weft.relax.op.infer import (
     tensor,
     with_dtype,
 )
+from weft.relax.op.lowering import Builder, scalar_or_tensor
+from weft.relax.op.reference import selection as reference
+from weft.relax.op.reference.rule import in_float64, wide
 from weft.relax.struct_info import (
     PrimStructInfo,
     StructInfo,
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.tir.op import min as tir_min
 
@@ -48,7 +55,20 @@ def infer_where(call: Call) -> TensorStructInfo:
     return broadcast_infos(call, infos, common_dtype(call, infos[1:]))
 
 
-@elementwise("relax.where", infer_where)
+def _lower_where(bb: Builder, call: Call) -> Any:
+    operands = [scalar_or_tensor(arg) for arg in call.args[1:]]
+    if all(not isinstance(item, Expr) for item in operands):
+        operands = list(call.args[1:])
+    return bb.call_te(topi.where, call.args[0], *operands)
+
+
+@operator(
+    "relax.where",
+    infer_where,
+    legalize=_lower_where,
+    numpy=lambda condition, x, y: np.where(condition, wide(x), wide(y)),
+    traits=Trait.ELEMENTWISE,
+)
 def where(condition: Expr, x1: Expr, x2: Expr) -> Any:
     """x1 where the condition holds, else x2."""
     lhs, rhs = match_scalars(x1, x2)
@@ -78,7 +98,14 @@ def infer_fma(call: Call) -> TensorStructInfo:
     return result(None, dtype, next(iter(ranks), -1), vdevice)
 
 
-@elementwise("relax.ewise_fma", infer_fma)
+@operator(
+    "relax.ewise_fma",
+    infer_fma,
+    te=lambda x, y, z: topi.add(topi.multiply(x, y), z),
+    kernel="fma",
+    numpy=in_float64(lambda x, y, z: x * y + z),
+    traits=Trait.ELEMENTWISE,
+)
 def ewise_fma(x1: Expr, x2: Expr, x3: Expr) -> Any:
     """x1 * x2 + x3."""
 
@@ -88,12 +115,31 @@ def infer_astype(call: Call) -> TensorStructInfo:
     return with_dtype(tensor(call, 0), call.attrs["dtype"])
 
 
-@elementwise("relax.astype", infer_astype)
+def _lower_astype(bb: Builder, call: Call) -> Any:
+    """A constant number is converted here, but for floats that no integer of the type is near."""
+    source, target = call.args[0], str(call.attrs["dtype"])
+    if isinstance(source, Constant) and source.data.ndim == 0:
+        value, kind = source.data.numpy(), DataType(target)
+        with np.errstate(all="ignore"):
+            made = value.astype(kind.numpy)
+        truncated = DataType(source.struct_info.dtype).is_float and kind.is_integral
+        if not truncated or abs(float(made) - float(value)) < 1:
+            return const(made, target)
+    return bb.call_te(topi.cast, source, target)
+
+
+@operator(
+    "relax.astype",
+    infer_astype,
+    legalize=_lower_astype,
+    numpy=reference.astype,
+    traits=Trait.ELEMENTWISE,
+)
 def astype(x: Expr, dtype: Dtype) -> Any:
     """The values converted to another data type."""
 
 
-@operator("relax.wrap_param", infer_astype)
+@operator("relax.wrap_param", infer_astype, numpy=reference.astype)
 def wrap_param(data: Expr, dtype: Dtype = "float32") -> Any:
     """A parameter, converted (marks where mixed precision put a cast)."""
 
@@ -110,12 +156,29 @@ def infer_argsort(call: Call) -> TensorStructInfo:
     return with_dtype(infer_sort(call), call.attrs["dtype"])
 
 
-@operator("relax.sort", infer_sort, traits=Trait.ALONG_AXIS)
+@operator(
+    "relax.sort",
+    infer_sort,
+    te=lambda x, axis, descending: topi.sort(x, axis, not descending),
+    numpy=reference.sort,
+    traits=Trait.ALONG_AXIS,
+)
 def sort(x: Expr, axis: int = -1, descending: bool = False) -> Any:
     """The values in order along an axis."""
 
 
-@operator("relax.argsort", infer_argsort, traits=Trait.ALONG_AXIS)
+def _argsort(data: Any, axis: int, descending: bool, dtype: Any) -> Any:
+    return topi.argsort(data, axis=axis, is_ascend=not descending, dtype=str(dtype))
+
+
+@operator(
+    "relax.argsort",
+    infer_argsort,
+    te=_argsort,
+    kernel="argsort",
+    numpy=reference.argsort,
+    traits=Trait.ALONG_AXIS,
+)
 def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:
     """The indices that put the values in order along an axis."""
 
@@ -134,7 +197,13 @@ def infer_topk(call: Call) -> StructInfo:
     return TupleStructInfo([values, indices]) if one is None else one
 
 
-@operator("relax.topk", infer_topk)
+def _topk(
+    data: Any, k: int, axis: int, ret_type: str, largest: bool, dtype: Any
+) -> Any:
+    return topi.topk(data, k, axis, ret_type, not largest, str(dtype))
+
+
+@operator("relax.topk", infer_topk, te=_topk, kernel="topk", numpy=reference.topk)
 def topk(
     data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
     dtype: Dtype = "int32",
@@ -148,7 +217,17 @@ def infer_bucketize(call: Call) -> TensorStructInfo:
     return with_dtype(tensor(call, 0), "int32" if call.attrs["out_int32"] else "int64")
 
 
-@operator("relax.bucketize", infer_bucketize)
+def _bucketize(values: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+    return topi.searchsorted(boundaries, values, right, "int32" if out_int32 else "int64")
+
+
+@operator(
+    "relax.bucketize",
+    infer_bucketize,
+    te=_bucketize,
+    kernel="bucketize",
+    numpy=reference.bucketize,
+)
 def bucketize(
     input_tensor: Expr, boundaries: Expr, out_int32: bool = False, right: bool = False
 ) -> Any:
@@ -161,7 +240,7 @@ def infer_nonzero(call: Call) -> TensorStructInfo:
     return result(None, "int64", 2, info.vdevice)
 
 
-@operator("relax.nonzero", infer_nonzero)
+@operator("relax.nonzero", infer_nonzero, packed="relax.run.nonzero", numpy=reference.nonzero)
 def nonzero(x: Expr) -> Any:
     """The indices of elements that are not zero, one column each."""
 
@@ -192,7 +271,7 @@ def infer_unique(call: Call) -> StructInfo:
     return parts[0] if len(parts) == 1 else TupleStructInfo(parts)
 
 
-@operator("relax.unique", infer_unique)
+@operator("relax.unique", infer_unique, packed="relax.run.unique", numpy=reference.unique)
 def unique(
     x: Expr,
     sorted: Prim = True,  # noqa: A002 - TVM's name

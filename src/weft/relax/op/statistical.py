@@ -1,27 +1,39 @@
-"""Reductions and scans."""
+"""Reductions, scans, and sums that undo a broadcast."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
+
+from weft import topi
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import product
-from weft.relax.op.definition import Dtype, Ints, operator
+from weft.relax.expr import Call, Expr, ShapeExpr
+from weft.relax.ir.shape_arith import constant_value, differ, product, quotient
+from weft.relax.op.definition import Dtype, Ints, Shape, operator
 from weft.relax.op.infer import (
     VOID,
     axes_of,
     axis_of,
     dims_of,
+    fail,
     int64,
     result,
     same_as_float_input,
+    shape_arg,
+    shaped,
+    show_dims,
     tensor,
     with_dtype,
 )
+from weft.relax.op.lowering import Builder, dims
+from weft.relax.op.reference import statistical as reference
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.topi import statistics
 
 
 def reduced(call: Call, axes: Any, keepdims: bool, dtype: Any) -> TensorStructInfo:
@@ -90,42 +102,90 @@ def infer_median(call: Call) -> StructInfo:
     return TupleStructInfo([values, with_dtype(values, "int64")])
 
 
-@operator("relax.sum", infer_number_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.sum",
+    infer_number_reduction,
+    te=statistics.sum_of,
+    kernel="sum",
+    numpy=reference.sum_of,
+    traits=Trait.REDUCTION,
+)
 def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The sum over axes (all if None)."""
 
 
-@operator("relax.max", infer_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.max",
+    infer_reduction,
+    te=topi.max,
+    numpy=reference.extreme(np.max, is_max=True),
+    traits=Trait.REDUCTION,
+)
 def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The largest value over axes (all if None)."""
 
 
-@operator("relax.min", infer_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.min",
+    infer_reduction,
+    te=topi.min,
+    numpy=reference.extreme(np.min, is_max=False),
+    traits=Trait.REDUCTION,
+)
 def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
     """The smallest value over axes (all if None)."""
 
 
-@operator("relax.prod", infer_number_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.prod",
+    infer_number_reduction,
+    te=topi.prod,
+    numpy=reference.prod,
+    traits=Trait.REDUCTION,
+)
 def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The product over axes (all if None)."""
 
 
-@operator("relax.mean", infer_float_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.mean",
+    infer_float_reduction,
+    te=statistics.mean_of,
+    kernel="mean",
+    numpy=reference.mean,
+    traits=Trait.REDUCTION,
+)
 def mean(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The mean over axes (all if None)."""
 
 
-@operator("relax.std", infer_float_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.std",
+    infer_float_reduction,
+    te=statistics.std_of,
+    kernel="std",
+    numpy=lambda x, **attrs: np.sqrt(reference.variance(x, **attrs)),
+    traits=Trait.REDUCTION,
+)
 def std(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The standard deviation (of the population) over axes."""
 
 
-@operator("relax.variance", infer_float_reduction, traits=Trait.REDUCTION)
+@operator(
+    "relax.variance",
+    infer_float_reduction,
+    te=statistics.variance_of,
+    kernel="variance",
+    numpy=reference.variance,
+    traits=Trait.REDUCTION,
+)
 def variance(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The variance (of the population) over axes."""
 
 
-@operator("relax.median", infer_median)
+@operator(
+    "relax.median", infer_median, te=statistics.median_of, kernel="median", numpy=reference.median
+)
 def median(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """The median over axes (all if None): of an even number of values the lower one, as PyTorch.
 
@@ -133,25 +193,108 @@ def median(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     """
 
 
-@operator("relax.argmax", infer_arg_reduction)
+@operator(
+    "relax.argmax",
+    infer_arg_reduction,
+    te=partial(statistics.first_place, topi.argmax),
+    kernel="argmax",
+    numpy=reference.arg(np.argmax),
+)
 def argmax(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
     """The index of the first largest value, int64."""
 
 
-@operator("relax.argmin", infer_arg_reduction)
+@operator(
+    "relax.argmin",
+    infer_arg_reduction,
+    te=partial(statistics.first_place, topi.argmin),
+    kernel="argmin",
+    numpy=reference.arg(np.argmin),
+)
 def argmin(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
     """The index of the first smallest value, int64."""
 
 
-@operator("relax.cumsum", infer_scan, traits=Trait.ALONG_AXIS)
+@operator(
+    "relax.cumsum",
+    infer_scan,
+    te=partial(statistics.scanned, topi.cumsum),
+    kernel="cumsum",
+    numpy=reference.scan(np.cumsum, 0),
+    traits=Trait.ALONG_AXIS,
+)
 def cumsum(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
 ) -> Any:
     """Running sums along an axis (flat if None)."""
 
 
-@operator("relax.cumprod", infer_scan, traits=Trait.ALONG_AXIS)
+@operator(
+    "relax.cumprod",
+    infer_scan,
+    te=partial(statistics.scanned, topi.cumprod),
+    kernel="cumprod",
+    numpy=reference.scan(np.cumprod, 1),
+    traits=Trait.ALONG_AXIS,
+)
 def cumprod(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
 ) -> Any:
     """Running products along an axis (flat if None)."""
+
+
+def infer_collapse(call: Call) -> TensorStructInfo:
+    """The target shape; an extent of it that is not known to be 1 must be that of the tensor."""
+    info = tensor(call, 0)
+    like = call.op.name == "relax.collapse_sum_like"
+    target = tensor(call, 1) if like else None
+    dims = dims_of(target) if target is not None else shape_arg(call, 1).values
+    mine = dims_of(info)
+    if dims is not None and mine is not None:
+        pairs = zip(reversed(dims), reversed(mine), strict=False)
+        if len(dims) > len(mine) or any(
+            constant_value(kept) != 1 and differ(kept, whole) for kept, whole in pairs
+        ):
+            fail(call, f"cannot collapse {show_dims(mine)} to {show_dims(dims)}")
+    if target is not None:
+        return TensorStructInfo(target.shape, info.dtype, info.vdevice, target.ndim)
+    return shaped(call, 1, info.dtype, info.vdevice)
+
+
+def _collapsed(call: Call) -> Required:
+    """What is not summed has the extents of the target."""
+    shape, target = dims(call.args[0]), dims(call)
+    lead = len(shape) - len(target)
+    pairs = zip(shape[lead:], target, strict=True)
+    kept = [whole if constant_value(part) == 1 else part for whole, part in pairs]
+    return {0: [*shape[:lead], *kept]}
+
+
+def _lower_collapse(bb: Builder, call: Call) -> Any:
+    x: Any = call.args[0]
+    terms = quotient(dims(x), dims(call))
+    kind = statistics.summing_type(x.struct_info.dtype, terms)
+    shape = ShapeExpr(dims(call))
+    return bb.call_te(topi.collapse_sum, x, shape, kind, primfunc_name_hint="collapse_sum")
+
+
+@operator(
+    "relax.collapse_sum_like",
+    infer_collapse,
+    legalize=_lower_collapse,
+    requires=_collapsed,
+    numpy=lambda data, target: reference.collapse(data, target.shape),
+)
+def collapse_sum_like(data: Expr, collapse_target: Expr) -> Any:
+    """The sum over broadcast axes, of the shape of another tensor."""
+
+
+@operator(
+    "relax.collapse_sum_to",
+    infer_collapse,
+    legalize=_lower_collapse,
+    requires=_collapsed,
+    numpy=reference.collapse,
+)
+def collapse_sum_to(data: Expr, shape: Shape) -> Any:
+    """The sum over broadcast axes, of a given shape."""

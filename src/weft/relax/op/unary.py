@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from weft import topi
+from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import Prim, elementwise
+from weft.relax.op.definition import Prim, operator
 from weft.relax.op.infer import VOID, same_as_float_input, same_as_input, tensor, with_dtype
+from weft.relax.op.reference import unary as reference
+from weft.relax.op.reference.rule import in_float64
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -38,161 +44,380 @@ def infer_clip(call: Call) -> TensorStructInfo:
     return tensor(call, 0)
 
 
-@elementwise("relax.clip", infer_clip)
+@operator(
+    "relax.clip",
+    infer_clip,
+    te=topi.clip,
+    kernel="tir_clip",
+    numpy=reference.clip,
+    traits=Trait.ELEMENTWISE,
+)
 def clip(x: Expr, min: Prim, max: Prim) -> Any:  # noqa: A002 - TVM's names
     """The value limited to [min, max]."""
 
 
-@elementwise("relax.abs", same_as_input)
+@operator(
+    "relax.abs",
+    same_as_input,
+    te=topi.abs,
+    kernel="tir_abs",
+    numpy=in_float64(np.abs),
+    traits=Trait.ELEMENTWISE,
+)
 def abs(x: Expr) -> Any:  # noqa: A001 - TVM's name
     """The absolute value."""
 
 
-@elementwise("relax.acos", same_as_float_input)
+@operator(
+    "relax.acos",
+    same_as_float_input,
+    te=topi.acos,
+    kernel="tir_acos",
+    numpy=in_float64(np.arccos),
+    traits=Trait.ELEMENTWISE,
+)
 def acos(x: Expr) -> Any:
     """The inverse cosine."""
 
 
-@elementwise("relax.acosh", same_as_float_input)
+@operator(
+    "relax.acosh",
+    same_as_float_input,
+    te=topi.acosh,
+    kernel="tir_acosh",
+    numpy=in_float64(np.arccosh),
+    traits=Trait.ELEMENTWISE,
+)
 def acosh(x: Expr) -> Any:
     """The inverse hyperbolic cosine."""
 
 
-@elementwise("relax.asin", same_as_float_input)
+@operator(
+    "relax.asin",
+    same_as_float_input,
+    te=topi.asin,
+    kernel="tir_asin",
+    numpy=in_float64(np.arcsin),
+    traits=Trait.ELEMENTWISE,
+)
 def asin(x: Expr) -> Any:
     """The inverse sine."""
 
 
-@elementwise("relax.asinh", same_as_float_input)
+@operator(
+    "relax.asinh",
+    same_as_float_input,
+    te=topi.asinh,
+    kernel="tir_asinh",
+    numpy=in_float64(np.arcsinh),
+    traits=Trait.ELEMENTWISE,
+)
 def asinh(x: Expr) -> Any:
     """The inverse hyperbolic sine."""
 
 
-@elementwise("relax.atan", same_as_float_input)
+@operator(
+    "relax.atan",
+    same_as_float_input,
+    te=topi.atan,
+    kernel="tir_atan",
+    numpy=in_float64(np.arctan),
+    traits=Trait.ELEMENTWISE,
+)
 def atan(x: Expr) -> Any:
     """The inverse tangent."""
 
 
-@elementwise("relax.atanh", same_as_float_input)
+@operator(
+    "relax.atanh",
+    same_as_float_input,
+    te=topi.atanh,
+    kernel="tir_atanh",
+    numpy=in_float64(np.arctanh),
+    traits=Trait.ELEMENTWISE,
+)
 def atanh(x: Expr) -> Any:
     """The inverse hyperbolic tangent."""
 
 
-@elementwise("relax.bitwise_not", infer_integral)
+@operator(
+    "relax.bitwise_not",
+    infer_integral,
+    te=topi.bitwise_not,
+    kernel="tir_bitwise_not",
+    numpy=np.invert,
+    traits=Trait.ELEMENTWISE,
+)
 def bitwise_not(x: Expr) -> Any:
     """The bitwise complement."""
 
 
-@elementwise("relax.ceil", same_as_input)
+@operator(
+    "relax.ceil",
+    same_as_input,
+    te=topi.ceil,
+    kernel="tir_ceil",
+    numpy=reference.whole(np.ceil),
+    traits=Trait.ELEMENTWISE,
+)
 def ceil(x: Expr) -> Any:
     """The smallest integer not below."""
 
 
-@elementwise("relax.cos", same_as_float_input)
+@operator(
+    "relax.cos",
+    same_as_float_input,
+    te=topi.cos,
+    kernel="tir_cos",
+    numpy=in_float64(np.cos),
+    traits=Trait.ELEMENTWISE,
+)
 def cos(x: Expr) -> Any:
     """The cosine."""
 
 
-@elementwise("relax.cosh", same_as_float_input)
+@operator(
+    "relax.cosh",
+    same_as_float_input,
+    te=topi.cosh,
+    kernel="tir_cosh",
+    numpy=in_float64(np.cosh),
+    traits=Trait.ELEMENTWISE,
+)
 def cosh(x: Expr) -> Any:
     """The hyperbolic cosine."""
 
 
-@elementwise("relax.erf", same_as_float_input)
+@operator(
+    "relax.erf",
+    same_as_float_input,
+    te=topi.erf,
+    numpy=in_float64(reference.erf),
+    traits=Trait.ELEMENTWISE,
+)
 def erf(x: Expr) -> Any:
     """The error function."""
 
 
-@elementwise("relax.exp", same_as_float_input)
+@operator(
+    "relax.exp",
+    same_as_float_input,
+    te=topi.exp,
+    kernel="tir_exp",
+    numpy=in_float64(np.exp),
+    traits=Trait.ELEMENTWISE,
+)
 def exp(x: Expr) -> Any:
     """The exponential."""
 
 
-@elementwise("relax.floor", same_as_input)
+@operator(
+    "relax.floor",
+    same_as_input,
+    te=topi.floor,
+    kernel="tir_floor",
+    numpy=reference.whole(np.floor),
+    traits=Trait.ELEMENTWISE,
+)
 def floor(x: Expr) -> Any:
     """The largest integer not above."""
 
 
-@elementwise("relax.log", same_as_float_input)
+@operator(
+    "relax.log",
+    same_as_float_input,
+    te=topi.log,
+    kernel="tir_log",
+    numpy=in_float64(np.log),
+    traits=Trait.ELEMENTWISE,
+)
 def log(x: Expr) -> Any:
     """The natural logarithm."""
 
 
-@elementwise("relax.logical_not", infer_logical)
+@operator(
+    "relax.logical_not",
+    infer_logical,
+    te=topi.logical_not,
+    kernel="tir_logical_not",
+    numpy=np.logical_not,
+    traits=Trait.ELEMENTWISE,
+)
 def logical_not(x: Expr) -> Any:
     """The logical complement."""
 
 
-@elementwise("relax.negative", same_as_input)
+@operator(
+    "relax.negative",
+    same_as_input,
+    te=topi.negative,
+    kernel="tir_negative",
+    numpy=in_float64(np.negative),
+    traits=Trait.ELEMENTWISE,
+)
 def negative(x: Expr) -> Any:
     """The negation."""
 
 
-@elementwise("relax.round", same_as_input)
+@operator(
+    "relax.round",
+    same_as_input,
+    te=topi.round,
+    kernel="tir_round",
+    numpy=reference.whole(np.round),
+    traits=Trait.ELEMENTWISE,
+)
 def round(x: Expr) -> Any:  # noqa: A001 - TVM's name
     """The nearest integer, halves to even."""
 
 
-@elementwise("relax.rsqrt", same_as_float_input)
+@operator(
+    "relax.rsqrt",
+    same_as_float_input,
+    te=topi.rsqrt,
+    kernel="tir_rsqrt",
+    numpy=in_float64(lambda x: 1 / np.sqrt(x)),
+    traits=Trait.ELEMENTWISE,
+)
 def rsqrt(x: Expr) -> Any:
     """The reciprocal of the square root."""
 
 
-@elementwise("relax.sigmoid", same_as_float_input)
+@operator(
+    "relax.sigmoid",
+    same_as_float_input,
+    te=topi.sigmoid,
+    kernel="tir_sigmoid",
+    numpy=in_float64(reference.sigmoid),
+    traits=Trait.ELEMENTWISE,
+)
 def sigmoid(x: Expr) -> Any:
     """1 / (1 + exp(-x))."""
 
 
-@elementwise("relax.sign", same_as_input)
+@operator(
+    "relax.sign",
+    same_as_input,
+    te=topi.sign,
+    kernel="tir_sign",
+    numpy=reference.sign,
+    traits=Trait.ELEMENTWISE,
+)
 def sign(x: Expr) -> Any:
     """-1, 0 or 1 by the sign."""
 
 
-@elementwise("relax.sin", same_as_float_input)
+@operator(
+    "relax.sin",
+    same_as_float_input,
+    te=topi.sin,
+    kernel="tir_sin",
+    numpy=in_float64(np.sin),
+    traits=Trait.ELEMENTWISE,
+)
 def sin(x: Expr) -> Any:
     """The sine."""
 
 
-@elementwise("relax.sinh", same_as_float_input)
+@operator(
+    "relax.sinh",
+    same_as_float_input,
+    te=topi.sinh,
+    kernel="tir_sinh",
+    numpy=in_float64(np.sinh),
+    traits=Trait.ELEMENTWISE,
+)
 def sinh(x: Expr) -> Any:
     """The hyperbolic sine."""
 
 
-@elementwise("relax.sqrt", same_as_float_input)
+@operator(
+    "relax.sqrt",
+    same_as_float_input,
+    te=topi.sqrt,
+    kernel="tir_sqrt",
+    numpy=in_float64(np.sqrt),
+    traits=Trait.ELEMENTWISE,
+)
 def sqrt(x: Expr) -> Any:
     """The square root."""
 
 
-@elementwise("relax.square", same_as_input)
+@operator(
+    "relax.square",
+    same_as_input,
+    te=lambda x: topi.multiply(x, x),
+    kernel="tir_square",
+    numpy=in_float64(np.square),
+    traits=Trait.ELEMENTWISE,
+)
 def square(x: Expr) -> Any:
     """x * x."""
 
 
-@elementwise("relax.tan", same_as_float_input)
+@operator(
+    "relax.tan",
+    same_as_float_input,
+    te=topi.tan,
+    kernel="tir_tan",
+    numpy=in_float64(np.tan),
+    traits=Trait.ELEMENTWISE,
+)
 def tan(x: Expr) -> Any:
     """The tangent."""
 
 
-@elementwise("relax.tanh", same_as_float_input)
+@operator(
+    "relax.tanh",
+    same_as_float_input,
+    te=topi.tanh,
+    kernel="tir_tanh",
+    numpy=in_float64(np.tanh),
+    traits=Trait.ELEMENTWISE,
+)
 def tanh(x: Expr) -> Any:
     """The hyperbolic tangent."""
 
 
-@elementwise("relax.trunc", same_as_input)
+@operator(
+    "relax.trunc",
+    same_as_input,
+    te=topi.trunc,
+    numpy=reference.whole(np.trunc),
+    traits=Trait.ELEMENTWISE,
+)
 def trunc(x: Expr) -> Any:
     """The integer part."""
 
 
-@elementwise("relax.isfinite", infer_predicate)
+@operator(
+    "relax.isfinite",
+    infer_predicate,
+    te=topi.isfinite,
+    numpy=in_float64(np.isfinite),
+    traits=Trait.ELEMENTWISE,
+)
 def isfinite(x: Expr) -> Any:
     """Whether finite."""
 
 
-@elementwise("relax.isinf", infer_predicate)
+@operator(
+    "relax.isinf",
+    infer_predicate,
+    te=topi.isinf,
+    numpy=in_float64(np.isinf),
+    traits=Trait.ELEMENTWISE,
+)
 def isinf(x: Expr) -> Any:
     """Whether infinite."""
 
 
-@elementwise("relax.isnan", infer_predicate)
+@operator(
+    "relax.isnan",
+    infer_predicate,
+    te=topi.isnan,
+    numpy=in_float64(np.isnan),
+    traits=Trait.ELEMENTWISE,
+)
 def isnan(x: Expr) -> Any:
     """Whether NaN."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import topi
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.definition import Ints, operator
@@ -20,6 +21,7 @@ from weft.relax.op.infer import (
 )
 from weft.relax.op.layout import parse_layout
 from weft.relax.op.nn.padding import each
+from weft.relax.op.reference import vision as reference
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -62,7 +64,13 @@ def _check_single(call: Call, index: int) -> None:
         fail(call, f"{name}: expected a scalar, got {info}")
 
 
-@operator("relax.vision.all_class_non_max_suppression", infer_nms)
+@operator(
+    "relax.vision.all_class_non_max_suppression",
+    infer_nms,
+    te=lambda *tensors: topi.vision.all_class_non_max_suppression(*tensors[:5]),
+    kernel="all_class_non_max_suppression",
+    numpy=reference.non_max_suppression,
+)
 def all_class_non_max_suppression(
     boxes: Expr, scores: Expr, max_output_boxes_per_class: Expr, iou_threshold: Expr,
     score_threshold: Expr, output_format: str = "onnx",
@@ -94,7 +102,9 @@ def infer_roi_align(call: Call) -> TensorStructInfo:
     return result(layout.from_canonical(made, "NCHW"), dtype, vdevice=info.vdevice)
 
 
-@operator("relax.vision.roi_align", infer_roi_align)
+@operator(
+    "relax.vision.roi_align", infer_roi_align, te=topi.vision.roi_align, numpy=reference.roi_align
+)
 def roi_align(
     data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
     aligned: bool = False, layout: str = "NCHW", mode: str = "avg",

@@ -1,11 +1,11 @@
-"""What the graph means: the numpy reference of every operator, and the Relax interpreter.
+"""What the graph means: the Relax interpreter, which runs operators by their numpy references.
 
-``REFERENCE`` defines the operators (design.md 3.3, 3.14), operator -> function; ``run`` executes a
-function of a module with it. ``PassContext(verify=True)``, the fuzzer and the numerical tests
-compare passes and native code with them. ``register_reference`` adds an operator of a user.
+``run`` executes a function of a module. ``PassContext(verify=True)``, the fuzzer and the numerical
+tests compare passes and native code with it. ``reference_of`` gives the numpy reference of an
+operator's row (design.md 3.3, 3.14); ``register_reference`` adds that of a user's operator.
 """
 
 from weft.relax.reference.interpreter import run
-from weft.relax.reference.operators import NO_REFERENCE, REFERENCE, register_reference
+from weft.relax.reference.operators import reference_of, register_reference
 
-__all__ = ["NO_REFERENCE", "REFERENCE", "register_reference", "run"]
+__all__ = ["reference_of", "register_reference", "run"]

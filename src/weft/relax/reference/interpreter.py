@@ -39,11 +39,11 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.reference.rule import is_float
 from weft.relax.reference.forms import FORMS, LIBRARY
 from weft.relax.reference.frame import Frame, as_value
-from weft.relax.reference.operators import REFERENCE
+from weft.relax.reference.operators import reference_of
 from weft.relax.reference.packed import call_packed
-from weft.relax.reference.rule import is_float
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.runtime.vm.builtins import BUILTINS
 from weft.support.dtype import DataType
@@ -249,7 +249,7 @@ class Interpreter:
 
     def operator(self, call: Call, frame: Frame, info: StructInfo | None) -> Any:
         """An operator by its reference, rounded to the dtype of its result."""
-        reference = REFERENCE.get(call.op)
+        reference = reference_of(call.op)
         if reference is None:
             raise NoReferenceError(
                 f"{call.op.name} has no numpy reference to run it with; give it one: "

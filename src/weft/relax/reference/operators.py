@@ -1,62 +1,20 @@
-"""The table of all references: operator -> function, merged from one table for each family.
-
-``register_reference`` adds to it what the operators of users mean.
-"""
+"""The numpy references of operators: those of their rows, and what users register."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import weft.relax.op  # noqa: F401 - registers the operators
 from weft.ir.op import Op
-from weft.relax.reference import (
-    binary,
-    create,
-    image,
-    index,
-    linear_algebra,
-    manipulate,
-    nn,
-    quantization,
-    sampling,
-    scatter,
-    selection,
-    statistical,
-    unary,
-    vision,
-)
-from weft.relax.reference.rule import Reference
+from weft.relax.op.reference.rule import Reference
 from weft.support.errors import IRTypeError
 from weft.support.registration import refuse_second
 
-REFERENCE: dict[Op, Reference] = {
-    **binary.TABLE,
-    **create.TABLE,
-    **image.TABLE,
-    **index.TABLE,
-    **linear_algebra.TABLE,
-    **manipulate.TABLE,
-    **nn.TABLE,
-    **quantization.TABLE,
-    **sampling.TABLE,
-    **scatter.TABLE,
-    **selection.TABLE,
-    **statistical.TABLE,
-    **unary.TABLE,
-    **vision.TABLE,
-}
-"""Every row, merged from the families' tables."""
 
-NO_REFERENCE: dict[str, str] = {
-    **dict.fromkeys(
-        (
-            "ccl.allgather", "ccl.allreduce", "ccl.broadcast_from_worker0",
-            "ccl.scatter_from_worker0", "dist.annotate_sharding", "dist.call_tir_local_view",
-            "dist.redistribute", "dist.redistribute_replica_to_shard",
-        ),
-        "several workers compute it",
-    ),
-}  # fmt: skip
-"""Operators (names without ``relax.``) that the tables leave out, and why."""
+def reference_of(operator: Op) -> Reference | None:
+    """The numpy reference of an operator: its attribute ``numpy``."""
+    reference: Reference | None = operator.get_attr("numpy")
+    return reference
 
 
 def register_reference(
@@ -65,7 +23,7 @@ def register_reference(
     """Say in numpy what an operator means; a decorator if no function is given.
 
     ``function`` takes the values of the call's arguments (a tensor is a numpy array), then the
-    attributes by name, and returns an array or a tuple of them (weft.relax.reference.rule). The
+    attributes by name, and returns an array or a tuple of them (weft.relax.op.reference.rule). The
     interpreter of graphs runs it, and ``verify=True`` compares what passes make of the operator
     with it: ``relax.register_reference("my.triple", lambda x: 3 * x)``.
 
@@ -81,8 +39,8 @@ def register_reference(
                 f"{type(given).__name__}"
             )
         operator = Op.get(op_name)
-        refuse_second("the numpy reference of", op_name, operator in REFERENCE, override)
-        REFERENCE[operator] = given
+        refuse_second("the numpy reference of", op_name, operator.has_attr("numpy"), override)
+        operator.set_attr("numpy", given)
         return given
 
     return apply if function is None else apply(function)

@@ -29,11 +29,11 @@ from weft.ir.op import Op
 from weft.ir.transform import PassInfo
 from weft.relax.analysis.types import type_problem
 from weft.relax.expr import Binding, Call, Function
+from weft.relax.op.reference.rule import is_float
 from weft.relax.reference.forms import FORMS
 from weft.relax.reference.frame import Frame
 from weft.relax.reference.interpreter import ClosedError, Interpreter, NoReferenceError
-from weft.relax.reference.operators import REFERENCE
-from weft.relax.reference.rule import is_float
+from weft.relax.reference.operators import reference_of
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -195,7 +195,7 @@ class VerifyGraphs(VerifyResults):
             call.op.name
             for func in mod.functions.values() if isinstance(func, Function)
             for call in collect(func, Call)
-            if isinstance(call.op, Op) and call.op not in REFERENCE and call.op.name not in FORMS
+            if isinstance(call.op, Op) and not reference_of(call.op) and call.op.name not in FORMS
         } - self.no_reference  # fmt: skip
         self.no_reference |= new
         if new:

@@ -4,7 +4,7 @@ Before: ``lv = R.nn.relu(x)``. After: ``lv = R.call_tir(cls.relu, (x,), out_sinf
 module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared; equal calls
 are lowered once. Operators on
 tensors of unknown shape, and those without a rule, stay. Operators that a rule uses are lowered as
-well. Rules: ``weft.relax.transform.legalize``.
+well. Rules: the rows of operators (weft.relax.op.definition).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
 from weft.relax.op.base import call_pure_packed
+from weft.relax.op.lowering import Rule
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -27,9 +28,8 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.relax.transform.legalize import PACKED, rule_of
+from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
-from weft.relax.transform.legalize.rule import Rule
 from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import LegalizeError, PassError, TVMError
 
@@ -50,7 +50,7 @@ class LegalizeMutator(PyExprMutator):
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return call
-        packed = PACKED.get(call.op)
+        packed = call.op.get_attr("packed")
         if packed is not None and call.op not in self.custom:
             return call_pure_packed(packed, *call.args, sinfo_args=call.struct_info)
         rule = self.custom.get(call.op) or rule_of(call.op)

@@ -8,8 +8,9 @@ from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.broadcast import divide
+from weft.topi.broadcast import divide, multiply
 from weft.topi.extents import compute_ax, may_be_equal, shape_text
+from weft.topi.math import negative
 from weft.topi.reduction import sum as reduce_sum
 
 
@@ -64,3 +65,11 @@ def _weights(outer: Any, picked: Any, weights: Tensor | None, predictions: Tenso
     return compute_ax(
         outer, lambda *point: picked(point, value), "weight_sum", tag=tag.INJECTIVE
     )
+
+
+def cross_entropy_with_logits(predictions: Tensor, labels: Tensor) -> Tensor:
+    """-sum(predictions * labels), divided by the batch."""
+    loss = negative(reduce_sum(multiply(predictions, labels)))
+    if len(predictions.shape) > 1:
+        loss = divide(loss, predictions.shape[0].astype(predictions.dtype))
+    return loss

@@ -12,25 +12,25 @@ from weft import dlight, te, tir, topi
 from weft.backends.cpu.schedules import default
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
-from weft.relax.transform.legalize.manipulate import te_layout_transform
 from weft.target.machine import machine_of
 from weft.tir import IndexMap
 from weft.tir.interp import run
 from weft.tir.stmt import For
 from weft.tir.transform.transpose_tile import TRANSPOSE
+from weft.topi.rearrangement import layout_transform
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
 """Vectors of four floats, so that small shapes have whole tiles and tails."""
 
 
 def to_blocks(size):
-    return lambda x: te_layout_transform(
+    return lambda x: layout_transform(
         x, IndexMap.from_func(lambda n, c, h, w: (n, c // size, h, w, c % size)), None
     )
 
 
 def from_blocks(size):
-    return lambda x: te_layout_transform(
+    return lambda x: layout_transform(
         x, IndexMap.from_func(lambda n, c, h, w, k: (n, c * size + k, h, w)), None
     )
 

@@ -9,7 +9,6 @@ import weft
 from weft import relax
 from weft.relax import op
 from weft.relax.transform import LegalizeOps
-from weft.relax.transform.legalize import LEGALIZE
 from weft.tir.function import PrimFunc
 
 INFO = relax.TensorStructInfo((2, 3), "float32")
@@ -100,13 +99,14 @@ def test_symbols_of_one_function_share_and_get_their_own_sizes():
 
 
 def test_a_rule_runs_once_for_equal_calls(monkeypatch):
-    rule, runs = LEGALIZE[weft.ir.Op.get("relax.exp")], []
+    exp = weft.ir.Op.get("relax.exp")
+    rule, runs = exp.get_attr("FLegalize"), []
 
     def counted(bb, call):
         runs.append(call)
         return rule(bb, call)
 
-    monkeypatch.setitem(LEGALIZE, weft.ir.Op.get("relax.exp"), counted)
+    monkeypatch.setitem(exp.attributes, "FLegalize", counted)
     LegalizeOps()(graph(lambda x, y: [op.exp(x), op.exp(y), op.exp(x)], INFO, INFO))
     assert len(runs) == 1
 

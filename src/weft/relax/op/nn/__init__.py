@@ -1,127 +1,40 @@
-"""Operators of neural networks: ``relax.op.nn.<name>``, printed ``R.nn.<name>``."""
+"""Operators of neural networks: ``relax.op.nn.<name>``, printed ``R.nn.<name>``.
 
-from weft.relax.op.nn.activation import (
-    celu,
-    elu,
-    gelu,
-    gelu_tanh,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leakyrelu,
-    log_sigmoid,
-    log_softmax,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    selu,
-    silu,
-    softmax,
-    softplus,
-    softshrink,
-    softsign,
-    tanhshrink,
-)
-from weft.relax.op.nn.attention import (
-    attention,
-    attention_bias,
-    attention_var_len,
-)
-from weft.relax.op.nn.convolution import (
-    conv1d,
-    conv1d_transpose,
-    conv2d,
-    conv2d_transpose,
-    conv3d,
-    conv3d_transpose,
-)
-from weft.relax.op.nn.dense import dense
-from weft.relax.op.nn.normalization import (
-    batch_norm,
-    cross_entropy_with_logits,
-    dropout,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    nll_loss,
-    rms_norm,
-)
-from weft.relax.op.nn.padding import pad
-from weft.relax.op.nn.pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
-from weft.relax.op.nn.rearrange import pixel_shuffle
-from weft.relax.op.nn.recurrent import gru, lstm, rnn
+As in ``relax.op``, an operator is here by its name as soon as it is defined.
+"""
 
-__all__ = [
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "attention",
-    "attention_bias",
-    "attention_var_len",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "batch_norm",
-    "celu",
-    "conv1d",
-    "conv1d_transpose",
-    "conv2d",
-    "conv2d_transpose",
-    "conv3d",
-    "conv3d_transpose",
-    "cross_entropy_with_logits",
-    "dense",
-    "dropout",
-    "elu",
-    "gelu",
-    "gelu_tanh",
-    "group_norm",
-    "gru",
-    "hardshrink",
-    "hardsigmoid",
-    "hardswish",
-    "hardtanh",
-    "instance_norm",
-    "layer_norm",
-    "leakyrelu",
-    "log_sigmoid",
-    "log_softmax",
-    "lstm",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "mish",
-    "nll_loss",
-    "pad",
-    "pixel_shuffle",
-    "prelu",
-    "relu",
-    "relu6",
-    "rms_norm",
-    "rnn",
-    "selu",
-    "silu",
-    "softmax",
-    "softplus",
-    "softshrink",
-    "softsign",
-    "tanhshrink",
-]
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.op.definition import FUNCTIONS
+from weft.relax.op.nn import (
+    activation,
+    convolution,
+    normalization,
+    padding,
+    pooling,
+    rearrange,
+    recurrent,
+)
+from weft.relax.op.nn.attention import attention  # not the module of that name
+from weft.relax.op.nn.dense import dense  # likewise
+
+
+def _names() -> list[str]:
+    return sorted([name.removeprefix("nn.") for name in FUNCTIONS if name.startswith("nn.")])
+
+
+__all__ = list(_names())
+
+
+def __getattr__(name: str) -> Any:
+    """The operator of that name."""
+    function = FUNCTIONS.get(f"nn.{name}")
+    if function is None:
+        raise AttributeError(f"there is no graph operator nn.{name}")
+    return function
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_names()]

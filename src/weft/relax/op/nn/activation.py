@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
+from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import differ
-from weft.relax.op.definition import elementwise, operator
+from weft.relax.ir.shape_arith import constant_value, differ
+from weft.relax.op.definition import operator
 from weft.relax.op.infer import (
     axis_of,
     check_rank,
@@ -16,6 +20,10 @@ from weft.relax.op.infer import (
     same_as_float_input,
     same_as_input,
 )
+from weft.relax.op.lowering import dims
+from weft.relax.op.reference.nn import activation as reference
+from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
 
 
@@ -31,11 +39,18 @@ def infer_prelu(call: Call) -> TensorStructInfo:
     info = same_as_float_input(call)
     alpha = check_rank(call, 1, 1)
     axis = axis_of(call, call.attrs["axis"], info.ndim)
-    dims, alpha_dims = dims_of(info), dims_of(alpha)
-    if dims is not None and alpha_dims is not None:
-        if differ(alpha_dims[0], dims[axis]) and differ(alpha_dims[0], 1):
-            fail(call, f"alpha: expected {dims[axis]} elements (axis {axis}), got {alpha_dims[0]}")
+    extents, slopes = dims_of(info), dims_of(alpha)
+    if extents is not None and slopes is not None:
+        if differ(slopes[0], extents[axis]) and differ(slopes[0], 1):
+            fail(call, f"alpha: expected {extents[axis]} elements (axis {axis}), got {slopes[0]}")
     return info
+
+
+def _slopes(call: Call) -> Required:
+    """As many as the data has channels, or one."""
+    if len(dims(call.args[1])) != 1 or constant_value(dims(call.args[1])[0]) == 1:
+        return {}
+    return {1: [dims(call.args[0])[call.attrs["axis"]]]}
 
 
 def infer_celu(call: Call) -> TensorStructInfo:
@@ -53,111 +68,233 @@ def infer_hardtanh(call: Call) -> TensorStructInfo:
     return same_as_float_input(call)
 
 
-@elementwise("relax.nn.relu", same_as_input)
+@operator(
+    "relax.nn.relu",
+    same_as_input,
+    te=topi.nn.relu,
+    numpy=in_float64(lambda x: np.maximum(x, x.dtype.type(0))),
+    traits=Trait.ELEMENTWISE,
+)
 def relu(data: Expr) -> Any:
     """max(x, 0)."""
 
 
-@elementwise("relax.nn.relu6", same_as_input)
+@operator(
+    "relax.nn.relu6",
+    same_as_input,
+    te=topi.nn.relu6,
+    numpy=reference.relu6,
+    traits=Trait.ELEMENTWISE,
+)
 def relu6(data: Expr) -> Any:
     """min(max(x, 0), 6)."""
 
 
-@elementwise("relax.nn.leakyrelu", same_as_float_input)
+@operator(
+    "relax.nn.leakyrelu",
+    same_as_float_input,
+    te=topi.nn.leaky_relu,
+    numpy=in_float64(lambda x, alpha: np.where(x > 0, x, x * alpha)),
+    traits=Trait.ELEMENTWISE,
+)
 def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
     """x where x > 0, else alpha * x."""
 
 
-@operator("relax.nn.prelu", infer_prelu)
+@operator("relax.nn.prelu", infer_prelu, te=topi.nn.prelu, numpy=reference.prelu, requires=_slopes)
 def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Any:
     """x where x > 0, else alpha * x with one alpha for each index of ``axis``."""
 
 
-@elementwise("relax.nn.softplus", same_as_float_input)
+@operator(
+    "relax.nn.softplus",
+    same_as_float_input,
+    te=topi.nn.softplus,
+    numpy=reference.softplus,
+    traits=Trait.ELEMENTWISE,
+)
 def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
 
 
-@elementwise("relax.nn.gelu", same_as_float_input)
+@operator(
+    "relax.nn.gelu",
+    same_as_float_input,
+    te=topi.nn.gelu,
+    numpy=in_float64(lambda x: x * 0.5 * reference.erfc(-x / math.sqrt(2))),
+    traits=Trait.ELEMENTWISE,
+)
 def gelu(data: Expr) -> Any:
     """x times the cumulative distribution of the normal law at x."""
 
 
-@elementwise("relax.nn.gelu_tanh", same_as_float_input)
+@operator(
+    "relax.nn.gelu_tanh",
+    same_as_float_input,
+    te=topi.nn.gelu_tanh,
+    numpy=reference.gelu_tanh,
+    traits=Trait.ELEMENTWISE,
+)
 def gelu_tanh(data: Expr) -> Any:
     """gelu by its approximation with tanh."""
 
 
-@elementwise("relax.nn.selu", same_as_float_input)
+@operator(
+    "relax.nn.selu",
+    same_as_float_input,
+    te=topi.nn.selu,
+    numpy=reference.selu,
+    traits=Trait.ELEMENTWISE,
+)
 def selu(data: Expr) -> Any:
     """The scaled exponential linear unit."""
 
 
-@elementwise("relax.nn.silu", same_as_float_input)
+@operator(
+    "relax.nn.silu",
+    same_as_float_input,
+    te=topi.nn.silu,
+    numpy=reference.silu,
+    traits=Trait.ELEMENTWISE,
+)
 def silu(data: Expr) -> Any:
     """x * sigmoid(x)."""
 
 
-@elementwise("relax.nn.elu", same_as_float_input)
+@operator(
+    "relax.nn.elu",
+    same_as_float_input,
+    te=topi.nn.elu,
+    numpy=reference.elu,
+    traits=Trait.ELEMENTWISE,
+)
 def elu(data: Expr, alpha: float = 1.0) -> Any:
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
 
-@elementwise("relax.nn.celu", infer_celu)
+@operator(
+    "relax.nn.celu", infer_celu, te=topi.nn.celu, numpy=reference.celu, traits=Trait.ELEMENTWISE
+)
 def celu(data: Expr, alpha: float = 1.0) -> Any:
     """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
 
 
-@elementwise("relax.nn.mish", same_as_float_input)
+@operator(
+    "relax.nn.mish",
+    same_as_float_input,
+    te=topi.nn.mish,
+    numpy=in_float64(lambda x: x * np.tanh(np.logaddexp(0, x))),
+    traits=Trait.ELEMENTWISE,
+)
 def mish(data: Expr) -> Any:
     """x * tanh(log(1 + exp(x)))."""
 
 
-@elementwise("relax.nn.softsign", same_as_float_input)
+@operator(
+    "relax.nn.softsign",
+    same_as_float_input,
+    te=topi.nn.softsign,
+    numpy=in_float64(lambda x: x / (1 + np.abs(x))),
+    traits=Trait.ELEMENTWISE,
+)
 def softsign(data: Expr) -> Any:
     """x / (1 + abs(x))."""
 
 
-@elementwise("relax.nn.log_sigmoid", same_as_float_input)
+@operator(
+    "relax.nn.log_sigmoid",
+    same_as_float_input,
+    te=topi.nn.log_sigmoid,
+    numpy=in_float64(lambda x: -np.logaddexp(0, -x)),
+    traits=Trait.ELEMENTWISE,
+)
 def log_sigmoid(data: Expr) -> Any:
     """The logarithm of sigmoid(x), without overflow."""
 
 
-@elementwise("relax.nn.hardsigmoid", same_as_float_input)
+@operator(
+    "relax.nn.hardsigmoid",
+    same_as_float_input,
+    te=topi.nn.hardsigmoid,
+    numpy=reference.hardsigmoid,
+    traits=Trait.ELEMENTWISE,
+)
 def hardsigmoid(data: Expr) -> Any:
     """min(max(x + 3, 0), 6) / 6."""
 
 
-@elementwise("relax.nn.hardswish", same_as_float_input)
+@operator(
+    "relax.nn.hardswish",
+    same_as_float_input,
+    te=topi.nn.hardswish,
+    numpy=in_float64(lambda x: x * reference.hardsigmoid(x)),
+    traits=Trait.ELEMENTWISE,
+)
 def hardswish(data: Expr) -> Any:
     """x * hardsigmoid(x)."""
 
 
-@elementwise("relax.nn.hardtanh", infer_hardtanh)
+@operator(
+    "relax.nn.hardtanh",
+    infer_hardtanh,
+    te=topi.nn.hardtanh,
+    numpy=reference.hardtanh,
+    traits=Trait.ELEMENTWISE,
+)
 def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """x limited to [min_val, max_val]."""
 
 
-@elementwise("relax.nn.hardshrink", same_as_float_input)
+@operator(
+    "relax.nn.hardshrink",
+    same_as_float_input,
+    te=topi.nn.hardshrink,
+    numpy=reference.hardshrink,
+    traits=Trait.ELEMENTWISE,
+)
 def hardshrink(data: Expr, lambd: float = 0.5) -> Any:
     """x where abs(x) > lambd, else 0."""
 
 
-@elementwise("relax.nn.softshrink", same_as_float_input)
+@operator(
+    "relax.nn.softshrink",
+    same_as_float_input,
+    te=topi.nn.softshrink,
+    numpy=reference.softshrink,
+    traits=Trait.ELEMENTWISE,
+)
 def softshrink(data: Expr, lambd: float = 0.5) -> Any:
     """x moved towards 0 by lambd, 0 where abs(x) <= lambd."""
 
 
-@elementwise("relax.nn.tanhshrink", same_as_float_input)
+@operator(
+    "relax.nn.tanhshrink",
+    same_as_float_input,
+    te=topi.nn.tanhshrink,
+    numpy=in_float64(lambda x: x - np.tanh(x)),
+    traits=Trait.ELEMENTWISE,
+)
 def tanhshrink(data: Expr) -> Any:
     """x - tanh(x)."""
 
 
-@operator("relax.nn.softmax", infer_softmax, traits=Trait.ALONG_AXIS)
+@operator(
+    "relax.nn.softmax",
+    infer_softmax,
+    te=topi.nn.softmax,
+    numpy=reference.softmax,
+    traits=Trait.ALONG_AXIS,
+)
 def softmax(data: Expr, axis: int = -1) -> Any:
     """exp(x) / sum of exp(x) along ``axis``."""
 
 
-@operator("relax.nn.log_softmax", infer_softmax, traits=Trait.ALONG_AXIS)
+@operator(
+    "relax.nn.log_softmax",
+    infer_softmax,
+    te=topi.nn.log_softmax,
+    numpy=reference.log_softmax,
+    traits=Trait.ALONG_AXIS,
+)
 def log_softmax(data: Expr, axis: int = -1) -> Any:
     """The logarithm of softmax along ``axis``."""

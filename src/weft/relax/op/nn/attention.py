@@ -13,11 +13,15 @@ from typing import Any
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import constant_value, differ
+from weft.relax.ir.shape_arith import constant_value, differ, same_dim
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import check_rank, common_dtype, dims_of, fail, result, tensor
+from weft.relax.op.lowering import Builder, dims
+from weft.relax.op.reference.nn import attention as reference
+from weft.relax.op.requirements import Required, multiple
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError
+from weft.topi.nn import attention as attention_te
 
 _MASKS = (None, "TopLeft", "BottomRight")
 
@@ -87,7 +91,24 @@ def _replace_builder(name: str, function: Callable[..., Call]) -> None:
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
-@operator("relax.nn.attention", infer_attention, traits=Trait.CONTRACTION)
+def _heads(call: Call) -> Required:
+    """Keys have the query's batch and features, values the keys' batch, length and heads."""
+    query, key, value = (dims(arg) for arg in call.args[:3])
+    wanted = {1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]]}
+    heads, owners = query[2], key[2]
+    if not same_dim(heads, owners):  # as many heads of queries for each of keys
+        wanted[0] = [*query[:2], multiple(heads, owners), query[3]]
+    return wanted
+
+
+@operator(
+    "relax.nn.attention",
+    infer_attention,
+    te=attention_te.attention,
+    requires=_heads,
+    numpy=reference.attention,
+    traits=Trait.CONTRACTION,
+)
 def _attention(
     query: Expr, key: Expr, value: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
@@ -95,7 +116,14 @@ def _attention(
     """softmax(query key^T * scale) value."""
 
 
-@operator("relax.nn.attention_bias", infer_attention_bias, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.attention_bias",
+    infer_attention_bias,
+    te=attention_te.attention_bias,
+    requires=_heads,
+    numpy=reference.attention,
+    traits=Trait.CONTRACTION,
+)
 def attention_bias(
     query: Expr, key: Expr, value: Expr, bias: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
@@ -117,7 +145,22 @@ def attention(
 _replace_builder("relax.nn.attention", attention)
 
 
-@operator("relax.nn.attention_var_len", infer_attention_var_len, traits=Trait.CONTRACTION)
+def _lower_var_len(bb: Builder, call: Call) -> Any:
+    """The greatest lengths are for libraries: no kernel reads them."""
+    attrs = call.attrs
+    return bb.call_te(
+        attention_te.attention_var_len, *call.args[:5], attrs["scale"], attrs["causal_mask"],
+        attrs["window_size"],
+    )  # fmt: skip
+
+
+@operator(
+    "relax.nn.attention_var_len",
+    infer_attention_var_len,
+    legalize=_lower_var_len,
+    numpy=reference.attention_var_len,
+    traits=Trait.CONTRACTION,
+)
 def _attention_var_len(
     queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, seqstart_k: Expr,
     max_seqlen_q: Expr, max_seqlen_k: Expr, scale: float | None = None,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
@@ -17,10 +19,16 @@ from weft.relax.op.infer import (
     result,
     show_dims,
 )
-from weft.relax.op.layout import parse_layout
+from weft.relax.op.layout import Layout, parse_layout
+from weft.relax.op.lowering import Builder, Rule, dims, plain
+from weft.relax.op.nn.layouts import in_layout, is_blocked, operand_in_layout, splits_space
 from weft.relax.op.nn.padding import both_sides, check_window, each
+from weft.relax.op.reference.nn import convolution as reference
+from weft.relax.op.requirements import Required, kernel_reach
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import floordiv
+from weft.topi.nn.conv_transpose import conv_transpose
+from weft.topi.nn.convolution_blocked import conv_blocked
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
@@ -105,6 +113,75 @@ def infer_conv_transpose(call: Call) -> TensorStructInfo:
     return result(out.from_canonical(made, order), dtype, vdevice=info.vdevice)
 
 
+def _canonical(call: Call, index: int, order: str, attr: str) -> tuple[Layout, list[Any]]:
+    """The layout of an argument of a convolution, and its dimensions in the order of letters."""
+    letters = order + _SPATIAL[_spatial_rank(call)]
+    layout = parse_layout(call.attrs[attr], letters, f"{call.op.name}: {attr}")
+    return layout, layout.to_canonical(dims(call.args[index]), letters)
+
+
+def _direct(rank: int, te: Callable[..., Any]) -> Rule:
+    def rule(bb: Builder, call: Call) -> Any:
+        attrs = call.attrs
+        layouts = (attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"])
+        if is_blocked(*layouts):
+            return call if splits_space(*layouts) else _blocked(bb, call, rank, layouts)
+        made = bb.call_te(
+            te, *call.args, strides=plain(attrs["strides"]), padding=plain(attrs["padding"]),
+            dilation=plain(attrs["dilation"]), groups=attrs["groups"],
+            data_layout=attrs["data_layout"], kernel_layout=attrs["kernel_layout"],
+            out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint=f"conv{rank}d",
+        )  # fmt: skip
+        return in_layout(bb, made, attrs["data_layout"], attrs["out_layout"])
+
+    return rule
+
+
+def _blocked(bb: Builder, call: Call, rank: int, layouts: tuple[str, str, str]) -> Any:
+    attrs = call.attrs
+    return bb.call_te(
+        conv_blocked, *call.args, plain(attrs["strides"]), plain(attrs["padding"]),
+        plain(attrs["dilation"]), attrs["groups"], layouts, plain(attrs["out_dtype"]),
+        primfunc_name_hint=f"conv{rank}d",
+    )  # fmt: skip
+
+
+def _transposed(rank: int) -> Rule:
+    data_layout, kernel_layout = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
+
+    def rule(bb: Builder, call: Call) -> Any:
+        attrs = call.attrs
+        if is_blocked(attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"]):
+            return call
+        data = operand_in_layout(bb, call.args[0], attrs["data_layout"], data_layout)
+        weight = operand_in_layout(bb, call.args[1], attrs["kernel_layout"], kernel_layout)
+        made = bb.call_te(
+            conv_transpose, data, weight, plain(attrs["strides"]),
+            plain(attrs["padding"]),
+            plain(attrs["out_dtype"]), plain(attrs["output_padding"]), attrs["groups"],
+            plain(attrs["dilation"]), primfunc_name_hint=f"conv{rank}d_transpose",
+        )  # fmt: skip
+        return in_layout(bb, made, data_layout, attrs["out_layout"])
+
+    return rule
+
+
+def _convolution(call: Call) -> Required:
+    """The data has the weight's input channels, for each group."""
+    layout, (batch, _, *space) = _canonical(call, 0, "NC", "data_layout")
+    channels = _canonical(call, 1, "OI", "kernel_layout")[1][1] * call.attrs["groups"]
+    order = "NC" + "DHW"[3 - len(space) :]
+    return {0: layout.from_canonical([batch, simplified(channels), *space], order)}
+
+
+def _transposed_convolution(call: Call) -> Required:
+    """The weight has an entry for each channel of the data."""
+    channels = _canonical(call, 0, "NC", "data_layout")[1][1]
+    layout, (_, outputs, *space) = _canonical(call, 1, "IO", "kernel_layout")
+    order = "IO" + "DHW"[3 - len(space) :]
+    return {1: layout.from_canonical([channels, outputs, *space], order)}
+
+
 def _attrs(rank: int, strides: Any, padding: Any, dilation: Any, layout: str, out: Any) -> Any:
     return {
         "strides": each(strides, rank, "strides"),
@@ -114,7 +191,15 @@ def _attrs(rank: int, strides: Any, padding: Any, dilation: Any, layout: str, ou
     }
 
 
-@operator("relax.nn.conv1d", infer_conv, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.conv1d",
+    infer_conv,
+    legalize=_direct(1, topi.nn.conv1d),
+    requires=_convolution,
+    window=kernel_reach,
+    numpy=reference.conv(1),
+    traits=Trait.CONTRACTION,
+)
 def conv1d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW",
@@ -124,7 +209,15 @@ def conv1d(
     return _attrs(1, strides, padding, dilation, data_layout, out_layout)
 
 
-@operator("relax.nn.conv2d", infer_conv, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.conv2d",
+    infer_conv,
+    legalize=_direct(2, topi.nn.conv2d),
+    requires=_convolution,
+    window=kernel_reach,
+    numpy=reference.conv(2),
+    traits=Trait.CONTRACTION,
+)
 def conv2d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
@@ -134,7 +227,15 @@ def conv2d(
     return _attrs(2, strides, padding, dilation, data_layout, out_layout)
 
 
-@operator("relax.nn.conv3d", infer_conv, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.conv3d",
+    infer_conv,
+    legalize=_direct(3, topi.nn.conv3d),
+    requires=_convolution,
+    window=kernel_reach,
+    numpy=reference.conv(3),
+    traits=Trait.CONTRACTION,
+)
 def conv3d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW",
@@ -144,7 +245,14 @@ def conv3d(
     return _attrs(3, strides, padding, dilation, data_layout, out_layout)
 
 
-@operator("relax.nn.conv1d_transpose", infer_conv_transpose, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.conv1d_transpose",
+    infer_conv_transpose,
+    legalize=_transposed(1),
+    requires=_transposed_convolution,
+    numpy=reference.conv_transpose(1),
+    traits=Trait.CONTRACTION,
+)
 def conv1d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW",
@@ -155,7 +263,14 @@ def conv1d_transpose(
     return {**made, "output_padding": each(output_padding, 1, "output_padding")}
 
 
-@operator("relax.nn.conv2d_transpose", infer_conv_transpose, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.conv2d_transpose",
+    infer_conv_transpose,
+    legalize=_transposed(2),
+    requires=_transposed_convolution,
+    numpy=reference.conv_transpose(2),
+    traits=Trait.CONTRACTION,
+)
 def conv2d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW",
@@ -166,7 +281,14 @@ def conv2d_transpose(
     return {**made, "output_padding": each(output_padding, 2, "output_padding")}
 
 
-@operator("relax.nn.conv3d_transpose", infer_conv_transpose, traits=Trait.CONTRACTION)
+@operator(
+    "relax.nn.conv3d_transpose",
+    infer_conv_transpose,
+    legalize=_transposed(3),
+    requires=_transposed_convolution,
+    numpy=reference.conv_transpose(3),
+    traits=Trait.CONTRACTION,
+)
 def conv3d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW",

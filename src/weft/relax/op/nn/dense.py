@@ -8,7 +8,9 @@ from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, operator
 from weft.relax.op.infer import VOID, check_rank, common_dtype, dims_of, fail, result, tensor
+from weft.relax.op.reference.nn import dense as reference
 from weft.relax.struct_info import TensorStructInfo
+from weft.topi import wide_products
 
 
 def infer_dense(call: Call) -> TensorStructInfo:
@@ -31,6 +33,6 @@ def infer_dense(call: Call) -> TensorStructInfo:
     return result([*x[:-1], w[0]], dtype, vdevice=data.vdevice)
 
 
-@operator("relax.nn.dense", infer_dense)
+@operator("relax.nn.dense", infer_dense, te=wide_products.dense, numpy=reference.dense)
 def dense(x: Expr, weight: Expr, out_dtype: Dtype | None = None) -> Any:
     """x times the transpose of weight: (..., k), (n, k) -> (..., n)."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from weft.relax.expr import Call, Expr
+from weft import topi
+from weft.relax.expr import Call, Expr, Tuple
 from weft.relax.ir.shape_arith import constant_value, differ
+from weft.relax.op.create import ones_like
 from weft.relax.op.definition import Ints, operator
 from weft.relax.op.infer import (
     axes_of,
@@ -20,7 +23,11 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
+from weft.relax.op.lowering import Builder, Rule, dims, plain
+from weft.relax.op.reference.nn import normalization as reference
+from weft.relax.op.requirements import Required, per_channel, same_shape
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.topi.nn import loss
 
 
 def infer_batch_norm(call: Call) -> StructInfo:
@@ -38,7 +45,22 @@ def infer_batch_norm(call: Call) -> StructInfo:
     return TupleStructInfo([info, infos[2], infos[3]])
 
 
-@operator("relax.nn.batch_norm", infer_batch_norm)
+def _batch_norm(
+    data: Any, gamma: Any, beta: Any, mean: Any, var: Any, axis: int, epsilon: float,
+    center: bool, scale: bool, momentum: float, training: bool,
+) -> Any:  # fmt: skip
+    statistics = (mean, var, axis, epsilon, center, scale, training, momentum)
+    return topi.nn.batch_norm(data, gamma, beta, *statistics)
+
+
+@operator(
+    "relax.nn.batch_norm",
+    infer_batch_norm,
+    te=_batch_norm,
+    kernel="batch_norm",
+    requires=per_channel("axis"),
+    numpy=reference.batch_norm,
+)
 def batch_norm(
     data: Expr, gamma: Expr, beta: Expr, moving_mean: Expr, moving_var: Expr, axis: int,
     epsilon: float = 1e-5, center: bool = True, scale: bool = True, momentum: float = 0.1,
@@ -66,7 +88,33 @@ def infer_layer_norm(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.nn.layer_norm", infer_layer_norm)
+def _affine_norm(te: Callable[..., Any], *names: str) -> Rule:
+    """A norm with gamma if it scales, with beta if it centers."""
+
+    def rule(bb: Builder, call: Call) -> Any:
+        attrs = call.attrs
+        gamma = call.args[1] if attrs["scale"] else None
+        beta = call.args[2] if attrs["center"] else None
+        values = [plain(attrs[name]) for name in names]
+        return bb.call_te(te, call.args[0], gamma, beta, *values)
+
+    return rule
+
+
+def _along_axes(call: Call) -> Required:
+    """The weights of a norm have the dimensions of the data along its axes."""
+    extents = dims(call.args[0])
+    shape = [extents[int(axis)] for axis in call.attrs["axes"]]
+    return dict.fromkeys(range(1, len(call.args)), shape)
+
+
+@operator(
+    "relax.nn.layer_norm",
+    infer_layer_norm,
+    legalize=_affine_norm(topi.nn.layer_norm, "axes", "epsilon"),
+    requires=_along_axes,
+    numpy=reference.layer_norm,
+)
 def layer_norm(
     data: Expr, gamma: Expr, beta: Expr, axes: Ints, epsilon: float = 1e-5, center: bool = True,
     scale: bool = True,
@@ -74,7 +122,13 @@ def layer_norm(
     """Normalisation over axes of each sample."""
 
 
-@operator("relax.nn.rms_norm", infer_layer_norm)
+@operator(
+    "relax.nn.rms_norm",
+    infer_layer_norm,
+    te=topi.nn.rms_norm,
+    requires=_along_axes,
+    numpy=reference.rms_norm,
+)
 def rms_norm(data: Expr, weight: Expr, axes: Ints = -1, epsilon: float = 1e-5) -> Any:
     """Division by the root of the mean square over axes."""
 
@@ -98,7 +152,13 @@ def infer_group_norm(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.nn.group_norm", infer_group_norm)
+@operator(
+    "relax.nn.group_norm",
+    infer_group_norm,
+    legalize=_affine_norm(topi.nn.group_norm, "num_groups", "channel_axis", "axes", "epsilon"),
+    requires=per_channel("channel_axis"),
+    numpy=reference.group_norm,
+)
 def group_norm(
     data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: Ints,
     epsilon: float = 1e-5, center: bool = True, scale: bool = True,
@@ -123,7 +183,13 @@ def infer_instance_norm(call: Call) -> TensorStructInfo:
     return info
 
 
-@operator("relax.nn.instance_norm", infer_instance_norm)
+@operator(
+    "relax.nn.instance_norm",
+    infer_instance_norm,
+    legalize=_affine_norm(topi.nn.instance_norm, "channel_axis", "axes", "epsilon"),
+    requires=per_channel("channel_axis"),
+    numpy=reference.instance_norm,
+)
 def instance_norm(
     data: Expr, gamma: Expr, beta: Expr, channel_axis: int, axes: Ints, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
@@ -137,7 +203,13 @@ def infer_dropout(call: Call) -> StructInfo:
     return TupleStructInfo([info, info])
 
 
-@operator("relax.nn.dropout", infer_dropout)
+def _no_dropout(bb: Builder, call: Call) -> Any:
+    """As inference has it: nothing is dropped, so the mask is ones everywhere."""
+    data = call.args[0]
+    return Tuple([data, bb.emit(ones_like(data))])
+
+
+@operator("relax.nn.dropout", infer_dropout, legalize=_no_dropout, numpy=reference.dropout)
 def dropout(data: Expr, rate: float = 0.5) -> Any:
     """(output, mask): elements set to 0 with probability ``rate`` while training.
 
@@ -156,7 +228,13 @@ def infer_cross_entropy(call: Call) -> TensorStructInfo:
     return result([], dtype)
 
 
-@operator("relax.nn.cross_entropy_with_logits", infer_cross_entropy)
+@operator(
+    "relax.nn.cross_entropy_with_logits",
+    infer_cross_entropy,
+    te=loss.cross_entropy_with_logits,
+    requires=same_shape(0, 1),
+    numpy=reference.cross_entropy,
+)
 def cross_entropy_with_logits(predictions: Expr, labels: Expr) -> Any:
     """-sum(predictions * labels) over the batch, divided by the batch."""
 
@@ -172,10 +250,22 @@ def infer_nll_loss(call: Call) -> TensorStructInfo:
     return result(dims_of(targets), predictions.dtype, targets.ndim)
 
 
-@operator("relax.nn.nll_loss", infer_nll_loss)
+def _nll_loss(call: Call) -> Required:
+    """Targets are the predictions without classes, weights one for each class."""
+    shape = dims(call.args[0])
+    classes, places = (shape[0], []) if len(shape) == 1 else (shape[1], [shape[0], *shape[2:]])
+    return {1: places, 2: [classes]} if len(call.args) > 2 else {1: places}
+
+
+@operator(
+    "relax.nn.nll_loss",
+    infer_nll_loss,
+    te=topi.nn.nll_loss,
+    requires=_nll_loss,
+    numpy=reference.nll_loss,
+)
 def nll_loss(
     predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean",
     ignore_index: int = -100,
 ) -> Any:  # fmt: skip
     """The negative log likelihood of targets, by log probabilities (N, C, ...)."""
-

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from weft import topi
 from weft.ir.node import Array
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Ints, as_ints, operator
 from weft.relax.op.infer import dims_of, fail, result, tensor
+from weft.relax.op.reference.nn import padding as reference
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError
+from weft.tir.op import const as tir_const
 
 
 def each(value: Any, rank: int, name: str) -> Array[Any]:
@@ -82,7 +85,20 @@ def infer_pad(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.nn.pad", infer_pad)
+_MODES: Final = {
+    "reflect": topi.nn.reflect_pad, "replicate": topi.nn.replicate_pad,
+    "circular": topi.nn.circular_pad,
+}  # fmt: skip
+
+
+def _padded(data: Any, widths: list[int], mode: str, value: float) -> Any:
+    before, after = widths[0::2], widths[1::2]
+    if mode in _MODES:
+        return _MODES[mode](data, before, after)
+    return topi.nn.pad(data, before, after, tir_const(value, str(data.dtype)))
+
+
+@operator("relax.nn.pad", infer_pad, te=_padded, kernel="pad", numpy=reference.pad)
 def pad(
     data: Expr, pad_width: Ints, pad_mode: str = "constant", pad_value: float = 0.0
 ) -> Any:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import topi
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import simplified
 from weft.relax.op.definition import Ints, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
 from weft.relax.op.layout import parse_layout
+from weft.relax.op.lowering import Builder, Rule, dims, plain
+from weft.relax.op.nn.layouts import in_layout, is_blocked, splits_space
 from weft.relax.op.nn.padding import both_sides, check_window, each
+from weft.relax.op.reference.nn import pooling as reference
+from weft.relax.op.requirements import pool_reach
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import ceildiv, floordiv
 
@@ -63,6 +68,55 @@ def infer_adaptive_pool(call: Call) -> TensorStructInfo:
     return result(out.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
 
 
+def _pooled_layout(attrs: Any) -> str | None:
+    """The layout with a letter for each axis (NCHWc for NCHW16c), or None if topi cannot take it.
+
+    Pooling leaves split channels alone; it cannot change from one blocked layout to another.
+    """
+    layout: str = attrs["layout"]
+    if not is_blocked(layout, attrs["out_layout"]):
+        return layout
+    letters = "".join(letter for letter in layout if not letter.isdigit())
+    return letters if layout == attrs["out_layout"] and not splits_space(layout) else None
+
+
+def _pooled(kind: str, rank: int) -> Rule:
+    te = {1: topi.nn.pool1d, 2: topi.nn.pool2d, 3: topi.nn.pool3d}[rank]
+
+    def rule(bb: Builder, call: Call) -> Any:
+        attrs = call.attrs
+        layout = _pooled_layout(attrs)
+        if layout is None:
+            return call
+        made = bb.call_te(
+            te, call.args[0], plain(attrs["pool_size"]), plain(attrs["strides"]),
+            plain(attrs["dilation"]), plain(attrs["padding"]), kind, attrs["ceil_mode"],
+            layout, attrs["count_include_pad"], primfunc_name_hint=f"{kind}_pool{rank}d",
+        )  # fmt: skip
+        return in_layout(bb, made, attrs["layout"], attrs["out_layout"])
+
+    return rule
+
+
+def _covering(kind: str, rank: int) -> Rule:
+    te = {1: topi.nn.adaptive_pool1d, 2: topi.nn.adaptive_pool, 3: topi.nn.adaptive_pool3d}[rank]
+
+    def rule(bb: Builder, call: Call) -> Any:
+        attrs = call.attrs
+        layout = _pooled_layout(attrs)
+        if layout is None:
+            return call
+        size = plain(attrs["output_size"])
+        if size is None:
+            shape = dims(call.args[0])
+            size = [shape[layout.index(letter)] for letter in layout if letter in "DHW"]
+        hint = f"adaptive_{kind}_pool{rank}d"
+        made = bb.call_te(te, call.args[0], size, kind, layout, primfunc_name_hint=hint)
+        return in_layout(bb, made, attrs["layout"], attrs["out_layout"])
+
+    return rule
+
+
 def _attrs(rank: int, pool_size: Any, strides: Any, padding: Any, dilation: Any) -> Any:
     return {
         "pool_size": each(pool_size, rank, "pool_size"),
@@ -77,7 +131,13 @@ def _out(made: Any, layout: str, out_layout: Any) -> Any:
     return made
 
 
-@operator("relax.nn.max_pool1d", infer_pool)
+@operator(
+    "relax.nn.max_pool1d",
+    infer_pool,
+    legalize=_pooled("max", 1),
+    window=pool_reach,
+    numpy=reference.pool(1, is_max=True),
+)
 def max_pool1d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
@@ -87,7 +147,13 @@ def max_pool1d(
     return _out(_attrs(1, pool_size, strides, padding, dilation), layout, out_layout)
 
 
-@operator("relax.nn.max_pool2d", infer_pool)
+@operator(
+    "relax.nn.max_pool2d",
+    infer_pool,
+    legalize=_pooled("max", 2),
+    window=pool_reach,
+    numpy=reference.pool(2, is_max=True),
+)
 def max_pool2d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
@@ -97,7 +163,13 @@ def max_pool2d(
     return _out(_attrs(2, pool_size, strides, padding, dilation), layout, out_layout)
 
 
-@operator("relax.nn.max_pool3d", infer_pool)
+@operator(
+    "relax.nn.max_pool3d",
+    infer_pool,
+    legalize=_pooled("max", 3),
+    window=pool_reach,
+    numpy=reference.pool(3, is_max=True),
+)
 def max_pool3d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
@@ -107,7 +179,13 @@ def max_pool3d(
     return _out(_attrs(3, pool_size, strides, padding, dilation), layout, out_layout)
 
 
-@operator("relax.nn.avg_pool1d", infer_pool)
+@operator(
+    "relax.nn.avg_pool1d",
+    infer_pool,
+    legalize=_pooled("avg", 1),
+    window=pool_reach,
+    numpy=reference.pool(1, is_max=False),
+)
 def avg_pool1d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
@@ -117,7 +195,13 @@ def avg_pool1d(
     return _out(_attrs(1, pool_size, strides, padding, dilation), layout, out_layout)
 
 
-@operator("relax.nn.avg_pool2d", infer_pool)
+@operator(
+    "relax.nn.avg_pool2d",
+    infer_pool,
+    legalize=_pooled("avg", 2),
+    window=pool_reach,
+    numpy=reference.pool(2, is_max=False),
+)
 def avg_pool2d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
@@ -127,7 +211,13 @@ def avg_pool2d(
     return _out(_attrs(2, pool_size, strides, padding, dilation), layout, out_layout)
 
 
-@operator("relax.nn.avg_pool3d", infer_pool)
+@operator(
+    "relax.nn.avg_pool3d",
+    infer_pool,
+    legalize=_pooled("avg", 3),
+    window=pool_reach,
+    numpy=reference.pool(3, is_max=False),
+)
 def avg_pool3d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
@@ -144,7 +234,12 @@ def _adaptive(rank: int, output_size: Any, layout: str, out_layout: Any) -> Any:
     return _out(made, layout, out_layout)
 
 
-@operator("relax.nn.adaptive_avg_pool1d", infer_adaptive_pool)
+@operator(
+    "relax.nn.adaptive_avg_pool1d",
+    infer_adaptive_pool,
+    legalize=_covering("avg", 1),
+    numpy=reference.adaptive(1, is_max=False),
+)
 def adaptive_avg_pool1d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCW",
     out_layout: str | None = None,
@@ -153,7 +248,12 @@ def adaptive_avg_pool1d(
     return _adaptive(1, output_size, layout, out_layout)
 
 
-@operator("relax.nn.adaptive_avg_pool2d", infer_adaptive_pool)
+@operator(
+    "relax.nn.adaptive_avg_pool2d",
+    infer_adaptive_pool,
+    legalize=_covering("avg", 2),
+    numpy=reference.adaptive(2, is_max=False),
+)
 def adaptive_avg_pool2d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
     out_layout: str | None = None,
@@ -162,7 +262,12 @@ def adaptive_avg_pool2d(
     return _adaptive(2, output_size, layout, out_layout)
 
 
-@operator("relax.nn.adaptive_avg_pool3d", infer_adaptive_pool)
+@operator(
+    "relax.nn.adaptive_avg_pool3d",
+    infer_adaptive_pool,
+    legalize=_covering("avg", 3),
+    numpy=reference.adaptive(3, is_max=False),
+)
 def adaptive_avg_pool3d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
     out_layout: str | None = None,
@@ -171,7 +276,12 @@ def adaptive_avg_pool3d(
     return _adaptive(3, output_size, layout, out_layout)
 
 
-@operator("relax.nn.adaptive_max_pool1d", infer_adaptive_pool)
+@operator(
+    "relax.nn.adaptive_max_pool1d",
+    infer_adaptive_pool,
+    legalize=_covering("max", 1),
+    numpy=reference.adaptive(1, is_max=True),
+)
 def adaptive_max_pool1d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCW",
     out_layout: str | None = None,
@@ -180,7 +290,12 @@ def adaptive_max_pool1d(
     return _adaptive(1, output_size, layout, out_layout)
 
 
-@operator("relax.nn.adaptive_max_pool2d", infer_adaptive_pool)
+@operator(
+    "relax.nn.adaptive_max_pool2d",
+    infer_adaptive_pool,
+    legalize=_covering("max", 2),
+    numpy=reference.adaptive(2, is_max=True),
+)
 def adaptive_max_pool2d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
     out_layout: str | None = None,
@@ -189,7 +304,12 @@ def adaptive_max_pool2d(
     return _adaptive(2, output_size, layout, out_layout)
 
 
-@operator("relax.nn.adaptive_max_pool3d", infer_adaptive_pool)
+@operator(
+    "relax.nn.adaptive_max_pool3d",
+    infer_adaptive_pool,
+    legalize=_covering("max", 3),
+    numpy=reference.adaptive(3, is_max=True),
+)
 def adaptive_max_pool3d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
     out_layout: str | None = None,

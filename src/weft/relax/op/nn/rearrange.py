@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft import topi
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import dims_of, fail, result, tensor
+from weft.relax.op.lowering import dims
+from weft.relax.op.reference.nn import rearrange as reference
+from weft.relax.op.requirements import Required, multiple
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import floordiv
 
@@ -30,6 +34,18 @@ def infer_pixel_shuffle(call: Call) -> TensorStructInfo:
     return result(made, info.dtype, vdevice=info.vdevice)
 
 
-@operator("relax.nn.pixel_shuffle", infer_pixel_shuffle)
+def _whole_groups(call: Call) -> Required:
+    *outer, channels, height, width = dims(call.args[0])
+    factor = call.attrs["upscale_factor"] ** 2
+    return {0: [*outer, multiple(channels, factor), height, width]}
+
+
+@operator(
+    "relax.nn.pixel_shuffle",
+    infer_pixel_shuffle,
+    te=topi.nn.pixel_shuffle,
+    requires=_whole_groups,
+    numpy=reference.pixel_shuffle,
+)
 def pixel_shuffle(data: Expr, upscale_factor: int) -> Any:
     """Groups of channels spread over space: an image ``upscale_factor`` times larger."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft import topi
 from weft.ir.op import Op
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ, simplified
@@ -25,6 +26,9 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
+from weft.relax.op.lowering import dims
+from weft.relax.op.reference.nn import recurrent as reference
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError
 
@@ -71,7 +75,15 @@ def _check_dims(call: Call, index: int, expected: Any) -> None:
         fail(call, f"{name}: expected {show_dims(expected)}, got {show_dims(found)}")
 
 
-@operator("relax.nn.lstm", infer_recurrent)
+def _agreeing(call: Call) -> Required:
+    data, recurrent = (dims(call.args[index]) for index in (0, 2))
+    shapes = operand_shapes(call, data, recurrent[1])
+    return {index: list(shape) for index, shape in enumerate(shapes) if shape is not None}
+
+
+@operator(
+    "relax.nn.lstm", infer_recurrent, te=topi.nn.lstm, requires=_agreeing, numpy=reference.lstm
+)
 def _lstm(
     data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
     cell: Expr, reverse: bool = False, weight_layout: str = "IFGO",
@@ -79,7 +91,7 @@ def _lstm(
     """The long short-term memory."""
 
 
-@operator("relax.nn.gru", infer_recurrent)
+@operator("relax.nn.gru", infer_recurrent, te=topi.nn.gru, requires=_agreeing, numpy=reference.gru)
 def _gru(
     data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
     reverse: bool = False,
@@ -87,7 +99,7 @@ def _gru(
     """The gated recurrent unit."""
 
 
-@operator("relax.nn.rnn", infer_recurrent)
+@operator("relax.nn.rnn", infer_recurrent, te=topi.nn.rnn, requires=_agreeing, numpy=reference.rnn)
 def _rnn(
     data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
     activation: str = "tanh", reverse: bool = False,

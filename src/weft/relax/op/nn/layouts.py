@@ -1,0 +1,33 @@
+"""Layouts in rules of LegalizeOps: which a tensor expression takes, transposes to the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.relax.expr import Var
+from weft.relax.op.lowering import Builder
+from weft.relax.op.manipulate import permute_dims
+
+
+def is_blocked(*layouts: str) -> bool:
+    """Whether a layout splits an axis, as NCHW16c does."""
+    return any(letter.islower() for layout in layouts for letter in layout)
+
+
+def splits_space(*layouts: str) -> bool:
+    """Whether a layout splits a spatial axis: topi has no operator for those."""
+    return any(letter in "dhw" for layout in layouts for letter in layout)
+
+
+def in_layout(bb: Builder, tensor: Any, layout: str, wanted: str) -> Any:
+    """A tensor with its axes in another order; itself if that is the order that it has."""
+    if layout == wanted:
+        return tensor
+    source = tensor if isinstance(tensor, Var) else bb.emit(tensor)
+    return permute_dims(source, [layout.index(letter) for letter in wanted])
+
+
+def operand_in_layout(bb: Builder, arg: Any, layout: str, wanted: str) -> Any:
+    """An argument with its axes in another order, as a variable."""
+    made = in_layout(bb, arg, layout, wanted)
+    return arg if made is arg else bb.emit(made)

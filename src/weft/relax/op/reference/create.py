@@ -1,0 +1,63 @@
+"""Tensors from shapes and numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import convert, is_float, numpy_dtype
+
+
+def full(shape: Any, fill_value: Any, dtype: str | None = None) -> Any:
+    """One value in every place."""
+    return np.broadcast_to(convert(fill_value, dtype), shape)
+
+
+def full_like(x: Any, fill_value: Any, dtype: str | None = None) -> Any:
+    """One value in every place of another tensor."""
+    return full(x.shape, fill_value, dtype or x.dtype.name)
+
+
+def constant(value: int) -> Any:
+    """A tensor of a number."""
+    def run(shape: Any, dtype: str) -> Any:
+        return np.full(shape, value, numpy_dtype(dtype))
+
+    return run
+
+
+def constant_like(value: int) -> Any:
+    """A tensor of a number, of the shape of another."""
+    def run(x: Any, dtype: str | None = None) -> Any:
+        return np.full(x.shape, value, x.dtype if dtype is None else numpy_dtype(dtype))
+
+    return run
+
+
+def eye(n: int, m: int, k: int, dtype: str) -> Any:
+    """Ones on a diagonal."""
+    return np.eye(n, m, k, bool).astype(numpy_dtype(dtype))
+
+
+def eye_like(x: Any, k: int, dtype: str | None = None) -> Any:
+    """Ones on a diagonal, of the shape of a matrix."""
+    return eye(x.shape[0], x.shape[1], k, dtype or x.dtype.name)
+
+
+def arange(start: Any, end: Any, step: Any, dtype: str) -> Any:
+    """The numbers from start up to end, in steps."""
+    count = max(0, math.ceil((end - start) / step))
+    return convert(start + np.arange(count) * step, dtype)
+
+
+def hamming_window(
+    window_size: int, periodic: Any, alpha: float, beta: float, dtype: str
+) -> Any:
+    """A raised cosine; of one element, 1."""
+    if window_size == 1:
+        return np.ones(1, numpy_dtype(dtype))
+    count = window_size if periodic else window_size - 1
+    made = alpha - beta * np.cos(2 * np.pi * np.arange(window_size) / count)
+    return made if is_float(np.empty(0, numpy_dtype(dtype))) else convert(made, dtype)

@@ -1,0 +1,184 @@
+"""Reference of resampling: one axis after the other where the method allows it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import by_wide, convert
+from weft.support.dtype import DataType
+
+_CENTRED = ("half_pixel", "align_corners")
+
+
+def _arithmetic(dtype: DataType) -> Any:
+    """The type of the operator's positions."""
+    return np.float32 if dtype.bits <= (32 if dtype.is_float else 16) else np.float64
+
+
+def _positions(extent: int, size: int, mode: str, part: tuple[float, float], kind: Any) -> Any:
+    """Where along the input axis each output element lies."""
+    place, last = np.arange(size, dtype=kind), kind(extent - 1)
+    scale = kind(extent) / kind(max(size, 1))
+    if mode == "align_corners":
+        return place * (last / kind(max(size - 1, 1)))
+    if mode == "asymmetric":
+        return place * scale
+    if mode == "tf_half_pixel_for_nn":
+        return (place + kind(0.5)) * scale
+    if mode == "tf_crop_and_resize":
+        start, end = kind(part[0]), kind(part[1])
+        if size <= 1:
+            return np.full(size, kind(0.5) * (start + end) * last)
+        return start * last + place * ((end - start) * last / kind(size - 1))
+    if mode == "pytorch_half_pixel" and size <= 1:
+        return np.zeros(size, kind)
+    return scale * (place + kind(0.5)) - kind(0.5)
+
+
+def _rounded(position: Any, rounding: str) -> Any:
+    kind = position.dtype.type
+    rules: dict[str, Callable[[Any], Any]] = {
+        "round": np.round,
+        "round_prefer_floor": lambda p: np.ceil(p - kind(0.5)),
+        "round_prefer_ceil": lambda p: np.floor(p + kind(0.5)),
+        "floor": lambda p: np.floor(p + kind(1e-5)),
+        "ceil": lambda p: np.ceil(p - kind(1e-5)),
+    }
+    return rules[rounding](position)
+
+
+def _cubic(distance: Any, alpha: float) -> Any:
+    """Keys' kernel."""
+    d = np.abs(distance)
+    near = (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
+    far = alpha * (d**3 - 5 * d**2 + 8 * d - 4)
+    return np.where(d <= 1, near, np.where(d <= 2, far, 0.0))
+
+
+def _nearest(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+    """The input index of each output element."""
+    is_centred = attrs["coordinate_transformation_mode"] in _CENTRED
+    rounding = attrs["rounding_method"] or ("round" if is_centred else "floor")
+    return np.clip(_rounded(position, rounding), 0, extent - 1).astype(int)
+
+
+def _matrix(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+    """(output, input) weights along one axis."""
+    made = np.zeros((len(position), extent))
+    rows = np.arange(len(position))
+    method = attrs["method"]
+    base = np.floor(position)
+    fraction = (position - base).astype(np.float64)
+    taps = (0, 1) if method == "linear" else (-1, 0, 1, 2)
+    for tap in taps:
+        index = base.astype(int) + tap
+        weight = _cubic(fraction - tap, attrs["cubic_alpha"])
+        if method == "linear":
+            weight = fraction if tap else 1 - fraction
+        if attrs["cubic_exclude"]:
+            weight = np.where((index >= 0) & (index < extent), weight, 0)
+        np.add.at(made, (rows, np.clip(index, 0, extent - 1)), weight)
+    return made / made.sum(1, keepdims=True) if attrs["cubic_exclude"] else made
+
+
+def resize(data: Any, size: Any, **attrs: Any) -> Any:
+    """A product with a matrix of weights along each axis that changes its size."""
+    letters = "DHW"[3 - len(size) :]
+    axes = [attrs["layout"].index(letter) for letter in letters]
+    roi, out_dtype = list(attrs["roi"]), attrs["out_dtype"]
+    kind, mode = _arithmetic(DataType(data.dtype.name)), attrs["coordinate_transformation_mode"]
+    copies = attrs["method"] == "nearest_neighbor"
+    made = data if copies else data.astype(np.float64)
+    inside = np.ones((1,) * data.ndim, bool)
+    for number, axis in enumerate(axes):
+        extent, part = data.shape[axis], (roi[number], roi[len(roi) // 2 + number])
+        position = _positions(extent, size[number], mode, part, kind)
+        if copies:
+            made = np.take(made, _nearest(position, extent, attrs), axis)
+        elif extent != size[number] or mode == "tf_crop_and_resize":  # else it is copied
+            weights = _matrix(position, extent, attrs)
+            made = np.moveaxis(np.moveaxis(made, axis, -1) @ weights.T, -1, axis)
+        shape = [-1 if place == axis else 1 for place in range(data.ndim)]
+        inside = inside & ((position >= 0) & (position <= extent - 1)).reshape(shape)
+    if mode == "tf_crop_and_resize":
+        made = np.where(inside, made, attrs["extrapolation_value"])
+    dtype = data.dtype.name if out_dtype in (None, "void") else str(out_dtype)
+    if DataType(dtype).is_float:
+        return made
+    return convert(np.round(made), dtype)
+
+
+def _reflected(position: Any, extent: int, align_corners: bool) -> Any:
+    low, span = (0.0, extent - 1.0) if align_corners else (-0.5, float(extent))
+    if span <= 0:
+        return np.zeros_like(position)
+    rest = np.mod(np.abs(position - low), 2 * span)
+    return np.where(rest > span, 2 * span - rest, rest) + low
+
+
+def _padded(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+    if attrs["padding_mode"] == "zeros":
+        return position
+    if attrs["padding_mode"] == "reflection":
+        position = _reflected(position, extent, attrs["align_corners"])
+    return np.clip(position, 0, extent - 1)
+
+
+def _neighbours(position: Any, extent: int, attrs: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """(whole positions, weights) along one axis."""
+    method = attrs["method"]
+    if method == "nearest":
+        return [(np.round(_padded(position, extent, attrs)), 1.0)]
+    position = _padded(position, extent, attrs) if method == "bilinear" else position
+    base = np.floor(position)
+    fraction = position - base
+    if method == "bilinear":
+        return [(base, 1 - fraction), (base + 1, fraction)]
+    return [
+        (_padded(base + tap, extent, attrs), _cubic(fraction - tap, -0.75)) for tap in range(-1, 3)
+    ]
+
+
+@by_wide
+def grid_sample(data: Any, grid: Any, **attrs: Any) -> Any:
+    """Weighted neighbours of each point of the grid."""
+    layout = attrs["layout"]
+    letters = "DHW"[5 - data.ndim :]
+    order = [layout.index(letter) for letter in f"NC{letters}"]
+    images = data.transpose(order)
+    axes = []
+    for number, extent in enumerate(images.shape[2:]):
+        coordinate = grid[:, len(letters) - 1 - number]
+        aligned = (coordinate + 1) / 2 * (extent - 1)
+        position = aligned if attrs["align_corners"] else ((coordinate + 1) * extent - 1) / 2
+        axes.append(_neighbours(position, extent, attrs))
+    total = np.zeros((*images.shape[:2], *grid.shape[2:]))
+    batch = np.arange(len(images)).reshape(-1, *[1] * len(letters))
+    for chosen in itertools.product(*axes):
+        weight, inside, place = np.ones(grid[:, 0].shape), True, []
+        for (whole, share), extent in zip(chosen, images.shape[2:], strict=True):
+            weight = weight * share
+            inside = inside & (whole >= 0) & (whole <= extent - 1)
+            place.append(np.clip(whole, 0, extent - 1).astype(int))
+        values = np.moveaxis(images, 1, -1)[(batch, *place)]
+        total += np.moveaxis(values * np.where(inside, weight, 0)[..., None], -1, 1)
+    return total.transpose([f"NC{letters}".index(letter) for letter in layout])
+
+
+@by_wide
+def affine_grid(data: Any, size: Any, align_corners: bool = True) -> Any:
+    """The products of the map with the homogeneous coordinates of all places."""
+    lines = []
+    for extent in size:
+        place = np.arange(extent, dtype=np.float64)
+        if align_corners:
+            lines.append(place * 2 / (extent - 1) - 1 if extent > 1 else np.zeros(extent))
+        else:
+            lines.append((2 * place + 1) / max(extent, 1) - 1)
+    mesh = np.meshgrid(*lines, indexing="ij")[::-1]
+    points = np.stack([*mesh, np.ones(tuple(size))])
+    return np.einsum("nij,j...->ni...", data, points)

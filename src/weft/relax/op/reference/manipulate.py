@@ -1,0 +1,76 @@
+"""Shapes, joins, parts and repetition."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import wide
+from weft.runtime.ndarray import array
+from weft.support.errors import IRValueError
+
+
+def concat(tensors: Sequence[Any], axis: int | None = 0) -> Any:
+    """numpy's concatenate."""
+    return np.concatenate(tensors, axis)
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+    """A number of parts of one size, the last one smaller; or parts between indices.
+
+    A negative index counts from the end; one part is no tuple.
+    """
+    extent = x.shape[axis]
+    if isinstance(indices_or_sections, int):
+        size = -(-extent // indices_or_sections)
+        if size * (indices_or_sections - 1) > extent:
+            raise IRValueError(
+                f"relax.split: cannot split an extent of {extent} into {indices_or_sections} "
+                "sections"
+            )
+        ends = [size * number for number in range(1, indices_or_sections)]
+    else:
+        ends = list(indices_or_sections)
+    ends = [min(end, extent) if end >= 0 else max(end + extent, 0) for end in ends]
+    limits = [0, *ends, extent]
+    parts = []
+    for start, end in itertools.pairwise(limits):
+        index = [slice(None)] * x.ndim
+        index[axis] = slice(start, max(start, end))
+        parts.append(x[tuple(index)])
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def squeeze(x: Any, axis: Any = None) -> Any:
+    """Without axes of extent 1."""
+    return np.squeeze(x, None if axis is None else tuple(axis))
+
+
+def layout_transform(
+    x: Any,
+    index_map: Any,
+    pad_value: Any = None,
+    axis_separators: Any = None,  # noqa: ARG001 - an attribute for the memory of other devices
+    input_axis_separators: Any = None,  # noqa: ARG001 - likewise
+) -> Any:
+    """Elements moved by an index map."""
+    moved = index_map.map_ndarray(array(x)).numpy()
+    if not pad_value:
+        return moved
+    is_data = index_map.map_ndarray(array(np.ones(x.shape, bool))).numpy()
+    return np.where(is_data, wide(moved), pad_value).astype(x.dtype)
+
+
+def one_hot(indices: Any, on_value: Any, off_value: Any, depth: int, axis: int = -1) -> Any:
+    """on_value where the new axis counts to the index."""
+    made = np.where(indices[..., None] == np.arange(depth), on_value, off_value)
+    return np.moveaxis(made, -1, axis)
+
+
+def meshgrid(tensors: Sequence[Any], indexing: str | None = "ij") -> Any:
+    """numpy's meshgrid; a scalar is a vector of one."""
+    vectors = [np.atleast_1d(item) for item in tensors]
+    return tuple(np.meshgrid(*vectors, indexing="xy" if indexing == "xy" else "ij"))

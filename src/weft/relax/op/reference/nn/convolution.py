@@ -1,0 +1,97 @@
+"""Convolutions and their transposes: a sum over the places of the kernel, each one product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.nn import windows
+from weft.relax.op.reference.nn.layout import from_canonical, to_canonical
+from weft.relax.op.reference.rule import Reference, convert, quiet, wide
+from weft.support.errors import IRValueError
+
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _at(x: Any, place: Sequence[Any]) -> Any:
+    """The part of x at indices or slices of its spatial axes."""
+    return x[(..., *place)]
+
+
+def _by_group(x: Any, w: Any, groups: int) -> Any:
+    """(batch, in, ...) times (out, in / groups), for each group its channels."""
+    batch, channels, *space = x.shape
+    out = w.shape[0]
+    x = x.reshape(batch, groups, channels // groups, math.prod(space))
+    w = w.reshape(groups, out // groups, channels // groups)
+    return np.matmul(w, x).reshape(batch, out, *space)
+
+
+def _operands(data: Any, weight: Any, layouts: Sequence[tuple[str, str]], out: str | None) -> Any:
+    x, w = convert(data, out), convert(weight, out)
+    return wide(to_canonical(x, *layouts[0])), wide(to_canonical(w, *layouts[1]))
+
+
+def conv(rank: int) -> Reference:
+    """A convolution over so many spatial axes."""
+    data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"OI{_SPATIAL[rank]}"
+
+    def run(
+        data: Any, weight: Any, *, strides: Any, padding: Any, dilation: Any, groups: int,
+        data_layout: str, kernel_layout: str, out_layout: str, out_dtype: str | None = None,
+    ) -> Any:  # fmt: skip
+        layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
+        x, w = _operands(data, weight, layouts, out_dtype)
+        sides = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
+        x = np.pad(x, [(0, 0), (0, 0), *sides])
+        reach = [(w.shape[2 + axis] - 1) * dilation[axis] + 1 for axis in range(rank)]
+        space = [windows.count(*sizes) for sizes in zip(x.shape[2:], reach, strides, strict=True)]
+        made = np.zeros((x.shape[0], w.shape[0], *space), x.dtype)
+        for place in np.ndindex(*w.shape[2:]):
+            window = windows.taps(place, dilation, space, strides)
+            made += _by_group(_at(x, window), _at(w, place), groups)
+        return from_canonical(made, out_layout, data_order)
+
+    return quiet(run)
+
+
+def conv_transpose(rank: int) -> Reference:
+    """The transpose of a convolution over so many spatial axes."""
+    data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
+
+    def run(
+        data: Any, weight: Any, *, strides: Any, padding: Any, output_padding: Any, dilation: Any,
+        groups: int, data_layout: str, kernel_layout: str, out_layout: str,
+        out_dtype: str | None = None,
+    ) -> Any:  # fmt: skip
+        layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
+        x, w = _operands(data, weight, layouts, out_dtype)
+        each = w.shape[0] // groups
+        # (in, out / groups, ...) as (out, in / groups, ...)
+        w = np.concatenate([
+            np.swapaxes(w[group * each : (group + 1) * each], 0, 1) for group in range(groups)
+        ])  # fmt: skip
+        whole = [
+            (x.shape[2 + axis] - 1) * strides[axis] + (w.shape[2 + axis] - 1) * dilation[axis]
+            + output_padding[axis] + 1
+            for axis in range(rank)
+        ]  # fmt: skip
+        made = np.zeros((x.shape[0], w.shape[0], *whole), x.dtype)
+        for place in np.ndindex(*w.shape[2:]):
+            window = windows.taps(place, dilation, x.shape[2:], strides)
+            part = _at(made, window)
+            part += _by_group(x, _at(w, place), groups)
+        for axis in range(rank):
+            if whole[axis] < padding[axis] + padding[rank + axis]:  # as the rule says it
+                raise IRValueError(
+                    f"axis {axis}: the padding takes more than the {whole[axis]} elements there are"
+                )
+        kept = [
+            slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)
+        ]
+        return from_canonical(_at(made, kept), out_layout, data_order)
+
+    return quiet(run)

@@ -1,0 +1,27 @@
+"""Padding in all modes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import convert
+from weft.support.errors import IRValueError
+
+_MODE: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def pad(data: Any, pad_width: Any, pad_mode: str = "constant", pad_value: float = 0.0) -> Any:
+    """numpy's pad."""
+    sides = list(zip(pad_width[0::2], pad_width[1::2], strict=True))
+    if pad_mode == "constant":
+        return np.pad(data, sides, constant_values=convert(pad_value, data.dtype.name))
+    if pad_mode == "reflect":
+        for axis, (width, extent) in enumerate(zip(sides, data.shape, strict=True)):
+            if max(width) >= extent:  # as the rule says where the extent is known
+                raise IRValueError(
+                    f"nn.pad: axis {axis}: reflection takes less than the {extent} elements of "
+                    f"the axis, got {max(width)}"
+                )
+    return np.pad(data, sides, _MODE[pad_mode])

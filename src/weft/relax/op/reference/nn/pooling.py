@@ -1,0 +1,78 @@
+"""Pools: a maximum or a mean over the places of a window."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.nn import windows
+from weft.relax.op.reference.nn.layout import from_canonical, to_canonical
+from weft.relax.op.reference.rule import Reference, is_float, quiet, wide
+
+_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
+
+
+def _least(x: Any) -> Any:
+    return -math.inf if is_float(x) else np.iinfo(x.dtype).min
+
+
+def pool(rank: int, is_max: bool) -> Reference:
+    """The largest or the mean of the elements of each window."""
+    order = f"NC{_SPATIAL[rank]}"
+
+    def run(
+        data: Any, *, pool_size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool,
+        count_include_pad: bool, layout: str, out_layout: str,
+    ) -> Any:  # fmt: skip
+        x = to_canonical(wide(data), layout, order)
+        extents, sides = [], []
+        for axis in range(rank):
+            before, after = padding[axis], padding[rank + axis]
+            reach = dilation[axis] * (pool_size[axis] - 1) + 1
+            whole = x.shape[2 + axis] + before + after
+            extents.append(windows.count(whole, reach, strides[axis], ceil_mode))
+            sides.append((before, after + strides[axis] - 1))
+        places = [
+            windows.taps(place, dilation, extents, strides) for place in np.ndindex(*pool_size)
+        ]
+        padded = np.pad(x, [(0, 0), (0, 0), *sides], constant_values=_least(x) if is_max else 0)
+        taps = [padded[(..., *at)] for at in places]
+        if is_max:
+            made = np.maximum.reduce(taps)
+        else:
+            inside = np.ones(x.shape[2:])
+            if count_include_pad:
+                pads = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
+                inside = np.pad(inside, pads, constant_values=1)
+                inside = np.pad(inside, [(0, stride - 1) for stride in strides])
+            else:
+                inside = np.pad(inside, sides)
+            counts = sum(inside[at] for at in places)
+            made = np.add.reduce(taps) / np.maximum(counts, 1)  # of no element: 0
+        return from_canonical(made, out_layout, order)
+
+    return quiet(run)
+
+
+def adaptive(rank: int, is_max: bool) -> Reference:
+    """The same of windows that cover the data."""
+    order = f"NC{_SPATIAL[rank]}"
+
+    def run(data: Any, *, output_size: Any = None, layout: str, out_layout: str) -> Any:
+        x = to_canonical(wide(data), layout, order)
+        size = list(x.shape[2:]) if output_size is None else list(output_size)
+        made = np.empty((*x.shape[:2], *size), x.dtype)
+        for place in np.ndindex(*size):
+            window = tuple([
+                slice(at * extent // count, -(-(at + 1) * extent // count))
+                for at, extent, count in zip(place, x.shape[2:], size, strict=True)
+            ])  # fmt: skip
+            part = x[(..., *window)]
+            axes = tuple(range(2, part.ndim))
+            count = np.float64(math.prod(part.shape[2:]))  # of nothing: NaN, as the mean
+            made[(..., *place)] = part.max(axes) if is_max else part.sum(axes) / count
+        return from_canonical(made, out_layout, order)
+
+    return quiet(run)

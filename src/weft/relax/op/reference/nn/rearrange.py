@@ -1,0 +1,16 @@
+"""Elements moved between channels and space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def pixel_shuffle(data: Any, upscale_factor: int) -> Any:
+    """Channels split into two axes, which go to height and width."""
+    *outer, channels, height, width = data.shape
+    factor = upscale_factor
+    split = data.reshape(*outer, channels // factor**2, factor, factor, height, width)
+    first = len(outer)
+    order = [*range(first), *[first + place for place in (0, 3, 1, 4, 2)]]
+    moved = split.transpose(order)
+    return moved.reshape(*outer, channels // factor**2, height * factor, width * factor)

@@ -1,0 +1,45 @@
+"""Linear quantisation. The quotient is rounded in the data's own type, since rounding is a jump."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import convert, is_float, numpy_dtype, quiet
+
+
+def _along(parameter: Any, data: Any, axis: int) -> Any:
+    """Scale or zero point shaped so that it broadcasts along the axis."""
+    if parameter.ndim == 0 or parameter.shape[0] == 1:
+        return parameter.reshape([])
+    shape = [1] * data.ndim
+    shape[axis] = -1
+    return parameter.reshape(shape)
+
+
+@quiet
+def quantize(
+    data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "int8"
+) -> Any:
+    """round(data / scale) + zero point."""
+    scaled = data / _along(scale, data, axis).astype(data.dtype)
+    is_whole = not is_float(np.empty(0, numpy_dtype(out_dtype)))
+    scaled = np.round(scaled) if is_whole else scaled
+    moved = scaled + _along(zero_point, data, axis).astype(data.dtype)
+    return convert(moved, out_dtype) if is_whole else moved
+
+
+@quiet
+def dequantize(
+    data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "float32"
+) -> Any:
+    """scale * (data - zero point), by exact differences."""
+    middle = "float64" if is_float(data) else "int32"
+    zero = convert(_along(zero_point, data, axis), middle)
+    distance = (convert(data, middle) - zero).astype("float64")
+    made = distance * _along(scale, data, axis).astype("float64")
+    if out_dtype != "float16":
+        return made
+    limit = float(np.finfo(np.float16).max)
+    return np.clip(made, -limit, limit)

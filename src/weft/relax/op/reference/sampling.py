@@ -1,0 +1,21 @@
+"""Draws from distributions, given uniform random numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.index import check_indices
+from weft.relax.op.reference.rule import convert, wide
+
+
+def multinomial_from_uniform(
+    prob: Any, uniform_sample: Any, sample_indices: Any, dtype: str = "int64"
+) -> Any:
+    """How many running sums the number is not below."""
+    rows = sample_indices[:, 0].astype(np.int64)
+    check_indices(rows, 0, prob.shape[0], "multinomial_from_uniform")
+    running = np.cumsum(wide(prob), 1)[rows]
+    passed = (running <= wide(uniform_sample)).sum(1, keepdims=True)
+    return convert(np.minimum(passed, prob.shape[1] - 1), dtype)

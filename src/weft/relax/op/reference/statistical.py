@@ -1,0 +1,119 @@
+"""Reductions and scans. Floats are summed in float64; integers wrap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import (
+    all_axes,
+    by_wide,
+    convert,
+    in_float64,
+    is_float,
+    quiet,
+    wide,
+)
+from weft.support.errors import IRValueError
+
+
+@in_float64
+def sum_of(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sum over axes."""
+    return np.sum(x, all_axes(axis, x.ndim), dtype=x.dtype, keepdims=keepdims)
+
+
+@in_float64
+def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The product over axes."""
+    return np.prod(x, all_axes(axis, x.ndim), dtype=x.dtype, keepdims=keepdims)
+
+
+def extreme(function: Callable[..., Any], is_max: bool) -> Callable[..., Any]:
+    """The neutral element is the result over no elements."""
+
+    def run(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        if is_float(x):
+            start: Any = -math.inf if is_max else math.inf
+        elif x.dtype == bool:
+            start = not is_max
+        else:
+            start = np.iinfo(x.dtype).min if is_max else np.iinfo(x.dtype).max
+        return function(x, axis=all_axes(axis, x.ndim), keepdims=keepdims, initial=start)
+
+    return in_float64(run)
+
+
+@in_float64
+def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The sum divided by how many there are."""
+    axes = all_axes(axis, x.ndim)
+    count = math.prod([x.shape[item] for item in axes])
+    return np.divide(np.sum(x, axes, keepdims=keepdims), count)
+
+
+@in_float64
+def variance(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The mean square of the distance from the mean."""
+    distance = x - mean(x, axis, keepdims=True)
+    return mean(distance * distance, axis, keepdims)
+
+
+def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    """The lower one of an even number; over one axis also where it stands."""
+    axes = all_axes(axis, x.ndim)
+    values = wide(x)
+    moved = np.moveaxis(values, axes, range(values.ndim - len(axes), values.ndim))
+    outer = moved.shape[: values.ndim - len(axes)]
+    count = math.prod([values.shape[item] for item in axes])
+    if count == 0:
+        raise IRValueError("median: expected at least one element along the axes, got none")
+    flat = moved.reshape(*outer, count)
+    order = np.argsort(flat, -1, kind="stable")
+    place = order[..., (count - 1) // 2]
+    numbers = np.isnan(flat)
+    place = np.where(numbers.any(-1), numbers.argmax(-1), place)
+    chosen = np.take_along_axis(flat, place[..., None], -1)[..., 0]
+    if keepdims:
+        chosen, place = np.expand_dims(chosen, axes), np.expand_dims(place, axes)
+    return (chosen, place) if axis is not None and len(axes) == 1 else chosen
+
+
+def arg(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The first place of an extreme value."""
+    def run(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        made = function(x.reshape(-1) if axis is None else x, axis=axis or 0, keepdims=keepdims)
+        if axis is None:
+            made = np.asarray(made).reshape([1] * x.ndim if keepdims else [])
+        return np.asarray(made, np.int64)
+
+    return by_wide(run)
+
+
+def scan(function: Callable[..., Any], start: int) -> Callable[..., Any]:
+    """Running sums or products."""
+    def run(
+        data: Any, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
+    ) -> Any:
+        x = wide(convert(data, dtype))
+        x, along = (x.reshape(-1), 0) if axis is None else (x, axis)
+        made = function(x, axis=along, dtype=x.dtype)
+        if exclusive and x.shape[along]:
+            made = np.roll(made, 1, along)
+            np.moveaxis(made, along, 0)[0] = start
+        return made
+
+    return quiet(run)
+
+
+def collapse(data: Any, shape: Sequence[int]) -> Any:
+    """The sum over the axes that ``shape`` lacks or has with the extent 1."""
+    extra = data.ndim - len(shape)
+    axes = [*range(extra)]
+    for axis, extent in enumerate(shape):
+        if extent == 1 and data.shape[extra + axis] != 1:
+            axes.append(extra + axis)
+    return np.sum(wide(data), tuple(axes), dtype=wide(data).dtype).reshape(shape)
