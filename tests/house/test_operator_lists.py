@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,6 @@ PASSES = tuple(
         "relax/transform", "relax/analysis", "relax/dpl", "relax/distributed", "dlight", "backends"
     )
 )
-TABLES = Path("src/weft/relax/transform/legalize")
-"""Tables operator -> lowering, which become part of the operators' own definitions."""
 NAMES = frozenset(
     spelled for name in FUNCTIONS for spelled in (name, f"relax.{name}", name.rpartition(".")[2])
 )
@@ -49,11 +48,22 @@ def test_no_pass_lists_operators(weft_sources):
         f"{source.path}:{line}: {', '.join(names)}"
         for source in weft_sources
         if any(folder in source.path.parents for folder in PASSES)
-        and TABLES not in source.path.parents
         for line, names in listed(source.tree)
         if len(names) > MOST
     ]
     assert not lists, "ask for a trait (weft.ir.traits) instead:\n" + "\n".join(lists)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("gelu", 7), ("scatter_elements", 6), ("conv2d", 12)]
+)
+def test_few_files_name_an_operator(weft_sources, name, most):
+    """Its row, its tensor expression and reference, importers, and what computes it natively."""
+    named = [
+        str(source.path) for source in weft_sources
+        if re.search(rf"\b{name}\b", source.text) and "testing" not in source.path.parts
+    ]  # fmt: skip
+    assert len(named) <= most, f"ask the registry instead of naming {name}:\n" + "\n".join(named)
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def load_mlp_parameters() -> dict[str, NDArray[np.float32]]:
 
 
 def load_cnn_parameters() -> dict[str, NDArray[np.float32]]:
-    """The assignment's network: conv2d (32, 1, 3, 3), linear0 (100, 5408), linear1 (10, 100).
+    """The assignment's network: weights (32, 1, 3, 3), (100, 5408), (10, 100).
 
     Each has ``<name>_weight`` and ``<name>_bias``, float32.
     """

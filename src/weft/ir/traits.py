@@ -1,6 +1,6 @@
 """What an operator is to a pass: traits, which passes ask for instead of listing names.
 
-``@operator("relax.nn.gelu", ..., traits=Trait.ELEMENTWISE)`` says it once, where the operator is
+``@operator("relax.nn.mish", ..., traits=Trait.ELEMENTWISE)`` says it once, where the operator is
 defined; ``has(call.op, Trait.ELEMENTWISE)`` asks. An operator of a user's own says it the same way,
 or with ``Op.register("my.swish", traits=Trait.ELEMENTWISE)``; the passes that ask leave one that
 says nothing alone. After the traits of MLIR and xDSL.

@@ -35,12 +35,14 @@ def module_getattr(
     table: Mapping[str, str],
     submodules: tuple[str, ...] = (),
     planned: Mapping[str, str] | None = None,
+    functions: str = "",
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``(__getattr__, __dir__)`` for ``package``.
 
     ``table`` maps a public name to its defining module, or to ``module:other_name`` when the
     public name differs; ``submodules`` are importable as attributes without an import statement;
-    ``planned`` maps names that are to come to what they are part of.
+    ``planned`` maps names that are to come to what they are part of. What the module ``functions``
+    lists in ``__all__`` is public, too.
     """
     coming = planned or {}
 
@@ -60,13 +62,18 @@ def module_getattr(
                 f"{package}.{name} is a name of TVM 0.20 that weft does not have yet "
                 f"(part of: {coming[name]})"
             )
+        elif name in others():
+            value = getattr(_module(functions, package, name), name)
         else:
             return _old_or_unknown(package, name, names)
         setattr(sys.modules[package], name, value)
         return value
 
+    def others() -> list[str]:
+        return list(importlib.import_module(functions).__all__) if functions else []
+
     def names() -> list[str]:
-        return sorted({*table, *submodules})
+        return sorted({*table, *submodules, *others()})
 
     return resolve, names
 

@@ -35,10 +35,39 @@ class CallEffectKind(IntEnum):
     ControlJump = 6
 
 
-UNARY_FLOAT: Final = (
-    "exp exp2 exp10 erf tanh sigmoid log log2 log10 log1p tan cos cosh acos acosh sin sinh asin "
-    "asinh atan atanh sqrt rsqrt floor ceil trunc round nearbyint expm1 gelu gelu_tanh silu"
-).split()
+_NO_SHARE: Final = -800.0
+"""From here down gelu and silu keep no share of x in float64; -inf times 0 is no number."""
+
+
+def _sigmoid(x: float) -> float:
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def _gelu(x: float) -> float:
+    x = max(x, _NO_SHARE)
+    return x * 0.5 * math.erfc(-x * math.sqrt(0.5))
+
+
+def _gelu_tanh(x: float) -> float:
+    x = max(x, _NO_SHARE)
+    return x * _sigmoid(math.sqrt(8 / math.pi) * x * (1.0 + 0.044715 * x * x))
+
+
+def _silu(x: float) -> float:
+    x = max(x, _NO_SHARE)
+    return x * _sigmoid(x)
+
+
+UNARY_FLOAT: Final[dict[str, Callable[[Any], Any]]] = {
+    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "erf": math.erf,
+    "tanh": np.tanh, "sigmoid": _sigmoid, "log": np.log, "log2": np.log2, "log10": np.log10,
+    "log1p": np.log1p, "tan": np.tan, "cos": np.cos, "cosh": np.cosh, "acos": np.arccos,
+    "acosh": np.arccosh, "sin": np.sin, "sinh": np.sinh, "asin": np.arcsin, "asinh": np.arcsinh,
+    "atan": np.arctan, "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "nearbyint": np.rint,
+    "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu,
+}  # fmt: skip
+"""Functions of one floating-point value, and what each means in float64."""
 BINARY_FLOAT: Final = "atan2 copysign fmod hypot ldexp nextafter".split()
 
 _PURE: Final = (
@@ -134,12 +163,13 @@ def _binary(name: str) -> Any:
     return apply
 
 
-exp, exp2, exp10, erf, tanh, sigmoid = (_unary(n) for n in UNARY_FLOAT[:6])
-log, log2, log10, log1p = (_unary(n) for n in UNARY_FLOAT[6:10])
-tan, cos, cosh, acos, acosh, sin, sinh, asin, asinh = (_unary(n) for n in UNARY_FLOAT[10:19])
-atan, atanh, sqrt, rsqrt = (_unary(n) for n in UNARY_FLOAT[19:23])
-floor, ceil, trunc, round, nearbyint = (_unary(n) for n in UNARY_FLOAT[23:28])  # noqa: A001 - TVM's
-expm1, gelu, gelu_tanh, silu = (_unary(n) for n in UNARY_FLOAT[28:])
+_NAMES: Final = tuple(UNARY_FLOAT)
+exp, exp2, exp10, erf, tanh, sigmoid = (_unary(n) for n in _NAMES[:6])
+log, log2, log10, log1p = (_unary(n) for n in _NAMES[6:10])
+tan, cos, cosh, acos, acosh, sin, sinh, asin, asinh = (_unary(n) for n in _NAMES[10:19])
+atan, atanh, sqrt, rsqrt = (_unary(n) for n in _NAMES[19:23])
+floor, ceil, trunc, round, nearbyint = (_unary(n) for n in _NAMES[23:28])  # noqa: A001 - TVM's
+expm1, gelu, gelu_tanh, silu = (_unary(n) for n in _NAMES[28:])
 atan2, copysign, fmod, hypot, ldexp, nextafter = (_binary(n) for n in BINARY_FLOAT)
 
 

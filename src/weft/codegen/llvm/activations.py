@@ -14,14 +14,14 @@ from weft.codegen.llvm.kernel import Kernel
 _LOWEST: Final = -109.0
 """From here down silu is 0, and e**-x times ``_ONE`` is still a number."""
 _LOWEST_TANH: Final = -10.85
-"""The same of gelu with tanh."""
+"""The same of ``gelu_tanh``."""
 _ONE: Final = 2.0**-32
 """What counts as one beside e**-x, whose power of two is scaled by as much."""
 _LINEAR: Final = 3125 / 2**11
 _CUBIC: Final = 8943 / 2**17
 """Both exact, and 0.044715 times ``_LINEAR``."""
 _STRETCH: Final = math.sqrt(8 / math.pi) / _LINEAR
-"""What makes x * (_LINEAR + _CUBIC * x**2) what gelu's tanh is taken of, twice."""
+"""What makes x * (_LINEAR + _CUBIC * x**2) what ``gelu_tanh`` takes tanh of, twice."""
 _LN2_HIGH: Final = 0.66278076171875
 _LN2_LOW: Final = math.log(2) / _STRETCH - _LN2_HIGH
 """log(2) / _STRETCH in two parts; products of whole numbers up to 2**8 with the first are exact."""
@@ -65,7 +65,7 @@ def _part_below(k: Kernel, x: str, power: str, growth: str, whole: float) -> str
 
 
 def inside_tanh(d: Kernel, x: str) -> str:
-    """Twice what gelu's tanh is taken of, x * (c + 0.044715 * c * x**2), on the float64 kernel."""
+    """Twice what ``gelu_tanh`` takes tanh of, x * (c + 0.044715 * c * x**2), in float64."""
     scale = math.sqrt(8 / math.pi)
     return d.mul(x, d.fma(d.mul(x, x), 0.044715 * scale, scale))
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import activations, gelu, vectormath
+from weft.codegen.llvm import activations, normal_law, vectormath
 from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
 from weft.codegen.llvm.kernel import Kernel
 from weft.codegen.llvm.types import llvm_type
@@ -28,7 +28,7 @@ POLYNOMIALS: Final[dict[str, Callable[..., str]]] = {
     "log1p": vectormath.log1p, "tanh": vectormath.tanh, "sigmoid": vectormath.sigmoid,
     "erf": vectormath.erf, "sin": vectormath.sin, "cos": vectormath.cos,
     "rsqrt": vectormath.rsqrt, "pow": vectormath.power, "expm1": activations.expm1,
-    "gelu": gelu.gelu, "gelu_tanh": activations.gelu_tanh, "silu": activations.silu,
+    "gelu": normal_law.x_times_phi, "gelu_tanh": activations.gelu_tanh, "silu": activations.silu,
 }  # fmt: skip
 """Intrinsic -> its float32 kernel."""
 

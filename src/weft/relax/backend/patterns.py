@@ -6,6 +6,7 @@ from typing import Any
 
 from weft.relax.dpl.kinds import DFPattern, GlobalVarPattern, TuplePattern
 from weft.relax.dpl.pattern import is_const, is_op, wildcard
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 
 Annotated = tuple[DFPattern, dict[str, DFPattern]]
 """A pattern and its parts by name."""
@@ -32,9 +33,9 @@ def make_fused_bias_activation_pattern(
 
 
 def make_conv2d_pattern(with_bias: bool = False, activation: str | None = None) -> Annotated:
-    """A conv2d; parts ``input``, ``weight``, ``root``, ``bias``."""
+    """A convolution of images; parts ``input``, ``weight``, ``root``, ``bias``."""
     data, weight = wildcard(), wildcard()
-    root = is_op("relax.nn.conv2d")(data, weight)
+    root = is_op(IMAGE_CONVOLUTION.name)(data, weight)
     made: Annotated = root, {"input": data, "weight": weight, "root": root}
     return _with_bias_and_activation(made, with_bias, activation)
 

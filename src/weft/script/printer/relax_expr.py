@@ -179,7 +179,7 @@ def _explicit(node: nodes.Call, args: list[Any], d: Docsifier) -> Doc:
 
 
 def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
-    """``R.nn.conv2d``."""
+    """``R.nn.softmax``."""
     if not op.name.startswith("relax."):
         return IdDoc(op.name)
     first, *rest = op.name.split(".")[1:]

@@ -8,7 +8,6 @@ integer saturates and NaN becomes 0; min and max propagate NaN and order -0.0 be
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ import numpy as np
 from weft.ir.expr import integer_range
 from weft.support.dtype import DataType
 from weft.support.errors import RuntimeFault
+from weft.tir.intrinsic import UNARY_FLOAT
 from weft.tir.op import saturate, wrap
 
 Binary = Callable[[Any, Any], Any]
@@ -180,42 +180,7 @@ def shift_right(a: int, n: int, bits: int) -> int:
     return a >> n
 
 
-def _erf(x: float) -> float:
-    return math.erf(x)
-
-
-def _sigmoid(x: Any) -> Any:
-    return 1.0 / (1.0 + np.exp(-x))
-
-
-def _gelu(x: float) -> float:
-    x = max(x, _NO_SHARE)
-    return x * 0.5 * math.erfc(-x * math.sqrt(0.5))
-
-
-def _gelu_tanh(x: Any) -> Any:
-    x = max(x, _NO_SHARE)
-    return x * _sigmoid(math.sqrt(8 / math.pi) * x * (1.0 + 0.044715 * x * x))
-
-
-def _silu(x: Any) -> Any:
-    x = max(x, _NO_SHARE)
-    return x * _sigmoid(x)
-
-
-_NO_SHARE: Final = -800.0
-"""From here down gelu and silu keep no share of x in float64; -inf times 0 is no number."""
-
-UNARY: Final[dict[str, Callable[[Any], Any]]] = {
-    "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "erf": _erf,
-    "tanh": np.tanh, "sigmoid": _sigmoid, "log": np.log, "log2": np.log2, "log10": np.log10,
-    "log1p": np.log1p, "tan": np.tan, "cos": np.cos, "cosh": np.cosh, "acos": np.arccos,
-    "acosh": np.arccosh, "sin": np.sin, "sinh": np.sinh, "asin": np.arcsin, "asinh": np.arcsinh,
-    "atan": np.arctan, "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
-    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "nearbyint": np.rint,
-    "round": np.rint, "fabs": np.abs, "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh,
-    "silu": _silu,
-}  # fmt: skip
+UNARY: Final[dict[str, Callable[[Any], Any]]] = {**UNARY_FLOAT, "fabs": np.abs}
 """Intrinsic -> its value in float64; the result is rounded to the operand's type."""
 
 BINARY_INTRINSIC: Final[dict[str, Binary]] = {

@@ -1,32 +1,12 @@
 """Operators of neural networks."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from weft.topi.math import fast_exp, fast_tanh, sigmoid, tanh
-from weft.topi.nn.activation import (
-    bias_add,
-    celu,
-    elu,
-    gelu,
-    gelu_tanh,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    leaky_relu,
-    log_sigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    scale_shift_nchw,
-    scale_shift_nchwc,
-    scale_shift_nhwc,
-    selu,
-    silu,
-    softplus,
-    softshrink,
-    softsign,
-    tanhshrink,
-)
+from weft.topi.nn import activation
 from weft.topi.nn.conv_transpose import (
     conv1d_transpose_ncw,
     conv2d_transpose_nchw,
@@ -71,3 +51,15 @@ from weft.topi.nn.rearrange import interleave, pixel_shuffle
 from weft.topi.nn.recurrent import gru, lstm, rnn
 from weft.topi.nn.softmax import fast_softmax, log_softmax, softmax
 from weft.topi.transform import flatten
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The activation of that name."""
+    if name not in activation.__all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    function: Callable[..., Any] = getattr(activation, name)
+    return function
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *activation.__all__]

@@ -24,6 +24,13 @@ from weft.topi.extents import (
 )
 from weft.topi.math import elementwise
 
+__all__ = [
+    "bias_add", "celu", "elu", "gelu", "gelu_tanh", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "leaky_relu", "log_sigmoid", "mish", "prelu", "relu", "relu6",
+    "scale_shift_nchw", "scale_shift_nchwc", "scale_shift_nhwc", "selu", "silu", "softplus",
+    "softshrink", "softsign", "tanhshrink",
+]  # fmt: skip
+
 
 def _const(value: float, like: PrimExpr) -> PrimExpr:
     return op.const(value, like.dtype)

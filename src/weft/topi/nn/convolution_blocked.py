@@ -198,7 +198,7 @@ def conv2d_NCHWc(  # noqa: N802 - as TVM
     data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, layout: str,
     out_layout: str, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """conv2d of data (n, c / a, h, w, a) and a kernel (o / b, c / a, kh, kw, a, b).
+    """The convolution of data (n, c / a, h, w, a) and a kernel (o / b, c / a, kh, kw, a, b).
 
     ``layout`` and ``out_layout`` name the blocks (``"NCHW16c"``); the kernel's are its last axes.
     """

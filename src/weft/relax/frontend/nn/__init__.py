@@ -20,6 +20,11 @@ from weft.support.facade import module_getattr
 
 if TYPE_CHECKING:
     from weft.relax.frontend.nn import spec
+    from weft.relax.frontend.nn.activations import (
+        GELU,
+        ReLU,
+        SiLU,
+    )
     from weft.relax.frontend.nn.core import (
         Module,
         ModuleDict,
@@ -31,7 +36,6 @@ if TYPE_CHECKING:
         KVCache,
     )
     from weft.relax.frontend.nn.modules import (
-        GELU,
         Attention,
         Conv1D,
         Conv2D,
@@ -42,85 +46,9 @@ if TYPE_CHECKING:
         Identity,
         LayerNorm,
         Linear,
-        ReLU,
         RMSNorm,
-        SiLU,
         TimestepEmbedding,
         Timesteps,
-    )
-    from weft.relax.frontend.nn.op import (
-        add,
-        argsort,
-        astype,
-        broadcast_to,
-        ccl_allgather,
-        ccl_allreduce,
-        ccl_broadcast_from_worker0,
-        chunk,
-        concat,
-        conv1d,
-        conv1d_transpose,
-        conv2d,
-        conv3d,
-        cumsum,
-        debug_func,
-        divide,
-        empty,
-        equal,
-        exp,
-        extern,
-        full,
-        gelu,
-        get_timestep_embedding,
-        greater,
-        greater_equal,
-        group_norm,
-        interpolate,
-        layer_norm,
-        less,
-        less_equal,
-        matmul,
-        max,  # noqa: A004 - TVM's name
-        maximum,
-        min,  # noqa: A004 - TVM's name
-        minimum,
-        multinomial_from_uniform,
-        multiply,
-        negative,
-        not_equal,
-        ones,
-        pad,
-        permute,
-        permute_dims,
-        print_,
-        relu,
-        renormalize_top_p_top_k_prob,
-        repeat,
-        reshape,
-        rms_norm,
-        sample_top_p_top_k_from_sorted_prob,
-        scaled_dot_product_attention,
-        sigmoid,
-        silu,
-        softmax,
-        softplus,
-        sort,
-        split,
-        sqrt,
-        square,
-        squeeze,
-        subtract,
-        sum,  # noqa: A004 - TVM's name
-        take,
-        tanh,
-        tensor_expr_op,
-        tensor_ir_inplace_op,
-        tensor_ir_op,
-        topk,
-        triu,
-        unsqueeze,
-        where,
-        zeros,
     )
     from weft.relax.frontend.nn.subroutine import (
         SubroutineMixin,
@@ -140,18 +68,8 @@ if TYPE_CHECKING:
 _TENSOR = "Object Parameter Tensor get_default_dtype set_default_dtype wrap_nested"
 _CORE = "Module ModuleDict ModuleList"
 _MODULES = (
-    "Attention Conv1D Conv2D Conv3D ConvTranspose1D Embedding GELU GroupNorm Identity LayerNorm "
-    "Linear RMSNorm ReLU SiLU TimestepEmbedding Timesteps"
-)
-_OP = (
-    "add argsort astype broadcast_to ccl_allgather ccl_allreduce ccl_broadcast_from_worker0 chunk "
-    "concat conv1d conv1d_transpose conv2d conv3d cumsum debug_func divide empty equal exp full "
-    "gelu get_timestep_embedding greater greater_equal group_norm interpolate layer_norm less "
-    "less_equal matmul max maximum min minimum multinomial_from_uniform multiply negative "
-    "not_equal ones pad permute permute_dims print_ relu renormalize_top_p_top_k_prob repeat "
-    "reshape rms_norm sample_top_p_top_k_from_sorted_prob scaled_dot_product_attention sigmoid "
-    "silu softmax softplus sort split sqrt square squeeze subtract sum take tanh tensor_expr_op "
-    "tensor_ir_inplace_op tensor_ir_op topk triu unsqueeze where zeros extern"
+    "Attention Conv1D Conv2D Conv3D ConvTranspose1D Embedding GroupNorm Identity LayerNorm "
+    "Linear RMSNorm TimestepEmbedding Timesteps"
 )
 _HOME = "weft.relax.frontend.nn"
 _NAMES = {
@@ -159,7 +77,7 @@ _NAMES = {
     **dict.fromkeys(_CORE.split(), f"{_HOME}.core"),
     **dict.fromkeys("Effect IOEffect KVCache".split(), f"{_HOME}.effect"),
     **dict.fromkeys(_MODULES.split(), f"{_HOME}.modules"),
-    **dict.fromkeys(_OP.split(), f"{_HOME}.op"),
+    **dict.fromkeys("GELU ReLU SiLU".split(), f"{_HOME}.activations"),
     "Exporter": f"{_HOME}.exporter",
     "Mutator": f"{_HOME}.visitor",
     "SubroutineMixin": f"{_HOME}.subroutine",
@@ -173,8 +91,9 @@ __getattr__, __dir__ = module_getattr(
     __name__,
     _NAMES,
     (
-        "core", "effect", "exporter", "llm", "modules", "op", "spec", "subroutine", "tensor",
-        "torch", "visitor",
+        "activations", "core", "effect", "exporter", "llm", "modules", "op", "spec", "subroutine",
+        "tensor", "torch", "visitor",
     ),
     _PLANNED,
+    functions=f"{_HOME}.op",
 )  # fmt: skip

@@ -7,33 +7,14 @@ from typing import Any, ClassVar, Final
 
 from weft.ir.expr import PrimExpr
 from weft.relax.frontend.nn import checks, op
+from weft.relax.frontend.nn.activations import GELU, ReLU, SiLU
 from weft.relax.frontend.nn.checks import checked
 from weft.relax.frontend.nn.core import Effect, Module, ModuleList, Parameter, Tensor
 from weft.relax.frontend.nn.effect import IOEffect, KVCache
+from weft.relax.frontend.nn.op import neural
 from weft.relax.frontend.nn.tensor import Dim
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.tir.op import floordiv
-
-
-class ReLU(Module):
-    """max(x, 0)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return op.relu(x)
-
-
-class SiLU(Module):
-    """x * sigmoid(x)."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return op.silu(x)
-
-
-class GELU(Module):
-    """x times the normal distribution's cumulative function."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        return op.gelu(x)
 
 
 class Identity(Module):
@@ -141,7 +122,7 @@ class Conv1D(_Convolution):
     """Convolution of x (n, in_channels, width); the weight is (out, in // groups, kernel)."""
 
     rank = 1
-    apply = staticmethod(op.conv1d)
+    apply = staticmethod(neural.conv1d)
 
 
 class _ImageConvolution(_Convolution):
@@ -177,7 +158,7 @@ class Conv2D(_ImageConvolution):
 
     rank = 2
     layout = "NCHW"
-    apply = staticmethod(op.conv2d)
+    apply = staticmethod(neural.conv2d)
 
 
 class Conv3D(_ImageConvolution):
@@ -188,14 +169,14 @@ class Conv3D(_ImageConvolution):
 
     rank = 3
     layout = "NCDHW"
-    apply = staticmethod(op.conv3d)
+    apply = staticmethod(neural.conv3d)
 
 
 class ConvTranspose1D(_Convolution):
     """The transpose of Conv1D; the weight is (in, out // groups, kernel)."""
 
     rank = 1
-    apply = staticmethod(op.conv1d_transpose)
+    apply = staticmethod(neural.conv1d_transpose)
 
     @checked(output_padding=checks.window(0))
     def __init__(

@@ -158,7 +158,7 @@ def decompose(
 ) -> torch.export.ExportedProgram:
     """The program without mutation, its operators decomposed until each has a converter.
 
-    An operator that has one is left whole: the graph keeps ``linear`` and ``conv2d``.
+    An operator that has one is left whole: the graph keeps ``linear`` and ``layer_norm``.
     """
     with EXPORTING, warnings.catch_warnings():
         table = torch.export.default_decompositions()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from weft import topi
+from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
@@ -297,3 +298,13 @@ def conv3d_transpose(
     """The transpose of conv3d."""
     made = _attrs(3, strides, padding, dilation, data_layout, out_layout)
     return {**made, "output_padding": each(output_padding, 3, "output_padding")}
+
+
+CONVOLUTIONS: Final = {1: conv1d, 2: conv2d, 3: conv3d}
+"""The convolutions, by how many axes they go over."""
+
+TRANSPOSED: Final = {1: conv1d_transpose, 2: conv2d_transpose, 3: conv3d_transpose}
+"""The transposes of convolutions, by how many axes they go over."""
+
+IMAGE_CONVOLUTION: Final = Op.get("relax.nn.conv2d")
+"""The operator that passes over layouts of images are about."""

@@ -20,10 +20,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from weft.ir.functor import collect
 from weft.ir.op import Op
+from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
@@ -50,10 +51,10 @@ from weft.relax.transform.passes import make_function_pass
 FCheck = Callable[[Any, list[Any], list[Any], dict[Var, Any]], bool]
 """``(left side, right sides, biases, values of variables) -> combine?``"""
 
-ACTIVATIONS: Final = {
-    Op.get(f"relax.nn.{name}"): getattr(op.nn, name)
-    for name in ("relu", "gelu", "gelu_tanh", "silu")
-}
+def _is_activation(call: Call) -> bool:
+    """Whether a call is an element-wise operator of neural networks on one tensor, and no more."""
+    is_of_nn = has(call.op, Trait.ELEMENTWISE) and call.op.name.startswith("relax.nn.")
+    return is_of_nn and len(call.args) == 1 and not call.attrs
 
 
 def CombineParallelMatmul(check: FCheck | None = None) -> FunctionPass:  # noqa: N802 - as TVM
@@ -157,7 +158,7 @@ class _Combiner(PyExprMutator):
             axis = len(tensor_dims(first.bias.struct_info) or ()) - 1
             result = emit(op.add(result, emit(op.concat(Tuple(bias), axis))))
         if first.activation is not None:
-            result = emit(ACTIVATIONS[first.activation](result))
+            result = emit(first.activation.get_attr("function")(result))
         group.chunks = emit(_parts(result, [branch.dims[-1] for branch in group.branches]))
 
 
@@ -236,7 +237,7 @@ class _Plan:
             if _is_bias(bias, made, binding.var):
                 made.bias, made.root, made.inner = bias, user.var, (binding.var,)
                 user = self.only_user(user.var)
-        if user is not None and user.value.op in ACTIVATIONS:
+        if user is not None and _is_activation(user.value):
             made.activation = user.value.op
             made.root, made.inner = user.var, (*made.inner, made.root)
         return made

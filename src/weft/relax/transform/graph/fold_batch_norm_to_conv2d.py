@@ -1,7 +1,7 @@
 """FoldBatchnormToConv2D: a batch norm of a convolution becomes other weights and a bias.
 
-Before: ``y = conv2d(x, w); n = batch_norm(y, gamma, beta, mean, var)[0]``. After:
-``n = conv2d(x, w * scale) + (beta - mean * scale)`` with ``scale = gamma / sqrt(var + epsilon)``
+Before: ``y = convolution(x, w); n = batch_norm(y, gamma, beta, mean, var)[0]``. After:
+``n = convolution(x, w * scale) + (beta - mean * scale)``, ``scale = gamma / sqrt(var + epsilon)``
 (Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
 Inference", CVPR 2018, section 3.2). All of it but the convolution is constant; FoldConstant
 computes it. The statistics are the moving ones, as inference uses them.
@@ -32,9 +32,10 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.passes import make_function_pass
 
-_CONV2D, _BATCH_NORM = Op.get("relax.nn.conv2d"), Op.get("relax.nn.batch_norm")
+_BATCH_NORM = Op.get("relax.nn.batch_norm")
 
 
 class _Folder(PyExprMutator):
@@ -66,7 +67,7 @@ class _Folder(PyExprMutator):
         if not isinstance(product, Var):
             return made
         conv = self.lookup_binding(product)
-        if not isinstance(conv, Call) or conv.op is not _CONV2D:
+        if not isinstance(conv, Call) or conv.op is not IMAGE_CONVOLUTION:
             return made
         is_alone = self.counts.get(self.original.get(product, product)) == 1
         is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
@@ -110,7 +111,7 @@ class _Folder(PyExprMutator):
         (channels,) = tensor_dims(variance.struct_info) or [None]
         out_axis, weight_axis = axes
         weights = op.multiply(weight, op.reshape(scale, _at(weight_axis, channels)))
-        made = Call(_CONV2D, [conv.args[0], weights], conv.attrs)
+        made = Call(IMAGE_CONVOLUTION, [conv.args[0], weights], conv.attrs)
         return op.add(made, op.reshape(bias, _at(out_axis, channels)))
 
 

@@ -1,6 +1,6 @@
 """BlockChannels: convolutions work on channels in blocks that fill vectors.
 
-Before: ``conv2d(x, w)`` of 64 channels to 128 in ``NCHW``. After, for vectors of 16: data in
+Before: ``convolution(x, w)`` of 64 channels to 128 in ``NCHW``. After, for vectors of 16: data in
 ``NCHW16c``, kernel in ``OIHW16i16o``, result in ``NCHW16c``. What lies between convolutions
 follows, so that a network is converted where it starts and where it ends (ConvertLayout; Liu et
 al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
@@ -26,10 +26,10 @@ from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.layout.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
 
-_CONV2D: Final = "relax.nn.conv2d"
 _SMALLEST: Final = 4
 """Channels that are worth a block."""
 _WIDEST: Final = 4
@@ -41,12 +41,12 @@ _WINDOW: Final = 5
 
 
 def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
-    """Put the channels of ``relax.nn.conv2d`` into blocks for vectors of ``width``."""
+    """Put the channels of convolutions of images into blocks for vectors of ``width``."""
 
     def run(func: Function) -> Function:
         found = [
             call for call in collect(func, Call)
-            if getattr(call.op, "name", "") == _CONV2D and not _has_one_pixel(call)
+            if call.op is IMAGE_CONVOLUTION and not _has_one_pixel(call)
         ]  # fmt: skip
         if not found or (len(found) == 1 and _makes_vectors(found[0], width)):
             return func
@@ -128,7 +128,7 @@ def _fills(row: int, width: int) -> bool:
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     """The layouts of data, kernel and result of a convolution; None where nothing is blocked."""
-    sizes = _sizes(call) if call.op.name == _CONV2D else None
+    sizes = _sizes(call) if call.op is IMAGE_CONVOLUTION else None
     if sizes is None:
         return None
     channels, filters = sizes[0]["C"], sizes[1]["O"]

@@ -23,6 +23,7 @@ from weft.relax import op
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.layout.centred import Centred, centred_of, dtype_of, sizes_of
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
@@ -31,7 +32,7 @@ from weft.target.target import Target
 _ASTYPE, _MULTIPLY, _PERMUTE = (
     Op.get(f"relax.{name}") for name in ("astype", "multiply", "permute_dims")
 )
-_MATMUL, _CONV2D = Op.get("relax.matmul"), Op.get("relax.nn.conv2d")
+_MATMUL = Op.get("relax.matmul")
 _LARGEST: Final = 2**31 - 1
 """The largest sum."""
 
@@ -53,7 +54,7 @@ class _Mover(PyExprMutator):
 
     def visit_call_(self, call: Call) -> Expr:
         made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op not in (_MATMUL, _CONV2D):
+        if not isinstance(made, Call) or made.op not in (_MATMUL, IMAGE_CONVOLUTION):
             return made
         if dtype_of(made) != "float32" or (not self.has_bytes and _has_fewer_products(made)):
             return made
@@ -101,7 +102,7 @@ class _Mover(PyExprMutator):
         attrs = {**call.attrs, "out_dtype": "int32"}
         total = emit(Call(call.op, [self.integers(part) for part in parts], attrs))
         left, right = scales
-        if call.op is _CONV2D and sizes_of(right):
+        if call.op is IMAGE_CONVOLUTION and sizes_of(right):
             right = emit(op.reshape(right, [1, -1, 1, 1]))
         factor = emit(op.multiply(left, right))
         return op.multiply(emit(op.astype(total, "float32")), factor)
@@ -141,7 +142,7 @@ def _conv2d_scales(call: Call, left: Any, right: Any) -> bool:
 
 def _has_fewer_products(call: Call) -> bool:
     """Whether a convolution has the windows of Winograd's algorithms."""
-    if call.op is not _CONV2D or {*call.attrs["strides"], *call.attrs["dilation"]} != {1}:
+    if call.op is not IMAGE_CONVOLUTION or {*call.attrs["strides"], *call.attrs["dilation"]} != {1}:
         return False
     return (sizes_of(call.args[1]) or [])[2:] == [3, 3]
 

@@ -1,11 +1,11 @@
 """JoinPixels: a convolution of one pixel at a time sees an image as one row of pixels.
 
-Before: ``conv2d(x, w)`` of an image of 56 x 56 in ``NCHW`` with windows of one pixel. After:
-``reshape(conv2d(reshape(x, (n, c, 1, 3136)), w), (n, f, 56, 56))``. Tiles of registers then cut one
-long row, whatever the width of the image: 56 pixels are three and a half vectors of 16, or no whole
-number of tiles of three vectors. SimplifyDataMovement takes the reshapes, which move no data, over
-what follows by element. (That such a convolution is a product of matrices is old: cuDNN, Chetlur et
-al., 2014.)
+Before: ``convolution(x, w)`` of an image of 56 x 56 in ``NCHW`` with windows of one pixel. After:
+``reshape(convolution(reshape(x, (n, c, 1, 3136)), w), (n, f, 56, 56))``. Tiles of registers then
+cut one long row, whatever the width of the image: 56 pixels are three and a half vectors of 16, or
+no whole number of tiles of three vectors. SimplifyDataMovement takes the reshapes, which move no
+data, over what follows by element. (That such a convolution is a product of matrices is old: cuDNN,
+Chetlur et al., 2014.)
 
 Convolutions whose channels are in blocks (BlockChannels) have pixels as the rows of their tiles;
 these stay.
@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.passes import make_function_pass
 
-_CONV2D = Op.get("relax.nn.conv2d")
 Dims = tuple[Any, ...]
 """A shape."""
 
@@ -32,12 +31,12 @@ Dims = tuple[Any, ...]
 class _Joiner(PyExprMutator):
     def visit_call_(self, call: Call) -> Any:
         made = super().visit_call_(call)
-        found = images_of_pixels(made) if made.op is _CONV2D else None
+        found = images_of_pixels(made) if made.op is IMAGE_CONVOLUTION else None
         if found is None:
             return made
         before, after = found
         row = self.builder_.emit(op.reshape(made.args[0], _joined(before)))
-        product = Call(_CONV2D, [row, made.args[1]], made.attrs)
+        product = Call(IMAGE_CONVOLUTION, [row, made.args[1]], made.attrs)
         return self.builder_.normalize(op.reshape(self.builder_.emit(product), after))
 
 

@@ -24,12 +24,13 @@ from weft.relax import op
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.layout.centred import centred_of, known, sizes_of
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
 
-_MATMUL, _CONV2D = Op.get("relax.matmul"), Op.get("relax.nn.conv2d")
+_MATMUL = Op.get("relax.matmul")
 _SIGNED: Final = 128
 """What int8 lacks to be uint8."""
 
@@ -51,7 +52,7 @@ class _Offset:
 class _Offsetter(PyExprMutator):
     def visit_call_(self, call: Call) -> Expr:
         made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op not in (_MATMUL, _CONV2D):
+        if not isinstance(made, Call) or made.op not in (_MATMUL, IMAGE_CONVOLUTION):
             return made
         if str(made.attrs["out_dtype"]) != "int32":
             return made

@@ -1,6 +1,6 @@
 """PadIntegerChannels: convolutions of integers get channels and filters in fours.
 
-Before: ``conv2d(x, w)`` of small integers, summed in int32, of 3 channels to 21. After: channels
+Before: a convolution of small integers, summed in int32, of 3 channels to 21. After: channels
 of zeros are added to both, 4 in all, and filters to the 21, whose results are cut off. So they
 make blocks (``block_channels``), and instructions take four channels (``Machine.dot_products``).
 """
@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.layout.centred import dtype_of, sizes_of
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
 
-_CONV2D: Final = Op.get("relax.nn.conv2d")
 _TOGETHER: Final = 4
 _SMALL: Final = ("int8", "uint8", "int16")
 
@@ -27,7 +26,9 @@ _SMALL: Final = ("int8", "uint8", "int16")
 class _Padder(PyExprMutator):
     def visit_call_(self, call: Call) -> Expr:
         made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op is not _CONV2D or not _is_of_integers(made):
+        if not isinstance(made, Call) or made.op is not IMAGE_CONVOLUTION:
+            return made
+        if not _is_of_integers(made):
             return made
         filters, channels = (sizes_of(made.args[1]) or [None, None])[:2]
         if filters is None or channels is None:
@@ -36,7 +37,7 @@ class _Padder(PyExprMutator):
         if not more and not deeper:
             return made
         data = self.padded(made.args[0], 0, deeper)
-        whole = Call(_CONV2D, [data, self.padded(made.args[1], more, deeper)], made.attrs)
+        whole = Call(IMAGE_CONVOLUTION, [data, self.padded(made.args[1], more, deeper)], made.attrs)
         if not more:
             return whole
         return op.strided_slice(self.builder_.emit(whole), [1], [0], [filters], [1])

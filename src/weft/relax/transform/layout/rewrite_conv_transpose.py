@@ -5,7 +5,7 @@ windows of k elements, most of them zeros. Results s apart meet the same element
 the same weights, so they are one convolution of stride 1 with ceil(k / s) weights, and the s kinds
 of results are s times as many filters (Shi et al., "Is the deconvolution layer the same as a
 convolutional layer?", 2016). Before: ``conv2d_transpose(x, w)``. After:
-``call_tir(interleave, conv2d(x, v))``, where ``v`` are the weights put together anew, which is
+``call_tir(interleave, convolution(x, v))``, where ``v`` are the weights put together anew, which is
 computed once where they are constants. With stride 1 nothing is interleaved.
 
 With places Y = s * j + r of the results before padding takes some away, and weights k = s * t + r,
@@ -25,12 +25,13 @@ from weft.relax import op as relax_op
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.nn.convolution import CONVOLUTIONS
 from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
 
+_SPATIAL: Final = {1: "W", 2: "HW", 3: "DHW"}
 _FORMS: Final = {
-    Op.get("relax.nn.conv1d_transpose"): (relax_op.nn.conv1d, "NCW", "IOW"),
-    Op.get("relax.nn.conv2d_transpose"): (relax_op.nn.conv2d, "NCHW", "IOHW"),
-    Op.get("relax.nn.conv3d_transpose"): (relax_op.nn.conv3d, "NCDHW", "IODHW"),
+    Op.get(f"relax.nn.conv{rank}d_transpose"): (CONVOLUTIONS[rank], f"NC{space}", f"IO{space}")
+    for rank, space in _SPATIAL.items()
 }
 """The convolution to use, and the layouts of data and weights that the pass knows."""
 

@@ -1,8 +1,8 @@
 """ScaleWeights: what scales the channels of an image scales the weights of the next convolution.
 
-Before: ``conv2d(multiply(x, gate), w)`` with a gate of one number for each channel, as squeeze and
+Before: ``convolution(multiply(x, gate), w)`` with a gate of one number a channel, as squeeze and
 excitation has it (Hu et al., "Squeeze-and-Excitation Networks", 2017), and windows of one pixel.
-After: ``conv2d(x, multiply(w, gate))``: the image is neither read nor written for it.
+After: ``convolution(x, multiply(w, gate))``: the image is neither read nor written for it.
 
 Only for one image, since each has gates of its own, where it has several times as many pixels as
 the convolution has filters, and where nothing else uses the product.
@@ -21,11 +21,12 @@ from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Func
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.passes import make_function_pass
 
 LEAST: Final = 4
 """Pixels for each filter from which on weights are less work than the image."""
-_CONV2D, _MULTIPLY = Op.get("relax.nn.conv2d"), Op.get("relax.multiply")
+_MULTIPLY = Op.get("relax.multiply")
 
 
 class _Scaler(PyExprMutator):
@@ -39,13 +40,13 @@ class _Scaler(PyExprMutator):
         return super().visit_dataflow_block_(block)
 
     def visit_call_(self, call: Call) -> Any:
-        data = call.args[0] if call.op is _CONV2D else None
+        data = call.args[0] if call.op is IMAGE_CONVOLUTION else None
         found = self.scaled.get(data) if isinstance(data, Var) else None
         if found is None:
             return super().visit_call_(call)
         image, gate = [self.visit_expr(item) for item in found]
         weights = self.builder_.emit(op.multiply(self.visit_expr(call.args[1]), gate))
-        made = Call(_CONV2D, [image, weights], call.attrs, call.sinfo_args)
+        made = Call(IMAGE_CONVOLUTION, [image, weights], call.attrs, call.sinfo_args)
         return self.builder_.normalize(made)
 
 
@@ -58,7 +59,7 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[Any, Any]]:
             users[var] = users.get(var, 0) + count
     made: dict[Var, tuple[Any, Any]] = {}
     for value in values.values():
-        data = value.args[0] if isinstance(value, Call) and value.op is _CONV2D else None
+        data = value.args[0] if isinstance(value, Call) and value.op is IMAGE_CONVOLUTION else None
         if isinstance(data, DataflowVar) and users.get(data) == 1 and _is_pointwise(value):
             parts = _image_and_gate(values.get(data))
             if parts is not None:

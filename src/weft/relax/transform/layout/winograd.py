@@ -1,9 +1,9 @@
 """UseWinograd: 3x3 convolutions by Winograd's algorithm where it takes less time and is exact.
 
-Before: ``y = conv2d(x, w)`` of stride and dilation one over blocks of channels (``NCHW16c``), with
-constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``, where ``u`` are the transformed
-weights, computed here, or the kernel, which the function transforms itself. What follows element by
-element is fused behind it as behind the operator.
+Before: ``y = convolution(x, w)`` of stride and dilation one over blocks of channels (``NCHW16c``),
+with constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``, where ``u`` are the
+transformed weights, computed here, or the kernel, which the function transforms itself. What
+follows element by element is fused behind it as behind the operator.
 
 Which convolutions: those where ``winograd_cost`` counts fewer cycles, as many and in as large tiles
 as the memory for larger weights allows, what gains most for a byte of it first (a function that
@@ -24,11 +24,11 @@ import numpy.typing as npt
 
 from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
-from weft.ir.op import Op
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.base import CALL_TIR
+from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.transform.layout.winograd_cost import best_form, gain, growth
 from weft.relax.transform.layout.winograd_error import error_of
 from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
@@ -40,7 +40,6 @@ from weft.topi.nn.winograd_matrices import TILES, WINDOW
 TOLERANCE: Final = 5e-5
 """The error that is allowed, relative to the largest result of a filter."""
 OPTION: Final = "relax.winograd"
-_CONV2D: Final = Op.get("relax.nn.conv2d")
 _Key = tuple[int, Form]
 _SHARE_OF_WEIGHTS: Final = 0.15
 """Weights may grow by this part of the size of all constants."""
@@ -180,7 +179,7 @@ def form_of(call: Any) -> Form | None:
 
     The tile is 2, a band one row, a panel one block: to be chosen.
     """
-    if not isinstance(call, Call) or call.op is not _CONV2D:
+    if not isinstance(call, Call) or call.op is not IMAGE_CONVOLUTION:
         return None
     attrs = call.attrs
     ones = [int(number) for name in ("strides", "dilation") for number in attrs[name]]

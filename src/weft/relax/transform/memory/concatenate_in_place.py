@@ -2,7 +2,7 @@
 
 Before::
 
-    a = R.call_tir(cls.conv2d, (x, w), out_sinfo=R.Tensor((1, 4, 8, 8, 16)))
+    a = R.call_tir(cls.convolution, (x, w), out_sinfo=R.Tensor((1, 4, 8, 8, 16)))
     b = R.call_tir(cls.conv2d1, (x, v), out_sinfo=R.Tensor((1, 4, 8, 8, 16)))
     y = R.call_tir(cls.concatenate, (a, b), out_sinfo=R.Tensor((1, 8, 8, 8, 16)))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.registry import converter
+from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value, as_prim
 from weft.relax.ir.shape_arith import product
 
@@ -174,3 +174,31 @@ def _enter_normalized(name: str, function: Callable[[Context, Expr, int], Expr])
 
 for _name, _along in (("Softmax", _softmax), ("LogSoftmax", _log_softmax), ("Hardmax", _hardmax)):
     _enter_normalized(_name, _along)
+
+
+# Those of com.microsoft, some of a sum with a bias
+
+
+def added(context: Context, x: Expr, bias: Value | None) -> Expr:
+    """With a bias, where there is one."""
+    return x if bias is None else context.emit(op.add(x, bias.expr))
+
+
+@converter("Gelu", domain=MICROSOFT)
+@converter("BiasGelu", domain=MICROSOFT)
+def biased_gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
+    """x * Phi(x), of x with a bias."""
+    return context.emit(op.nn.gelu(added(context, x.expr, bias)))
+
+
+@converter("FastGelu", domain=MICROSOFT)
+def fast_gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
+    """The approximation of x * Phi(x) with tanh."""
+    return context.emit(op.nn.gelu_tanh(added(context, x.expr, bias)))
+
+
+@converter("QuickGelu", domain=MICROSOFT)
+def quick_gelu(context: Context, x: Value, *, alpha: float = 1.702) -> Expr:
+    """x * sigmoid(alpha * x)."""
+    scaled = context.emit(op.multiply(x.expr, context.constant(alpha, x.dtype).expr))
+    return context.emit(op.multiply(x.expr, context.emit(op.sigmoid(scaled))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -16,12 +16,8 @@ from weft.relax.frontend.onnx.windows import (
     check_windows,
     windows_of,
 )
+from weft.relax.op.nn.convolution import CONVOLUTIONS, TRANSPOSED
 from weft.topi.nn.padding import pad as topi_pad
-
-CONVOLUTIONS: Final = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
-TRANSPOSED: Final = {
-    1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose,
-}  # fmt: skip
 
 
 @converter("Conv")

@@ -1,4 +1,4 @@
-"""Fused operators of com.microsoft that exporters emit: activations, norms, products.
+"""Fused operators of com.microsoft that exporters emit: norms, products, attention.
 
 Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOperators.md).
 """
@@ -12,38 +12,11 @@ import numpy as np
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.operators.activation import added
 from weft.relax.frontend.onnx.operators.normalization import layer_norm, rms_norm
 from weft.relax.frontend.onnx.operators.quantization import as_type
 from weft.relax.frontend.onnx.registry import AI_ONNX, MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value
-
-# Activations
-
-
-def added(context: Context, x: Expr, bias: Value | None) -> Expr:
-    """With a bias, where there is one."""
-    return x if bias is None else context.emit(op.add(x, bias.expr))
-
-
-@converter("Gelu", domain=MICROSOFT)
-@converter("BiasGelu", domain=MICROSOFT)
-def gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
-    """x * Phi(x), of x with a bias."""
-    return context.emit(op.nn.gelu(added(context, x.expr, bias)))
-
-
-@converter("FastGelu", domain=MICROSOFT)
-def fast_gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
-    """The approximation of x * Phi(x) with tanh."""
-    return context.emit(op.nn.gelu_tanh(added(context, x.expr, bias)))
-
-
-@converter("QuickGelu", domain=MICROSOFT)
-def quick_gelu(context: Context, x: Value, *, alpha: float = 1.702) -> Expr:
-    """x * sigmoid(alpha * x)."""
-    scaled = context.emit(op.multiply(x.expr, context.constant(alpha, x.dtype).expr))
-    return context.emit(op.multiply(x.expr, context.emit(op.sigmoid(scaled))))
-
 
 # Norms
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.operators.microsoft import added, transposed
+from weft.relax.frontend.onnx.operators.activation import added
+from weft.relax.frontend.onnx.operators.microsoft import transposed
 from weft.relax.frontend.onnx.operators.microsoft_attention import FILTER, attention_of
 from weft.relax.frontend.onnx.operators.quantization import (
     dequantize_linear,

@@ -211,8 +211,8 @@ def max_unpool(
     where = emit(op.reshape(indices.expr, [-1]))
     if wanted != plain:
         where = _moved(context, where, plain, wanted)
-    made = emit(op.scatter_elements(flat, where, emit(op.reshape(x.expr, [-1])), 0, "update"))
-    return emit(op.reshape(made, wanted))
+    values = emit(op.reshape(x.expr, [-1]))
+    return emit(op.reshape(emit(op.index_put(flat, [where], values)), wanted))
 
 
 def _moved(context: Context, where: Expr, plain: list[Dim], wanted: list[Dim]) -> Expr:

@@ -11,6 +11,7 @@ import numpy as np
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.operators.scattering import written
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
@@ -67,7 +68,7 @@ def _combined(
     start = context.emit(op.full(list(shape), lowest, context.dtype))
     chosen = op.broadcast_to(op.expand_dims(owner, 1), context.dims(rows))
     rows = context.emit(op.where(kept, rows, lowest))
-    top = context.emit(op.scatter_elements(start, chosen, rows, axis=0, reduction="max"))
+    top = context.emit(written(start, chosen, rows, 0, "max"))
     return context.emit(op.where(op.equal(top, lowest), zero, top))
 
 

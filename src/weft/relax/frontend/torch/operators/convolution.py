@@ -9,11 +9,8 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
+from weft.relax.op.nn.convolution import CONVOLUTIONS, TRANSPOSED
 
-FORWARD: Final = {1: op.nn.conv1d, 2: op.nn.conv2d, 3: op.nn.conv3d}
-TRANSPOSED: Final = {
-    1: op.nn.conv1d_transpose, 2: op.nn.conv2d_transpose, 3: op.nn.conv3d_transpose,
-}  # fmt: skip
 SPACE: Final = {1: "W", 2: "HW", 3: "DHW"}
 
 
@@ -43,7 +40,7 @@ def convolution(
             context, data, weight, (around, each(output_padding, rank)), common
         )
     else:
-        made = FORWARD[rank](
+        made = CONVOLUTIONS[rank](
             data, weight, padding=around, kernel_layout=f"OI{space}", **common
         )
     made = context.emit(made)

@@ -8,6 +8,7 @@ from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.gathering import places_of, rows
+from weft.relax.frontend.torch.operators.scattering import written
 from weft.relax.frontend.torch.registry import converter
 from weft.relax.struct_info import ShapeStructInfo
 from weft.support.errors import UnsupportedError
@@ -33,7 +34,7 @@ def bincount(
 
 def _added_up(context: Context, shape: list[Any], places: Expr, values: Any) -> Any:
     start = context.emit(op.zeros(shape, context.dtype_of(context.emit(values))))
-    return op.scatter_elements(start, places, values, axis=0, reduction="add")
+    return written(start, places, values, 0, "add")
 
 
 @converter("aten.unique_consecutive.default")

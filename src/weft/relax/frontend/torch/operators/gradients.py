@@ -8,8 +8,9 @@ from typing import Any
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.convolution import FORWARD, SPACE, TRANSPOSED, each
+from weft.relax.frontend.torch.operators.convolution import SPACE, each
 from weft.relax.frontend.torch.registry import converter
+from weft.relax.op.nn.convolution import CONVOLUTIONS, TRANSPOSED
 from weft.support.errors import UnsupportedError
 
 
@@ -27,7 +28,7 @@ class _Convolution:
     def forward(self, data: Expr, weight: Expr) -> Expr:
         """The convolution of the geometry."""
         return self.context.emit(
-            FORWARD[self.rank](
+            CONVOLUTIONS[self.rank](
                 data, weight, strides=self.stride, padding=self.padding, dilation=self.dilation,
                 groups=self.groups, data_layout=f"NC{SPACE[self.rank]}",
                 kernel_layout=f"OI{SPACE[self.rank]}",
@@ -66,7 +67,7 @@ class _Convolution:
         x = op.reshape(as_batch, [inner, groups * batch, *space])
         w = op.permute_dims(grad, [1, 0, *range(2, 2 + rank)])
         made = self.context.emit(
-            FORWARD[rank](
+            CONVOLUTIONS[rank](
                 x, w, strides=self.dilation, padding=self.padding, dilation=self.stride,
                 groups=groups, data_layout=f"NC{SPACE[rank]}", kernel_layout=f"OI{SPACE[rank]}",
             )

@@ -35,7 +35,7 @@ REDUCTIONS: Final = {
 def along(
     context: Context, tensor: Expr, dim: int, where: tuple[Expr, Expr], reduction: str
 ) -> Expr:
-    """scatter_elements; ``where`` is (index, values), the values cut to the index's shape."""
+    """``written`` in torch's way; ``where`` is (index, values), the values cut."""
     index, values = where
     rank = context.rank(tensor)
     if rank == 0:
@@ -53,9 +53,13 @@ def along(
     if axes:
         ends = [shape[axis] for axis in axes]
         values = op.strided_slice(values, axes, [0] * len(axes), ends)
-    return context.emit(
-        op.scatter_elements(tensor, index, values, axis=axis_of(dim, rank), reduction=reduction)
-    )
+    return context.emit(written(tensor, index, values, axis_of(dim, rank), reduction))
+
+
+def written(start: Expr, places: Expr, values: Expr, axis: int, reduction: str) -> Expr:
+    """``start`` with values written (or added, ...) at places along an axis."""
+    tensor: Expr = op.scatter_elements(start, places, values, axis=axis, reduction=reduction)
+    return tensor
 
 
 def _equal(mine: Any, its: Any) -> bool:

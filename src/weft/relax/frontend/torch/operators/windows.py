@@ -11,6 +11,7 @@ from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.convolution import batched, each
+from weft.relax.frontend.torch.operators.scattering import written
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
 from weft.topi import strided
@@ -74,9 +75,8 @@ def _at_places(
     for extent in shape[:-rank]:
         rows = rows * extent
     start = context.emit(op.zeros([rows, space], context.dtype))
-    flat = [context.emit(op.reshape(item, [rows, -1])) for item in (places, values)]
-    made = op.scatter_elements(start, *flat, axis=1, reduction=reduction)
-    return op.reshape(made, shape)
+    where, flat = [context.emit(op.reshape(item, [rows, -1])) for item in (places, values)]
+    return op.reshape(written(start, where, flat, 1, reduction), shape)
 
 
 # Gradients

@@ -1,4 +1,4 @@
-"""float32 gelu, max(x, 0) - |x| * Phi(-|x|), where Phi is the normal distribution.
+"""float32 GELU, max(x, 0) - |x| * Phi(-|x|), where Phi is the normal distribution.
 
 Phi(-t) is exp(-t**2 / 2) / 2 times Y(t) = erfcx(t / sqrt 2), a slow curve from 1 to 0.06: neither
 cancels nor underflows before Phi does. Y is piecewise where lanes look numbers up, as Tang has it
@@ -63,7 +63,7 @@ _BELOW: Final = (1.0, 1.6691181114396594, 1.1942701954033872, 0.4642447110312192
 """Y(t) = above(t) / below(t) for 0 <= t <= 13.27, to 2**-27.6."""
 
 
-def gelu(k: Kernel, x: str) -> str:
+def x_times_phi(k: Kernel, x: str) -> str:
     """x * Phi(x)."""
     size = k.call("fabs", x)
     above = k.select(k.compare("ogt", x, 0.0), x, 0.0)
