@@ -9,6 +9,7 @@ answered with the nearest names.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
@@ -62,7 +63,7 @@ def module_getattr(
                 f"{package}.{name} is a name of TVM 0.20 that weft does not have yet "
                 f"(part of: {coming[name]})"
             )
-        elif name in others():
+        elif functions and not _is_module(f"{package}.{name}") and name in others():
             value = getattr(_module(functions, package, name), name)
         else:
             return _old_or_unknown(package, name, names)
@@ -76,6 +77,11 @@ def module_getattr(
         return sorted({*table, *submodules, *others()})
 
     return resolve, names
+
+
+def _is_module(module: str) -> bool:
+    """Whether there is a module of that name: ``from package import module`` asks here first."""
+    return importlib.util.find_spec(module) is not None
 
 
 def _module(module: str, package: str, name: str) -> ModuleType:
