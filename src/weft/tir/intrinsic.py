@@ -40,7 +40,7 @@ _NO_SHARE: Final = -800.0
 
 
 def _sigmoid(x: float) -> float:
-    return 1.0 / (1.0 + np.exp(-x))
+    return float(1.0 / (1.0 + np.exp(-x)))
 
 
 def _gelu(x: float) -> float:
