@@ -118,7 +118,7 @@ def _outline(func: BaseFunc) -> tuple[Any, ...]:
 
 
 class FunctionScope:
-    """``with bb.function(...)``: the function under construction."""
+    """The function that ``with bb.function(...)`` builds."""
 
     def __init__(
         self, builder: BlockBuilder, name: str, params: Any, attrs: Mapping[str, Any], is_pure: bool
@@ -137,7 +137,7 @@ class FunctionScope:
 
 
 class DataflowScope:
-    """``with bb.dataflow()``."""
+    """The dataflow block that ``with bb.dataflow()`` builds."""
 
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
@@ -165,7 +165,7 @@ class DataflowScope:
         self.builder.begin_binding_block()
 
 
-class TestingScope:
+class SymbolScope:
     """A scope in which symbolic variables are defined, for tests of ``normalize``."""
 
     def __init__(self, builder: BlockBuilder, def_vars: Sequence[Any]) -> None:
@@ -186,7 +186,22 @@ def _shape_of(var: Any) -> StructInfo:
 
 
 class BlockBuilder:
-    """Builds Relax functions and the module they live in (see the module's docstring)."""
+    """Builds graph functions binding by binding, and the module that they live in.
+
+    Args:
+        mod: the module to start from; it is copied. An empty one if left out.
+
+    >>> from weft import relax
+    >>> x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+    >>> bb = relax.BlockBuilder()
+    >>> with bb.function("main", [x]):
+    ...     with bb.dataflow():
+    ...         hidden = bb.emit(relax.op.exp(x))
+    ...         result = bb.emit_output(relax.op.add(hidden, x))
+    ...     main = bb.emit_func_output(result)
+    >>> bb.get()["main"].ret_struct_info
+    R.Tensor((4,), dtype="float32")
+    """
 
     def __init__(self, mod: IRModule | None = None) -> None:
         if mod is not None and not isinstance(mod, IRModule):
@@ -207,7 +222,7 @@ class BlockBuilder:
 
     @staticmethod
     def current() -> BlockBuilder | None:
-        """The builder whose function scope is open, or None."""
+        """The builder whose function is open in this thread, or None."""
         return _ACTIVE.innermost
 
     # Functions and scopes
@@ -220,9 +235,17 @@ class BlockBuilder:
         pure: bool = True,
         private: bool = False,
     ) -> FunctionScope:
-        """The scope of a function; ``params`` may also be given to ``emit_func_output``.
+        """Open a function: ``with bb.function("main", [x]):``, ended by ``emit_func_output``.
 
-        A private function gets no ``global_symbol``. Raises IRTypeError if a parameter is no Var.
+        Args:
+            name: its name in the module; a number is added where the name is taken.
+            params: its parameters; they may be given to ``emit_func_output`` instead.
+            attrs: attributes of the function.
+            pure: it has no effect but its result.
+            private: without ``global_symbol``: nothing outside of the module calls it.
+
+        Raises:
+            IRTypeError: a parameter is no ``relax.Var``.
         """
         if isinstance(params, Var):
             params = [params]
@@ -234,9 +257,9 @@ class BlockBuilder:
         params = None if params is None else Array(params)
         return FunctionScope(self, name, params, attributes, pure)
 
-    def testing_scope(self, def_vars: Sequence[Any]) -> TestingScope:
-        """A scope that defines symbolic variables (for tests)."""
-        return TestingScope(self, def_vars)
+    def testing_scope(self, def_vars: Sequence[Any]) -> SymbolScope:
+        """Open a scope in which the given symbolic variables are defined, for tests."""
+        return SymbolScope(self, def_vars)
 
     def _enter_function(self, scope: FunctionScope) -> None:
         if self._func is not None:
@@ -261,7 +284,7 @@ class BlockBuilder:
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """A function may be built inside, while another one is open: what a branch or loop calls.
+        """Let a function be built while another one is open: what a branch or a loop calls.
 
         ::
 
@@ -276,7 +299,7 @@ class BlockBuilder:
             self._func, self._frames, self._scopes = saved
 
     def begin_scope(self, params: Any = None) -> None:
-        """Open a scope; the symbolic variables of ``params`` are defined in it."""
+        """Open a scope in which the symbolic variables of ``params`` are defined."""
         self._scopes.append(collect_symbols(params))
 
     def end_scope(self) -> None:
@@ -286,7 +309,9 @@ class BlockBuilder:
         self._scopes.pop()
 
     def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
-        """The symbolic variables that the scopes define, ``skip`` inner ones left out."""
+        """The symbolic variables that the open scopes define, without those of ``skip`` inner
+        ones.
+        """
         known: dict[Any, Any] = {}
         for scope in self._scopes[: len(self._scopes) - skip]:
             known.update(scope)
@@ -295,15 +320,19 @@ class BlockBuilder:
     # Blocks
 
     def dataflow(self) -> DataflowScope:
-        """The scope of a dataflow block."""
+        """Open a dataflow block: ``with bb.dataflow():``, bindings without effects that passes may
+        reorder.
+
+        Only what ``emit_output`` binds is seen after it.
+        """
         return DataflowScope(self)
 
     def begin_dataflow_block(self) -> None:
-        """Open a dataflow block."""
+        """Open a dataflow block, which ``end_block`` closes."""
         self._frames.append(_Frame(True))
 
     def begin_binding_block(self) -> None:
-        """Open a block of bindings."""
+        """Open a block of bindings, which ``end_block`` closes."""
         self._frames.append(_Frame(False))
 
     def end_block(self) -> BindingBlock:
@@ -315,7 +344,7 @@ class BlockBuilder:
         return kind(frame.bindings)
 
     def in_block(self) -> bool:
-        """Whether a block is open."""
+        """Whether a block is open, so that ``emit`` has a place to bind in."""
         return bool(self._frames)
 
     def current_block_is_dataflow(self) -> bool:
@@ -330,7 +359,23 @@ class BlockBuilder:
     # Emitting
 
     def emit(self, expr: Any, name_hint: str = "") -> Var:
-        """Bind an expression to a new variable in the current block."""
+        """Bind an expression to a new variable, and return the variable.
+
+        Calls among the arguments are bound to variables of their own first (normal form).
+
+        Args:
+            expr: the expression, or what ``relax.const`` and the like make one of.
+            name_hint: the variable's name; a number is added where it is taken.
+
+        >>> from weft import relax
+        >>> x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+        >>> bb = relax.BlockBuilder()
+        >>> with bb.function("main", [x]):
+        ...     y = bb.emit(relax.op.add(relax.op.exp(x), x), name_hint="y")
+        ...     main = bb.emit_func_output(y)
+        >>> [binding.var.name_hint for binding in bb.get()["main"].body.blocks[0].bindings]
+        ['gv', 'y']
+        """
         value = self.normalize(as_relax_expr(expr))
         value = self.inline_sequence(value)
         is_dataflow = self._frame().is_dataflow
@@ -340,7 +385,7 @@ class BlockBuilder:
         return self.emit_normalized(VarBinding(var, value))
 
     def inline_sequence(self, value: Any) -> Any:
-        """Emit the blocks of a sequence here; its body is what remains.
+        """Emit the bindings of a sequence into the open block, and return the sequence's result.
 
         Outside of a dataflow block, the dataflow variables of the sequence become plain ones.
         """
@@ -365,7 +410,7 @@ class BlockBuilder:
         return self._frames[-1]
 
     def emit_normalized(self, binding: Binding) -> Var:
-        """Add a binding that is in normal form already."""
+        """Add a binding that is in normal form already, and return its variable."""
         self._frame().bindings.append(binding)
         var: Var = binding.var
         if isinstance(binding, VarBinding):
@@ -378,7 +423,13 @@ class BlockBuilder:
         return var
 
     def match_cast(self, value: Any, struct_info: StructInfo, name_hint: str = "") -> Var:
-        """Bind ``value`` after a check against ``struct_info``, whose symbols it defines."""
+        """Check a value against a struct info at run time, and bind the symbols in it that are new.
+
+        Args:
+            value: the value.
+            struct_info: what it has to be, such as ``relax.TensorStructInfo((n,), "float32")``.
+            name_hint: the name of the new variable.
+        """
         operand = self.normalize(as_relax_expr(value))
         if not is_leaf(operand):
             operand = self.emit(operand)
@@ -389,11 +440,16 @@ class BlockBuilder:
         return self.emit_normalized(MatchCast(var, operand, struct_info))
 
     def emit_match_cast(self, value: Any, struct_info: StructInfo) -> Var:
-        """As ``match_cast`` (another name of it)."""
+        """``match_cast`` under TVM's other name."""
         return self.match_cast(value, struct_info)
 
     def emit_output(self, output: Any, name_hint: str = "") -> Var:
-        """Bind an expression to an output of the dataflow block."""
+        """Bind an expression to a new variable of the dataflow block that is seen after the block.
+
+        Args:
+            output: the expression.
+            name_hint: the variable's name; a number is added where it is taken.
+        """
         if not self._frame().is_dataflow:
             raise IRValueError("emit_output: only a dataflow block has outputs; use emit")
         value = self.inline_sequence(self.normalize(as_relax_expr(output)))
@@ -401,17 +457,20 @@ class BlockBuilder:
         return self.emit_normalized(VarBinding(var, value))
 
     def emit_func_output(self, output: Any, params: Any = None) -> GlobalVar:
-        """End the function with its result; ``params`` if the function has none yet.
+        """End the open function with its result, add it to the module, and return its GlobalVar.
 
-        A variable of a dataflow block given here becomes an output of its block.
+        Args:
+            output: the result: an expression, or a list or tuple of them. A variable of a dataflow
+                block becomes an output of its block.
+            params: the parameters, if ``function`` was not given them.
         """
         func, name = self._finished(output, params)
         return self.add_func(func, name)
 
     def emit_func_body_of(self, gvar: GlobalVar, output: Any) -> None:
-        """End the function with its result, in the place of one that is there: of ``gvar``.
+        """End the open function with its result, and let it replace the function of ``gvar``.
 
-        So a function comes about that calls itself: ``gvar`` stands for its signature first.
+        So a function is built that calls itself: ``gvar`` first names a function of its signature.
         """
         func, _ = self._finished(output, None)
         self.update_func(gvar, func)
@@ -473,9 +532,23 @@ class BlockBuilder:
     # Tensor expressions
 
     def call_te(self, te_func: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
-        """A call_tir of a new PrimFunc made from a function on te tensors.
+        """Make a TensorIR function from a function on tensor expressions, and return a call of it.
 
-        Keywords ``primfunc_name_hint`` and ``primfunc_attrs`` are for the PrimFunc.
+        Args:
+            te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
+                several.
+            args: its arguments; graph values among them, also in lists, become inputs of the call.
+            kwargs: its keyword arguments. ``primfunc_name_hint`` names the TensorIR function
+                (``te_func``'s own name if left out), ``primfunc_attrs`` are its attributes.
+
+        >>> from weft import relax, topi
+        >>> x = relax.Var("x", relax.TensorStructInfo((4, 8), "float32"))
+        >>> bb = relax.BlockBuilder()
+        >>> with bb.function("main", [x]):
+        ...     call = bb.call_te(topi.sum, x, axis=1)
+        ...     main = bb.emit_func_output(bb.emit(call))
+        >>> bb.get()["main"].ret_struct_info
+        R.Tensor((4,), dtype="float32")
         """
         if not callable(te_func):
             raise IRTypeError(
@@ -495,7 +568,16 @@ class BlockBuilder:
         te_grad_kwargs: Any = None,
         **kwargs: Any,
     ) -> Call:
-        """As ``call_te``, naming the registered TE gradient."""
+        """As ``call_te``, and name the TE function, registered at run time, that is the gradient.
+
+        Args:
+            te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
+                several.
+            args: its arguments.
+            te_grad_name: the name under which the gradient is registered.
+            te_grad_kwargs: keyword arguments of the gradient.
+            kwargs: its keyword arguments.
+        """
         name = kwargs.pop("primfunc_name_hint", None)
         made = make_te_call(te_func, args, kwargs)
         gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
@@ -507,7 +589,16 @@ class BlockBuilder:
     def call_te_inplace(
         self, te_func: Callable[..., Any], inplace_indices: Any, *args: Any, **kwargs: Any
     ) -> Call:
-        """As ``call_te``, writing outputs into arguments (``relax.op.call_tir_inplace``)."""
+        """As ``call_te``, but results are written into inputs.
+
+        Args:
+            te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
+                several.
+            inplace_indices: for each result, the index of the input that holds it; -1 for new
+                memory.
+            args: its arguments.
+            kwargs: its keyword arguments.
+        """
         name = kwargs.pop("primfunc_name_hint", None)
         made = make_te_call(te_func, args, kwargs)
         gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
@@ -517,14 +608,43 @@ class BlockBuilder:
         return call
 
     def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
-        """``emit(call_te(...))``; keyword ``name_hint`` names the variable."""
+        """Make a TensorIR function from a function on tensor expressions, call it, and bind the
+        result.
+
+        Args:
+            func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
+                several.
+            args: its arguments; graph values among them, also in lists, become inputs of the call.
+            kwargs: its keyword arguments. ``primfunc_name_hint`` names the TensorIR function
+                (``func``'s own name if left out), ``name_hint`` the variable.
+
+        Returns:
+            The variable.
+
+        >>> from weft import relax, te
+        >>> def double(a):
+        ...     return te.compute(a.shape, lambda *i: a(*i) * 2.0, name="double")
+        >>> x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
+        >>> bb = relax.BlockBuilder()
+        >>> with bb.function("main", [x]):
+        ...     y = bb.emit_te(double, x)
+        ...     main = bb.emit_func_output(y)
+        >>> sorted(var.name_hint for var in bb.get().get_global_vars())
+        ['double', 'main']
+        """
         hint = kwargs.pop("name_hint", "")
         return self.emit(self.call_te(func, *args, **kwargs), hint)
 
     # The module
 
     def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
-        """Add a function; one that is structurally equal to an earlier one is shared."""
+        """Add a function to the module and return its GlobalVar.
+
+        Args:
+            func: the function. Where the module has a structurally equal one, that one's is
+                returned.
+            func_name: its name; a number is added where the name is taken.
+        """
         index = self._function_index()
         for gvar in index.candidates(func):
             if gvar in self._mod and structural_equal(self._mod[gvar], func):
@@ -548,7 +668,7 @@ class BlockBuilder:
         return self._functions
 
     def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
-        """Replace (or add) the function of that GlobalVar."""
+        """Let a GlobalVar of the module name another function."""
         if not isinstance(gv, GlobalVar):
             raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
         index = self._function_index()
@@ -559,7 +679,7 @@ class BlockBuilder:
             gv.struct_info = info
 
     def global_info(self, gvar: GlobalVar) -> StructInfo | None:
-        """The struct info of a function of the module, None if it is not there (yet)."""
+        """The struct info of a function of the module; None if it is not there yet."""
         return function_info(self._mod[gvar]) if gvar in self._mod else None
 
     def function_of(self, gvar: GlobalVar) -> BaseFunc | None:
@@ -568,26 +688,28 @@ class BlockBuilder:
         return func
 
     def get(self) -> IRModule:
-        """The module as it is now."""
+        """A copy of the module as it is now."""
         return self._mod.clone()
 
     def finalize(self) -> IRModule:
-        """The finished module."""
+        """A copy of the finished module."""
         return self.get()
 
     # Looking things up
 
     def get_unique_name(self, name_prefix: str) -> str:
-        """A name that the builder has not used yet."""
+        """A name that the builder has not used yet: the prefix, perhaps with a number."""
         return self._names.fresh(name_prefix)
 
     def lookup_binding(self, var: Var) -> Expr | None:
-        """The value that a variable was bound to, or None."""
+        """The value that this builder bound a variable to, or None."""
         return self._values.get(var)
 
     @deep_recursion
     def normalize(self, expr: Any) -> Any:
-        """The expression in normal form, with struct info; nested calls are emitted."""
+        """The expression in normal form, with struct info; calls inside it are bound in the open
+        block.
+        """
         return self._normalizer.visit(expr)
 
 

@@ -24,7 +24,21 @@ __all__ = [
 
 
 def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> Any:
-    """Parse a class as a module: ``@I.ir_module``."""
+    """Parse a class as a module: each method is one of its functions.
+
+    Args:
+        mod: the class; left out where ``@I.ir_module(...)`` has arguments.
+        check_well_formed: refuse a module that breaks a rule of the language.
+
+    >>> from weft.script import ir as I, relax as R
+    >>> @I.ir_module
+    ... class Module:
+    ...     @R.function
+    ...     def main(x: R.Tensor((4,), "float32")):
+    ...         return R.add(x, x)
+    >>> [var.name_hint for var in Module.get_global_vars()]
+    ['main']
+    """
     frame = sys._getframe(1)
     if mod is not None:
         return _parse(mod, frame, check_well_formed)

@@ -23,7 +23,26 @@ def function(
     private: bool = False,
     check_well_formed: bool = True,
 ) -> Any:
-    """Parse a function as a graph: ``@R.function`` or ``@R.function(private=True)``."""
+    """Parse a function as a graph of operators.
+
+    Args:
+        f: the function; left out where ``@R.function(...)`` has arguments.
+        pure: it has no effect but its result. A function that is not pure calls what has
+            effects.
+        private: without ``global_symbol``: nothing outside of its module calls it.
+        check_well_formed: refuse a graph that breaks a rule of the language.
+
+    >>> from weft.script import relax as R
+    >>> @R.function
+    ... def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 8), "float32")):
+    ...     with R.dataflow():
+    ...         y = R.matmul(x, w)
+    ...         z = R.nn.relu(y)
+    ...         R.output(z)
+    ...     return z
+    >>> main.ret_struct_info.dtype
+    'float32'
+    """
     options = {"private": private, "pure": pure}
     if f is not None:
         return decorate(f, "relax", options, check_well_formed)
@@ -38,12 +57,29 @@ function.dispatch_token = "relax"  # type: ignore[attr-defined] # as TVM has it
 
 
 def macro(*args: Any, hygienic: bool = True) -> Any:
-    """A part of a script to be expanded where it is called: ``@R.macro``."""
+    """Make a function whose body is written into the script at each call: ``@R.macro``.
+
+    Args:
+        args: the function, where ``@R.macro`` has no arguments.
+        hygienic: names mean what they mean where the macro is defined, not where it is called.
+    """
     return make_macro("relax", args, hygienic)
 
 
 def rewriter(mod: type) -> PatternMatchingRewriter:
-    """Parse a class with ``pattern`` and ``replacement`` as a rewriter: ``@R.rewriter``."""
+    """Make a rewriter of graphs from a class: it replaces ``pattern`` by ``replacement``.
+
+    >>> from weft.script import relax as R
+    >>> @R.rewriter
+    ... class AddToMultiply:
+    ...     @R.function
+    ...     def pattern(x: R.Tensor((4,), "float32")):
+    ...         return R.add(x, x)
+    ...
+    ...     @R.function
+    ...     def replacement(x: R.Tensor((4,), "float32")):
+    ...         return R.multiply(x, R.const(2.0, "float32"))
+    """
     made: IRModule = parse_definition(mod, sys._getframe(1), "ir", {}, True)
     return PatternMatchingRewriter.from_module(made)
 
@@ -52,7 +88,10 @@ rewriter.dispatch_token = "ir"  # type: ignore[attr-defined] # as TVM has it
 
 
 def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802 - R.Call
-    """The node of a call, nothing added: ``R.Call("relax.add", (x, y), attrs={...})``."""
+    """Make the node of a call as it is written: ``R.Call("relax.add", (x, y), attrs={...})``.
+
+    ``R.add(x, y)`` checks its arguments and fills in attributes; this does not.
+    """
     return _Call(op, args, attrs, [as_struct_info(info) for info in sinfo_args])
 
 

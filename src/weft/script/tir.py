@@ -28,7 +28,24 @@ def prim_func(
     check_well_formed: bool = True,
     s_tir: bool = True,
 ) -> Any:
-    """Parse a function as TensorIR: ``@T.prim_func`` or ``@T.prim_func(private=True)``."""
+    """Parse a function as a TensorIR program.
+
+    Args:
+        func: the function; left out where ``@T.prim_func(...)`` has arguments.
+        private: without ``global_symbol``: nothing outside of its module calls it.
+        check_well_formed: refuse a program that breaks a rule of the language.
+        s_tir: taken for the sake of programs of later TVM; says nothing here.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func
+    ... def add_one(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    ...     for i in range(4):
+    ...         with T.block("B"):
+    ...             v_i = T.axis.spatial(4, i)
+    ...             B[v_i] = A[v_i] + 1
+    >>> add_one.attrs["global_symbol"]
+    'add_one'
+    """
     options = {"private": private}
     if func is not None:
         return decorate(func, "tir", options, check_well_formed)
@@ -43,7 +60,21 @@ prim_func.dispatch_token = "tir"  # type: ignore[attr-defined] # as TVM has it
 
 
 def macro(*args: Any, hygienic: bool = True) -> Any:
-    """A part of a script to be expanded where it is called: ``@T.macro``."""
+    """Make a function whose body is written into the script at each call: ``@T.macro``.
+
+    Args:
+        args: the function, where ``@T.macro`` has no arguments.
+        hygienic: names mean what they mean where the macro is defined, not where it is called.
+
+    >>> from weft.script import tir as T
+    >>> @T.macro
+    ... def scale(A, B, i, factor):
+    ...     B[i] = A[i] * factor
+    >>> @T.prim_func(private=True)
+    ... def double(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    ...     for i in range(4):
+    ...         scale(A, B, i, 2)
+    """
     return make_macro("tir", args, hygienic)
 
 

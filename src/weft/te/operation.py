@@ -136,14 +136,24 @@ class ExternOp(Operation):
 
 
 def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
-    """An input tensor of ``shape`` (an extent or a sequence) and ``dtype`` (float32 if None)."""
+    """Declare an input tensor.
+
+    Args:
+        shape: its extents, or one extent: ints and expressions.
+        dtype: the type of an element; float32 if left out.
+        name: the name of its buffer in the TensorIR function.
+
+    >>> from weft import te
+    >>> te.placeholder((4, te.var("n")), name="A").ndim
+    2
+    """
     extents = as_shape(shape)
     kind = DataType("float32" if dtype is None else dtype)
     return PlaceholderOp(name, "", None, extents, kind).output(0)
 
 
 def as_shape(shape: Any) -> Array[Any]:
-    """A shape from one extent or a sequence of extents (ints, expressions)."""
+    """Make a shape from one extent or a sequence of extents (ints, expressions)."""
     if isinstance(shape, PrimExpr | int) or hasattr(shape, "as_prim_expr"):
         shape = (shape,)
     if not isinstance(shape, Iterable) or isinstance(shape, str):
@@ -173,15 +183,25 @@ def compute(
     attrs: Any = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
-    """The tensor(s) of ``shape`` whose elements are ``fcompute(*indices)``.
+    """Define a tensor by what each of its elements is.
 
-    The axes are named after the function's parameters; ``*args`` take ``i0, i1, ...`` (or
-    ``varargs_names``). A function that returns a tuple gives a tuple of tensors of one shape.
+    Args:
+        shape: its extents, or one extent.
+        fcompute: takes the indices of an element and returns the element's expression. A tuple
+            of expressions defines a tuple of tensors of one shape.
+        name: the name of the buffer and of the block in the TensorIR function.
+        tag: what passes look up on the operation.
+        attrs: what passes look up on the operation, by name.
+        varargs_names: names of the axes where ``fcompute`` takes ``*args``; ``i0, i1, ...`` if
+            left out. Other axes have the names of its parameters.
+
+    Returns:
+        The tensor, or the tuple of tensors.
 
     >>> from weft import te
-    >>> A = te.placeholder((4, 4), name="A")
-    >>> te.compute((4, 4), lambda i, j: A[j, i] + 1.0, name="B").shape
-    [4, 4]
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> te.compute((8, 4), lambda i, j: A[j, i] + 1.0, name="B").shape
+    [8, 4]
     """
     scope = TagScope.get_current()
     if scope is not None:
@@ -244,11 +264,34 @@ def extern(
     dtype: Any = None, in_buffers: Any = None, out_buffers: Any = None, tag: str = "",
     attrs: Any = None,
 ) -> Any:  # fmt: skip
-    """Tensors written by the statement ``fcompute(ins, outs)`` returns, on buffers.
+    """Define tensors by a statement that writes them, instead of by their elements.
 
-    ``shape`` is one shape or a list of shapes; ``dtype`` one per output (the inputs' common one if
-    None). The statement comes from ``tir.ir_builder``, or is an expression to evaluate
-    (``tir.call_packed(...)``).
+    Args:
+        shape: the shape of the output, or a list of the shapes of several.
+        inputs: the tensors that the statement reads.
+        fcompute: takes the buffers of the inputs and those of the outputs; returns the
+            statement (from ``tir.ir_builder``), or an expression to evaluate such as a
+            ``tir.call_packed``.
+        name: the name of the buffers and of the block in the TensorIR function.
+        dtype: the type of the outputs, or one for each; that of the inputs if left out.
+        in_buffers: buffers to use for the inputs, instead of new ones.
+        out_buffers: buffers to use for the outputs, instead of new ones.
+        tag: what passes look up on the operation.
+        attrs: what passes look up on the operation, by name.
+
+    Returns:
+        The tensor, or the list of tensors.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8,), name="A")
+    >>> def double(ins, outs):
+    ...     ib = tir.ir_builder.create()
+    ...     a, b = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
+    ...     with ib.for_range(0, 8) as i:
+    ...         b[i] = a[i] * 2.0
+    ...     return ib.get()
+    >>> te.extern((8,), [A], double, name="B").dtype
+    'float32'
     """
     shapes = _shapes(shape)
     sources = as_list(inputs)
@@ -282,7 +325,7 @@ def extern(
 
 
 def as_list(value: Any) -> list[Any]:
-    """A list from None, one value or a sequence."""
+    """A list: of nothing for None, of one value, or of those of a list or tuple."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
@@ -310,9 +353,12 @@ def _extern_dtypes(name: str, inputs: list[Tensor], dtype: Any, count: int) -> l
 
 
 def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwargs: Any) -> Any:
-    """The outputs of a TensorIR function applied to tensors.
+    """Define tensors by a TensorIR function that writes them.
 
-    Its first parameters are the inputs, the others the outputs.
+    Args:
+        input_tensors: the inputs, for the first parameters of the function.
+        primfunc: the function; its other parameters are the outputs.
+        kwargs: keyword arguments of ``te.extern``.
     """
     buffers = [primfunc.buffer_map[param] for param in primfunc.params]
     count = len(input_tensors)
@@ -331,28 +377,41 @@ def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwarg
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
-    """A scalar variable: a symbolic extent or a scalar parameter."""
+    """Make a scalar variable: a symbolic extent, or a scalar parameter of the function."""
     return Var(name, dtype, span)
 
 
 def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
-    """A scalar variable known to be >= 0."""
+    """Make a scalar variable that is known to be at least 0, as an extent is."""
     made: SizeVar = SizeVar(name, dtype, span)
     return made
 
 
 def const(value: Any, dtype: str = "int32", span: Any = None) -> PrimExpr:
-    """A constant of ``dtype``."""
+    """Make a constant of a data type."""
     return op.const(value, dtype, span)
 
 
 def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = None) -> IterVar:
-    """An axis to reduce over: ``dom`` is ``(begin, end)``, a Range, or an extent."""
+    """Make an axis to reduce over, for ``te.sum`` and other reductions.
+
+    Args:
+        dom: its range: a pair (begin, end), a Range, or an extent.
+        name: the name of its loop in the TensorIR function.
+        thread_tag: the thread it is bound to, if any.
+        span: the place in a source, for messages.
+
+    >>> from weft import te
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> k = te.reduce_axis((0, 8), name="k")
+    >>> te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B").shape
+    [4]
+    """
     return IterVar(_as_domain(dom), name, IterType.CommReduce, thread_tag, span=span)
 
 
 def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None) -> IterVar:
-    """An axis bound to a GPU thread such as ``threadIdx.x``."""
+    """Make an axis that a thread index gives: ``te.thread_axis((0, 64), "threadIdx.x")``."""
     if isinstance(dom, str):
         tag, dom = dom, None
     if not tag:
@@ -380,7 +439,7 @@ def _as_domain(dom: Any) -> Range:
 
 
 def scan(*args: Any, **kwargs: Any) -> Any:
-    """Not there: recurrences are written with te.extern and tir.ir_builder, or as TVMScript."""
+    """Raise UnsupportedError: recurrences are written with ``te.extern``, or as TVMScript."""
     raise UnsupportedError(
         "Unsupported Operation: ScanOp. te.scan cannot be turned into TensorIR (nor can it in "
         "TVM 0.20); write the recurrence with te.extern and tir.ir_builder, or as a TVMScript "

@@ -55,10 +55,13 @@ those of the function as if operations had made them: what a schedule can work o
 def create_prim_func(
     ops: Any, index_dtype_override: str | None = None
 ) -> PrimFunc:
-    """The TensorIR function that computes ``ops``: inputs, outputs, scalar variables, in order.
+    """Make the TensorIR function that computes tensors.
 
-    Tensors not listed become intermediate buffers. ``index_dtype_override`` retypes every loop,
-    index and extent (relax asks for int64).
+    Args:
+        ops: the function's parameters in order: input tensors, output tensors, scalar
+            variables. Tensors between that are not listed become buffers inside.
+        index_dtype_override: the type of every loop, index and extent, such as ``"int64"``; as
+            written if left out.
 
     >>> from weft import te
     >>> A = te.placeholder((8,), name="A")

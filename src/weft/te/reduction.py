@@ -22,13 +22,24 @@ Combine = Callable[[Any, Any], Any]
 
 
 def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "reduce") -> Any:
-    """A reducer from a combiner and the function that gives its identity for a dtype.
+    """Make a reduction from a function that combines two values.
 
-    For tuple reductions (argmax) ``fcombine`` takes and returns tuples and ``fidentity`` takes one
-    dtype a component. The reducer has the signature ``(expr, axis, where=None, init=None, *args)``.
+    Args:
+        fcombine: takes two values and returns the combined one. For a reduction of tuples
+            (argmax) it takes and returns tuples.
+        fidentity: takes a data type and returns the value that changes nothing. For tuples it
+            takes a data type for each component and returns a tuple.
+        name: the name of the reduction.
+
+    Returns:
+        A function ``reducer(expr, axis, where=None, init=None)``, as ``te.sum`` is one.
 
     >>> from weft import te
     >>> product = te.comm_reducer(lambda x, y: x * y, lambda t: te.const(1, t), name="product")
+    >>> A = te.placeholder((4, 8), name="A")
+    >>> k = te.reduce_axis(8, name="k")
+    >>> te.compute((4,), lambda i: product(A[i, k], axis=k), name="B").shape
+    [4]
     """
     if not callable(fcombine) or not callable(fidentity):
         found = fidentity if callable(fcombine) else fcombine

@@ -52,7 +52,7 @@ class Operation(Node):
         return Array()
 
     def output(self, index: int) -> Tensor:
-        """The tensor number ``index`` that the operation produces."""
+        """The tensor that the operation produces in place ``index``."""
         if not 0 <= index < self.num_outputs:
             raise IRIndexError(
                 f"{self.name} has {self.num_outputs} outputs, output {index} does not exist"
@@ -71,7 +71,11 @@ class Operation(Node):
 
 @node
 class Tensor(Node):
-    """Output ``value_index`` of ``op``: a value of ``shape`` (symbolic extents allowed)."""
+    """A value of ``shape``, some extents perhaps symbolic: output ``value_index`` of the
+    operation ``op``.
+
+    ``A[i, j]`` is an element, in a ``te.compute``; ``A + B`` and the like are tensors again.
+    """
 
     shape: Array[PrimExpr] = field(visit=False)
     dtype: DataType
@@ -210,7 +214,10 @@ class Tensor(Node):
 
 
 class TensorSlice(ExprOp):
-    """``A[i]``: a tensor with some indices given; with all of them it is an expression."""
+    """``A[i]`` of a tensor with more dimensions: some of the indices are still missing.
+
+    With all of them it stands for the element.
+    """
 
     __slots__ = ("indices", "tensor")
 

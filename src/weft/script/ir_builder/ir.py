@@ -57,7 +57,7 @@ class IRModuleFrame(IRBuilderFrame):
 
 
 def ir_module() -> IRModuleFrame:
-    """A frame that makes an IRModule."""
+    """Open a module; in a script ``@I.ir_module`` does."""
     return IRModuleFrame()
 
 
@@ -70,12 +70,20 @@ def find_module(what: str) -> IRModuleFrame:
 
 
 def current_ir_module() -> IRModuleFrame:
-    """The frame of the module being built."""
+    """The frame of the module under construction."""
     return find_module("I.current_ir_module")
 
 
 def decl_function(func_name: str, func_signature: BaseFunc) -> GlobalVar:
-    """Declare a function, of which only the signature counts; returns what calls name it by."""
+    """Declare a function that is defined later, so that others can call it.
+
+    Args:
+        func_name: its name.
+        func_signature: a function with its parameters and its result; the body does not count.
+
+    Returns:
+        The GlobalVar that calls name it by.
+    """
     if not isinstance(func_signature, BaseFunc):
         raise IRTypeError(
             f"I.decl_function: expected a function, got {type(func_signature).__name__}"
@@ -84,24 +92,24 @@ def decl_function(func_name: str, func_signature: BaseFunc) -> GlobalVar:
 
 
 def def_function(func_name: str, func: BaseFunc) -> None:
-    """Define a function of the module; it may have been declared."""
+    """Define a function of the module, whether or not it was declared."""
     if not isinstance(func, BaseFunc):
         raise IRTypeError(f"I.def_function: expected a function, got {type(func).__name__}")
     find_module("I.def_function").add_function(func_name, func)
 
 
 def module_get_attrs() -> dict[str, Any]:
-    """The attributes of the module so far."""
+    """The attributes that the module has so far."""
     return dict(find_module("I.module_get_attrs").attrs)
 
 
 def module_get_attr(attr_key: str) -> Any:
-    """An attribute of the module so far, or None."""
+    """An attribute that the module has so far, or None."""
     return find_module("I.module_get_attr").attrs.get(attr_key)
 
 
 def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = False) -> None:
-    """Set an attribute of the module; None removes it."""
+    """Set an attribute of the module; the value None removes it."""
     frame = find_module("I.module_set_attr")
     if attr_key in frame.attrs and not allow_overwrite:
         raise IRValueError(f"I.module_set_attr: {attr_key!r} is already set")
@@ -112,7 +120,12 @@ def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = Fals
 
 
 def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> None:
-    """Set attributes of the module; nothing where Python itself runs the class's body."""
+    """Set attributes of the module: ``I.module_attrs({"device_num": 2})`` in the class's body.
+
+    Args:
+        attrs: values by name.
+        allow_overwrite: an attribute that is set already gets the new value.
+    """
     if not IRBuilder.is_in_scope():
         return
     frame = find_module("I.module_attrs")
@@ -123,7 +136,7 @@ def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> Non
 
 
 def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
-    """Set the module's lists of global infos; nothing where Python runs the class's body."""
+    """Set the module's lists of global infos: ``{"vdevice": [I.vdevice("llvm")]}``."""
     if not IRBuilder.is_in_scope():
         return
     frame = find_module("I.module_global_infos")
@@ -132,7 +145,9 @@ def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
 
 
 def function_names(names: Mapping[str, str]) -> dict[str, str]:
-    """The names of functions that no definition can have: ``{"a_b": "a.b"}`` for ``def a_b``."""
+    """State the real names of functions: ``{"a_b": "a.b"}`` says that ``def a_b`` defines
+    ``a.b``.
+    """
     for printed, name in names.items():
         if not (isinstance(name, str) and name and str(printed).isidentifier()):
             raise IRValueError(
@@ -143,14 +158,20 @@ def function_names(names: Mapping[str, str]) -> dict[str, str]:
 
 
 def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> VDevice:
-    """A virtual device of the module."""
+    """Describe a device that values of the module live on: ``I.vdevice("llvm", 0)``.
+
+    Args:
+        target: the target, or its text or dict.
+        vdevice_id: the number of the device among those of its kind.
+        memory_scope: the memory of the device.
+    """
     if isinstance(target, str | dict):
         target = Target(target)
     return VDevice(target, int(vdevice_id), memory_scope)
 
 
 def lookup_vdevice(target_kind: str | None = None, device_index: int = -1) -> VDevice:
-    """The module's virtual device of that number, counted among those of that kind of target."""
+    """The virtual device of the module with that number among those of a kind of target."""
     listed = find_module("I.lookup_vdevice").global_infos.get("vdevice", [])
     if not target_kind:
         found = listed
@@ -168,5 +189,5 @@ def lookup_vdevice(target_kind: str | None = None, device_index: int = -1) -> VD
 
 
 def dummy_global_info() -> DummyGlobalInfo:
-    """A global info without content."""
+    """A global info without content, for tests of what holds such."""
     return DummyGlobalInfo()

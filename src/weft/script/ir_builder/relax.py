@@ -67,47 +67,61 @@ __all__ = [
 
 
 def function(is_pure: bool = True, is_private: bool = False) -> FunctionFrame:
-    """A frame that makes a graph function."""
+    """Open a graph function; in a script ``@R.function`` does."""
     return FunctionFrame(is_pure, is_private)
 
 
 def arg(name: str, struct_info: Any) -> Any:
-    """Add a parameter."""
+    """Add a parameter to the function, of a struct info such as ``R.Tensor((4,),
+    "float32")``.
+    """
     return find_function("R.arg").add_param(name, as_struct_info(struct_info))
 
 
 def func_name(name: str) -> None:
-    """Name the function."""
+    """Name the function: its ``global_symbol``, unless it is private."""
     find_function("R.func_name").name = name
 
 
 def func_attr(attrs: abc.Mapping[str, Any]) -> None:
-    """Set attributes of the function."""
+    """Set attributes of the function: ``R.func_attr({"num_input": 1})``."""
     find_function("R.func_attr").attrs.update(attrs)
 
 
 def func_ret_struct_info(ret_sinfo: Any) -> None:
-    """Declare what the function returns."""
+    """State what the function returns: what ``-> R.Tensor(...)`` does in a script."""
     find_function("R.func_ret_struct_info").ret_struct_info = as_struct_info(ret_sinfo)
 
 
 def is_pure() -> None:
-    """Declare the function pure."""
+    """State that the function has no effect but its result."""
     find_function("R.is_pure").is_pure = True
 
 
 def is_impure() -> None:
-    """Declare the function impure."""
+    """State that the function has effects: it prints, or writes into an argument."""
     find_function("R.is_impure").is_pure = False
 
 
 def dataflow() -> DataflowFrame:
-    """A dataflow block."""
+    """Open a block of bindings without effects and branches, which passes may reorder.
+
+    Only what ``R.output`` names at its end is seen after it.
+
+    >>> from weft.script import relax as R
+    >>> @R.function(private=True)
+    ... def main(x: R.Tensor((4,), "float32")):
+    ...     with R.dataflow():
+    ...         y = R.exp(x)
+    ...         z = R.add(y, y)
+    ...         R.output(z)
+    ...     return z
+    """
     return DataflowFrame()
 
 
 def output(*variables: Any) -> None:
-    """The variables of the dataflow block that are seen outside."""
+    """State which variables of the dataflow block are seen after it."""
     frame = IRBuilder.current().last(DataflowFrame)
     if frame is None:
         raise IRValueError("R.output must stand directly inside `with R.dataflow()`")
@@ -121,17 +135,21 @@ def output(*variables: Any) -> None:
 
 
 def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
-    """A choice; R.Then and R.Else stand inside."""
+    """Compute one of two branches: ``with R.If(condition)``, inside of it ``R.Then()``,
+    ``R.Else()``.
+
+    In a script write ``if``. Both branches end with a binding of the same variable, the result.
+    """
     return IfFrame(condition)
 
 
 def Then() -> ThenFrame:  # noqa: N802 - TVM's name
-    """The branch taken where the condition holds."""
+    """Open the branch of ``R.If`` that is computed where the condition holds."""
     return ThenFrame()
 
 
 def Else() -> ElseFrame:  # noqa: N802 - TVM's name
-    """The other branch."""
+    """Open the branch of ``R.If`` that is computed where the condition does not hold."""
     return ElseFrame()
 
 
@@ -143,34 +161,41 @@ class MatchCastPair:
 
 
 def match_cast(value: Any, struct_info: Any) -> MatchCastPair:
-    """The value after a check against ``struct_info``, whose symbols it defines."""
+    """Check a value against a struct info at run time, and bind the symbols in it that are new.
+
+    >>> from weft.script import relax as R
+    >>> @R.function(private=True)
+    ... def main(x: R.Tensor(ndim=1, dtype="float32")):
+    ...     y = R.match_cast(x, R.Tensor(("n",), "float32"))
+    ...     return y
+    """
     if not isinstance(value, Expr):
         raise IRTypeError(f"R.match_cast: expected a graph value, got {type(value).__name__}")
     return MatchCastPair(value, as_struct_info(struct_info))
 
 
 def shape(value: Any) -> ShapeExpr:
-    """A shape value."""
+    """Make a shape that is a value of the graph: ``R.shape([n, 4])``."""
     return ShapeExpr([item.value if isinstance(item, PrimValue) else item for item in value])
 
 
 def prim_value(value: Any) -> PrimValue:
-    """A scalar value."""
+    """Make a number that is a value of the graph: ``R.prim_value(3)``."""
     return PrimValue(value)
 
 
 def str_(value: str) -> StringImm:
-    """A text value."""
+    """Make a text that is a value of the graph: ``R.str("relu")``."""
     return StringImm(value)
 
 
 def dtype_(value: Any) -> DataTypeImm:
-    """A data type value."""
+    """Make a data type that is a value of the graph: ``R.dtype("float32")``."""
     return DataTypeImm(value.dtype if isinstance(value, DTypeConstructor) else value)
 
 
 def tuple_(*fields: Any) -> TupleNode:
-    """A tuple value."""
+    """Make a tuple of values of the graph: ``R.tuple(x, y)``; ``x, y`` in a script."""
     return TupleNode([as_relax_expr(item) for item in fields])
 
 
@@ -198,7 +223,38 @@ def call_tir(
     func: Any, args: Any, out_sinfo: Any = None, tir_vars: Any = None, *, dtype: Any = None,
     out_ty: Any = None,
 ) -> Call:
-    """A call of a PrimFunc; a function registered at run time, by name, as in 2022."""
+    """Call a TensorIR function with inputs, and with outputs that are allocated for it.
+
+    The result is the output, or the tuple of several.
+
+    Args:
+        func: the GlobalVar of the function, in a script ``cls.add`` or ``Module.add``. A str is
+            the name of a function registered at run time, as for ``R.call_dps_packed``.
+        args: a tuple of the input tensors.
+        out_sinfo: shape and type of the output, or a list of those of several.
+        tir_vars: a shape with the values of the scalar parameters that come last.
+        dtype: the type of the output where ``out_sinfo`` is only its shape (the spelling of
+            2022).
+        out_ty: ``out_sinfo`` by its name in later TVM.
+
+    >>> from weft.script import ir as I, relax as R, tir as T
+    >>> @I.ir_module
+    ... class Module:
+    ...     @T.prim_func(private=True)
+    ...     def double(x: T.Buffer((4,), "float32"), y: T.Buffer((4,), "float32")):
+    ...         for i in range(4):
+    ...             with T.block("y"):
+    ...                 v_i = T.axis.spatial(4, i)
+    ...                 y[v_i] = x[v_i] * T.float32(2)
+    ...
+    ...     @R.function
+    ...     def main(x: R.Tensor((4,), "float32")):
+    ...         cls = Module
+    ...         y = R.call_tir(cls.double, (x,), out_sinfo=R.Tensor((4,), "float32"))
+    ...         return y
+    >>> Module["main"].ret_struct_info.dtype
+    'float32'
+    """
     infos = _outputs("call_tir", out_sinfo, out_ty, dtype)
     if isinstance(func, str | ExternFunc):
         return cast(Call, base.call_dps_packed(func, args, infos))
@@ -209,7 +265,17 @@ def call_tir_inplace(
     func: Any, args: Any, inplace_indices: Any, out_sinfo: Any = None, tir_vars: Any = None, *,
     out_ty: Any = None,
 ) -> Call:
-    """A call of a PrimFunc that writes into arguments."""
+    """Call a TensorIR function that writes results into memory of its inputs.
+
+    Args:
+        func: the GlobalVar of the function.
+        args: a tuple of the input tensors.
+        inplace_indices: for each output, the index of the input that holds it; -1 for new
+            memory.
+        out_sinfo: shape and type of the output, or a list of those of several.
+        tir_vars: a shape with the values of the scalar parameters that come last.
+        out_ty: ``out_sinfo`` by its name in later TVM.
+    """
     infos = _outputs("call_tir_inplace", out_sinfo, out_ty, None)
     return cast(Call, base.call_tir_inplace(func, args, inplace_indices, infos, tir_vars))
 
@@ -218,7 +284,17 @@ def call_tir_with_grad(
     func: Any, args: Any, out_sinfo: Any, te_grad_name: str, te_grad_kwargs: Any = None,
     tir_vars: Any = None,
 ) -> Call:
-    """A call of a PrimFunc whose gradient is a named TE function."""
+    """Call a TensorIR function as ``R.call_tir`` does, and name the TE function of its
+    gradient.
+
+    Args:
+        func: the GlobalVar of the function.
+        args: a tuple of the input tensors.
+        out_sinfo: shape and type of the output, or a list of those of several.
+        te_grad_name: the name under which the gradient is registered.
+        te_grad_kwargs: keyword arguments of the gradient.
+        tir_vars: a shape with the values of the scalar parameters that come last.
+    """
     infos = _infos(out_sinfo)
     made = base.call_tir_with_grad(func, args, infos, te_grad_name, te_grad_kwargs, tir_vars)
     return cast(Call, made)
@@ -227,19 +303,39 @@ def call_tir_with_grad(
 def call_dps_packed(
     func: Any, args: Any, out_sinfo: Any = None, *, dtype: Any = None, out_ty: Any = None
 ) -> Call:
-    """A call of a registered function in destination-passing style."""
+    """Call a function registered at run time that writes into outputs that are allocated for
+    it.
+
+    Args:
+        func: its name: ``R.call_dps_packed("my.matmul", (x, w), out_sinfo=...)``.
+        args: a tuple of the inputs.
+        out_sinfo: shape and type of the output, or a list of those of several.
+        dtype: the type of the output where ``out_sinfo`` is only its shape (the spelling of
+            2022).
+        out_ty: ``out_sinfo`` by its name in later TVM.
+    """
     infos = _outputs("call_dps_packed", out_sinfo, out_ty, dtype)
     return cast(Call, base.call_dps_packed(func, args, infos))
 
 
 def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) -> Call:
-    """A call of a registered function that returns its result."""
+    """Call a function registered at run time that returns its result; it may have effects.
+
+    Args:
+        func: its name: ``R.call_packed("my.debug", x, sinfo_args=R.Tensor(ndim=1))``.
+        args: the inputs.
+        sinfo_args: the struct info of the result.
+        kwargs: attributes of the call.
+    """
     infos = [] if sinfo_args is None else _infos(sinfo_args)
     return base.call_packed(func, *args, sinfo_args=infos, **kwargs)
 
 
 def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
-    """A call of a registered function without side effects."""
+    """Call a function registered at run time that returns its result and has no other effect.
+
+    Arguments as those of ``R.call_packed``.
+    """
     infos = [] if sinfo_args is None else _infos(sinfo_args)
     return base.call_pure_packed(func, *args, sinfo_args=infos)
 
@@ -247,7 +343,14 @@ def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
 def call_inplace_packed(
     func: Any, *args: Any, inplace_indices: Any, sinfo_args: Any = None
 ) -> Call:
-    """A call of a registered function that returns some of its arguments, changed."""
+    """Call a function registered at run time that changes some of its inputs and returns them.
+
+    Args:
+        func: its name.
+        args: the inputs.
+        inplace_indices: the indices of the inputs that it returns changed; -1 for a new result.
+        sinfo_args: the struct info of the result, or a list of those of several.
+    """
     infos = [] if sinfo_args is None else _infos(sinfo_args)
     return base.call_inplace_packed(
         func, *args, inplace_indices=inplace_indices, sinfo_args=infos
@@ -255,25 +358,39 @@ def call_inplace_packed(
 
 
 def call_builtin_with_ctx(func: Any, args: Any, *, sinfo_args: Any = None) -> Call:
-    """A call of a builtin of the virtual machine."""
+    """Call a function of the virtual machine that takes the machine's own state besides
+    ``args``.
+
+    Args:
+        func: its name, such as ``"vm.builtin.call_tir_dyn"``.
+        args: a tuple of the inputs.
+        sinfo_args: the struct info of the result.
+    """
     infos = None if sinfo_args is None else _infos(sinfo_args)
     return base.call_builtin_with_ctx(func, args, sinfo_args=infos)
 
 
 def invoke_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
-    """A call of a closure."""
+    """Call a closure with a tuple of arguments; ``sinfo_args`` describes the result."""
     return base.invoke_closure(closure, args, _infos(sinfo_args))
 
 
 def invoke_pure_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
-    """A call of a closure without side effects."""
+    """Call a closure that has no effect but its result, as ``R.invoke_closure``."""
     return base.invoke_pure_closure(closure, args, _infos(sinfo_args))
 
 
 def alloc_tensor(
     shape: Any, dtype: Any, runtime_device_index: Any = 0, storage_scope: Any = "global"
 ) -> Call:
-    """A new tensor with undefined content."""
+    """Allocate a tensor whose content is not set.
+
+    Args:
+        shape: its shape.
+        dtype: its type.
+        runtime_device_index: the number of the device in the module's list of virtual devices.
+        storage_scope: the memory it lies in.
+    """
     dims = shape if isinstance(shape, Expr) else ShapeExpr(shape)
     kind = dtype if isinstance(dtype, Expr) else dtype_(dtype)
     index = as_relax_expr(runtime_device_index)
@@ -283,7 +400,24 @@ def alloc_tensor(
 
 
 def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
-    """A call of a new PrimFunc of the module, made from a function on te tensors."""
+    """Make a TensorIR function from a function on tensor expressions, and call it.
+
+    Args:
+        func: takes the tensors (as ``te.Tensor``) and other arguments, and returns tensors.
+        args: its arguments; graph values among them become the inputs of the call.
+        kwargs: its keyword arguments; ``primfunc_name_hint`` names the function.
+
+    >>> from weft import topi
+    >>> from weft.script import ir as I, relax as R
+    >>> @I.ir_module
+    ... class Module:
+    ...     @R.function
+    ...     def main(x: R.Tensor((4,), "float32")):
+    ...         y = R.emit_te(topi.exp, x)
+    ...         return y
+    >>> sorted(var.name_hint for var in Module.get_global_vars())
+    ['exp', 'main']
+    """
     return find_function("R.emit_te").bb.call_te(func, *args, **kwargs)
 
 

@@ -269,7 +269,7 @@ def emit(value: Any, annotate_struct_info: StructInfo | None = None) -> Var:
 
 
 def emit_match_cast(value: Any, struct_info: StructInfo) -> Var:
-    """Bind a value after a check against ``struct_info``, whose symbols it defines."""
+    """Bind a value to a new variable after a check against a struct info (``R.match_cast``)."""
     bb = find_function("R.emit_match_cast").bb
     expr = bb.normalize(as_relax_expr(value))
     if not is_leaf(expr):
@@ -279,7 +279,7 @@ def emit_match_cast(value: Any, struct_info: StructInfo) -> Var:
 
 
 def emit_var_binding(binding: VarBinding) -> Var:
-    """Add a binding as it is."""
+    """Add a binding to the function as it is."""
     return find_function("R.emit_var_binding").bb.emit_normalized(binding)
 
 
@@ -288,7 +288,7 @@ def _span() -> Any:
 
 
 def func_ret_value(value: Any) -> None:
-    """The value that the function returns."""
+    """State the value that the function returns; ``return`` in a script."""
     frame = find_function("R.func_ret_value")
     if IRBuilder.current().frames[-1] is not frame:
         raise IRValueError("return must stand at the end of the function, not inside of a block")

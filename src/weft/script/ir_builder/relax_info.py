@@ -133,7 +133,18 @@ def _dtype(dtype: Any) -> Any:
 def Tensor(  # noqa: N802 - written R.Tensor
     shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1
 ) -> Any:
-    """A tensor's struct info: static, symbolic, of known rank or unknown."""
+    """Describe a tensor: ``R.Tensor((2, "n"), "float32")``, ``R.Tensor("int64", ndim=2)``.
+
+    Args:
+        shape: its extents; a str names a variable or is an expression of such (``"n + 1"``).
+        dtype: the type of an element; any if left out.
+        vdevice: the virtual device it lives on, or its text such as ``"llvm:0"``.
+        ndim: the number of dimensions where the shape is not known; -1 for any.
+
+    >>> from weft.script import relax as R
+    >>> R.Tensor((2, 3), "float32")
+    R.Tensor((2, 3), dtype="float32")
+    """
     if isinstance(shape, str) and dtype is None:
         shape, dtype = None, shape
     if isinstance(vdevice, int) and ndim == -1:
@@ -166,7 +177,7 @@ def find_vdevice(text: str) -> Any:
 
 
 def Shape(values: Any = None, ndim: int = -1) -> Any:  # noqa: N802 - written R.Shape
-    """A shape's struct info."""
+    """Describe a shape as a value: ``R.Shape(("n", 4))``, or if unknown ``R.Shape(ndim=2)``."""
 
     def make() -> StructInfo:
         return ShapeStructInfo(None if values is None else _dimensions(values), ndim)
@@ -175,7 +186,7 @@ def Shape(values: Any = None, ndim: int = -1) -> Any:  # noqa: N802 - written R.
 
 
 def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R.Prim
-    """A scalar's struct info."""
+    """Describe a scalar: its type, ``R.Prim("int64")``, or its value, ``R.Prim(value="n")``."""
 
     def make() -> StructInfo:
         known = symbolic(value) if isinstance(value, str) else value
@@ -187,12 +198,12 @@ def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R
 
 
 def Object() -> ObjectStructInfo:  # noqa: N802 - written R.Object
-    """The struct info of anything."""
+    """Describe a value of which nothing is known."""
     return ObjectStructInfo()
 
 
 def Tuple(*fields: Any) -> Any:  # noqa: N802 - written R.Tuple
-    """A tuple's struct info."""
+    """Describe a tuple by its fields: ``R.Tuple(R.Tensor((4,), "float32"), R.Object)``."""
     items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
     return made_or_open(lambda: TupleStructInfo([as_struct_info(item) for item in items]), items)
 
@@ -200,7 +211,15 @@ def Tuple(*fields: Any) -> Any:  # noqa: N802 - written R.Tuple
 def Callable_(
     params: Any = None, ret: Any = None, purity: bool | None = None, derive_func: Any = None
 ) -> Any:
-    """A function's struct info; without ``params`` of unknown parameters."""
+    """Describe a function: ``R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,),
+    "float32"))``.
+
+    Args:
+        params: what it takes; of unknown parameters if left out.
+        ret: what it returns; anything if left out.
+        purity: it has no effect but its result.
+        derive_func: computes what it returns from a call, where ``params`` is left out.
+    """
     if params is not None and not isinstance(params, list | tuple):
         params = [params]
 

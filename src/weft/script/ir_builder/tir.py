@@ -125,14 +125,22 @@ _OTHER = {
 
 
 def cast(value: Any, dtype: Any, span: Any = None) -> Any:
-    """``value`` converted to ``dtype``."""
+    """Convert ``value`` to a data type: ``T.cast(x, "int64")``; constants are converted
+    here.
+    """
     return _op.cast(_plain_dtype(dtype), value, span)
 
 
 def index_map(
     mapping: Callable[..., Any], *, inverse_index_map: Any = None, index_dtype: str = "int64"
 ) -> Any:
-    """A mapping of indices, from a function of them."""
+    """Make a mapping of indices from a function: ``T.index_map(lambda i, j: (j, i))``.
+
+    Args:
+        mapping: takes the old indices and returns the new ones.
+        inverse_index_map: the mapping back, where it cannot be derived.
+        index_dtype: the type of the indices.
+    """
     index_maps = importlib.import_module("weft.tir.index_map").IndexMap
     return index_maps.from_func(
         mapping, inverse_index_map=inverse_index_map, index_dtype=index_dtype
@@ -140,22 +148,22 @@ def index_map(
 
 
 def target(config: Any, host: Any = None) -> Any:
-    """The target of a name or of a dict of its attributes."""
+    """Make a target from its text or from a dict of its attributes: ``T.target("llvm")``."""
     return importlib.import_module("weft.target.target").Target(config, host)
 
 
 def llvm_lookup_intrinsic_id(name: str) -> int:
-    """A number for the name of an LLVM intrinsic, valid in this process."""
+    """Give an LLVM intrinsic a number that holds in this process."""
     return lookup_id(name)
 
 
 def TVMBackendAllocWorkspace(*args: Any, dtype: str = "handle") -> Any:  # noqa: N802 - TVM's name
-    """A call for temporary memory."""
+    """Call the runtime for temporary memory."""
     return _nodes.Call(dtype, "tir.TVMBackendAllocWorkspace", args)
 
 
 def TVMBackendFreeWorkspace(*args: Any, dtype: str = "int32") -> Any:  # noqa: N802 - TVM's name
-    """A call that gives temporary memory back."""
+    """Call the runtime to give temporary memory back."""
     return _nodes.Call(dtype, "tir.TVMBackendFreeWorkspace", args)
 
 

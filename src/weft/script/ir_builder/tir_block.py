@@ -26,17 +26,54 @@ from weft.tir.stmt import BufferRegion
 
 
 def block(name: str = "", no_realize: bool = False) -> BlockFrame:
-    """A block frame."""
+    """Open a block: a piece of computation that schedules move as a whole.
+
+    The statements inside run once for each iteration of the loops around. Axes
+    (``T.axis``), regions (``T.reads``, ``T.writes``), ``T.where``, ``T.init`` and
+    ``T.block_attr`` stand at its head. Regions that are left out are found from the body.
+
+    Args:
+        name: by which ``Schedule.get_block`` finds the block.
+        no_realize: make the bare ``Block`` node, whose axes are bound to nothing.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func(private=True)
+    ... def double(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             v_i = T.axis.spatial(8, i)
+    ...             B[v_i] = A[v_i] * T.float32(2)
+    >>> len(double.body.block.body.body.block.reads)
+    1
+    """
     return BlockFrame(name, no_realize)
 
 
 def init() -> BlockInitFrame:
-    """The initial value of a reduction block."""
+    """Open the part of a reduction block that runs first: it stores what the reduction starts
+    from.
+
+    It runs before the first iteration of the block's reduction axes, for each value of the
+    others.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func(private=True)
+    ... def total(A: T.Buffer((8,), "float32"), B: T.Buffer((1,), "float32")):
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             v_i = T.axis.reduce(8, i)
+    ...             with T.init():
+    ...                 B[0] = T.float32(0)
+    ...             B[0] = B[0] + A[v_i]
+    """
     return BlockInitFrame()
 
 
 def where(predicate: Any) -> None:
-    """Run the block only where ``predicate`` holds."""
+    """Run the block only in iterations where ``predicate`` holds.
+
+    A loop of 16 iterations over 10 elements: ``T.where(i < 10)``.
+    """
     frame = last_block("T.where")
     if frame.predicate is not None:
         raise IRValueError(f"block {frame.name!r} has two T.where")
@@ -54,7 +91,11 @@ def _regions(items: Sequence[Any]) -> list[BufferRegion]:
 
 
 def reads(*buffer_slices: Any) -> None:
-    """The regions that the block reads."""
+    """State the regions that the block reads: ``T.reads(A[v_i, 0:4], B[v_i])``.
+
+    Args:
+        buffer_slices: elements ``A[i]``, regions ``A[i:j]`` or whole buffers; lists of them.
+    """
     frame = last_block("T.reads")
     if frame.reads is not None:
         raise IRValueError(f"block {frame.name!r} has two T.reads")
@@ -62,7 +103,11 @@ def reads(*buffer_slices: Any) -> None:
 
 
 def writes(*buffer_slices: Any) -> None:
-    """The regions that the block writes."""
+    """State the regions that the block writes: ``T.writes(C[v_i, 0:4])``.
+
+    Args:
+        buffer_slices: elements ``A[i]``, regions ``A[i:j]`` or whole buffers; lists of them.
+    """
     frame = last_block("T.writes")
     if frame.writes is not None:
         raise IRValueError(f"block {frame.name!r} has two T.writes")
@@ -70,7 +115,7 @@ def writes(*buffer_slices: Any) -> None:
 
 
 def block_attr(attrs: Mapping[str, Any]) -> None:
-    """Set annotations of the block."""
+    """Set annotations of the block: ``T.block_attr({"schedule_rule": "matmul"})``."""
     frame = last_block("T.block_attr")
     if frame.annotations is not None:
         raise IRValueError(f"block {frame.name!r} has two T.block_attr")
@@ -78,26 +123,56 @@ def block_attr(attrs: Mapping[str, Any]) -> None:
 
 
 class axis:  # noqa: N801 - written T.axis.spatial
-    """The axes of a block."""
+    """The axes of a block: variables that are bound to the loops around, each with its kind.
+
+    The kind says how the iterations may be ordered: those of a spatial axis in any order and at
+    the same time, those of a reduction axis in any order, those of a scan axis only as they
+    stand.
+    """
 
     @staticmethod
     def spatial(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """A data-parallel axis over ``dom`` (an extent or a pair) bound to ``binding``."""
+        """Add an axis whose iterations are independent of each other (also ``T.axis.S``).
+
+        Args:
+            dom: its extent, or a pair (begin, end).
+            binding: the expression of loop variables that gives its value.
+            dtype: its type; the wider one of this and of the type of ``dom``.
+
+        >>> from weft.script import tir as T
+        >>> @T.prim_func(private=True)
+        ... def copy(A: T.Buffer((32,), "int32"), B: T.Buffer((32,), "int32")):
+        ...     for i, j in T.grid(8, 4):
+        ...         with T.block("B"):
+        ...             v = T.axis.spatial(32, i * 4 + j)
+        ...             B[v] = A[v]
+        """
         return _axis(dom, binding, dtype, IterVar.DataPar)
 
     @staticmethod
     def reduce(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """A reduction axis."""
+        """Add an axis over which the block reduces: its iterations update one result.
+
+        ``T.axis.R`` for short.
+
+        Arguments as those of ``T.axis.spatial``.
+        """
         return _axis(dom, binding, dtype, IterVar.CommReduce)
 
     @staticmethod
     def scan(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """An ordered axis."""
+        """Add an axis whose iterations have to run in order, as those of a prefix sum.
+
+        Arguments as those of ``T.axis.spatial``.
+        """
         return _axis(dom, binding, dtype, IterVar.Ordered)
 
     @staticmethod
     def opaque(dom: Any, binding: Any, dtype: str = "int32") -> Var:
-        """An axis of which nothing is known."""
+        """Add an axis of which nothing is promised; schedules leave its loop as it is.
+
+        Arguments as those of ``T.axis.spatial``.
+        """
         return _axis(dom, binding, dtype, IterVar.Opaque)
 
     S = spatial
@@ -105,7 +180,30 @@ class axis:  # noqa: N801 - written T.axis.spatial
 
     @staticmethod
     def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
-        """One axis a loop variable, of the kinds ``S`` and ``R``."""
+        """Add an axis for each of several loop variables, with the range of its loop.
+
+        Args:
+            kinds: a letter for each axis, ``S`` for spatial and ``R`` for reduction.
+            bindings: the loop variables, each of a loop around the block.
+            dtype: as for ``T.axis.spatial``.
+
+        Returns:
+            The axes; of a single one itself.
+
+        >>> from weft.script import tir as T
+        >>> @T.prim_func(private=True)
+        ... def matmul(
+        ...     A: T.Buffer((4, 16), "float32"),
+        ...     B: T.Buffer((16, 8), "float32"),
+        ...     C: T.Buffer((4, 8), "float32"),
+        ... ):
+        ...     for i, j, k in T.grid(4, 8, 16):
+        ...         with T.block("C"):
+        ...             v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+        ...             with T.init():
+        ...                 C[v_i, v_j] = T.float32(0)
+        ...             C[v_i, v_j] += A[v_i, v_k] * B[v_k, v_j]
+        """
         if len(kinds) != len(bindings):
             raise IRValueError(
                 f"T.axis.remap: {len(kinds)} kinds ({kinds!r}) for {len(bindings)} loop variables"

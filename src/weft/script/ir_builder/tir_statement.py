@@ -48,12 +48,18 @@ from weft.tir.stmt import BufferRegion, BufferStore, ForKind, MatchBufferRegion,
 
 
 def prim_func(is_private: bool = False) -> PrimFuncFrame:
-    """A frame that makes a PrimFunc."""
+    """Open a function: ``with IRBuilder() as builder, T.prim_func(): ...`` and
+    ``builder.get()``.
+
+    In a script ``@T.prim_func`` opens it.
+    """
     return PrimFuncFrame(is_private)
 
 
 def arg(name: str, obj: Any) -> Any:
-    """Add a parameter: a scalar, a handle, or a buffer, whose handle is made."""
+    """Add a parameter to the function: a scalar, a handle, or a buffer (and a handle for
+    it).
+    """
     frame = find_function("T.arg")
     IRBuilder.name(name, obj)
     if isinstance(obj, Buffer):
@@ -71,12 +77,12 @@ def arg(name: str, obj: Any) -> Any:
 
 
 def func_name(name: str) -> None:
-    """Name the function."""
+    """Name the function: its ``global_symbol``, unless it is private."""
     find_function("T.func_name").name = name
 
 
 def func_attr(attrs: Mapping[str, Any]) -> None:
-    """Set the function's attributes; once a function."""
+    """Set the function's attributes, once: ``T.func_attr({"tir.noalias": T.bool(True)})``."""
     frame = find_function("T.func_attr")
     if frame.attrs is not None:
         raise IRValueError("T.func_attr: the function's attributes are already set")
@@ -89,7 +95,7 @@ def func_attr(attrs: Mapping[str, Any]) -> None:
 
 
 def func_ret(ret_type: Any) -> Any:
-    """Set the type that the function returns."""
+    """State the type that the function returns: what ``-> T.int32`` does in a script."""
     find_function("T.func_ret").ret_type = (
         ret_type if isinstance(ret_type, Type) else PrimType(DataType(ret_type))
     )
@@ -109,7 +115,36 @@ def match_buffer(
     buffer_type: str = "default",
     axis_separators: Sequence[int] | None = None,
 ) -> Buffer:
-    """The buffer of a handle parameter, or inside a block another view of a region."""
+    """Give a handle parameter its buffer; in a block, give a region of a buffer a name and a
+    shape.
+
+    Args:
+        param: a parameter of type ``T.handle``, or a region such as ``A[i * 4 : i * 4 + 4,
+            0:8]``.
+        shape: the extents; variables among them are bound when the function is called. That of
+            the region if left out.
+        dtype: the type of an element.
+        data: the pointer, where another buffer shares it.
+        strides: elements between neighbours in each dimension; row-major if left out.
+        elem_offset: where the first element lies, counted in elements from ``data``.
+        scope: the memory it lies in: ``global``, ``shared``, ``local`` ...
+        align: the alignment of ``data`` in bytes; -1 for the default.
+        offset_factor: what divides ``elem_offset``.
+        buffer_type: ``auto_broadcast`` lets dimensions of extent 1 repeat.
+        axis_separators: the dimensions at which a new group of dimensions begins when the
+            buffer is flattened.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func(private=True)
+    ... def double(a: T.handle, b: T.handle):
+    ...     n = T.int32()
+    ...     A = T.match_buffer(a, (n,))
+    ...     B = T.match_buffer(b, (n,))
+    ...     for i in range(n):
+    ...         B[i] = A[i] * T.float32(2)
+    >>> len(double.buffer_map)
+    2
+    """
     if shape is None:
         if isinstance(param, Var):
             raise IRValueError("T.match_buffer: expected a shape for a handle")
@@ -146,7 +181,25 @@ def alloc_buffer(
     buffer_type: str = "default",
     axis_separators: Sequence[int] | None = None,
 ) -> Buffer:
-    """A buffer allocated by the innermost block, or by the function's root block."""
+    """Allocate a buffer in the innermost block, or outside of all in the function's root block.
+
+    Arguments as those of ``T.match_buffer``.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func(private=True)
+    ... def twice(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
+    ...     B = T.alloc_buffer((8,))
+    ...     for i in range(8):
+    ...         with T.block("B"):
+    ...             v_i = T.axis.spatial(8, i)
+    ...             B[v_i] = A[v_i] + A[v_i]
+    ...     for i in range(8):
+    ...         with T.block("C"):
+    ...             v_i = T.axis.spatial(8, i)
+    ...             C[v_i] = B[v_i] + B[v_i]
+    >>> twice.body.block.alloc_buffers[0].name
+    'B'
+    """
     made = make_buffer(
         shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
         axis_separators,
@@ -179,29 +232,59 @@ def _loop(
 
 
 def serial(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """A serial loop."""
+    """Loop in order over [0, start) or [start, stop): ``for i in T.serial(8)``, as ``range``
+    does.
+
+    Args:
+        start: the extent if it stands alone, else the first value.
+        stop: the value after the last.
+        annotations: what passes look up on the loop, by name.
+    """
     return _loop(start, stop, ForKind.SERIAL, annotations)
 
 
 def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """A parallel loop."""
+    """Loop over a range whose iterations threads of the CPU share: ``for i in T.parallel(8)``.
+
+    Arguments as those of ``T.serial``.
+    """
     return _loop(start, stop, ForKind.PARALLEL, annotations)
 
 
 def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """A vectorised loop."""
+    """Loop over a constant range that becomes lanes of vector instructions:
+    ``T.vectorized(8)``.
+
+    Arguments as those of ``T.serial``.
+    """
     return _loop(start, stop, ForKind.VECTORIZED, annotations)
 
 
 def unroll(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
-    """An unrolled loop."""
+    """Loop over a constant range whose iterations are written out in sequence: ``T.unroll(4)``.
+
+    Arguments as those of ``T.serial``.
+    """
     return _loop(start, stop, ForKind.UNROLLED, annotations)
 
 
 def thread_binding(
     start: Any, stop: Any = None, thread: str | None = None, *, annotations: Any = None
 ) -> ForFrame:
-    """A loop bound to a thread tag such as ``threadIdx.x``."""
+    """Loop over a range of which each thread of a tag takes one value.
+
+    Args:
+        start: the extent if it stands alone, else the first value.
+        stop: the value after the last.
+        thread: the tag, such as ``blockIdx.x`` or ``threadIdx.x``.
+        annotations: what passes look up on the loop, by name.
+
+    >>> from weft.script import tir as T
+    >>> @T.prim_func(private=True)
+    ... def copy(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+    ...     for i in T.thread_binding(64, thread="threadIdx.x"):
+    ...         B[i] = A[i]
+    """
     if thread is None:
         if not isinstance(stop, str):
             raise IRValueError("T.thread_binding: expected thread=, such as 'threadIdx.x'")
@@ -210,7 +293,11 @@ def thread_binding(
 
 
 def grid(*extents: Any) -> ForFrame:
-    """A nest of serial loops from 0."""
+    """Nest serial loops, one for each extent: ``for i, j in T.grid(4, 8)``.
+
+    Args:
+        extents: the extent of each loop, or its pair (begin, end).
+    """
     if not extents:
         raise IRValueError("T.grid: expected at least one extent")
     flat = extents[0] if isinstance(extents[0], list | tuple) else extents
@@ -228,14 +315,21 @@ def _grid_range(item: Any) -> Range:
 
 
 def Assert(condition: Any, message: str) -> AssertFrame:  # noqa: N802 - TVM's name
-    """Stop with ``message`` unless ``condition``."""
+    """Check a condition before the statements that follow; ``assert x, "text"`` in a script."""
     return AssertFrame(as_prim_expr(condition), str(message))
 
 
 def LetStmt(  # noqa: N802 - TVM's name
     value: Any, type_annotation: Any = None, *, var: Any = None
 ) -> LetFrame:
-    """Bind ``value`` to a variable."""
+    """Bind a value to a variable for the statements that follow; ``x: T.let = value`` in a
+    script.
+
+    Args:
+        value: the value.
+        type_annotation: the type of the variable, if it is not that of the value.
+        var: the variable, if it exists already.
+    """
     made = as_prim_expr(value)
     if var is None and type_annotation is not None:
         hint = type_annotation() if callable(type_annotation) else type_annotation
@@ -254,12 +348,14 @@ def _convert_let(var: Var, value: PrimExpr) -> PrimExpr:
 
 
 def attr(node: Any, attr_key: str, value: Any) -> AttrFrame:
-    """The rest under an attribute of ``node``."""
+    """Put the statements that follow under an attribute (key, node, value) that passes look
+    up.
+    """
     return AttrFrame(as_node(node), attr_key, as_prim_expr(value))
 
 
 def realize(buffer_slice: Any, storage_scope: str, condition: Any = True) -> RealizeFrame:
-    """Memory for a region of a buffer."""
+    """Give a region of a buffer memory of a scope, for the statements that follow."""
     return RealizeFrame(as_buffer_region(buffer_slice), storage_scope, as_prim_expr(condition))
 
 
@@ -267,7 +363,15 @@ def allocate(
     extents: Sequence[Any], dtype: str, scope: str = "global", condition: Any = None,
     annotations: Mapping[str, Any] | None = None,
 ) -> AllocateFrame:
-    """Memory of ``extents`` elements; gives its pointer."""
+    """Allocate memory for the statements that follow; gives its pointer.
+
+    Args:
+        extents: the number of elements in each dimension.
+        dtype: the type of an element.
+        scope: the memory: ``global``, ``shared``, ``local`` ...
+        condition: allocate only where it holds.
+        annotations: what passes look up on the statement, by name.
+    """
     var = Var("", pointer_type(dtype, scope))
     certain = as_prim_expr(True if condition is None else condition)
     sizes = [as_prim_expr(item) for item in extents]
@@ -277,7 +381,9 @@ def allocate(
 def allocate_const(
     data: Any, dtype: str, extents: Sequence[Any], annotations: Mapping[str, Any] | None = None
 ) -> AllocateConstFrame:
-    """Constant memory filled with ``data``; gives its pointer."""
+    """Allocate memory with constant content for the statements that follow; gives its
+    pointer.
+    """
     var = Var("", pointer_type(dtype, "global"))
     content = _constant_data(data, dtype, extents)
     return AllocateConstFrame(
@@ -304,7 +410,10 @@ def decl_buffer(
     buffer_type: str = "default",
     axis_separators: Sequence[int] | None = None,
 ) -> DeclBufferFrame:
-    """A view of ``data``; without it, memory of its own."""
+    """Declare a buffer over ``data``, or over new memory, for the statements that follow.
+
+    Arguments as those of ``T.match_buffer``.
+    """
     made = make_buffer(
         shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
         axis_separators,
@@ -313,7 +422,12 @@ def decl_buffer(
 
 
 def launch_thread(thread: Any, extent: Any) -> LaunchThreadFrame:
-    """The rest once for each of ``extent`` threads of a tag or of a T.env_thread variable."""
+    """Run the statements that follow once for each of ``extent`` threads.
+
+    Args:
+        thread: a tag such as ``threadIdx.x``, or a variable that ``T.env_thread`` gave.
+        extent: the number of threads.
+    """
     size = as_prim_expr(extent)
     if isinstance(thread, str):
         made = IterVar(None, Var("", size.dtype), IterVar.ThreadIndex, thread)
@@ -332,7 +446,7 @@ def _thread_range(size: PrimExpr) -> Range:
 
 
 def env_thread(thread_tag: str, dtype: str = "int32") -> Var:
-    """A variable for the index of a thread, for T.launch_thread."""
+    """Declare a variable for the index of a thread, to be given to ``T.launch_thread``."""
     var = Var("", dtype)
     made = IterVar(None, var, IterVar.ThreadIndex, thread_tag)
     find_function("T.env_thread").env_threads[var] = made
@@ -340,7 +454,9 @@ def env_thread(thread_tag: str, dtype: str = "int32") -> Var:
 
 
 def buffer_store(buffer: Buffer, value: Any, indices: Any, predicate: Any = None) -> None:
-    """Store ``value`` at ``indices``; a Python number or a scalar takes the buffer's type."""
+    """Store ``value``, converted to the buffer's type, at ``indices``: ``A[i] = x`` in a
+    script.
+    """
     items = indices if isinstance(indices, list | tuple) else [indices]
     places = [slice_as_ramp(item) if isinstance(item, slice) else item for item in items]
     places = [as_prim_expr(item) for item in places]
@@ -376,26 +492,30 @@ def as_value(value: Any) -> PrimExpr:
 
 
 def evaluate(value: Any) -> None:
-    """Evaluate an expression for its effect."""
+    """Evaluate an expression for its effect, as a statement: a call, mostly."""
     evaluate_statement(StringImm(value) if isinstance(value, str) else value)
 
 
 def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
-    """A choice; T.Then and T.Else stand inside."""
+    """Run one of two branches: ``with T.If(condition)``, and inside ``T.Then()`` and
+    ``T.Else()``.
+
+    In a script write ``if``.
+    """
     test = as_prim_expr(condition)
     return IfFrame(test if test.dtype.is_bool else tir_op.cast("bool", test))
 
 
 def Then() -> ThenFrame:  # noqa: N802 - TVM's name
-    """The branch taken where the condition holds."""
+    """Open the branch of ``T.If`` that runs where the condition holds."""
     return ThenFrame()
 
 
 def Else() -> ElseFrame:  # noqa: N802 - TVM's name
-    """The other branch."""
+    """Open the branch of ``T.If`` that runs where the condition does not hold."""
     return ElseFrame()
 
 
 def While(condition: Any) -> WhileFrame:  # noqa: N802 - TVM's name
-    """A loop while ``condition``."""
+    """Repeat the statements inside while a condition holds; ``while`` in a script."""
     return WhileFrame(as_prim_expr(condition))

@@ -23,7 +23,12 @@ from weft.tir.expr import IterVar, SizeVar, Var
 
 
 class DTypeConstructor:
-    """``T.int32`` and the like: an annotation, a variable maker, a conversion."""
+    """``T.int32`` and the like: a parameter's annotation, a maker of variables, a conversion.
+
+    >>> from weft.script import tir as T
+    >>> T.float32(2)
+    T.float32(2.0)
+    """
 
     def __init__(self, dtype: str) -> None:
         self.dtype = DataType(dtype)
@@ -71,13 +76,13 @@ class HandleConstructor(DTypeConstructor):
 
 
 def pointer_of(dtype: Any, storage_scope: str = "global") -> PointerType:
-    """The type of a pointer to a data type given by name or constructor."""
+    """The type of a pointer to elements of a data type, in memory of a scope."""
     name = dtype.dtype if isinstance(dtype, DTypeConstructor) else DataType(dtype)
     return PointerType(PrimType(name), storage_scope)
 
 
 def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Var:
-    """A fresh pointer variable."""
+    """Make a variable that points to elements of a type, in memory of a scope."""
     return (SizeVar if is_size_var else Var)("", pointer_of(dtype, storage_scope))
 
 
@@ -92,7 +97,7 @@ class PtrProxy:
 
 
 def var(dtype: str, name: str = "") -> Var:
-    """A fresh variable (the spelling of 2022)."""
+    """Make a variable of a type; what ``T.int32()`` does (the spelling of 2022)."""
     return Var(name, dtype)
 
 
@@ -109,7 +114,10 @@ def make_buffer(
     buffer_type: str = "default",
     axis_separators: Sequence[int] | None = None,
 ) -> BufferNode:
-    """A buffer that takes the name it is assigned to; a str stride makes a variable."""
+    """Make a buffer that takes the name it is assigned to; arguments: see ``T.match_buffer``.
+
+    A stride or an offset given as a str becomes a variable of that name.
+    """
     if isinstance(dtype, DTypeConstructor):
         dtype = dtype.dtype
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
@@ -150,7 +158,10 @@ class BufferProxy:
         buffer_type: str = "",
         axis_separators: Sequence[int] | None = None,
     ) -> BufferNode:
-        """A buffer: as a parameter's annotation, or a view of ``data`` in a body."""
+        """Describe a buffer: as the annotation of a parameter, or in a body as a view of ``data``.
+
+        Arguments as those of ``T.match_buffer``.
+        """
         return make_buffer(
             shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor,
             buffer_type, axis_separators,
@@ -172,7 +183,10 @@ Buffer = BufferProxy()
 
 
 class meta_var:  # noqa: N801 - written T.meta_var(x)
-    """A Python value that a script's assignment keeps as it is, instead of binding it."""
+    """Keep a Python value as it is where a script assigns it: ``n = T.meta_var(compute(4))``.
+
+    Without it the assignment binds a variable of the program.
+    """
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -192,7 +206,7 @@ class LetAnnotation:
 
 
 def Let(expr: Any, where: Mapping[Var, Any]) -> PrimExpr:  # noqa: N802 - TVM's name
-    """``expr`` with one variable bound."""
+    """Bind a variable inside an expression: ``T.Let(x + 1, where={x: n * 2})``."""
     if len(where) != 1:
         raise IRValueError(f"T.Let: expected one variable in where=, got {len(where)}")
     ((name, value),) = where.items()
@@ -200,7 +214,14 @@ def Let(expr: Any, where: Mapping[Var, Any]) -> PrimExpr:  # noqa: N802 - TVM's 
 
 
 def iter_var(v: Any, dom: Any, iter_type: Any, thread_tag: str) -> IterVar:
-    """An iteration variable; ``iter_type`` by name."""
+    """Make an iteration variable, as an attribute or an intrinsic holds it.
+
+    Args:
+        v: the variable.
+        dom: its range, or a pair (begin, end).
+        iter_type: its kind by name, such as ``"DataPar"`` or ``"ThreadIndex"``.
+        thread_tag: the tag of a thread, such as ``threadIdx.x``.
+    """
     if isinstance(dom, list | tuple):
         dom = RangeNode(*dom)
     kind = IterVar.__dict__[iter_type] if isinstance(iter_type, str) else iter_type
@@ -208,7 +229,17 @@ def iter_var(v: Any, dom: Any, iter_type: Any, thread_tag: str) -> IterVar:
 
 
 def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> nodes.CommReducer:
-    """A reduction: a function of left and right values, and the identities."""
+    """Make a reduction from a function that combines two values, or two tuples of values.
+
+    Args:
+        combiner: takes the values of the left and then those of the right; returns the
+            combined.
+        identity: for each value, the constant that changes nothing.
+
+    >>> from weft.script import tir as T
+    >>> T.comm_reducer(lambda x, y: x + y, [T.float32(0)]).identity_element
+    [T.float32(0.0)]
+    """
     names = list(inspect.signature(combiner).parameters)
     half = len(names) // 2
     if len(names) != 2 * len(identity):
@@ -224,7 +255,7 @@ def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> nodes
 
 
 def Range(begin: Any, end: Any) -> RangeNode:  # noqa: N802 - TVM's name
-    """The range from ``begin`` to ``end``."""
+    """Make the range [begin, end); ``T.Range.from_min_extent(begin, extent)``."""
     return RangeNode(begin, end)
 
 
@@ -232,11 +263,11 @@ Range.from_min_extent = RangeNode.from_min_extent  # type: ignore[attr-defined] 
 
 
 def boolean(expr: Any = None, is_size_var: bool = False) -> PrimExpr:
-    """``T.bool`` by its other name."""
+    """``T.bool``, which Python's own name ``bool`` leaves no room for here."""
     return DTypeConstructor("bool")(expr, is_size_var)
 
 
 def type_annotation(dtype: Any) -> PrimExpr:
-    """A data type as an argument of an intrinsic."""
+    """Pass a data type as an argument of an intrinsic: ``T.type_annotation("float32")``."""
     name = dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype
     return nodes.Call(name, "tir.type_annotation", ())
