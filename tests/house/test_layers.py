@@ -65,6 +65,7 @@ FACADE_USERS = {"cli"}
 SLOTS = {
     "text": "weft.script.printer",
     "backend_of": "weft.codegen.backend",
+    "plugin_kind": "weft.codegen.backend",
     "operators": "weft.tir.op",
     "relax_operators": "weft.relax.op",
     "evaluate": "weft.driver.evaluate",

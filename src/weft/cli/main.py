@@ -10,6 +10,7 @@ from typing import Final
 
 from weft.cli.errors import error_text, write_traceback
 from weft.support.errors import InternalError, TVMError
+from weft.support.plugins import load_module
 from weft.support.public_entry import tell_fault
 
 COMMANDS: Final = {
@@ -46,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
+        for name in options.plugin:
+            load_module(name)
         return int(importlib.import_module(COMMANDS[options.command][0]).run(options))
     except BrokenPipeError:
         raise
@@ -62,6 +65,10 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         if name == chosen:
             importlib.import_module(module).add_arguments(command)
+            command.add_argument(
+                "--plugin", action="append", default=[], metavar="MODULE",
+                help="import a module first that adds operators, passes or targets",
+            )
     return parser
 
 

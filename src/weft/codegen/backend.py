@@ -11,13 +11,13 @@ import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, cast
 
 from weft.dlight.apply import ScheduleRule
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass
 from weft.runtime.call.spec import FunctionSpec
-from weft.support import slots
+from weft.support import plugins, slots
 from weft.support.errors import CodegenError
 from weft.support.registration import refuse_second
 from weft.target.host import LLVMOptions
@@ -93,6 +93,7 @@ class KeptCode:
         return self._emitted.get_source(fmt)
 
 
+_PARTS: Final = ("kind", "features", "options", "graph", "lower", "schedules", "emit")
 _PLACES: Final = {"llvm": "weft.backends.cpu.backend:BACKEND"}
 """Kind of target -> the object of weft's own backend, ``module:object``."""
 _BACKENDS: Final[dict[str, Backend]] = {}
@@ -111,6 +112,22 @@ def register_backend(backend: Backend, *, override: bool = False) -> Backend:
     KINDS[name] = backend.kind
     _BACKENDS[name] = backend
     return backend
+
+
+def plugin_kind(name: str) -> TargetKind | None:
+    """The kind of that name from an installed plug-in, whose backend is registered with it."""
+    backend = plugins.named(plugins.TARGETS, name)
+    if backend is None:
+        return None
+    missing = [part for part in _PARTS if not hasattr(backend, part)]
+    kind = getattr(backend, "kind", None)
+    if missing or not isinstance(kind, TargetKind) or kind.name != name:
+        problem = f"it has no {', '.join(missing)}" if missing else f"its kind is {kind}"
+        raise plugins.PluginError(
+            f"the plug-in {name!r} of {plugins.TARGETS} is no backend of the target kind {name!r}: "
+            f"{problem}; expected the parts of weft.codegen.backend.Backend"
+        )
+    return register_backend(cast(Backend, backend)).kind
 
 
 def has_backend(kind: TargetKind) -> bool:
@@ -140,4 +157,15 @@ def backend_of(target: Target) -> Backend:
     return backend
 
 
+def sources_of(backend: Backend) -> bytes | None:
+    """What tells the code of a backend: nothing for weft's own, which digests of weft cover.
+
+    None where nothing tells it, so that what it compiles is not kept.
+    """
+    module = type(backend).__module__
+    own = plugins.digest_of(module)
+    return plugins.sources_digest(module) if own is None else own
+
+
 slots.backend_of.fill(backend_of)
+slots.plugin_kind.fill(plugin_kind)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.codegen import cache
-from weft.codegen.backend import KeptCode, NativeCode, backend_of
+from weft.codegen.backend import KeptCode, NativeCode, backend_of, sources_of
 from weft.codegen.llvm.compile import llvm_version
 from weft.codegen.llvm.emit import prim_funcs
 from weft.codegen.llvm.worker_pool import POOL
@@ -34,17 +34,20 @@ def compile_cached(
     backend = backend_of(resolved)
     machine, described = backend.options(resolved), resolved.structural_bytes()
     functions = prim_funcs(mod if key_of is None else key_of).items()
-    key = cache.make_key(functions, machine, described, checks, llvm_version(), options)
+    sources = sources_of(backend)
+    key = cache.make_key(functions, machine, described, checks, llvm_version(), options, sources)
 
     def emitted() -> NativeCode:
         return backend.emit(mod if lower is None else lower(mod), resolved, checks=checks)
 
-    entry = cache.load(key)
+    entry = None if sources is None else cache.load(key)
     if entry is not None:
         description, code = entry
-        specs = tuple([FunctionSpec.from_json(item) for item in description["specs"]])
-        return KeptCode(code, specs, machine, emitted)
+        kept = tuple([FunctionSpec.from_json(item) for item in description["specs"]])
+        return KeptCode(code, kept, machine, emitted)
     POOL.warm()  # a worker starts while this process lowers
     compiled = emitted()
-    cache.store(key, {"specs": [spec.to_json() for spec in compiled.specs]}, compiled.object_code)
+    if sources is not None:
+        specs = [spec.to_json() for spec in compiled.specs]
+        cache.store(key, {"specs": specs}, compiled.object_code)
     return compiled

@@ -111,7 +111,7 @@ def _text(value: Any, depth: int = 0) -> str:
         return f"{kind.__name__}:{value!r}"
     name = f"{kind.__module__}.{kind.__qualname__}"
     if kind is CodeType:
-        return _code_text(value)
+        return code_text(value)
     if isinstance(value, _PLAIN):
         return f"{name}:{value!r}"
     if isinstance(value, Op):
@@ -128,7 +128,7 @@ def _text(value: Any, depth: int = 0) -> str:
     return f"{name}:{kind.__name__}({', '.join([_text(part, depth + 1) for part in parts])})"
 
 
-def _code_text(code: CodeType) -> str:
+def code_text(code: CodeType) -> str:
     """Bytecode with the constants and names that it refers to; not where its source stands."""
     constants = [
         repr(constant) if type(constant) in _SIMPLE else _text(constant)

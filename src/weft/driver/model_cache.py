@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from weft.codegen.backend import backend_of
+from weft.codegen.backend import backend_of, sources_of
 from weft.codegen.cache import cache_folder, source_digest, sweep
 from weft.codegen.generator_digest import generator_digest
 from weft.codegen.llvm.compile import llvm_version
-from weft.driver.module_keys import key_of_ir
+from weft.driver import insertions
+from weft.driver.module_keys import digest_of_rules, key_of_ir
 from weft.driver.pipeline import is_ours
 from weft.driver.sources import Request, function_of, source_of
 from weft.ir.module import IRModule
@@ -60,7 +61,10 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     if context.instruments or not is_plain or not _is_plain(context.config):
         return None
     pipelines = [item for item in settings if isinstance(item, str)]
-    if not _only_ours() or not all(item == "default" or is_ours(item) for item in pipelines):
+    if not all(item == "default" or is_ours(item) for item in pipelines):
+        return None
+    added = (sources_of(backend_of(target)), insertions.key(), _rules_key())
+    if None in added:
         return None
     name, described = _described(request)
     if described is None:
@@ -70,7 +74,7 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     parts = (
         name, settings, sorted(request.options.items()), llvm_version(),
         target.structural_bytes(), tuple(backend_of(target).options(target)), context.opt_level,
-        config, sorted(context.required_pass), sorted(context.disabled_pass),
+        config, sorted(context.required_pass), sorted(context.disabled_pass), added,
     )  # fmt: skip
     digest.update(repr(parts).encode())
     digest.update(described)
@@ -95,16 +99,18 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, str | int | float | None)
 
 
-def _only_ours() -> bool:
-    """Whether every rule of legalisation and every converter is weft's own."""
+def _rules_key() -> bytes | None:
+    """What tells the rules of legalisation and the converters that are not weft's own.
+
+    Those of plug-ins are told by their sources; None where nothing tells one.
+    """
     rows = legalisations()
     rules = [*rows.values(), *[op.get_attr("te") for op in rows if op.has_attr("te")]]
     for name, table in _CONVERTERS:
         loaded = sys.modules.get(name)  # who has registered one has loaded it
         for row in () if loaded is None else getattr(loaded, table).values():
             rules.extend([item.function for item in row] if isinstance(row, list) else [row])
-    functions = [getattr(rule, "func", rule) for rule in rules]  # of partials
-    return all(function.__module__.startswith("weft.") for function in functions)
+    return digest_of_rules(rules)
 
 
 def load(key: str, num_threads: int | None) -> CompiledModel | None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 from weft.ir.json_text import save_json
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.runtime.ndarray import NDArray
-from weft.support import slots
+from weft.support import plugins, slots
 from weft.support.errors import IRTypeError
 
 _OPERATOR: Final = re.compile(r'\["Op", "([^"\\]+)"\]')
@@ -48,13 +49,21 @@ def key_of_ir(module: IRModule) -> bytes | None:
         text = save_json(module, aside=aside)
     except IRTypeError:
         return None
-    if not all(_is_ours(Op.get(name)) for name in set(_OPERATOR.findall(text))):
+    operators = [Op.get(name) for name in sorted(set(_OPERATOR.findall(text)))]
+    rules = digest_of_rules([rule for item in operators for rule in item.attributes.values()])
+    if rules is None:
         return None
+    digest.update(rules)
     digest.update(text.encode())
     return digest.digest()
 
 
-def _is_ours(operator: Op) -> bool:
-    """Whether every rule that hangs on an operator is weft's own."""
-    rules = [getattr(rule, "func", rule) for rule in operator.attributes.values()]  # of partials
-    return all(rule.__module__.startswith("weft.") for rule in rules if callable(rule))
+def digest_of_rules(rules: Iterable[object]) -> bytes | None:
+    """What tells the functions among some values; None where one is neither weft's nor a plug-in's.
+
+    Nothing is told of weft's own, whose sources a key has anyway.
+    """
+    functions = [getattr(rule, "func", rule) for rule in rules]  # of partials
+    modules = {function.__module__ for function in functions if callable(function)}
+    digests = [plugins.digest_of(module) for module in sorted(modules)]
+    return None if None in digests else b"".join(digest or b"" for digest in digests)

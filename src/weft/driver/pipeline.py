@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from weft.codegen.backend import backend_of
+from weft.driver.insertions import insert, remove, with_insertions
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, PassContext, PassInfo, Sequential
 from weft.relax.transform.fusion.annotate_tir_op_pattern import AnnotateTIROpPattern
@@ -34,6 +35,12 @@ from weft.relax.transform.stages import KERNELS, NORMS
 from weft.support.errors import PassError
 from weft.support.registration import refuse_second
 from weft.target.target import Target, TargetLike, target_meant
+
+__all__ = [
+    "RELAX_BUILD", "RELAX_DEFAULT", "RELAX_ZERO", "UNSCHEDULED", "TargetPipeline",
+    "get_default_pipeline", "get_pipeline", "insert", "is_default_tir", "is_ours", "lower_tir",
+    "register_pipeline", "relax_pipeline_of", "remove", "tir_pipeline_of",
+]  # fmt: skip
 
 
 def lower_tir(target: TargetLike | None = None) -> Sequential:
@@ -101,15 +108,14 @@ UNSCHEDULED: tuple[Pass, ...] = (
 
 
 class TargetPipeline(Pass):
-    """The passes that the backend of the target in scope runs on a graph, one after the other."""
+    """The passes that the backend of the target in scope runs on a graph, and what was inserted."""
 
     info = PassInfo(0, "relax.weft")
 
     @property
     def passes(self) -> tuple[Pass, ...]:
         """Those of the target in scope, or of this machine's CPU."""
-        target = target_meant()
-        return backend_of(target).graph(target)
+        return with_insertions(target_meant())
 
     def _run(self, mod: IRModule, context: PassContext) -> IRModule:
         return Sequential(self.passes, name=self.info.name).transform_module(mod, context)

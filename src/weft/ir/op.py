@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import field, node
+from weft.support import plugins
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.support.registration import refuse_second
 
@@ -40,12 +41,14 @@ class Op(RelaxExpr):
         """The operator of that name; raises IRKeyError with the nearest names."""
         if not isinstance(op_name, str):
             raise IRTypeError(f"expected the name of an operator, got {type(op_name).__name__}")
-        found = Op._registry.get(op_name)
-        if found is None:
+        operator = Op._registry.get(op_name)
+        if operator is None and plugins.load_group(plugins.OPERATORS):
+            operator = Op._registry.get(op_name)
+        if operator is None:
             nearest = difflib.get_close_matches(op_name, Op._registry, n=3)
             hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
             raise IRKeyError(f"operator {op_name!r} is not registered{hint}")
-        return found
+        return operator
 
     @staticmethod
     def register(op_name: str, *, override: bool = False, **attributes: Any) -> Op:

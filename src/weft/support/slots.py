@@ -49,6 +49,9 @@ relax_operators: Final = Slot("relax_operators", "weft.relax.op")
 backend_of: Final = Slot("backend_of", "weft.codegen.backend")
 """``backend_of(target)``, which knows the machine of a target: owner weft.codegen."""
 
+plugin_kind: Final = Slot("plugin_kind", "weft.codegen.backend")
+"""``plugin_kind(name)``: a kind of target that a plug-in brings, or None: owner weft.codegen."""
+
 evaluate: Final = Slot("evaluate", "weft.driver.evaluate")
 """``evaluate(prim_func, arrays) -> arrays`` on compiled code: owner weft.driver (FoldConstant)."""
 

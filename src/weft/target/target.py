@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from weft.ir.json_text import register_codec
+from weft.support import slots
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.scopes import Scopes
 from weft.target.kinds import KINDS, OPTION_TYPES, TAGS, TargetKind, option_names
@@ -270,7 +271,7 @@ def _parse_text(text: str) -> dict[str, Any]:
 
 def _kind_of(config: Mapping[str, Any]) -> TargetKind:
     name = config.get("kind")
-    found = KINDS.get(str(name))
+    found = KINDS.get(str(name)) or slots.plugin_kind.get()(str(name))
     if found is None:
         if "/" in str(name):
             raise IRValueError(

@@ -57,6 +57,7 @@ from weft.script.ir_builder.relax_info import (
     as_struct_info,
 )
 from weft.script.ir_builder.tir_value import DTypeConstructor
+from weft.support import plugins
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.missing import MissingNameError
 
@@ -503,6 +504,8 @@ def operator(name: str) -> Any:
         return _plain(Op.get(f"relax.{name}"))
     if any(item.startswith(f"relax.{name}.") for item in registered):
         return Operators(name)
+    if plugins.load_group(plugins.OPERATORS):
+        return operator(name)
 
     def known() -> set[str]:
         operators = {item.removeprefix("relax.") for item in registered if item[:6] == "relax."}

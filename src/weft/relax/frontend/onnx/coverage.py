@@ -18,6 +18,7 @@ from weft.relax.frontend.onnx.registry import (
     plain_domain,
     qualified,
 )
+from weft.support import plugins
 
 operators.load()
 
@@ -28,6 +29,7 @@ def operator_coverage(model: Any) -> list[Coverage]:
     ``decomposed`` are those that ONNX, or the model itself, defines by other operators.
     """
     proto = load_model(model)
+    plugins.load_group(plugins.CONVERTERS, "onnx")
     functions = {function_key(item): item for item in proto.functions}
     counts: Counter[tuple[str, str]] = Counter()
     bodies = [proto, *proto.functions]

@@ -47,6 +47,7 @@ from weft.relax.frontend.onnx.registry import (
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
 from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.support import plugins
 from weft.support.errors import TVMError
 
 HINT = (
@@ -66,6 +67,7 @@ class Translator:
         self, builder: BlockBuilder, functions: Iterable[Any],
         custom: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:  # fmt: skip
+        plugins.load_group(plugins.CONVERTERS, "onnx")
         self.builder = builder
         self.functions = {function_key(item): item for item in functions}
         self.custom = {name: make_converter(fn, 1) for name, fn in (custom or {}).items()}

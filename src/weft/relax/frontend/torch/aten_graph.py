@@ -17,7 +17,7 @@ from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
-from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
@@ -47,7 +47,7 @@ def import_aten_graph(
 
     Raises UnsupportedOperatorsError with all operators that have no converter.
     """
-    converters = {**CONVERTERS, **(custom_converters or {})}
+    converters = converters_with(custom_converters)
     if fallback == "torch":
         missing = missing_operators(graph_module, converters)
         converters = {**torch_fallbacks({name for name, _ in missing}), **converters}

@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.relax.frontend.missing import Coverage, nearest_name
 from weft.relax.frontend.torch.exported_program import decompose
-from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.translate import missing_operators
 
@@ -18,21 +18,22 @@ def operator_coverage(program: Any) -> list[Coverage]:
     What torch decomposes counts as decomposed where all that it falls apart into has a converter;
     what is missing is listed by the names after decomposition.
     """
+    converters = converters_with()
     counts = Counter(
         overload_name(node.target)
         for node in program.graph.nodes
         if node.op == "call_function" and hasattr(node.target, "_schema")
     )
     lacking = Counter(name for name, _ in missing_operators(
-        decompose(program, CONVERTERS).graph_module, CONVERTERS
+        decompose(program, converters).graph_module, converters
     ))  # fmt: skip
     rows = [
-        Coverage(name, count, "converter" if name in CONVERTERS else "decomposed")
+        Coverage(name, count, "converter" if name in converters else "decomposed")
         for name, count in counts.most_common()
         if name not in lacking
     ]
     missing = [
-        Coverage(name, count, "missing", nearest_name(name, CONVERTERS))
+        Coverage(name, count, "missing", nearest_name(name, converters))
         for name, count in lacking.most_common()
     ]
     return rows + missing

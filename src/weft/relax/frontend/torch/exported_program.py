@@ -20,7 +20,7 @@ from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
-from weft.relax.frontend.torch.operators import CONVERTERS
+from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import (
@@ -122,7 +122,7 @@ def import_exported_program(
     if fallback not in (None, "torch"):
         raise IRValueError(f"{SOURCE}: fallback is 'torch' or None, got {fallback!r}")
     check_converters(custom_converters)
-    converters = {**CONVERTERS, **(custom_converters or {})}
+    converters = converters_with(custom_converters)
     decomposed = decompose(program, converters)
     if fallback == "torch":
         missing = missing_operators(decomposed.graph_module, converters)
@@ -322,7 +322,7 @@ def import_intermediates(program: torch.export.ExportedProgram) -> ImportedProgr
     """As ``import_exported_program`` of a decomposed program, whose ``main`` returns a tuple of
     every tensor on the way (``tensor_nodes``) instead of the results.
     """
-    return _ProgramBuilder(program, CONVERTERS, False, ()).module(False, False, True)
+    return _ProgramBuilder(program, converters_with(), False, ()).module(False, False, True)
 
 
 def _emit_output(builder: BlockBuilder, results: list[Any], unwrap: bool, no_bind: bool) -> Any:

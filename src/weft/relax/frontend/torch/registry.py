@@ -14,9 +14,10 @@ names in ``IGNORED`` are never passed. Several results are a tuple of expression
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from weft.support import plugins
 from weft.support.registration import refuse_second
 
 Converter = Callable[..., Any]
@@ -43,6 +44,12 @@ def converter(*overloads: str, override: bool = False) -> Callable[[Converter], 
         return function
 
     return register
+
+
+def converters_with(custom: Mapping[str, Converter] | None = None) -> dict[str, Converter]:
+    """All converters, those of plug-ins too; ``custom`` ones come first."""
+    plugins.load_group(plugins.CONVERTERS, "torch")
+    return {**CONVERTERS, **(custom or {})}
 
 
 def overload_name(target: Any) -> str:

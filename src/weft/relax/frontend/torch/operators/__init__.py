@@ -38,7 +38,7 @@ from weft.relax.frontend.torch.operators import (
     views,
     windows,
 )
-from weft.relax.frontend.torch.registry import CONVERTERS
+from weft.relax.frontend.torch.registry import CONVERTERS, converters_with
 
 __all__ = [
     "CONVERTERS",

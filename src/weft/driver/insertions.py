@@ -1,0 +1,153 @@
+"""Passes and schedule rules that users and plug-ins put into the pipeline ``weft``.
+
+``weft.driver.pipeline.insert`` and ``remove`` are the doors. What is inserted is part of the key
+of cached models: by the sources of its package and by what it holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from weft.codegen.backend import backend_of
+from weft.dlight.apply import ScheduleGeneratedFunctions, ScheduleRule
+from weft.driver.step_keys import key_of_step
+from weft.ir.transform import Pass
+from weft.support import plugins
+from weft.support.errors import PassError
+from weft.target.target import Target, target_meant
+
+Step = TypeVar("Step", Pass, ScheduleRule)
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """A pass or a rule, and the name of the step before or after which it stands."""
+
+    step: Pass | ScheduleRule
+    neighbour: str
+    is_after: bool
+
+
+_INSERTIONS: Final[list[Insertion]] = []
+SCHEDULING: Final = ScheduleGeneratedFunctions().info.name
+"""The pass that has the schedule rules."""
+
+
+def insert(
+    *, pass_: Pass | ScheduleRule | str, before: str | None = None, after: str | None = None
+) -> Pass | ScheduleRule:
+    """Put a pass or a rule of default schedules into the pipeline ``weft`` of this process.
+
+    Args:
+        pass_: a pass, a ``dlight.ScheduleRule``, or the name of either in the entry-point group
+            ``weft.passes`` of an installed package.
+        before: the name of a pass (``step.info.name``) or of a rule (its class), such as
+            ``"FuseTIR"`` or ``"Default"``. Of several passes of that name it is the first.
+        after: the same, on its other side; of several passes of that name it is the last.
+
+    Returns:
+        The pass or the rule, for ``remove``. A rule beside a pass schedules functions there; one
+        beside a rule joins the rules, of which the first that fits a function counts.
+
+    >>> from weft import ir, relax
+    >>> from weft.driver import pipeline
+    >>> step = pipeline.insert(after="FuseTIR", pass_=ir.transform.PrintIR("after fusion"))
+    >>> names = [step.info.name for step in relax.get_pipeline("weft").passes]
+    >>> names[names.index("FuseTIR") + 1]
+    'PrintIR'
+    >>> pipeline.remove(step)
+    """
+    if (before is None) == (after is None):
+        raise PassError("insert: expected one of before= and after=, the name of a step")
+    step = _from_plugin(pass_) if isinstance(pass_, str) else pass_
+    if not isinstance(step, Pass | ScheduleRule):
+        raise PassError(f"insert: expected a pass or a ScheduleRule, got {type(step).__name__}")
+    insertion = Insertion(step, before or after or "", after is not None)
+    with_insertions(target_meant(), [*_INSERTIONS, insertion])  # an error where it has no place
+    _INSERTIONS.append(insertion)
+    return step
+
+
+def remove(pass_: Pass | ScheduleRule | str) -> None:
+    """Take out what ``insert`` put in: the object that it returned, or its name."""
+    for at in reversed(range(len(_INSERTIONS))):
+        step = _INSERTIONS[at].step
+        if step is pass_ or (isinstance(pass_, str) and name_of(step) == pass_):
+            del _INSERTIONS[at]
+            return
+    inserted = ", ".join([name_of(item.step) for item in _INSERTIONS]) or "nothing"
+    name = pass_ if isinstance(pass_, str) else name_of(pass_)
+    raise PassError(f"remove: {name} is not in the pipeline; inserted: {inserted}")
+
+
+def _from_plugin(name: str) -> object:
+    maker = plugins.named(plugins.PASSES, name)
+    if maker is None:
+        known = ", ".join(plugins.names(plugins.PASSES)) or "none"
+        raise PassError(f"insert: no installed package has a pass {name!r}; there are: {known}")
+    if not callable(maker):
+        raise plugins.PluginError(
+            f"weft.passes: {name!r} is {type(maker).__name__}; expected a function that gives a "
+            "pass or a ScheduleRule"
+        )
+    return maker()
+
+
+def name_of(step: Pass | ScheduleRule) -> str:
+    """The name by which a step's neighbours are told."""
+    return step.info.name if isinstance(step, Pass) else type(step).__name__
+
+
+def with_insertions(
+    target: Target, insertions: Sequence[Insertion] = _INSERTIONS
+) -> tuple[Pass, ...]:
+    """The passes of the pipeline ``weft`` for a target, with what was inserted."""
+    backend = backend_of(target)
+    passes, rules = list(backend.graph(target)), list(backend.schedules(target))
+    inserted: dict[int, Insertion] = {}
+    for item in insertions:
+        if any(name_of(rule) == item.neighbour for rule in rules):
+            if not isinstance(item.step, ScheduleRule):
+                raise PassError(f"insert: {item.neighbour} is a rule, {name_of(item.step)} is none")
+            _place(rules, item.step, item, inserted)
+        else:
+            step = item.step
+            as_pass = step if isinstance(step, Pass) else ScheduleGeneratedFunctions(step)
+            _place(passes, as_pass, item, inserted)
+    if not any(id(rule) in inserted for rule in rules):
+        return tuple(passes)
+    return tuple([
+        step if id(step) in inserted or name_of(step) != SCHEDULING
+        else ScheduleGeneratedFunctions(*rules)
+        for step in passes
+    ])  # fmt: skip
+
+
+def _place(
+    steps: list[Step], step: Step, item: Insertion, inserted: dict[int, Insertion]
+) -> None:
+    """Put a step beside its neighbour, behind what was put behind that earlier."""
+    places = [at for at, other in enumerate(steps) if name_of(other) == item.neighbour]
+    if not places:
+        known = ", ".join(dict.fromkeys([name_of(other) for other in steps]))
+        raise PassError(f"insert: the pipeline has no step {item.neighbour!r}; there are: {known}")
+    at = places[-1] + 1 if item.is_after else places[0]
+    while item.is_after and at < len(steps) and _is_beside(inserted.get(id(steps[at])), item):
+        at += 1
+    steps.insert(at, step)
+    inserted[id(step)] = item
+
+
+def _is_beside(earlier: Insertion | None, item: Insertion) -> bool:
+    return earlier is not None and earlier.is_after and earlier.neighbour == item.neighbour
+
+
+def key() -> bytes | None:
+    """What tells all that was inserted, for keys of caches; None where nothing tells it."""
+    keys = [key_of_step(item.step) for item in _INSERTIONS]
+    if None in keys:
+        return None
+    places = [(item.neighbour, item.is_after) for item in _INSERTIONS]
+    return repr((keys, places)).encode() if keys else b""
