@@ -7,18 +7,26 @@ attributes), or that calls operators whose rules are not weft's own, has no key.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
+
+import numpy as np
 
 from weft.ir.json_text import save_json
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.relax.op.lowering import TeRule
 from weft.runtime.ndarray import NDArray
 from weft.support import plugins, slots
 from weft.support.errors import IRTypeError
 
+_LIBRARIES: Final = {
+    "builtins": b"", "math": b"", "numpy": np.__version__.encode(), "operator": b"",
+}  # fmt: skip
+"""Modules whose functions rules may name, and what tells them from others of the name."""
 _OPERATOR: Final = re.compile(r'\["Op", "([^"\\]+)"\]')
 """An operator in the JSON of a module; within a text, quotes stand behind a backslash."""
 
@@ -63,7 +71,17 @@ def digest_of_rules(rules: Iterable[object]) -> bytes | None:
 
     Nothing is told of weft's own, whose sources a key has anyway.
     """
-    functions = [getattr(rule, "func", rule) for rule in rules]  # of partials
-    modules = {function.__module__ for function in functions if callable(function)}
-    digests = [plugins.digest_of(module) for module in sorted(modules)]
+    modules = {function.__module__ for rule in rules for function in _functions(rule)}
+    digests = [_LIBRARIES.get(name, plugins.digest_of(name)) for name in sorted(modules)]
     return None if None in digests else b"".join(digest or b"" for digest in digests)
+
+
+def _functions(rule: object) -> Iterator[Callable[..., object]]:
+    """The functions that a rule calls."""
+    if isinstance(rule, TeRule):
+        yield from _functions(rule.te)
+    elif isinstance(rule, functools.partial):
+        for part in (rule.func, *rule.args, *rule.keywords.values()):
+            yield from _functions(part)
+    elif callable(rule):
+        yield rule
