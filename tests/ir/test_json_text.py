@@ -195,7 +195,7 @@ def doubled(a: tir_script.Buffer((4,), "float32"), b: tir_script.Buffer((4,), "f
     ("kind", "fields", "message"),
     [
         ("Buffer", {"strides": 2**70}, r"Buffer: expected Array\[PrimExpr\] in its field strides"),
-        ("Buffer", {"elem_offset": "x"}, r"PrimExpr \| None in its field elem_offset, got str 'x'"),
+        ("Buffer", {"elem_offset": "x"}, "PrimExpr in its field elem_offset, got str 'x'"),
         ("Buffer", {"data": [0]}, "Buffer: expected Var in its field data, got"),
         ("Buffer", {"name": 5}, "Buffer: expected str in its field name, got int 5"),
         ("Buffer", {"shape": None}, "Buffer: its field shape is missing"),
@@ -266,6 +266,4 @@ def test_every_annotation_is_understood_and_says_something():
             shown = text.replace("dict[str, Any]", "").replace("Map[str, Array[Any]]", "")
             if name not in json_text.HIDDEN and "Any" in shown:
                 silent.add(f"{kind.__module__.removeprefix('weft.')}.{kind.__name__}.{name}")
-    assert {name for name in silent if not name.startswith("te.")} == {
-        "arith.iter_map.nodes.IterMapResult.errors"
-    }
+    assert not [name for name in silent if not name.startswith("te.")]

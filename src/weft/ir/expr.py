@@ -7,7 +7,7 @@ slot ``operators``, so that constant folding and type promotion live in one plac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from weft.ir.node import Node, derived, field, node, register_conversion
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 
 if TYPE_CHECKING:
     from weft.ir.type import Type
@@ -35,73 +36,73 @@ class ExprOp:
 
     __slots__ = ()
 
-    def __add__(self, other: Any) -> PrimExpr:
+    def __add__(self, other: ExprLike) -> PrimExpr:
         return _binary("add", self, other)
 
-    def __radd__(self, other: Any) -> PrimExpr:
+    def __radd__(self, other: ExprLike) -> PrimExpr:
         return _binary("add", other, self)
 
-    def __sub__(self, other: Any) -> PrimExpr:
+    def __sub__(self, other: ExprLike) -> PrimExpr:
         return _binary("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> PrimExpr:
+    def __rsub__(self, other: ExprLike) -> PrimExpr:
         return _binary("subtract", other, self)
 
-    def __mul__(self, other: Any) -> PrimExpr:
+    def __mul__(self, other: ExprLike) -> PrimExpr:
         return _binary("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> PrimExpr:
+    def __rmul__(self, other: ExprLike) -> PrimExpr:
         return _binary("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> PrimExpr:
+    def __truediv__(self, other: ExprLike) -> PrimExpr:
         return _binary("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> PrimExpr:
+    def __rtruediv__(self, other: ExprLike) -> PrimExpr:
         return _binary("divide", other, self)
 
-    def __floordiv__(self, other: Any) -> PrimExpr:
+    def __floordiv__(self, other: ExprLike) -> PrimExpr:
         return _binary("floordiv", self, other)
 
-    def __rfloordiv__(self, other: Any) -> PrimExpr:
+    def __rfloordiv__(self, other: ExprLike) -> PrimExpr:
         return _binary("floordiv", other, self)
 
-    def __mod__(self, other: Any) -> PrimExpr:
+    def __mod__(self, other: ExprLike) -> PrimExpr:
         return _binary("floormod", self, other)
 
-    def __rmod__(self, other: Any) -> PrimExpr:
+    def __rmod__(self, other: ExprLike) -> PrimExpr:
         return _binary("floormod", other, self)
 
-    def __pow__(self, other: Any) -> PrimExpr:
+    def __pow__(self, other: ExprLike) -> PrimExpr:
         return _binary("power", self, other)
 
-    def __lshift__(self, other: Any) -> PrimExpr:
+    def __lshift__(self, other: ExprLike) -> PrimExpr:
         return _binary("left_shift", self, other)
 
-    def __rlshift__(self, other: Any) -> PrimExpr:
+    def __rlshift__(self, other: ExprLike) -> PrimExpr:
         return _binary("left_shift", other, self)
 
-    def __rshift__(self, other: Any) -> PrimExpr:
+    def __rshift__(self, other: ExprLike) -> PrimExpr:
         return _binary("right_shift", self, other)
 
-    def __rrshift__(self, other: Any) -> PrimExpr:
+    def __rrshift__(self, other: ExprLike) -> PrimExpr:
         return _binary("right_shift", other, self)
 
-    def __and__(self, other: Any) -> PrimExpr:
+    def __and__(self, other: ExprLike) -> PrimExpr:
         return _binary("bitwise_and", self, other)
 
-    def __rand__(self, other: Any) -> PrimExpr:
+    def __rand__(self, other: ExprLike) -> PrimExpr:
         return _binary("bitwise_and", other, self)
 
-    def __or__(self, other: Any) -> PrimExpr:
+    def __or__(self, other: ExprLike) -> PrimExpr:
         return _binary("bitwise_or", self, other)
 
-    def __ror__(self, other: Any) -> PrimExpr:
+    def __ror__(self, other: ExprLike) -> PrimExpr:
         return _binary("bitwise_or", other, self)
 
-    def __xor__(self, other: Any) -> PrimExpr:
+    def __xor__(self, other: ExprLike) -> PrimExpr:
         return _binary("bitwise_xor", self, other)
 
-    def __rxor__(self, other: Any) -> PrimExpr:
+    def __rxor__(self, other: ExprLike) -> PrimExpr:
         return _binary("bitwise_xor", other, self)
 
     def __neg__(self) -> PrimExpr:
@@ -112,16 +113,16 @@ class ExprOp:
         inverted: PrimExpr = slots.operators.get().bitwise_neg(self)
         return inverted
 
-    def __lt__(self, other: Any) -> PrimExpr:
+    def __lt__(self, other: ExprLike) -> PrimExpr:
         return _binary("less", self, other)
 
-    def __le__(self, other: Any) -> PrimExpr:
+    def __le__(self, other: ExprLike) -> PrimExpr:
         return _binary("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> PrimExpr:
+    def __gt__(self, other: ExprLike) -> PrimExpr:
         return _binary("greater", self, other)
 
-    def __ge__(self, other: Any) -> PrimExpr:
+    def __ge__(self, other: ExprLike) -> PrimExpr:
         return _binary("greater_equal", self, other)
 
     def __eq__(self, other: object) -> Any:
@@ -138,17 +139,17 @@ class ExprOp:
             "or, not, and tir.if_then_else or tir.Select for a choice"
         )
 
-    def equal(self, other: Any) -> PrimExpr:
+    def equal(self, other: ExprLike) -> PrimExpr:
         """The ``EQ`` node of both."""
         return _binary("equal", self, other)
 
-    def astype(self, dtype: str, span: Any = None) -> PrimExpr:
+    def astype(self, dtype: str, span: Span | None = None) -> PrimExpr:
         """The value converted to ``dtype``."""
         converted: PrimExpr = slots.operators.get().cast(dtype, self, span)
         return converted
 
 
-def _binary(name: str, lhs: Any, rhs: Any) -> PrimExpr:
+def _binary(name: str, lhs: ExprLike, rhs: ExprLike) -> PrimExpr:
     for value in (lhs, rhs):
         if not isinstance(value, _OPERANDS) and not hasattr(value, "as_prim_expr"):
             return NotImplemented  # type: ignore[no-any-return]  # what Python asks of operators
@@ -169,6 +170,17 @@ class PrimExpr(ExprOp, BaseExpr):
 
 _SCALARS: Final[dict[DataType, tuple[int, int]]] = {}
 """The ranges of the scalar integer types that constants have had."""
+
+
+class AsPrimExpr(Protocol):
+    """What stands for a scalar expression: ``tir.IterVar``, an element of a ``te.Tensor``."""
+
+    def as_prim_expr(self) -> PrimExpr:
+        """The expression."""
+
+
+ExprLike = PrimExpr | ExprOp | AsPrimExpr | int | float | str | np.generic
+"""What ``as_prim_expr`` takes: an expression, or what has one form as an expression."""
 
 
 @node
@@ -284,7 +296,7 @@ def constant_value(value: Any) -> int | None:
     return value.value if isinstance(value, IntImm) else None
 
 
-def as_prim_expr(value: Any) -> PrimExpr:
+def as_prim_expr(value: ExprLike) -> PrimExpr:
     """A PrimExpr from a PrimExpr, a Python or numpy number, a str, or what wraps an expression.
 
     int becomes int32 (int64 where it does not fit), bool ``bool``, float float32. Objects that
@@ -326,7 +338,9 @@ class Range(Node):
     min: PrimExpr
     extent: PrimExpr
 
-    def __init__(self, begin: Any, end: Any = None, span: Any = None) -> None:
+    def __init__(
+        self, begin: ExprLike, end: ExprLike | None = None, span: Span | None = None
+    ) -> None:
         if type(begin) is int and type(end) is int and _is_int32(begin) and _is_int32(end - begin):
             self.min, self.extent = as_prim_expr(begin), as_prim_expr(end - begin)
         elif end is None:
@@ -338,7 +352,7 @@ class Range(Node):
         self.span, self._cache = span, None
 
     @staticmethod
-    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Range:
+    def from_min_extent(min_value: ExprLike, extent: ExprLike, span: Span | None = None) -> Range:
         """The range that starts at ``min_value`` and has ``extent`` values."""
         made = Range.__new__(Range)
         made.min, made.extent = as_prim_expr(min_value), as_prim_expr(extent)
@@ -361,13 +375,16 @@ def _zero_like(extent: PrimExpr) -> PrimExpr:
     return IntImm(extent.dtype if extent.dtype.is_integral else DataType("int32"), 0)
 
 
-def as_range(value: Any) -> Range:
+RangeLike = Range | ExprLike | list[ExprLike] | tuple[ExprLike, ...]
+
+
+def as_range(value: RangeLike) -> Range:
     """A Range from a Range, an extent, or a pair ``(begin, end)``."""
     if isinstance(value, Range):
         return value
     if isinstance(value, list | tuple):
         return Range(*value)
-    return Range(value)
+    return Range(as_prim_expr(value))
 
 
 register_conversion("Range", Range, as_range)

@@ -39,7 +39,7 @@ def check_fields(made: Node, given: Mapping[str, Any]) -> None:
 
     The message names the class, the field, what it takes and what stands there::
 
-        Buffer: expected PrimExpr | None in its field elem_offset, got int 5
+        Buffer: expected PrimExpr in its field elem_offset, got int 5
     """
     kind = type(made)
     for name in kind.INIT_FIELDS:

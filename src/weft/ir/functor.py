@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, overload
 
+from weft.ir.expr import PrimExpr
 from weft.ir.node import NODE_TYPES, Array, Map, Node
 from weft.ir.sharing import Walk, is_binder, is_compared_once, is_nested, is_sequence, is_shared
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
+V = TypeVar("V")
 
 _FRAMEWORK = frozenset({"visit_default", "visit_field"})
 _EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE, _IF_NESTED = range(6)
@@ -186,6 +188,10 @@ class Mutator(_Dispatcher):
         made._memo = {}
         return made
 
+    @overload
+    def visit(self, node: PrimExpr) -> PrimExpr: ...
+    @overload
+    def visit(self, node: V) -> V: ...
     def visit(self, node: Any) -> Any:
         """The rewritten node, sequence or mapping; other values pass unchanged."""
         kind = type(node)
@@ -304,8 +310,7 @@ def rewrite(root: N, function: Callable[[Node], Node | None]) -> N:
 
     None keeps the node.
     """
-    result: N = _Rewrite(function).visit(root)
-    return result
+    return _Rewrite(function).visit(root)
 
 
 class _Substitute(Mutator):
@@ -326,6 +331,10 @@ class _Substitute(Mutator):
         return self.visit_default(node) if found is None else found
 
 
+@overload
+def substitute(root: PrimExpr, mapping: Mapping[Any, Any]) -> PrimExpr: ...
+@overload
+def substitute(root: V, mapping: Mapping[Any, Any]) -> V: ...
 @deep_recursion
 def substitute(root: Any, mapping: Mapping[Any, Any]) -> Any:
     """Replace variables (and whole buffers), by identity, everywhere below ``root``.

@@ -11,6 +11,7 @@ from weft.ir.function import BaseFunc
 from weft.ir.functor import Mutator
 from weft.ir.node import Array, Map, Node, freeze, node
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
+from weft.support.span import Span
 
 
 @node
@@ -31,7 +32,7 @@ class IRModule(Node):
         type_definitions: Any = None,
         attrs: Mapping[str, Any] | None = None,
         global_infos: Mapping[str, Any] | None = None,
-        span: Any = None,
+        span: Span | None = None,
     ) -> None:
         """Functions may be keyed by GlobalVar or by name."""
         self.functions = Map()

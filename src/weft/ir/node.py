@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, Typ
 from weft.support import slots
 from weft.support.errors import IRTypeError
 from weft.support.missing import missing_attribute
+from weft.support.span import Span
 
 MISSING: Final[Any] = object()
 E = TypeVar("E")
@@ -55,13 +56,15 @@ class FieldSpec:
     compare: bool = True
     visit: bool = True
     derived: bool = False
+    takes_none: bool = False
+    """Whether the constructor takes None and ``_check_`` puts a value there."""
     stored: str = ""
     """The annotation of what a text of ``save_json`` has there, where the class says less."""
 
     @property
     def optional(self) -> bool:
-        """Whether None is an allowed value."""
-        return "None" in self.annotation
+        """Whether the constructor takes None."""
+        return self.takes_none or "None" in self.annotation
 
 
 class Array(tuple[E, ...]):
@@ -131,13 +134,13 @@ def expect(value: object, kind: type[E]) -> E:
 
 def field(
     *, default: Any = MISSING, defines: bool = False, compare: bool = True, visit: bool = True,
-    stored: str = "",
+    takes_none: bool = False, stored: str = "",
 ) -> Any:  # fmt: skip
     """Describe a field whose treatment is not the plain one (see the module's docstring).
 
     ``stored`` is what it holds (an annotation) where the class cannot say it: its level is lower.
     """
-    return FieldSpec("", "", default, defines, compare, visit, stored=stored)
+    return FieldSpec("", "", default, defines, compare, visit, takes_none=takes_none, stored=stored)
 
 
 def derived(*, stored: str = "") -> Any:
@@ -189,7 +192,7 @@ class Node(metaclass=NodeMeta):
     """``(field, defines)`` in the order in which structural equality and hash take them."""
 
     _cache: dict[Any, Any] | None
-    span: Any
+    span: Span | None
 
     if TYPE_CHECKING:
         # The generated constructors convert what they are given (numbers, lists, dicts), which no

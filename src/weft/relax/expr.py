@@ -31,6 +31,7 @@ from weft.runtime.ndarray import NDArray, array
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
 
 Callee = Any
@@ -151,9 +152,7 @@ class Var(Expr):
 
     KIND = "RelaxVar"
     name_hint: str
-    struct_info: Any = field(
-        default=None, visit=False, compare=False, stored="StructInfo | None"
-    )
+    struct_info: Any = field(default=None, visit=False, compare=False, stored="StructInfo | None")
 
     def _check_(self) -> None:
         if not isinstance(self.name_hint, str):
@@ -196,7 +195,12 @@ class Call(Expr):
     sinfo_args: Array[StructInfo] = field(default=())
 
     def __init__(
-        self, op: RelaxExpr, args: Any, attrs: Any = None, sinfo_args: Any = None, span: Any = None
+        self,
+        op: RelaxExpr,
+        args: Any,
+        attrs: Any = None,
+        sinfo_args: Any = None,
+        span: Span | None = None,
     ) -> None:
         self.op = Op.get(op) if isinstance(op, str) else op
         if not isinstance(args, Iterable):
@@ -280,7 +284,9 @@ class Constant(Expr):
     data: Any = field(visit=False, stored="NDArray")
     struct_info: Any = field(default=None, visit=False, stored="StructInfo")
 
-    def __init__(self, data: Any, struct_info: StructInfo | None = None, span: Any = None) -> None:
+    def __init__(
+        self, data: Any, struct_info: StructInfo | None = None, span: Span | None = None
+    ) -> None:
         self.data = data if isinstance(data, NDArray) else array(data)
         shape, dtype = tuple(self.data.shape), self.data.dtype
         self.struct_info = struct_info or TensorStructInfo(shape, dtype)
@@ -296,7 +302,7 @@ class PrimValue(Expr):
 
     value: PrimExpr
 
-    def __init__(self, value: Any, span: Any = None) -> None:
+    def __init__(self, value: Any, span: Span | None = None) -> None:
         if isinstance(value, int) and not isinstance(value, bool):
             value = slots.operators.get().const(value, "int64")
         elif isinstance(value, float):
@@ -335,7 +341,7 @@ class ExternFunc(BaseFunc, Expr):
     global_symbol: str
 
     def __init__(
-        self, global_symbol: str, struct_info: StructInfo | None = None, span: Any = None
+        self, global_symbol: str, struct_info: StructInfo | None = None, span: Span | None = None
     ) -> None:
         self.global_symbol = str(global_symbol)
         if not self.global_symbol or "\0" in self.global_symbol:
@@ -444,7 +450,7 @@ class Function(BaseFunc, Expr):
         ret_struct_info: StructInfo | None = None,
         is_pure: bool = True,
         attrs: Any = None,
-        span: Any = None,
+        span: Span | None = None,
     ) -> None:
         if not isinstance(body, SeqExpr):
             body = SeqExpr([], body)
@@ -471,8 +477,11 @@ class Function(BaseFunc, Expr):
 
     @staticmethod
     def create_empty(
-        params: Any, ret_struct_info: StructInfo, is_pure: bool = True, attrs: Any = None,
-        span: Any = None,
+        params: Any,
+        ret_struct_info: StructInfo,
+        is_pure: bool = True,
+        attrs: Any = None,
+        span: Span | None = None,
     ) -> Function:
         """A declaration without a body, as the parser needs for mutual references."""
         made = Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
@@ -541,6 +550,3 @@ def get_shape_of(expr: Expr) -> RelaxExpr:
     if isinstance(info, TensorStructInfo) and info.shape is not None:
         return info.shape
     return _operator("shape_of", expr)
-
-
-

@@ -14,6 +14,7 @@ from weft.ir.node import Array, Node, field, node
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 
 _INT64 = DataType("int64")
 LARGEST_RANK = 1024
@@ -54,7 +55,7 @@ class PrimStructInfo(StructInfo):
     dtype: DataType
     value: PrimExpr | None = None
 
-    def __init__(self, dtype: Any = None, value: Any = None, span: Any = None) -> None:
+    def __init__(self, dtype: Any = None, value: Any = None, span: Span | None = None) -> None:
         if isinstance(dtype, PrimExpr):
             dtype, value = None, dtype
         if value is not None and not isinstance(value, PrimExpr):

@@ -170,7 +170,8 @@ class _IndexDtype(Mutator):
         if not changed:
             return call
         if getattr(call.op, "name", "") == "tir.if_then_else":
-            return op.if_then_else(*args)
+            condition, yes, no = args
+            return op.if_then_else(condition, yes, no)
         typed = []
         for new, old in zip(args, call.args, strict=True):
             keep = isinstance(new, PrimExpr) and isinstance(old, PrimExpr)

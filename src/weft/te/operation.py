@@ -18,6 +18,7 @@ from weft.ir.node import Array, field, node
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
+from weft.support.span import Span
 from weft.te.tag import TagScope
 from weft.te.tensor import Operation, Tensor
 from weft.tir import op
@@ -376,23 +377,25 @@ def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwarg
     )  # fmt: skip
 
 
-def var(name: str = "tindex", dtype: str = "int32", span: Any = None) -> Var:
+def var(name: str = "tindex", dtype: str = "int32", span: Span | None = None) -> Var:
     """Make a scalar variable: a symbolic extent, or a scalar parameter of the function."""
     return Var(name, dtype, span)
 
 
-def size_var(name: str = "size", dtype: str = "int32", span: Any = None) -> SizeVar:
+def size_var(name: str = "size", dtype: str = "int32", span: Span | None = None) -> SizeVar:
     """Make a scalar variable that is known to be at least 0, as an extent is."""
     made: SizeVar = SizeVar(name, dtype, span)
     return made
 
 
-def const(value: Any, dtype: str = "int32", span: Any = None) -> PrimExpr:
+def const(value: Any, dtype: str = "int32", span: Span | None = None) -> PrimExpr:
     """Make a constant of a data type."""
     return op.const(value, dtype, span)
 
 
-def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = None) -> IterVar:
+def reduce_axis(
+    dom: Any, name: str = "rv", thread_tag: str = "", span: Span | None = None
+) -> IterVar:
     """Make an axis to reduce over, for ``te.sum`` and other reductions.
 
     Args:
@@ -410,7 +413,9 @@ def reduce_axis(dom: Any, name: str = "rv", thread_tag: str = "", span: Any = No
     return IterVar(_as_domain(dom), name, IterType.CommReduce, thread_tag, span=span)
 
 
-def thread_axis(dom: Any = None, tag: str = "", name: str = "", span: Any = None) -> IterVar:
+def thread_axis(
+    dom: Any = None, tag: str = "", name: str = "", span: Span | None = None
+) -> IterVar:
     """Make an axis that a thread index gives: ``te.thread_axis((0, 64), "threadIdx.x")``."""
     if isinstance(dom, str):
         tag, dom = dom, None
@@ -445,5 +450,3 @@ def scan(*args: Any, **kwargs: Any) -> Any:
         "TVM 0.20); write the recurrence with te.extern and tir.ir_builder, or as a TVMScript "
         "function"
     )
-
-

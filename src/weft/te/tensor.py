@@ -13,6 +13,7 @@ from weft.ir.expr import ExprOp, PrimExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
+from weft.support.span import Span
 from weft.tir.expr import ProducerLoad
 
 TENSOR_OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
@@ -154,7 +155,7 @@ class Tensor(Node):
 
     __str__ = __repr__
 
-    def astype(self, dtype: str, span: Any = None) -> Any:
+    def astype(self, dtype: str, span: Span | None = None) -> Any:
         """The tensor with every element converted to ``dtype``."""
         return _apply("cast", self, dtype)
 

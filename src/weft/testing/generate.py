@@ -372,8 +372,8 @@ class ProgramGenerator(ValueGenerator):
         if dtype.is_bool:
             return op.logical_and(a, b)
         if pick.random() < 0.2:
-            arms = [self.vector(dtype, variables, 0) for _ in range(2)]
-            return op.select(a < b, *arms)
+            yes, no = [self.vector(dtype, variables, 0) for _ in range(2)]
+            return op.select(a < b, yes, no)
         if dtype.is_integral and pick.random() < 0.2:
             return op.floordiv(a, op.maximum(b, Broadcast(op.const(1, dtype), 4)))
         return pick.choice((op.add, op.subtract, op.multiply, op.minimum, op.maximum))(a, b)

@@ -82,8 +82,8 @@ class ValueGenerator:
         if choice < 0.78:
             make = pick.choice((op.if_then_else, op.select))
             condition = self.condition(variables)
-            arms = [self.value(dtype, variables, depth - 1) for _ in range(2)]
-            return make(condition, *arms)
+            yes, no = [self.value(dtype, variables, depth - 1) for _ in range(2)]
+            return make(condition, yes, no)
         if choice < 0.85:
             bound = Var(self.name("t"), pick.choice(self.dtypes))
             body = op.cast(dtype, bound) + self.value(dtype, variables, depth - 1)

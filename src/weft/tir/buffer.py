@@ -11,6 +11,7 @@ from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.support.span import Span
 from weft.tir.expr import BufferLoad, Ramp, Var
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Buffer(Node):
     dtype: DataType
     shape: Array[PrimExpr] = field(defines=True)
     strides: Array[PrimExpr] = field(defines=True)
-    elem_offset: PrimExpr | None = field(defines=True)
+    elem_offset: PrimExpr = field(defines=True, takes_none=True)
     name: str = field(compare=False)
     data_alignment: int = 64
     offset_factor: int = 1
@@ -42,7 +43,8 @@ class Buffer(Node):
 
     def _check_(self) -> None:
         self.dtype = DataType(self.dtype)
-        self.elem_offset = as_prim_expr(0) if self.elem_offset is None else self.elem_offset
+        if self.elem_offset is None:
+            self.elem_offset = as_prim_expr(0)
         if isinstance(self.buffer_type, str):
             self.buffer_type = 2 if self.buffer_type == "auto_broadcast" else 1
 
@@ -114,7 +116,7 @@ def decl_buffer(
     offset_factor: int = 0,
     buffer_type: str = "",
     axis_separators: Sequence[int] | None = None,
-    span: Any = None,
+    span: Span | None = None,
 ) -> Buffer:
     """A new buffer; parameters as in TVM's ``tir.decl_buffer``.
 

@@ -15,6 +15,7 @@ from weft.ir.op import Op
 from weft.ir.type import PrimType, Type
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError
+from weft.support.span import Span
 
 if TYPE_CHECKING:
     from weft.tir.buffer import Buffer
@@ -28,7 +29,7 @@ class Var(PrimExpr):
     dtype: DataType
     type_annotation: Type = derived()
 
-    def __init__(self, name: str, dtype: Any = "int32", span: Any = None) -> None:
+    def __init__(self, name: str, dtype: Any = "int32", span: Span | None = None) -> None:
         if not isinstance(name, str):
             raise IRTypeError(f"{type(self).__name__}: expected a name, got {name!r}")
         self.name = name
@@ -338,7 +339,7 @@ class Call(PrimExpr):
     op: Any = field(stored="RelaxExpr")
     args: Array[PrimExpr] = field(stored="Array[PrimExpr | Node]")
 
-    def __init__(self, dtype: str, op: Any, args: Any, span: Any = None) -> None:
+    def __init__(self, dtype: str, op: Any, args: Any, span: Span | None = None) -> None:
         if isinstance(op, str):
             op = Op.get(op if op.startswith("tir.") else f"tir.{op}")
         self.dtype, self.op = DataType(dtype), op

@@ -13,6 +13,7 @@ from weft.ir.node import Array, Map, Node, field, node
 from weft.ir.type import TupleType, Type
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
@@ -44,7 +45,7 @@ class PrimFunc(BaseFunc):
         ret_type: Type | None = None,
         buffer_map: Mapping[Var, Buffer] | None = None,
         attrs: Mapping[str, Any] | None = None,
-        span: Any = None,
+        span: Span | None = None,
     ) -> None:
         if not isinstance(params, Iterable) or not isinstance(body, Stmt):
             found = params if isinstance(body, Stmt) else body
@@ -84,7 +85,7 @@ class PrimFunc(BaseFunc):
         self.struct_info = None
         self.span, self._cache = span, None
 
-    def with_body(self, new_body: Stmt, span: Any = None) -> Self:
+    def with_body(self, new_body: Stmt, span: Span | None = None) -> Self:
         """The function with another body."""
         return self.with_(body=new_body)
 

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
+from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRKeyError, IRTypeError
 from weft.support.intrinsic_names import name_of
+from weft.support.span import Span
 from weft.tir.expr import Call, Cast, Var
 
 
@@ -117,7 +118,7 @@ def effect_of(call: Call) -> CallEffectKind:
     return CallEffectKind.Opaque
 
 
-def intrinsic(dtype: str, name: str, *args: Any, span: Any = None) -> Call:
+def intrinsic(dtype: str, name: str, *args: ExprLike, span: Span | None = None) -> Call:
     """The call ``tir.<name>(args)`` of type ``dtype``."""
     return Call(DataType(dtype), Op.get(f"tir.{name}"), args, span)
 
@@ -129,7 +130,7 @@ _ROUNDED: Final[dict[str, Callable[[float], Any]]] = {
 
 
 def _unary(name: str) -> Any:
-    def apply(x: Any, span: Any = None) -> PrimExpr:
+    def apply(x: ExprLike, span: Span | None = None) -> PrimExpr:
         expr = as_prim_expr(x)
         if expr.dtype.is_integral:
             if name in ("floor", "ceil", "trunc", "round", "nearbyint"):
@@ -150,7 +151,7 @@ def _float_of(dtype: DataType) -> DataType:
 
 
 def _binary(name: str) -> Any:
-    def apply(x1: Any, x2: Any, span: Any = None) -> PrimExpr:
+    def apply(x1: ExprLike, x2: ExprLike, span: Span | None = None) -> PrimExpr:
         a, b = as_prim_expr(x1), as_prim_expr(x2)
         if name != "ldexp":
             a, b = slots.operators.get().match_types(a, b)
@@ -173,25 +174,25 @@ expm1, gelu, gelu_tanh, silu = (_unary(n) for n in _NAMES[28:])
 atan2, copysign, fmod, hypot, ldexp, nextafter = (_binary(n) for n in BINARY_FLOAT)
 
 
-def fma(x: Any, y: Any, z: Any, span: Any = None) -> PrimExpr:
+def fma(x: ExprLike, y: ExprLike, z: ExprLike, span: Span | None = None) -> PrimExpr:
     """x * y + z, rounded once."""
     a = as_prim_expr(x)
     return intrinsic(a.dtype, "fma", a, y, z, span=span)
 
 
-def popcount(x: Any, span: Any = None) -> PrimExpr:
+def popcount(x: ExprLike, span: Span | None = None) -> PrimExpr:
     """The number of one bits, in the operand's type."""
     expr = as_prim_expr(x)
     return intrinsic(expr.dtype, "popcount", expr, span=span)
 
 
-def clz(x: Any) -> PrimExpr:
+def clz(x: ExprLike) -> PrimExpr:
     """The number of leading zero bits, int32; the width for 0."""
     return intrinsic("int32", "clz", as_prim_expr(x))
 
 
 def _predicate(name: str) -> Any:
-    def apply(x: Any, span: Any = None) -> PrimExpr:
+    def apply(x: ExprLike, span: Span | None = None) -> PrimExpr:
         expr = as_prim_expr(x)
         kind = DataType("bool")
         source = expr.dtype
@@ -210,13 +211,13 @@ isnan, isinf, isfinite = _predicate("isnan"), _predicate("isinf"), _predicate("i
 isnullptr = _predicate("isnullptr")
 
 
-def likely(cond: Any, span: Any = None) -> PrimExpr:
+def likely(cond: ExprLike, span: Span | None = None) -> PrimExpr:
     """The condition, marked as mostly true."""
     expr = as_prim_expr(cond)
     return expr if isinstance(expr, IntImm) else intrinsic(expr.dtype, "likely", expr, span=span)
 
 
-def reinterpret(dtype: str, value: Any, span: Any = None) -> PrimExpr:
+def reinterpret(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
     """The same bits as another type of the same width."""
     expr, target = as_prim_expr(value), DataType(dtype)
     if expr.dtype.bits * expr.dtype.lanes != target.bits * target.lanes:
@@ -224,7 +225,9 @@ def reinterpret(dtype: str, value: Any, span: Any = None) -> PrimExpr:
     return expr if expr.dtype is target else intrinsic(target, "reinterpret", expr, span=span)
 
 
-def checked(value: Any, condition: Any, kind: str, message: str, span: Any = None) -> PrimExpr:
+def checked(
+    value: ExprLike, condition: ExprLike, kind: str, message: str, span: Span | None = None
+) -> PrimExpr:
     """``value``, where ``condition`` holds in every lane; else a fault with ``message``.
 
     ``kind`` is ``"division"``, ``"index"`` or ``"assertion"``. Lowering writes it where an operand
@@ -235,18 +238,18 @@ def checked(value: Any, condition: Any, kind: str, message: str, span: Any = Non
     return intrinsic(expr.dtype, "checked", expr, as_prim_expr(condition), *texts, span=span)
 
 
-def unchecked_cast(dtype: str, value: Any, span: Any = None) -> PrimExpr:
+def unchecked_cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
     """A float cut to an integer type in whose range it is known to lie."""
     return intrinsic(dtype, "unchecked_cast", as_prim_expr(value), span=span)
 
 
-def ret(val: Any, span: Any = None) -> PrimExpr:
+def ret(val: ExprLike, span: Span | None = None) -> PrimExpr:
     """Return ``val`` from the function."""
     expr = as_prim_expr(val)
     return intrinsic(expr.dtype, "ret", expr, span=span)
 
 
-def assume(cond: Any = None) -> PrimExpr:
+def assume(cond: ExprLike = True) -> PrimExpr:
     """Promise that ``cond`` holds: bounds proofs and simplification use it."""
     return intrinsic("bool", "assume", as_prim_expr(cond))
 
@@ -261,7 +264,7 @@ def vscale() -> PrimExpr:
     return intrinsic("int32", "vscale")
 
 
-def address_of(obj: Any, span: Any = None) -> PrimExpr:
+def address_of(obj: Any, span: Span | None = None) -> PrimExpr:
     """The address of a buffer's element (a BufferLoad), or of its first element."""
     buffer = getattr(obj, "buffer", None)
     if buffer is None:
@@ -270,29 +273,29 @@ def address_of(obj: Any, span: Any = None) -> PrimExpr:
     return intrinsic("handle", "address_of", obj, span=span)
 
 
-def call_intrin(dtype: str, func_name: Any, *args: Any, span: Any = None) -> Call:
+def call_intrin(dtype: str, func_name: Any, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of the intrinsic of that name (with or without ``tir.``)."""
     return Call(DataType(dtype), func_name, args, span)
 
 
-def call_extern(dtype: str, func_name: str, *args: Any, span: Any = None) -> Call:
+def call_extern(dtype: str, func_name: str, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of the C function ``func_name``."""
     return intrinsic(dtype, "call_extern", StringImm(func_name), *args, span=span)
 
 
-def call_pure_extern(dtype: str, func_name: str, *args: Any, span: Any = None) -> Call:
+def call_pure_extern(dtype: str, func_name: str, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of the C function ``func_name``, which has no side effect."""
     return intrinsic(dtype, "call_pure_extern", StringImm(func_name), *args, span=span)
 
 
-def call_tir(global_var: Any, *args: Any) -> Call:
+def call_tir(global_var: Any, *args: ExprLike) -> Call:
     """A call of another PrimFunc of the module; without a known result type it gives nothing."""
     returned = getattr(getattr(global_var, "struct_info", None), "ret", None)
     return Call(getattr(returned, "dtype", None) or "void", global_var, args)
 
 
 def _packed(name: str) -> Any:
-    def call(*args: Any, span: Any = None) -> Call:
+    def call(*args: ExprLike, span: Span | None = None) -> Call:
         return intrinsic("int32", name, *[_packed_argument(arg) for arg in args], span=span)
 
     call.__name__ = call.__qualname__ = name.removeprefix("tvm_")
@@ -309,12 +312,12 @@ call_packed = _packed("tvm_call_packed")
 call_cpacked = _packed("tvm_call_cpacked")
 
 
-def call_llvm_intrin(dtype: str, name: Any, *args: Any, span: Any = None) -> Call:
+def call_llvm_intrin(dtype: str, name: Any, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of an LLVM intrinsic by name, such as ``llvm.fma.f32``."""
     return intrinsic(dtype, "call_llvm_intrin", _llvm_name(name), *args, span=span)
 
 
-def call_llvm_pure_intrin(dtype: str, name: Any, *args: Any, span: Any = None) -> Call:
+def call_llvm_pure_intrin(dtype: str, name: Any, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of an LLVM intrinsic without side effects."""
     return intrinsic(dtype, "call_llvm_pure_intrin", _llvm_name(name), *args, span=span)
 
@@ -329,7 +332,9 @@ def _llvm_name(name: Any) -> StringImm:
     return StringImm(name)
 
 
-def tvm_access_ptr(ptype: Any, data: Var, offset: Any, extent: Any, rw_mask: Any) -> Call:
+def tvm_access_ptr(
+    ptype: Any, data: Var, offset: ExprLike, extent: ExprLike, rw_mask: ExprLike
+) -> Call:
     """A pointer ``offset`` elements into ``data``, with its extent and access mask."""
     kind = Call(DataType(ptype), "tir.type_annotation", ()) if isinstance(ptype, str) else ptype
     return intrinsic("handle", "tvm_access_ptr", kind, data, offset, extent, rw_mask)
@@ -341,7 +346,7 @@ def tvm_storage_sync(storage_scope: str) -> Call:
     return intrinsic("int32", "tvm_storage_sync", scope)
 
 
-def tvm_thread_allreduce(*freduce_args: Any) -> Call:
+def tvm_thread_allreduce(*freduce_args: ExprLike) -> Call:
     """A reduction over threads: number of values, values, condition, results, thread variables."""
     return intrinsic("handle", "tvm_thread_allreduce", *freduce_args)
 
@@ -351,21 +356,21 @@ def type_annotation(dtype: str) -> Call:
     return intrinsic(dtype, "type_annotation")
 
 
-def q_multiply_shift(x: Any, y: Any, q: Any, s: Any) -> Call:
+def q_multiply_shift(x: ExprLike, y: ExprLike, q: ExprLike, s: ExprLike) -> Call:
     """round(x * y * 2**-q * 2**s) in fixed point."""
     return intrinsic("int32", "q_multiply_shift", x, y, q, s)
 
 
-def vectorlow(dtype: str, vec: Any) -> Call:
+def vectorlow(dtype: str, vec: ExprLike) -> Call:
     """The lower half of a vector."""
     return intrinsic(dtype, "vectorlow", vec)
 
 
-def vectorhigh(dtype: str, vec: Any) -> Call:
+def vectorhigh(dtype: str, vec: ExprLike) -> Call:
     """The upper half of a vector."""
     return intrinsic(dtype, "vectorhigh", vec)
 
 
-def vectorcombine(dtype: str, vec1: Any, vec2: Any) -> Call:
+def vectorcombine(dtype: str, vec1: ExprLike, vec2: ExprLike) -> Call:
     """Two vectors, one after the other."""
     return intrinsic(dtype, "vectorcombine", vec1, vec2)

@@ -14,12 +14,13 @@ import builtins
 import functools
 import math
 import sys
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from weft.ir.expr import (
+    ExprLike,
     FloatImm,
     IntImm,
     PrimExpr,
@@ -35,6 +36,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir import expr as nodes
+from weft.tir.buffer import Buffer
 from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too, TVM's
     acos,
     acosh,
@@ -106,7 +108,15 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
 from weft.tir.linear_difference import constant_difference
 
 
-def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
+class BinaryOperator(Protocol):
+    """An operator function of two values."""
+
+    __name__: str
+
+    def __call__(self, lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr: ...
+
+
+def const(value: Any, dtype: str | None = None, span: Span | None = None) -> PrimExpr:
     """A constant of ``dtype`` (int32, float32, bool by the Python type if None).
 
     A vector dtype gives a Broadcast. Raises IRValueError if an int does not fit.
@@ -125,14 +135,14 @@ def const(value: Any, dtype: str | None = None, span: Any = None) -> PrimExpr:
     return IntImm(data_type, int(value), span)
 
 
-def convert(value: Any, span: Any = None) -> Any:
+def convert(value: ExprLike, span: Span | None = None) -> Any:
     """A node from a Python value; lists become Arrays."""
     if isinstance(value, list | tuple):
         return Array([convert(item) for item in value])
     return as_prim_expr(value)
 
 
-def min_value(dtype: str, span: Any = None) -> PrimExpr:
+def min_value(dtype: str, span: Span | None = None) -> PrimExpr:
     """The smallest finite value of a type."""
     data_type = DataType(dtype)
     if data_type.is_float:
@@ -140,7 +150,7 @@ def min_value(dtype: str, span: Any = None) -> PrimExpr:
     return IntImm(data_type, integer_range(data_type)[0], span)
 
 
-def max_value(dtype: str, span: Any = None) -> PrimExpr:
+def max_value(dtype: str, span: Span | None = None) -> PrimExpr:
     """The largest finite value of a type."""
     data_type = DataType(dtype)
     if data_type.is_float:
@@ -148,7 +158,7 @@ def max_value(dtype: str, span: Any = None) -> PrimExpr:
     return IntImm(data_type, integer_range(data_type)[1], span)
 
 
-def infinity(dtype: str, span: Any = None) -> PrimExpr:
+def infinity(dtype: str, span: Span | None = None) -> PrimExpr:
     """Positive infinity of a floating-point type."""
     return FloatImm(DataType(dtype), math.inf, span)
 
@@ -161,7 +171,7 @@ def _float_max(dtype: DataType) -> float:
     return float(ml_dtypes.finfo(dtype.numpy).max)
 
 
-def cast(dtype: str, value: Any, span: Any = None) -> PrimExpr:
+def cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
     """``value`` converted to ``dtype``; constants are converted here; same type: itself."""
     expr, target = as_prim_expr(value), DataType(dtype)
     source = expr.dtype
@@ -210,7 +220,7 @@ def saturate(value: float, dtype: DataType) -> int:
     return low if value <= low else high if value >= high else int(value)
 
 
-def match_types(lhs: Any, rhs: Any) -> tuple[PrimExpr, PrimExpr]:
+def match_types(lhs: ExprLike, rhs: ExprLike) -> tuple[PrimExpr, PrimExpr]:
     """Both operands in one type (module docstring); raises IRTypeError if there is none."""
     a = lhs if isinstance(lhs, PrimExpr) else as_prim_expr(lhs)
     b = rhs if isinstance(rhs, PrimExpr) else as_prim_expr(rhs)
@@ -245,12 +255,12 @@ def _common_type(a: DataType, b: DataType) -> DataType:
     return element if lanes == 1 and not scalable else element.with_lanes(lanes, scalable)
 
 
-_NUMBERS: Final = (IntImm, FloatImm)
+_AnyBERS: Final = (IntImm, FloatImm)
 
 
 def _constants(a: PrimExpr, b: PrimExpr, compute: Callable[[Any, Any], Any]) -> PrimExpr | None:
     """The folded constant of two constants; None if they are not both constant."""
-    if not isinstance(a, _NUMBERS) or not isinstance(b, _NUMBERS):
+    if not isinstance(a, _AnyBERS) or not isinstance(b, _AnyBERS):
         return None
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return IntImm(a.dtype, wrap(compute(a.value, b.value), a.dtype))
@@ -270,7 +280,7 @@ def is_const_int(expr: Any, value: int | None = None) -> bool:
     return isinstance(expr, IntImm) and (value is None or expr.value == value)
 
 
-def add(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def add(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """lhs + rhs."""
     a, b = match_types(lhs, rhs)
     folded = _constants(a, b, lambda x, y: x + y)
@@ -281,7 +291,7 @@ def add(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return a if _is(b, 0) else nodes.Add(a, b, span)
 
 
-def subtract(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def subtract(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """lhs - rhs."""
     a, b = match_types(lhs, rhs)
     folded = _constants(a, b, lambda x, y: x - y)
@@ -290,7 +300,7 @@ def subtract(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return a if _is(b, 0) else nodes.Sub(a, b, span)
 
 
-def multiply(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def multiply(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """lhs * rhs."""
     a, b = match_types(lhs, rhs)
     folded = _constants(a, b, lambda x, y: x * y)
@@ -306,12 +316,12 @@ def _check_divisor(b: PrimExpr, name: str) -> None:
         raise IRValueError(f"{name}: the divisor is the constant 0")
 
 
-def div(a: Any, b: Any, span: Any = None) -> PrimExpr:
+def div(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """a / b as C divides: integers truncate."""
     return _truncated(a, b, span, "div")
 
 
-def truncdiv(a: Any, b: Any, span: Any = None) -> PrimExpr:
+def truncdiv(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """Integer division rounded towards zero."""
     return _truncated(a, b, span, "truncdiv")
 
@@ -324,7 +334,7 @@ def _remainder(x: int, y: int) -> int:
     return x - _quotient(x, y) * y
 
 
-def _truncated(a: Any, b: Any, span: Any, name: str) -> PrimExpr:
+def _truncated(a: ExprLike, b: ExprLike, span: Span | None, name: str) -> PrimExpr:
     lhs, rhs = match_types(a, b)
     _check_divisor(rhs, name)
     if isinstance(lhs, FloatImm):
@@ -336,7 +346,7 @@ def _truncated(a: Any, b: Any, span: Any, name: str) -> PrimExpr:
     return lhs if _is(rhs, 1) else nodes.Div(lhs, rhs, span)
 
 
-def truncmod(a: Any, b: Any, span: Any = None) -> PrimExpr:
+def truncmod(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """The remainder of truncdiv; its sign is a's."""
     lhs, rhs = match_types(a, b)
     _check_divisor(rhs, "truncmod")
@@ -346,7 +356,7 @@ def truncmod(a: Any, b: Any, span: Any = None) -> PrimExpr:
     return IntImm(lhs.dtype, 0) if _is(rhs, 1) else nodes.Mod(lhs, rhs, span)
 
 
-def divide(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def divide(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """``/`` in a program: a true division; integers raise, for it says too little."""
     a, b = match_types(lhs, rhs)
     if a.dtype.is_integral:
@@ -356,7 +366,7 @@ def divide(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return div(a, b, span)
 
 
-def floordiv(a: Any, b: Any, span: Any = None) -> PrimExpr:
+def floordiv(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """Division rounded towards minus infinity."""
     lhs, rhs = match_types(a, b)
     _check_divisor(rhs, "floordiv")
@@ -368,7 +378,7 @@ def floordiv(a: Any, b: Any, span: Any = None) -> PrimExpr:
     return lhs if _is(lhs, 0) else nodes.FloorDiv(lhs, rhs, span)
 
 
-def floormod(a: Any, b: Any, span: Any = None) -> PrimExpr:
+def floormod(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
     """The remainder of floordiv; its sign is b's."""
     lhs, rhs = match_types(a, b)
     _check_divisor(rhs, "floormod")
@@ -384,18 +394,18 @@ indexdiv = floordiv
 indexmod = floormod
 
 
-def ceildiv(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def ceildiv(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """Integer division rounded towards plus infinity, for a positive divisor."""
     a, b = match_types(lhs, rhs)
     return floordiv(add(a, subtract(b, IntImm(b.dtype, 1))), b, span)
 
 
-def min(*args: Any, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
+def min(*args: ExprLike, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
     """The smaller of two values; with ``axis`` a reduction (TE)."""
     return _extreme("min", args, kwargs)
 
 
-def max(*args: Any, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
+def max(*args: ExprLike, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
     """The larger of two values; with ``axis`` a reduction (TE)."""
     return _extreme("max", args, kwargs)
 
@@ -425,7 +435,7 @@ def _maximum(x: Any, y: Any) -> Any:
     return x if x >= y else y
 
 
-def minimum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def minimum(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """The ``Min`` node of two values."""
     a, b = match_types(lhs, rhs)
     folded = _constants(a, b, _minimum)
@@ -434,7 +444,7 @@ def minimum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return a if a is b else nodes.Min(a, b, span)
 
 
-def maximum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def maximum(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """The ``Max`` node of two values."""
     a, b = match_types(lhs, rhs)
     folded = _constants(a, b, _maximum)
@@ -443,8 +453,10 @@ def maximum(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return a if a is b else nodes.Max(a, b, span)
 
 
-def _comparison(kind: type[nodes.CompareExpr], compute: Callable[[Any, Any], bool]) -> Any:
-    def compare(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def _comparison(
+    kind: type[nodes.CompareExpr], compute: Callable[[Any, Any], bool]
+) -> BinaryOperator:
+    def compare(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
         a, b = match_types(lhs, rhs)
         if isinstance(a, IntImm | FloatImm) and isinstance(b, IntImm | FloatImm):
             return IntImm(DataType("bool"), int(compute(a.value, b.value)))
@@ -473,7 +485,7 @@ def python_not_equal(lhs: Any, rhs: Any) -> Any:
     return _python_comparison(nodes.NE, lhs, rhs)
 
 
-def _python_comparison(kind: Any, lhs: Any, rhs: Any) -> Any:
+def _python_comparison(kind: type[nodes.CompareExpr], lhs: Any, rhs: Any) -> Any:
     if rhs is None or isinstance(rhs, str | StringImm | list | tuple | dict):
         return NotImplemented
     try:
@@ -495,7 +507,7 @@ def _python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def logical_and(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def logical_and(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """lhs and rhs."""
     a, b = _boolean(lhs), _boolean(rhs)
     for constant, other in ((a, b), (b, a)):
@@ -504,7 +516,7 @@ def logical_and(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return nodes.And(a, b, span)
 
 
-def logical_or(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def logical_or(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     """lhs or rhs."""
     a, b = _boolean(lhs), _boolean(rhs)
     for constant, other in ((a, b), (b, a)):
@@ -513,7 +525,7 @@ def logical_or(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
     return nodes.Or(a, b, span)
 
 
-def logical_not(value: Any, span: Any = None) -> PrimExpr:
+def logical_not(value: ExprLike, span: Span | None = None) -> PrimExpr:
     """not value."""
     expr = _boolean(value)
     if isinstance(expr, IntImm):
@@ -521,7 +533,7 @@ def logical_not(value: Any, span: Any = None) -> PrimExpr:
     return nodes.Not(expr, span)
 
 
-def _boolean(value: Any) -> PrimExpr:
+def _boolean(value: ExprLike) -> PrimExpr:
     expr = as_prim_expr(value)
     return expr if expr.dtype.is_bool else cast(_bool_type(expr.dtype), expr)
 
@@ -530,17 +542,21 @@ def _bool_type(dtype: DataType) -> DataType:
     return DataType("bool") if dtype.lanes == 1 else DataType("bool").with_lanes(dtype.lanes)
 
 
-def all(*args: Any, span: Any = None) -> PrimExpr:  # noqa: A001 - TVM's name
+def all(  # noqa: A001 - TVM's name
+    *args: ExprLike | Sequence[ExprLike], span: Span | None = None
+) -> PrimExpr:
     """The conjunction of conditions, or of a list of them."""
     return _chain(logical_and, args, "all")
 
 
-def any(*args: Any, span: Any = None) -> PrimExpr:  # noqa: A001 - TVM's name
+def any(  # noqa: A001 - TVM's name
+    *args: ExprLike | Sequence[ExprLike], span: Span | None = None
+) -> PrimExpr:
     """The disjunction of conditions, or of a list of them."""
     return _chain(logical_or, args, "any")
 
 
-def _chain(join: Any, args: Any, name: str) -> PrimExpr:
+def _chain(join: BinaryOperator, args: Any, name: str) -> PrimExpr:
     conditions = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
     if not conditions:
         raise IRValueError(f"{name}: expected at least one condition")
@@ -550,7 +566,7 @@ def _chain(join: Any, args: Any, name: str) -> PrimExpr:
     return result
 
 
-def negative(value: Any, span: Any = None) -> PrimExpr:
+def negative(value: ExprLike, span: Span | None = None) -> PrimExpr:
     """-value: ``value * -1`` for expressions, as TVM writes it."""
     expr = as_prim_expr(value)
     if isinstance(expr, IntImm):
@@ -562,8 +578,8 @@ def negative(value: Any, span: Any = None) -> PrimExpr:
     )  # fmt: skip
 
 
-def _bitwise(name: str, compute: Callable[[int, int], int]) -> Any:
-    def apply(lhs: Any, rhs: Any, span: Any = None) -> PrimExpr:
+def _bitwise(name: str, compute: Callable[[int, int], int]) -> BinaryOperator:
+    def apply(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
         a, b = match_types(lhs, rhs)
         if not a.dtype.is_integral:
             raise IRTypeError(f"{name}: expected integers, got {a.dtype}")
@@ -591,7 +607,7 @@ left_shift = shift_left = _bitwise("shift_left", _shift_left)
 right_shift = shift_right = _bitwise("shift_right", _shift_right)
 
 
-def bitwise_not(value: Any, span: Any = None) -> PrimExpr:
+def bitwise_not(value: ExprLike, span: Span | None = None) -> PrimExpr:
     """All bits flipped; ``not`` for booleans."""
     expr = as_prim_expr(value)
     if expr.dtype.is_bool:
@@ -606,7 +622,7 @@ def bitwise_not(value: Any, span: Any = None) -> PrimExpr:
 bitwise_neg = bitwise_not
 
 
-def if_then_else(cond: Any, t: Any, f: Any, span: Any = None) -> PrimExpr:
+def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike, span: Span | None = None) -> PrimExpr:
     """``t`` where ``cond``, else ``f``; only the chosen one is evaluated."""
     condition = _boolean(cond)
     a, b = match_types(t, f)
@@ -615,13 +631,13 @@ def if_then_else(cond: Any, t: Any, f: Any, span: Any = None) -> PrimExpr:
     return nodes.Call(a.dtype, Op.get("tir.if_then_else"), (condition, a, b), span)
 
 
-def select(cond: Any, t: Any, f: Any, span: Any = None) -> PrimExpr:
+def select(cond: ExprLike, t: ExprLike, f: ExprLike, span: Span | None = None) -> PrimExpr:
     """``t`` where ``cond``, else ``f``; both may be evaluated."""
     a, b = match_types(t, f)
     return nodes.Select(_boolean(cond), a, b, span)
 
 
-def power(x: Any, y: Any, span: Any = None) -> PrimExpr:
+def power(x: ExprLike, y: ExprLike, span: Span | None = None) -> PrimExpr:
     """x ** y."""
     a, b = match_types(x, y)
     if isinstance(b, IntImm | FloatImm) and b.value in (0, 1):
@@ -632,7 +648,7 @@ def power(x: Any, y: Any, span: Any = None) -> PrimExpr:
 pow = power  # noqa: A001 - TVM's name
 
 
-def abs(x: Any, span: Any = None) -> PrimExpr:  # noqa: A001 - TVM's name
+def abs(x: ExprLike, span: Span | None = None) -> PrimExpr:  # noqa: A001 - TVM's name
     """The absolute value; the smallest integer wraps to itself."""
     expr = as_prim_expr(x)
     if isinstance(expr, IntImm):
@@ -642,7 +658,7 @@ def abs(x: Any, span: Any = None) -> PrimExpr:  # noqa: A001 - TVM's name
     return nodes.Call(expr.dtype, Op.get("tir.fabs"), (expr,), span)
 
 
-def add_n(*values: Any) -> PrimExpr:
+def add_n(*values: ExprLike) -> PrimExpr:
     """The sum of several values."""
     total = as_prim_expr(values[0])
     for value in values[1:]:
@@ -674,7 +690,7 @@ def register_statements(**builders: Callable[..., Any]) -> None:
     STATEMENTS.update(builders)
 
 
-def index_buffer(buffer: Any, indices: Any) -> Any:
+def index_buffer(buffer: Buffer, indices: Any) -> Any:
     """``buffer[indices]``: a BufferLoad, or a BufferRegion where an index is a slice."""
     for index in indices:
         if isinstance(index, str | float):
@@ -704,7 +720,7 @@ def _as_ramp(index: Any) -> Any:
     return nodes.Ramp(start, step, lanes)
 
 
-def extent_between(begin: Any, end: Any) -> PrimExpr:
+def extent_between(begin: ExprLike, end: ExprLike) -> PrimExpr:
     """``end - begin`` as slices and loops mean it: of ``begin + n`` it is ``n``, or a constant."""
     start, stop = match_types(begin, end)
     if isinstance(stop, nodes.Add):
@@ -718,12 +734,17 @@ def extent_between(begin: Any, end: Any) -> PrimExpr:
     return subtract(stop, start)
 
 
-def buffer_store(buffer: Any, value: Any, indices: Any, predicate: Any = None) -> Any:
+def buffer_store(
+    buffer: Buffer,
+    value: ExprLike,
+    indices: Sequence[ExprLike],
+    predicate: ExprLike | None = None,
+) -> Any:
     """The BufferStore statement."""
     return STATEMENTS["store"](buffer, value, indices, predicate)
 
 
-def buffer_offset(buffer: Any, indices: Any) -> list[PrimExpr]:
+def buffer_offset(buffer: Buffer, indices: Sequence[ExprLike]) -> list[PrimExpr]:
     """The flat element offset of ``indices``: by strides, or row-major over the shape."""
     values = [as_prim_expr(index) for index in indices]
     if not values:
@@ -739,7 +760,7 @@ def buffer_offset(buffer: Any, indices: Any) -> list[PrimExpr]:
     return [add(offset, buffer.elem_offset)]
 
 
-def flattened_buffer(buffer: Any) -> Any:
+def flattened_buffer(buffer: Buffer) -> Buffer:
     """The buffer as one dimension over the same data; itself if it is one already."""
     if len(buffer.shape) == 1 and not buffer.strides:
         return buffer
@@ -753,7 +774,12 @@ def flattened_buffer(buffer: Any) -> Any:
 
 
 def buffer_access_ptr(
-    buffer: Any, access_mask: Any, ptr_type: str, content_lanes: int, offset: Any, extent: Any
+    buffer: Buffer,
+    access_mask: int | str,
+    ptr_type: str,
+    content_lanes: int,
+    offset: ExprLike,
+    extent: ExprLike | None,
 ) -> PrimExpr:
     """The ``tvm_access_ptr`` call of ``Buffer.access_ptr``."""
     if isinstance(access_mask, str):

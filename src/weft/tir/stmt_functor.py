@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from weft.ir import functor
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, Visitor, collect
 from weft.ir.node import NODE_TYPES, Node
 from weft.support.errors import IRTypeError
@@ -14,6 +15,8 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Stmt
+
+V = TypeVar("V")
 
 
 def post_order_visit(stmt: Any, fvisit: Callable[[Any], None]) -> None:
@@ -36,6 +39,10 @@ def pre_order_visit(stmt: Any, fvisit: Callable[[Any], bool]) -> None:
     _PreOrder(fvisit).visit(stmt)
 
 
+@overload
+def substitute(node: PrimExpr, vmap: Mapping[Any, Any]) -> PrimExpr: ...
+@overload
+def substitute(node: V, vmap: Mapping[Any, Any]) -> V: ...
 def substitute(node: Any, vmap: Mapping[Any, Any]) -> Any:
     """Replace variables and buffers by identity, everywhere below ``node``."""
     return functor.substitute(node, vmap)

@@ -75,8 +75,8 @@ def _is_copied(block: Block, store: BufferStore, source: Buffer, axis: int, begi
         assert item.dom is not None
         mine = item.var is store.indices[axis]
         count = expect(source.shape[axis], IntImm).value
-        part = [op.const(n, item.var.dtype) for n in (begin, count)]
-        analyzer.bind(item.var, Range.from_min_extent(*part) if mine else item.dom)
+        first, extent = [op.const(n, item.var.dtype) for n in (begin, count)]
+        analyzer.bind(item.var, Range.from_min_extent(first, extent) if mine else item.dom)
     value = analyzer.simplify(store.value)
     if not isinstance(value, BufferLoad) or value.buffer is not source:
         return False

@@ -186,7 +186,8 @@ class _Instance(Mutator):
     def visit_RelaxCall(self, call: Call) -> Call:
         args = [self.visit(arg) for arg in call.args]
         infos = [self.visit(info) for info in call.sinfo_args]
-        return Call(self.visit(call.op), args, call.attrs, infos, call.span)
+        callee: RelaxExpr = call.op
+        return Call(self.visit(callee), args, call.attrs, infos, call.span)
 
 
 def _instance(func: Function, arguments: list[Expr]) -> Expr:

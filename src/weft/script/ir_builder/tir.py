@@ -23,6 +23,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.support.intrinsic_names import lookup_id
 from weft.support.missing import MissingNameError
+from weft.support.span import Span
 from weft.tir import expr as _nodes
 from weft.tir import op as _op
 from weft.tir.device_intrinsic import CONSTRUCTORS
@@ -124,7 +125,7 @@ _OTHER = {
 }  # fmt: skip
 
 
-def cast(value: Any, dtype: Any, span: Any = None) -> Any:
+def cast(value: Any, dtype: Any, span: Span | None = None) -> Any:
     """Convert ``value`` to a data type: ``T.cast(x, "int64")``; constants are converted
     here.
     """

@@ -191,8 +191,8 @@ def _end_lane(index: PrimExpr, lane: int) -> PrimExpr | None:
         inner = _end_lane(index.value, lane)
         return None if inner is None else op.cast(index.dtype.element, inner)
     if isinstance(index, Add):
-        parts = _end_lane(index.a, lane), _end_lane(index.b, lane)
-        return None if parts[0] is None or parts[1] is None else op.add(*parts)
+        a, b = _end_lane(index.a, lane), _end_lane(index.b, lane)
+        return None if a is None or b is None else op.add(a, b)
     return None
 
 

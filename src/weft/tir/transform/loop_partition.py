@@ -459,7 +459,7 @@ class _Partition(StmtMutator):
         inside: Stmt = self.visit(_Decide(cut.conditions, cut.value).visit(loop.body))
         if not conditions:
             return loop.with_(body=inside)
-        test = conditions[0] if len(conditions) == 1 else op.logical_and(*conditions)
+        test = conditions[0] if len(conditions) == 1 else op.all(*conditions)
         outside = renewed(loop.body)
         last = fold.sub(fold.add(loop.min, loop.extent), cut.end)
         if cut.after and not cut.before and self.is_unit(last):

@@ -194,7 +194,8 @@ class _Narrow(StmtMutator):
     def visit_Call(self, call: Call) -> PrimExpr:
         if is_call(call, "if_then_else"):
             condition = self.within(False, call.args[0])
-            return op.if_then_else(condition, *[self.value(arg) for arg in call.args[1:]])
+            yes, no = [self.value(arg) for arg in call.args[1:]]
+            return op.if_then_else(condition, yes, no)
         args = [self.value(a) if isinstance(a, PrimExpr) else self.visit(a) for a in call.args]
         same = all(new is old for new, old in zip(args, call.args, strict=True))
         return call if same else call.with_(args=Array(args))

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
+from weft.ir.node import expect
 from weft.ir.transform import Pass
 from weft.tir import op
 from weft.tir.expr import BufferLoad, Call, Var
@@ -136,7 +137,7 @@ def _reads_of(
         mapping: dict[Any, Any] = {one.loop_var: one.min + place
                                    for one, place in zip(inside, places, strict=True)}  # fmt: skip
         mapping[loop.loop_var] = following
-        fetch = Evaluate(_prefetch(substitute(load, mapping)))
+        fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
         made.append((around[steps[-1]].loop_var, fetch))
     return made
 

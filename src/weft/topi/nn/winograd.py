@@ -218,7 +218,7 @@ class _Function:
         """A nest of loops around the block of a stage."""
         iters = [
             IterVar(
-                Range.from_min_extent(*_integers((0, extent))), Var(f"v_{axis}", _INDEX),
+                Range.from_min_extent(_integer(0), _integer(extent)), Var(f"v_{axis}", _INDEX),
                 IterType.CommReduce if axis in reduced else IterType.DataPar,
             )
             for axis, extent in axes.items()
@@ -371,8 +371,12 @@ def _label(name: str) -> str:
     return name if name in ("x", "kernel", WEIGHTS) else "winograd_" + name.replace(" ", "_")
 
 
-def _integers(values: Sequence[Any]) -> list[PrimExpr]:
-    return [IntImm(_INDEX, value) if isinstance(value, int) else value for value in values]
+def _integers(values: Sequence[int | PrimExpr]) -> list[PrimExpr]:
+    return [_integer(value) for value in values]
+
+
+def _integer(value: int | PrimExpr) -> PrimExpr:
+    return IntImm(_INDEX, value) if isinstance(value, int) else value
 
 
 # Sums with constant factors

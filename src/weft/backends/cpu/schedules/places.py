@@ -54,7 +54,8 @@ class Places:
         analyzer = Analyzer()
         for one in self.parts:  # there is no one more than the last
             extent = one.extent - 1 if one is part else one.extent
-            analyzer.bind(one.var, Range(*[op.const(end, one.var.dtype) for end in (0, extent)]))
+            dtype = one.var.dtype
+            analyzer.bind(one.var, Range(op.const(0, dtype), op.const(extent, dtype)))
         here, after = [
             _place(buffer, [substitute(index, self._values(more)) for index in indices], analyzer)
             for more in (None, part)

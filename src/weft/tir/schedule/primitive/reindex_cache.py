@@ -319,7 +319,7 @@ def _mapped_stage(
     first, second = (far, near) if reads else (near, far)
     name = f"{buffer.name}_{storage_scope}"
     block = with_index_reads(point_copy_block(source, target, first, second, axes, name), far)
-    values, predicate = substitute([plan.values, plan.predicate], mapping)
+    values, predicate = substitute(plan.values, mapping), substitute(plan.predicate, mapping)
     inside = inside_conditions(buffer, plan.original, domains_of(plan.axes))
     bound = dict(zip([axis.var for axis in plan.axes], values, strict=True))
     predicate = op.all(predicate, *substitute(inside, bound))

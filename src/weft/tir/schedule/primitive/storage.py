@@ -212,6 +212,7 @@ class _Scoped(_Replaced):
 
 @deep_recursion
 def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
+    assert site.stmt is not None
     made = work.visit(site.stmt)
     state.replace(site, made, work.reuse)
 
