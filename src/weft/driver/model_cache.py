@@ -104,8 +104,9 @@ def _rules_key() -> bytes | None:
 
     Those of plug-ins are told by their sources; None where nothing tells one.
     """
-    rows = legalisations()
-    rules = [*rows.values(), *[op.get_attr("te") for op in rows if op.has_attr("te")]]
+    rules: list[Any] = []
+    for operator, rule in legalisations().items():
+        rules += [rule, operator.get_attr("te"), operator.get_attr("numpy")]
     for name, table in _CONVERTERS:
         loaded = sys.modules.get(name)  # who has registered one has loaded it
         for row in () if loaded is None else getattr(loaded, table).values():

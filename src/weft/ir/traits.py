@@ -31,6 +31,10 @@ class Trait(Flag):
     """Products of two arguments are summed, as matmul, convolutions and attention do."""
     COMMUTATIVE = auto()
     """The two arguments may be exchanged."""
+    EXACT = auto()
+    """The numpy reference gives what compiled code gives, bit for bit: integers wrap in both, and
+    IEEE 754 fixes the four operations and the square root (from float64 they round to the same
+    narrower float, having more than twice its digits; Figueroa, 1995)."""
     MOVES = auto()
     """Every element of the result is an element of an argument, unchanged."""
     VIEW = auto()

@@ -83,7 +83,7 @@ def operands(x1: Any, x2: Any) -> dict[str, Expr]:
     infer_arithmetic,
     te=topi.add,
     numpy=in_float64(np.add),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE | Trait.EXACT,
 )
 def add(x1: Expr, x2: Expr) -> Any:
     """x1 + x2."""
@@ -95,7 +95,7 @@ def add(x1: Expr, x2: Expr) -> Any:
     infer_arithmetic,
     te=topi.subtract,
     numpy=in_float64(np.subtract),
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
 def subtract(x1: Expr, x2: Expr) -> Any:
     """x1 - x2."""
@@ -107,7 +107,7 @@ def subtract(x1: Expr, x2: Expr) -> Any:
     infer_arithmetic,
     te=topi.multiply,
     numpy=in_float64(np.multiply),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE | Trait.EXACT,
 )
 def multiply(x1: Expr, x2: Expr) -> Any:
     """x1 * x2."""
@@ -119,7 +119,7 @@ def multiply(x1: Expr, x2: Expr) -> Any:
     infer_arithmetic,
     te=topi.divide,
     numpy=reference.division(np.divide, reference.truncated),
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
 def divide(x1: Expr, x2: Expr) -> Any:
     """x1 / x2."""
@@ -286,7 +286,7 @@ def greater_equal(x1: Expr, x2: Expr) -> Any:
     "relax.logical_and",
     infer_logic,
     te=topi.logical_and,
-    numpy=np.logical_and,
+    numpy=in_float64(np.logical_and),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
 def logical_and(x1: Expr, x2: Expr) -> Any:
@@ -298,7 +298,7 @@ def logical_and(x1: Expr, x2: Expr) -> Any:
     "relax.logical_or",
     infer_logic,
     te=topi.logical_or,
-    numpy=np.logical_or,
+    numpy=in_float64(np.logical_or),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
 def logical_or(x1: Expr, x2: Expr) -> Any:
@@ -310,7 +310,7 @@ def logical_or(x1: Expr, x2: Expr) -> Any:
     "relax.logical_xor",
     infer_logic,
     te=topi.logical_xor,
-    numpy=np.logical_xor,
+    numpy=in_float64(np.logical_xor),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
 def logical_xor(x1: Expr, x2: Expr) -> Any:
@@ -322,7 +322,7 @@ def logical_xor(x1: Expr, x2: Expr) -> Any:
     "relax.bitwise_and",
     infer_bits,
     te=topi.bitwise_and,
-    numpy=np.bitwise_and,
+    numpy=in_float64(np.bitwise_and),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
 def bitwise_and(x1: Expr, x2: Expr) -> Any:
@@ -334,7 +334,7 @@ def bitwise_and(x1: Expr, x2: Expr) -> Any:
     "relax.bitwise_or",
     infer_bits,
     te=topi.bitwise_or,
-    numpy=np.bitwise_or,
+    numpy=in_float64(np.bitwise_or),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
 def bitwise_or(x1: Expr, x2: Expr) -> Any:
@@ -346,7 +346,7 @@ def bitwise_or(x1: Expr, x2: Expr) -> Any:
     "relax.bitwise_xor",
     infer_bits,
     te=topi.bitwise_xor,
-    numpy=np.bitwise_xor,
+    numpy=in_float64(np.bitwise_xor),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
 def bitwise_xor(x1: Expr, x2: Expr) -> Any:
@@ -358,7 +358,7 @@ def bitwise_xor(x1: Expr, x2: Expr) -> Any:
     "relax.left_shift",
     infer_bits,
     te=topi.left_shift,
-    numpy=np.left_shift,
+    numpy=in_float64(np.left_shift),
     traits=Trait.ELEMENTWISE,
 )
 def left_shift(x1: Expr, x2: Expr) -> Any:
@@ -370,7 +370,7 @@ def left_shift(x1: Expr, x2: Expr) -> Any:
     "relax.right_shift",
     infer_bits,
     te=topi.right_shift,
-    numpy=np.right_shift,
+    numpy=in_float64(np.right_shift),
     traits=Trait.ELEMENTWISE,
 )
 def right_shift(x1: Expr, x2: Expr) -> Any:

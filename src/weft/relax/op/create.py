@@ -270,14 +270,22 @@ def infer_triangle(call: Call) -> TensorStructInfo:
 
 
 @operator(
-    "relax.tril", infer_triangle, te=partial(_triangle, upper=False), kernel="tril", numpy=np.tril
+    "relax.tril",
+    infer_triangle,
+    te=partial(_triangle, upper=False),
+    kernel="tril",
+    numpy=lambda x, k: np.tril(x, k),
 )
 def tril(x: Expr, k: Prim = 0) -> Any:
     """The lower triangle up to diagonal k; zeros above."""
 
 
 @operator(
-    "relax.triu", infer_triangle, te=partial(_triangle, upper=True), kernel="triu", numpy=np.triu
+    "relax.triu",
+    infer_triangle,
+    te=partial(_triangle, upper=True),
+    kernel="triu",
+    numpy=lambda x, k: np.triu(x, k),
 )
 def triu(x: Expr, k: Prim = 0) -> Any:
     """The upper triangle from diagonal k; zeros below."""

@@ -54,11 +54,6 @@ class TeRule:
     """Names and the values that a call without them has."""
     is_elementwise: bool
 
-    @property
-    def func(self) -> Callable[..., Any]:
-        """The function that tells what the rule does, as of a ``functools.partial``."""
-        return self.te
-
     def __call__(self, bb: Builder, call: Call) -> Call:
         operands: list[Any] = list(call.args)
         if self.is_elementwise and len(operands) > 1:

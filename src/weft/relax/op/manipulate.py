@@ -82,7 +82,7 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
     "relax.broadcast_to",
     infer_broadcast_to,
     te=topi.broadcast_to,
-    numpy=np.broadcast_to,
+    numpy=lambda x, shape: np.broadcast_to(x, shape),
     traits=Trait.MOVES,
 )
 def broadcast_to(x: Expr, shape: Shape) -> Any:
@@ -301,7 +301,11 @@ def infer_repeat(call: Call) -> TensorStructInfo:
 
 
 @operator(
-    "relax.repeat", infer_repeat, te=rearrangement.repeat, numpy=np.repeat, traits=Trait.MOVES
+    "relax.repeat",
+    infer_repeat,
+    te=rearrangement.repeat,
+    numpy=lambda data, repeats, axis=None: np.repeat(data, repeats, axis),
+    traits=Trait.MOVES,
 )
 def repeat(data: Expr, repeats: int, axis: int | None = None) -> Any:
     """Each element repeated along an axis (of the flat tensor if None)."""
@@ -343,7 +347,11 @@ def infer_flip(call: Call) -> TensorStructInfo:
 
 
 @operator(
-    "relax.flip", infer_flip, te=topi.flip, numpy=np.flip, traits=Trait.MOVES | Trait.ALONG_AXIS
+    "relax.flip",
+    infer_flip,
+    te=topi.flip,
+    numpy=lambda data, axis: np.flip(data, axis),
+    traits=Trait.MOVES | Trait.ALONG_AXIS,
 )
 def flip(data: Expr, axis: int) -> Any:
     """The order along an axis reversed."""
@@ -393,6 +401,7 @@ def _lower_layout_transform(bb: Builder, call: Call) -> Any:
     infer_layout_transform,
     legalize=_lower_layout_transform,
     numpy=reference.layout_transform,
+    traits=Trait.EXACT,
 )
 def layout_transform(
     x: Expr,

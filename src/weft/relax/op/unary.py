@@ -145,7 +145,7 @@ def atanh(x: Expr) -> Any:
     infer_integral,
     te=topi.bitwise_not,
     kernel="tir_bitwise_not",
-    numpy=np.invert,
+    numpy=in_float64(np.invert),
     traits=Trait.ELEMENTWISE,
 )
 def bitwise_not(x: Expr) -> Any:
@@ -240,7 +240,7 @@ def log(x: Expr) -> Any:
     infer_logical,
     te=topi.logical_not,
     kernel="tir_logical_not",
-    numpy=np.logical_not,
+    numpy=in_float64(np.logical_not),
     traits=Trait.ELEMENTWISE,
 )
 def logical_not(x: Expr) -> Any:
@@ -253,7 +253,7 @@ def logical_not(x: Expr) -> Any:
     te=topi.negative,
     kernel="tir_negative",
     numpy=in_float64(np.negative),
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
 def negative(x: Expr) -> Any:
     """The negation."""
@@ -337,7 +337,7 @@ def sinh(x: Expr) -> Any:
     te=topi.sqrt,
     kernel="tir_sqrt",
     numpy=in_float64(np.sqrt),
-    traits=Trait.ELEMENTWISE,
+    traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
 def sqrt(x: Expr) -> Any:
     """The square root."""

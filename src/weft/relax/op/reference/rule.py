@@ -35,7 +35,7 @@ def wide(x: Any) -> Any:
 def by_wide(function: Reference) -> Reference:
     """A reference whose floats are widened first."""
 
-    @functools.wraps(function)
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
     def run(*args: Any, **attrs: Any) -> Any:
         given = [wide(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         return function(*given, **attrs)
@@ -46,7 +46,7 @@ def by_wide(function: Reference) -> Reference:
 def quiet(function: Reference) -> Reference:
     """A reference that may overflow, divide by zero and meet NaN without a warning."""
 
-    @functools.wraps(function)
+    @functools.wraps(function, assigned=("__name__", "__doc__"))
     def run(*args: Any, **attrs: Any) -> Any:
         with np.errstate(all="ignore"):
             return function(*args, **attrs)

@@ -11,7 +11,7 @@ from weft.relax.expr import Call, Constant, Expr, ShapeExpr, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo
-from weft.relax.transform.graph.fold_by_numpy import EXACT, fold_by_numpy
+from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy, is_exact
 
 BYTES: Final = {"int8": (-128, 127), "uint8": (0, 255)}
 """Types of one byte, and their limits."""
@@ -79,7 +79,7 @@ def known(expr: Expr, lookup: Lookup) -> Constant | None:
     value = _value(expr, lookup)
     if isinstance(value, Constant):
         return value
-    if not isinstance(value, Call) or value.op not in EXACT:
+    if not isinstance(value, Call) or not is_exact(value):
         return None
     args = [arg if isinstance(arg, ShapeExpr) else known(arg, lookup) for arg in value.args]
     if any(arg is None for arg in args):
