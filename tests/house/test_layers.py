@@ -15,6 +15,7 @@ LEVEL: dict[str, tuple[int, str]] = {
     "weft.error": (0, "support"),
     "weft.__main__": (11, "cli"),
     "weft.backends.cpu.isa": (0, "instruction sets"),  # data alone
+    "weft.backends.cpu.device": (1, "runtime"),  # what its protocol DeviceAPI has first
     "weft.backends": (9, "backends"),
     "weft.data": (1, "data"),
     "weft.runtime": (1, "runtime"),

@@ -1,13 +1,15 @@
 """Devices: where an array lives and a function runs.
 
 weft compiles for the CPU. Devices of other kinds can be named, printed and compared, so programs
-that ask ``cuda(0).exist`` work; putting data on one raises an error that says so.
+that ask ``cuda(0).exist`` work. Data can be put on a device that has a ``DeviceAPI``
+(weft.runtime.device_api): the CPU, and what plug-ins register; another one is an error.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from weft.runtime.device_api import DeviceAPI, find_device_api
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 
 NAMES: Final = {
@@ -58,8 +60,9 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether programs can run there: true for ``cpu(0)`` alone."""
-        return self.device_type == 1 and self.device_id == 0
+        """Whether arrays can live there: true for ``cpu(0)`` and the devices of plug-ins."""
+        api = find_device_api(self.device_type)
+        return api is not None and self.device_id < api.count()
 
     @property
     def max_threads_per_block(self) -> int | None:
@@ -72,8 +75,9 @@ class Device:
         return None
 
     def sync(self, stream: object = None) -> None:
-        """Wait for the device: calls on the CPU have ended when they return."""
-        require_cpu(self)
+        """Wait until all work of the device has ended."""
+        _, api = require_device(self)
+        api.sync(self.device_id)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -144,6 +148,16 @@ def rocm(dev_id: int = 0) -> Device:
 
 CPU: Final = Device(1, 0)
 """The device where every array of weft lives."""
+
+
+def require_device(dev: Device | str | int | None) -> tuple[Device, DeviceAPI]:
+    """``dev`` (None: the CPU) and what serves it; UnsupportedError where nothing does."""
+    wanted = CPU if dev is None else device(dev)
+    api = find_device_api(wanted.device_type)
+    if api is None or wanted.device_id >= api.count():
+        require_cpu(wanted)
+        raise UnsupportedError(f"expected a device that this machine has, got {wanted}")
+    return wanted, api
 
 
 def require_cpu(dev: Device | str | int | None) -> Device:

@@ -1,4 +1,4 @@
-"""NDArray: the array that users and compiled code exchange, a thin face on a numpy array.
+"""NDArray: the array that users and compiled code exchange, on the CPU a face on a numpy array.
 
 The numpy array's base owns the memory (design.md 3.10); an NDArray adds what a native call needs at
 once: address, shape, data type, and whether the data is compact. The memory is always writable, so
@@ -7,6 +7,7 @@ DLPack exports write through. Flow: user → NDArray → checked wrapper (wrappe
 
 from __future__ import annotations
 
+import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,8 +15,9 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from weft.runtime.device import CPU, Device, require_cpu
-from weft.runtime.memory.allocation import aligned_empty, data_address
+from weft.runtime.device import CPU, Device, require_device
+from weft.runtime.device_api import CPU_TYPE, Memory
+from weft.runtime.memory.allocation import ALIGNMENT, aligned_empty, data_address
 from weft.runtime.memory.dlpack import export_capsule, import_array
 from weft.support.dtype import DataType, to_numpy_dtype
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, UnsupportedError
@@ -110,7 +112,23 @@ class NDArray:
 
     def asnumpy(self) -> Array:
         """The older name of ``numpy()``."""
-        return self._array.copy()
+        return self.numpy()
+
+    @property
+    def memory(self) -> Memory:
+        """The bytes of the elements, which are in order where the array is compact."""
+        return Memory(CPU_TYPE, 0, self._address, self._array.nbytes, self._array)
+
+    def _is_alike(self, other: NDArray) -> bool:
+        """Whether the bytes of one are those of the other after a copy."""
+        return (
+            self.shape == other.shape and self.dtype == other.dtype
+            and self._compact and other._compact
+        )  # fmt: skip
+
+    def _values(self) -> Array:
+        """The elements on the CPU, perhaps in this array's own memory."""
+        return self._array
 
     def item(self) -> Any:
         """The one element as a Python number."""
@@ -122,6 +140,8 @@ class NDArray:
 
     def copyfrom(self, source: Any) -> NDArray:
         """Copy the elements of ``source`` (same shape, converted to this type) into this array."""
+        if isinstance(source, NDArray) and self._is_alike(source):
+            return _copied(self, source)
         values = _as_numpy(source)
         if values.shape != self._array.shape:
             raise IRValueError(
@@ -231,6 +251,97 @@ class NDArray:
         return NDArray(stored.reshape(-1)[: int(np.prod(shape))].reshape(tuple(shape)))
 
 
+class DeviceArray(NDArray):
+    """A compact array on a device other than the CPU, which only its ``DeviceAPI`` can read.
+
+    It is copied as a whole, to the CPU and from there; what needs its elements is an error.
+    """
+
+    __slots__ = ("_device", "_memory")
+
+    def __init__(self, memory: Memory, shape: tuple[int, ...], dtype: DataType) -> None:
+        self._device = Device(memory.device_type, memory.device_id)
+        self._memory = memory
+        self.shape, self.dtype, self._compact = shape, dtype, True
+
+    @property
+    def memory(self) -> Memory:
+        """The bytes of the elements, in order."""
+        return self._memory
+
+    def _elements(self) -> Any:
+        raise UnsupportedError(
+            f"expected an array on the CPU, got one of shape {self.shape} on {self._device}; "
+            "copy it first: a.copyto(weft.cpu())"
+        )
+
+    _array: Any = property(_elements)
+    _address: Any = property(_elements)
+
+    @property
+    def device(self) -> Device:
+        """Where the array lives."""
+        return self._device
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self.shape) * self.dtype.lanes
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Steps between neighbours along each axis, in elements."""
+        return tuple([math.prod(self.shape[axis + 1 :]) for axis in range(self.ndim)])
+
+    def numpy(self) -> Array:
+        """A copy as a numpy array."""
+        return _copied(fresh(self.shape, self.dtype), self)._array
+
+    def _values(self) -> Array:
+        return self.numpy()
+
+    def copyfrom(self, source: Any) -> NDArray:
+        """Copy the elements of ``source`` (same shape, converted to this type) to the device."""
+        if not isinstance(source, NDArray) or not self._is_alike(source):
+            source = fresh(self.shape, self.dtype).copyfrom(source)
+        return _copied(self, source)
+
+    def is_contiguous(self) -> bool:
+        """It always is."""
+        return True
+
+    def structural_bytes(self) -> bytes:
+        """Type, shape and content as bytes."""
+        return NDArray(self.numpy(), self.dtype).structural_bytes()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (self._device.device_type, self._device.device_id)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self.numpy(), dtype=dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return array, (self.numpy(),)
+
+    def __str__(self) -> str:
+        return str(self.numpy())
+
+    def __repr__(self) -> str:
+        return f"<weft.nd.NDArray shape={self.shape}, {self.device}>\n{self.numpy()!r}"
+
+
+def _copied(target: NDArray, source: NDArray) -> NDArray:
+    """``target`` with the bytes of ``source``, by the device that is not the CPU if one is not."""
+    devices = [item for item in (target.device, source.device) if item != CPU] or [CPU]
+    if devices[0].device_type != devices[-1].device_type:
+        source, devices = NDArray(source.numpy(), source.dtype), devices[:1]
+    _, api = require_device(devices[0])
+    api.copy(target.memory, source.memory, target.memory.nbytes)
+    for device in devices:
+        api.sync(device.device_id)
+    return target
+
+
 def empty(
     shape: Iterable[SupportsIndex] | SupportsIndex,
     dtype: str = "float32",
@@ -238,8 +349,7 @@ def empty(
     mem_scope: str | None = None,
 ) -> NDArray:
     """An uninitialised array in fresh memory, 64-byte aligned."""
-    if device is not None:
-        require_cpu(device)
+    where, api = require_device(device)
     try:
         extents = shape if isinstance(shape, Iterable) else (shape,)
         sizes = tuple([operator.index(extent) for extent in extents])
@@ -247,11 +357,29 @@ def empty(
         raise IRTypeError(f"empty: expected a shape of integers, got {shape!r}") from error
     if sizes and min(sizes) < 0:
         raise IRValueError(f"empty: expected extents of 0 or more, got shape {sizes}")
-    return fresh(sizes, DataType(dtype))
+    parsed = DataType(dtype)
+    full, storage, nbytes = _layout(sizes, parsed)
+    try:
+        memory = api.alloc(where.device_id, nbytes, ALIGNMENT)
+    except IRValueError as error:
+        text = f"no memory for an array of shape {sizes}, {nbytes} bytes"
+        raise IRValueError(text) from error
+    if where != CPU:
+        return DeviceArray(memory, sizes, parsed)
+    block: Any = memory.owner
+    return compact(np.ndarray(full, storage, block), memory.address, sizes, parsed)
 
 
 def fresh(shape: tuple[int, ...], dtype: DataType, allocate: Allocate = aligned_empty) -> NDArray:
-    """``empty`` for arguments that are known to be right: the runtime's own allocation."""
+    """``empty`` on the CPU for arguments that are known to be right: the runtime's own."""
+    memory, address = allocate(*_layout(shape, dtype))
+    return compact(memory, address, shape, dtype)
+
+
+def _layout(
+    shape: tuple[int, ...], dtype: DataType
+) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+    """How a compact array is stored: the shape and type of numpy's, and its bytes."""
     storage = storage_dtype(dtype)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
     nbytes = storage.itemsize
@@ -259,8 +387,7 @@ def fresh(shape: tuple[int, ...], dtype: DataType, allocate: Allocate = aligned_
         nbytes *= extent
     if nbytes >> 62:
         raise IRValueError(f"expected an array of less than 2**62 bytes, got shape {shape}")
-    memory, address = allocate(full, storage, nbytes)
-    return compact(memory, address, shape, dtype)
+    return full, storage, nbytes
 
 
 def compact(array: Array, address: int, shape: tuple[int, ...], dtype: DataType) -> NDArray:
@@ -278,13 +405,13 @@ def array(arr: Any, device: Device | str | None = None, mem_scope: str | None = 
     """A fresh NDArray with the values of ``arr``: numpy array, nested lists, number, torch tensor,
     NDArray, or anything with ``__dlpack__``. The values are always copied.
     """
-    if device is not None:
-        require_cpu(device)
     if isinstance(arr, NDArray):
-        return empty(arr.shape, arr.dtype, None, mem_scope).copyfrom(arr._array)
+        return empty(arr.shape, arr.dtype, device, mem_scope).copyfrom(arr)
     source = _as_numpy(arr)
     if not source.dtype.isnative:
         source = source.astype(source.dtype.newbyteorder("="))
+    if device is not None and require_device(device)[0] != CPU:
+        return empty(source.shape, dtype_of(source.dtype), device).copyfrom(source)
     result = fresh(source.shape, dtype_of(source.dtype))
     result._array[...] = source
     return result
@@ -321,7 +448,7 @@ def _as_numpy(value: Any) -> Array:
     if isinstance(value, np.ndarray):
         return value
     if isinstance(value, NDArray):
-        return value._array
+        return value._values()
     if is_torch_tensor(value):
         return import_array(value.detach())
     try:

@@ -7,15 +7,17 @@ the processor's before the code is loaded, since one missing instruction would e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.call.abi import THREADED
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.call.tensor_call_ir import tensor_call_ir
+from weft.runtime.device_api import host_api
 from weft.runtime.native.builtins_ir import BUILTINS, BUILTINS_IR
 from weft.runtime.native.elf import read_object
 from weft.runtime.native.foreign import CompiledFunction, ForeignFunction
-from weft.runtime.native.native_library import NativeLibrary
+from weft.runtime.native.native_library import NativeFunction
 from weft.runtime.native.parts import digest_of, part_object
 from weft.runtime.native.processor import Processor, surely_has, this_processor
 from weft.runtime.threads.parallel_ir import parallel_ir
@@ -44,8 +46,8 @@ class ObjectCode:
         obstacle = obstacle_of(self)
         if obstacle:
             return {spec.name: ForeignFunction(spec, obstacle) for spec in self.specs}
-        library = NativeLibrary(self.code)
-        return {spec.name: library.function(spec) for spec in self.specs}
+        program = host_api().load(self.code)
+        return {spec.name: cast(NativeFunction, program.function(spec)) for spec in self.specs}
 
     def parts(self) -> dict[str, bytes]:
         """Object code of the runtime's own parts that this code calls, and of the one that calls
