@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import integer, mathlib, memory, packed
-from weft.codegen.llvm.convert import convert, cut, is_short_float, mangled, widened, zero
+from weft.codegen.llvm.convert import convert, cut, mangled, zero
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
 from weft.ir.expr import GlobalVar, IntImm, StringImm
 from weft.ir.functor import collect
@@ -47,15 +47,12 @@ def _call(em: Emitter, expr: Any) -> str:
 
 
 def _llvm(name: str, arity: int = 1) -> Handler:
-    """An intrinsic of LLVM that works on every float type; 16-bit floats go through float32."""
+    """An intrinsic of LLVM that works on every float type."""
 
     def emit(em: Emitter, expr: Any) -> str:
-        dtype = expr.dtype
-        wide = widened(dtype)
-        kind = llvm_type(wide)
-        args = [(kind, convert(em.b, em.value(arg), dtype, wide)) for arg in expr.args[:arity]]
-        result = em.b.call(f"llvm.{name}.{mangled(wide)}", kind, args)
-        return convert(em.b, result, wide, dtype)
+        kind = llvm_type(expr.dtype)
+        args = [(kind, em.value(arg)) for arg in expr.args[:arity]]
+        return em.b.call(f"llvm.{name}.{mangled(expr.dtype)}", kind, args)
 
     return emit
 
@@ -91,16 +88,14 @@ def _classify(test: str) -> Handler:
     """isnan, isinf, isfinite."""
 
     def emit(em: Emitter, expr: Any) -> str:
-        dtype = expr.args[0].dtype
-        wide = widened(dtype)
-        kind = llvm_type(wide)
-        value = convert(em.b, em.value(expr.args[0]), dtype, wide)
+        dtype, value = expr.args[0].dtype, em.value(expr.args[0])
+        kind = llvm_type(dtype)
         if test == "uno":
             return em.b.op(f"fcmp uno {kind} {value}, {value}")
-        size = em.b.call(f"llvm.fabs.{mangled(wide)}", kind, [(kind, value)])
+        size = em.b.call(f"llvm.fabs.{mangled(dtype)}", kind, [(kind, value)])
         infinity = "0x7FF0000000000000"
-        if wide.lanes != 1:
-            infinity = f"splat ({llvm_type(wide.element)} {infinity})"
+        if dtype.lanes != 1:
+            infinity = f"splat ({llvm_type(dtype.element)} {infinity})"
         return em.b.op(f"fcmp {test} {kind} {size}, {infinity}")
 
     return emit
@@ -294,10 +289,6 @@ def _reduce_lanes(em: Emitter, expr: Any) -> str:
     dtype = expr.args[0].dtype
     kind, value = llvm_type(dtype), em.value(expr.args[0])
     element = llvm_type(dtype.element)
-    if is_short_float(dtype):
-        wide = widened(dtype)
-        total = _float_sum(em, wide, convert(em.b, value, dtype, wide))
-        return convert(em.b, total, DataType("float32"), DataType(dtype.element))
     if dtype.is_float:
         return _float_sum(em, dtype, value)
     return em.b.call(f"llvm.vector.reduce.add.{mangled(dtype)}", element, [(kind, value)])

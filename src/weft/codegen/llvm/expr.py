@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import lane_masks, memory, padded_runs
 from weft.codegen.llvm.calls import call
-from weft.codegen.llvm.convert import (
-    convert,
-    is_short_float,
-    mangled,
-    short_extreme,
-    short_operation,
-    widened,
-)
+from weft.codegen.llvm.convert import convert, mangled, upper_half
 from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.faulting import can_fault
@@ -34,7 +27,8 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.tir import expr as e
-from weft.tir.lowering.define_integers import constant_of
+from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.small import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -80,9 +74,7 @@ _BOOLEAN: Final = {"add": "or", "sub": "xor", "mul": "and"}  # true + true is tr
 
 
 def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> str:
-    """One floating-point operation: contractible, or rounded to 16 bits by itself."""
-    if is_short_float(dtype):
-        return short_operation(em.b, op, dtype, a, b)
+    """One floating-point operation: sums and products are contractible."""
     contracts = em.context.contract and op in ("fadd", "fsub", "fmul")
     flags = "contract " if contracts else ""
     return em.b.op(f"{op} {flags}{llvm_type(dtype)} {a}, {b}")
@@ -102,16 +94,12 @@ def _division(floor: bool, remainder: bool) -> Callable[[Emitter, Any], str]:
 
 def _float_floor(em: Emitter, dtype: DataType, a: str, b: str, remainder: bool) -> str:
     """floor(a / b), or a - floor(a / b) * b, each step rounded to the type."""
-    wide = widened(dtype)
-    kind = llvm_type(wide)
-
-    def step(op: str, x: str, y: str) -> str:
-        x, y = convert(em.b, x, dtype, wide), convert(em.b, y, dtype, wide)
-        return convert(em.b, em.b.op(f"{op} {kind} {x}, {y}"), wide, dtype)
-
-    quotient = convert(em.b, step("fdiv", a, b), dtype, wide)
-    floor = convert(em.b, _float_call(em, "floor", wide, quotient), wide, dtype)
-    return step("fsub", a, step("fmul", floor, b)) if remainder else floor
+    kind = llvm_type(dtype)
+    floor = _float_call(em, "floor", dtype, em.b.op(f"fdiv {kind} {a}, {b}"))
+    if not remainder:
+        return floor
+    product = em.b.op(f"fmul {kind} {floor}, {b}")
+    return em.b.op(f"fsub {kind} {a}, {product}")
 
 
 def _float_call(em: Emitter, name: str, dtype: DataType, *args: str) -> str:
@@ -128,8 +116,6 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
         if not dtype.is_float:
             sign = "s" if dtype.is_int else "u"
             return em.b.call(f"llvm.{sign}{word}.{mangled(dtype)}", kind, [(kind, a), (kind, b)])
-        if is_short_float(dtype):
-            return short_extreme(em.b, word, dtype, a, b)
         for value, other, constant in ((a, b, expr.b), (b, a, expr.a)):
             if _is_plain_constant(constant):
                 flag = em.b.op(f"fcmp {keep} {kind} {value}, {other}")
@@ -200,9 +186,8 @@ def _compare(em: Emitter, expr: Any) -> str:
     dtype = expr.a.dtype
     signed, unsigned, floating = _ORDER[type(expr)]
     if dtype.is_float:
-        wide = widened(dtype)
-        a, b = (convert(em.b, em.value(x), dtype, wide) for x in (expr.a, expr.b))
-        return em.b.op(f"fcmp {floating} {llvm_type(wide)} {a}, {b}")
+        a, b = em.value(expr.a), em.value(expr.b)
+        return em.b.op(f"fcmp {floating} {llvm_type(dtype)} {a}, {b}")
     if dtype.is_int and dtype.lanes == 1 and _is_index(em, expr.a) and _is_index(em, expr.b):
         return em.b.op(f"icmp {signed} i64 {em.index(expr.a)}, {em.index(expr.b)}")
     a, b = em.value(expr.a), em.value(expr.b)
@@ -338,7 +323,39 @@ def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str =
 
 
 def _cast(em: Emitter, expr: Any) -> str:
-    return convert(em.b, em.value(expr.value), expr.value.dtype, expr.dtype)
+    if is_upper_half(expr):
+        return upper_half(em.b, em.value(expr.value.args[0]), expr.dtype)
+    value = expr.value
+    if isinstance(value, e.Add | e.Sub | e.Mul) and _is_of_halves(expr):
+        operands = f"{em.value(value.a)}, {em.value(value.b)}"
+        operand = em.b.op(f"{_OF_FLOATS[type(value)]} {llvm_type(value.dtype)} {operands}")
+    else:
+        operand = em.value(value)
+    return convert(em.b, operand, value.dtype, expr.dtype)
+
+
+_OF_FLOATS: Final = {e.Add: "fadd", e.Sub: "fsub", e.Mul: "fmul"}
+
+
+def _is_of_halves(cast: Any) -> bool:
+    """Whether a sum or product of float16, done in float32, is rounded to float16.
+
+    LLVM does it in float16 where the processor can, and would then contract two of them to one
+    that is rounded once.
+    """
+    parts = (cast.value.a, cast.value.b)
+    return cast.dtype.element == "float16" and all(
+        isinstance(part, e.Cast) and part.value.dtype.element == "float16" for part in parts
+    )
+
+
+def is_upper_half(cast: e.Cast) -> bool:
+    """Whether it is the upper 16 of 32 bits: ``T.Cast("uint16", T.shift_right(bits, 16))``."""
+    call = cast.value
+    return (
+        is_call(call, "shift_right") and cast.dtype.element == "uint16"
+        and call.dtype.element == "uint32" and constant_of(call.args[1]) == 16
+    )  # fmt: skip
 
 
 def _ramp(em: Emitter, expr: Any) -> str:

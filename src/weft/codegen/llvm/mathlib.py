@@ -1,6 +1,6 @@
 """Mathematical intrinsics: vector polynomials for float32, the C library for float64.
 
-float16 and bfloat16 go through float32. What has no polynomial here calls libm lane by lane.
+What has no polynomial here calls libm lane by lane.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import activations, normal_law, vectormath
-from weft.codegen.llvm.convert import convert, is_short_float, mangled, widened
+from weft.codegen.llvm.convert import convert, mangled
 from weft.codegen.llvm.kernel import Kernel
 from weft.codegen.llvm.types import llvm_type
 from weft.ir.expr import FloatImm
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
-from weft.tir.lowering.define_integers import constant_of
+from weft.tir.lowering.small import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -53,14 +53,10 @@ def call(em: Emitter, name: str, expr: Any) -> str:
         simple = _small_power(em, expr, args[0])
         if simple is not None:
             return simple
-    if is_short_float(dtype):
-        wide = widened(dtype)
-        args = [convert(em.b, arg, dtype, wide) for arg in args]
-        return convert(em.b, _call_wide(em, name, wide, args), wide, dtype)
-    return _call_wide(em, name, dtype, args)
+    return _call(em, name, dtype, args)
 
 
-def _call_wide(em: Emitter, name: str, dtype: DataType, args: list[str]) -> str:
+def _call(em: Emitter, name: str, dtype: DataType, args: list[str]) -> str:
     kind = llvm_type(dtype)
     if dtype.bits == 64 and name in ("sigmoid", "rsqrt", "gelu", "gelu_tanh", "silu"):
         return _composed(em, name, dtype, args[0])
@@ -116,26 +112,22 @@ def _small_power(em: Emitter, expr: Any, x: str) -> str | None:
     dtype = expr.dtype
     if not isinstance(exponent, FloatImm) or exponent.value not in (2.0, 3.0):
         return None
-    wide = widened(dtype)
-    x = convert(em.b, x, dtype, wide)
-    kind = llvm_type(wide)
+    kind = llvm_type(dtype)
     result = em.b.op(f"fmul {kind} {x}, {x}")
     if exponent.value == 3.0:
         result = em.b.op(f"fmul {kind} {result}, {x}")
-    return convert(em.b, result, wide, dtype)
+    return result
 
 
 def _ldexp(em: Emitter, expr: Any) -> str:
     """x * 2**n; n may be of any type and is converted to int32."""
-    dtype = expr.dtype
-    wide, count = widened(dtype), DataType("int32")
+    dtype, count = expr.dtype, DataType("int32")
     counts = count if dtype.lanes == 1 else count.with_lanes(dtype.lanes)
-    x = convert(em.b, em.value(expr.args[0]), dtype, wide)
+    x = em.value(expr.args[0])
     n = convert(em.b, em.value(expr.args[1]), expr.args[1].dtype, counts)
-    name = f"llvm.ldexp.{mangled(wide)}.{mangled(counts)}"
-    kind = llvm_type(wide)
-    result = em.b.call(name, kind, [(kind, x), (llvm_type(counts), n)])
-    return convert(em.b, result, wide, dtype)
+    name = f"llvm.ldexp.{mangled(dtype)}.{mangled(counts)}"
+    kind = llvm_type(dtype)
+    return em.b.call(name, kind, [(kind, x), (llvm_type(counts), n)])
 
 
 def _integer(em: Emitter, name: str, expr: Any) -> str:

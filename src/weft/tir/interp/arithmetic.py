@@ -161,10 +161,10 @@ def _round_int(value: int, kind: Any) -> Any:
 def reinterpret(source: DataType, target: DataType) -> Callable[[Any], Any]:
     """The same bits in another type."""
     from_kind, to_kind = source.element.numpy, target.element.numpy
-    if is_vector(source) or is_vector(target):
+    if is_vector(target):
         return lambda value: np.atleast_1d(np.asarray(value, from_kind)).view(to_kind)
     scalar = _plain
-    return lambda value: scalar(target.element, np.asarray(value, from_kind).reshape(1)
+    return lambda value: scalar(target.element, np.asarray(value, from_kind).reshape(-1)
                                 .view(to_kind)[0])  # fmt: skip
 
 

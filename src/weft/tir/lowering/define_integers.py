@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, integer_range
+from weft.ir.expr import PrimExpr, integer_range
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.ir.sharing import parts_of
@@ -38,6 +38,7 @@ from weft.tir.lowering.facts import FactMutator, facts_of
 from weft.tir.lowering.faults import DIVISIONS
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Ranges
+from weft.tir.lowering.small import Names, constant_of, integer, like, real
 from weft.tir.transform.prim_func_pass import make_pass
 
 _SHIFTS: Final = ("tir.shift_left", "tir.shift_right")
@@ -49,13 +50,6 @@ Supported = Callable[[PrimExpr], bool]
 def nothing(expr: PrimExpr) -> bool:
     """A target that has no such instruction."""
     return False
-
-
-def constant_of(expr: Any) -> int | None:
-    """The value of an integer constant or of a broadcast one."""
-    if isinstance(expr, e.Broadcast):
-        expr = expr.value
-    return expr.value if isinstance(expr, IntImm) else None
 
 
 def may_be_undefined(expr: Any) -> bool:
@@ -94,7 +88,7 @@ class Definer:
         assert isinstance(given, e.Call)
         if expr.op.name in _SHIFTS:
             return self._shift(given, expr)
-        power = _saturated(expr.args[1], _like("int32", expr.args[1].dtype))
+        power = _saturated(expr.args[1], like("int32", expr.args[1].dtype))
         return expr.with_(args=(expr.args[0], power))
 
     # Division.
@@ -140,8 +134,8 @@ class Definer:
 def nonzero(divisor: PrimExpr, wanted: PrimExpr | None = None) -> PrimExpr:
     """The divisor, which is tested; 1 in lanes that are not wanted."""
     if wanted is not None:
-        divisor = e.Select(wanted, divisor, _constant(1, divisor.dtype))
-    condition = e.NE(divisor, _constant(0, divisor.dtype))
+        divisor = e.Select(wanted, divisor, integer(1, divisor.dtype))
+    condition = e.NE(divisor, integer(0, divisor.dtype))
     return checked(divisor, condition, "division", "integer division by zero")
 
 
@@ -149,10 +143,10 @@ def _signed(
     kind: type, names: Names, a: PrimExpr, divisor: PrimExpr, wraps: bool
 ) -> PrimExpr:
     """A division by a number that is not 0; by -1 it divides by 1 and negates what wraps."""
-    zero = _constant(0, a.dtype)
-    is_minus_one = e.EQ(divisor, _constant(-1, a.dtype))
+    zero = integer(0, a.dtype)
+    is_minus_one = e.EQ(divisor, integer(-1, a.dtype))
     if wraps:
-        divisor = names.of("safe", e.Select(is_minus_one, _constant(1, a.dtype), divisor))
+        divisor = names.of("safe", e.Select(is_minus_one, integer(1, a.dtype), divisor))
     rest: PrimExpr = e.Mod(a, divisor)
     if kind is e.Mod:
         return rest
@@ -169,13 +163,13 @@ def _signed(
 
 def _shifted(call: e.Call, names: Names, value: PrimExpr, count: PrimExpr) -> PrimExpr:
     dtype = call.dtype
-    unsigned = _like(f"uint{dtype.bits}", dtype)
-    inside = names.of("inside", e.LT(e.Cast(unsigned, count), _constant(dtype.bits, unsigned)))
+    unsigned = like(f"uint{dtype.bits}", dtype)
+    inside = names.of("inside", e.LT(e.Cast(unsigned, count), integer(dtype.bits, unsigned)))
     if call.op.name == "tir.shift_right" and dtype.is_int:  # the sign is what is left
-        count = e.Select(inside, count, _constant(dtype.bits - 1, count.dtype))
+        count = e.Select(inside, count, integer(dtype.bits - 1, count.dtype))
         return call.with_(args=(value, count))
-    count = e.Select(inside, count, _constant(0, count.dtype))
-    return e.Select(inside, call.with_(args=(value, count)), _constant(0, dtype))
+    count = e.Select(inside, count, integer(0, count.dtype))
+    return e.Select(inside, call.with_(args=(value, count)), integer(0, dtype))
 
 
 def _saturated(value: PrimExpr, dtype: DataType) -> PrimExpr:
@@ -187,65 +181,25 @@ def _saturated(value: PrimExpr, dtype: DataType) -> PrimExpr:
     """
     names = Names()
     if value.dtype.bits == 16:
-        value = e.Cast(_like("float32", value.dtype), value)
+        value = e.Cast(like("float32", value.dtype), value)
     x = names.of("x", value)
     floats = x.dtype
     low, high = integer_range(dtype.element)
     largest = floats.element.numpy.type(high)
     is_exact = int(largest) == high
     top = float(largest if is_exact else np.nextafter(largest, floats.element.numpy.type(0)))
-    raised: PrimExpr = e.Select(e.GT(x, _real(low, floats)), x, _real(low, floats))
+    raised: PrimExpr = e.Select(e.GT(x, real(low, floats)), x, real(low, floats))
     if low:
-        raised = e.Select(e.EQ(x, x), raised, _real(0, floats))
+        raised = e.Select(e.EQ(x, x), raised, real(0, floats))
     raised = names.of("raised", raised)
-    within = e.Select(e.LT(raised, _real(top, floats)), raised, _real(top, floats))
+    within = e.Select(e.LT(raised, real(top, floats)), raised, real(top, floats))
     if dtype.bits < 32:
-        return names.around(e.Cast(dtype, unchecked_cast(_like("int32", dtype), within)))
+        return names.around(e.Cast(dtype, unchecked_cast(like("int32", dtype), within)))
     number = unchecked_cast(dtype, within)
     if not is_exact:
-        beyond = e.GE(x, _real(float(largest), floats))
-        number = e.Select(beyond, _constant(high, dtype), number)
+        beyond = e.GE(x, real(float(largest), floats))
+        number = e.Select(beyond, integer(high, dtype), number)
     return names.around(number)
-
-
-# Small parts.
-
-
-class Names:
-    """Variables for what is used at several places: each is computed once, in order."""
-
-    def __init__(self) -> None:
-        self.lets: list[tuple[e.Var, PrimExpr]] = []
-
-    def of(self, name: str, value: PrimExpr) -> PrimExpr:
-        """A variable for the value, or the value itself where it is a variable or a constant."""
-        plain = value.value if isinstance(value, e.Broadcast) else value
-        if isinstance(plain, IntImm | FloatImm) or isinstance(value, e.Var):
-            return value
-        var = e.Var(name, value.dtype)
-        self.lets.append((var, value))
-        return var
-
-    def around(self, body: PrimExpr) -> PrimExpr:
-        """``body`` inside of the definitions of the variables."""
-        for var, value in reversed(self.lets):
-            body = e.Let(var, value, body)
-        return body
-
-
-def _like(element: str, dtype: DataType) -> DataType:
-    """The type of so many lanes."""
-    return DataType(element) if dtype.lanes == 1 else DataType(element).with_lanes(dtype.lanes)
-
-
-def _constant(value: int, dtype: DataType) -> PrimExpr:
-    number = IntImm(dtype.element, value)
-    return number if dtype.lanes == 1 else e.Broadcast(number, dtype.lanes)
-
-
-def _real(value: float, dtype: DataType) -> PrimExpr:
-    number = FloatImm(dtype.element, float(value))
-    return number if dtype.lanes == 1 else e.Broadcast(number, dtype.lanes)
 
 
 class _DefineIntegers(FactMutator):

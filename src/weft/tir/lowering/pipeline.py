@@ -5,6 +5,7 @@ from __future__ import annotations
 from weft.ir.transform import Pass, Sequential
 from weft.tir.lowering.define_integers import DefineIntegers, Supported, nothing
 from weft.tir.lowering.share_values import ShareValues
+from weft.tir.lowering.short_floats import WidenShortFloats
 
 
 def lower_meaning(supported: Supported = nothing, checks: bool = True) -> Pass:
@@ -15,6 +16,7 @@ def lower_meaning(supported: Supported = nothing, checks: bool = True) -> Pass:
     return Sequential(
         (
             ShareValues(checks),  # first: of the branches below each is then visited once
+            WidenShortFloats(),  # before conversions to integers, which are of float32 then
             DefineIntegers(supported),  # guards, while conditions around an operation prove it safe
         ),
         name="tir.lower_meaning",

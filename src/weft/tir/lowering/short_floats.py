@@ -1,0 +1,286 @@
+"""WidenShortFloats: arithmetic on float16 and bfloat16 becomes float32 arithmetic and roundings.
+
+Each operation is done in float32 and its result rounded, as TensorIR says. No instruction is needed
+that a processor may lack: a bfloat16 is the upper half of the bits of a float32::
+
+    a + b                     T.Cast("float16", T.Cast("float32", a) + T.Cast("float32", b))
+    T.Cast("float32", a)      T.reinterpret("float32", T.shift_left(T.Cast("uint32",
+                                  T.reinterpret("uint16", a)), 16))         # of a bfloat16
+    T.Cast("float16", x)      T.Cast("float16", y), of a float64 x; y is the float32 that makes the
+                              second rounding the only one
+
+After this pass the one operation on such types is the conversion between float16 and float32 (or
+float16 to float64); all else moves their bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from weft.ir.expr import FloatImm, PrimExpr
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.ir.transform import Pass
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT, intrinsic, reinterpret
+from weft.tir.lowering.effects import effects_of, return_type
+from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.small import Names, integer, like, real
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
+
+_ROUNDED_ONCE: Final = (e.Add, e.Sub, e.Mul, e.Div)
+_ARITHMETIC: Final = (*_ROUNDED_ONCE, e.Mod, e.FloorDiv, e.FloorMod, e.Min, e.Max)
+_FUNCTIONS: Final = frozenset(
+    f"tir.{name}"
+    for name in [*UNARY_FLOAT, *BINARY_FLOAT, *"fabs pow fma isnan isinf isfinite".split(),
+                 "reduce_lanes"]
+)  # fmt: skip
+_PACKED: Final = "packed"
+
+
+def is_short(dtype: DataType) -> bool:
+    """Whether the type is float16 or bfloat16, of any lanes."""
+    return dtype.is_float and dtype.bits == 16
+
+
+def widen(value: PrimExpr) -> PrimExpr:
+    """A short float as float32, which is exact."""
+    wide = like("float32", value.dtype)
+    number = value.value if isinstance(value, e.Broadcast) else value
+    if isinstance(number, FloatImm):
+        return real(number.value, wide)
+    if value.dtype.kind != "bfloat":
+        return e.Cast(wide, value)
+    bits = e.Cast(like("uint32", wide), reinterpret(like("uint16", wide), value))
+    return reinterpret(wide, _shift("left", bits, 16))
+
+
+def narrow(value: PrimExpr, target: DataType) -> PrimExpr:
+    """A float32 or float64 as a short float, to the nearest, the even one of two."""
+    if value.dtype.bits == 64:
+        value = _rounded_to_odd(value)
+    if target.kind != "bfloat":
+        return e.Cast(target, value)
+    names = Names()
+    x = names.of("x", value)
+    bits = names.of("bits", reinterpret(like("uint32", target), x))
+    quiet = intrinsic(bits.dtype, "bitwise_or", bits, integer(64 << 16, bits.dtype))
+    chosen = e.Select(e.NE(x, x), quiet, _raised(bits))  # a NaN keeps its upper bits
+    half = e.Cast(like("uint16", target), _shift("right", chosen, 16))
+    return names.around(reinterpret(target, half))
+
+
+def _raised(bits: PrimExpr) -> PrimExpr:
+    """Bits of float32 whose upper half is the nearest bfloat16, the even one of two."""
+    odd = intrinsic(bits.dtype, "bitwise_and", _shift("right", bits, 16), integer(1, bits.dtype))
+    return e.Add(bits, e.Add(odd, integer(32767, bits.dtype)))
+
+
+def _rounded_to_odd(value: PrimExpr) -> PrimExpr:
+    """float64 to float32: exact, or of the two neighbours the one whose last bit is 1.
+
+    The last bit then says that there is more, so that the rounding to 16 bits is as if of it all.
+    """
+    names, wide = Names(), value.dtype
+    x = names.of("x", value)
+    near = names.of("near", e.Cast(like("float32", wide), x))
+    back = names.of("back", e.Cast(wide, near))
+    bits = reinterpret(like("uint32", wide), near)
+    sizes = [intrinsic(wide, "fabs", number) for number in (back, x)]
+    towards_zero = e.Sub(bits, e.Cast(bits.dtype, e.GT(*sizes)))
+    odd = intrinsic(bits.dtype, "bitwise_or", towards_zero, integer(1, bits.dtype))
+    return names.around(e.Select(e.NE(back, x), reinterpret(near.dtype, odd), near))
+
+
+def _shift(way: str, bits: PrimExpr, count: int) -> PrimExpr:
+    return intrinsic(bits.dtype, f"shift_{way}", bits, integer(count, bits.dtype))
+
+
+# Arithmetic.
+
+
+def arithmetic(expr: e.BinaryExpr) -> PrimExpr:
+    """An operation of two short floats."""
+    kind, dtype = type(expr), expr.dtype
+    if isinstance(expr, e.Min | e.Max):
+        return _extreme(expr)
+    if isinstance(expr, _ROUNDED_ONCE) and dtype.kind == "bfloat" and dtype.lanes % 2 == 0:
+        return _in_pairs(expr)
+    if not isinstance(expr, e.FloorDiv | e.FloorMod):
+        return narrow(kind(widen(expr.a), widen(expr.b)), dtype)
+    names = Names()
+    a, b = (widen(names.of(name, x)) for name, x in (("a", expr.a), ("b", expr.b)))
+    quotient = narrow(e.Div(a, b), dtype)
+    floor = narrow(intrinsic(a.dtype, "floor", widen(quotient)), dtype)
+    if isinstance(expr, e.FloorDiv):
+        return names.around(floor)
+    product = narrow(e.Mul(widen(floor), b), dtype)
+    return names.around(narrow(e.Sub(a, widen(product)), dtype))
+
+
+def _in_pairs(expr: e.BinaryExpr) -> PrimExpr:
+    """Vectors of bfloat16, an even number: on every second lane, and on the others.
+
+    Two lanes are a 32-bit number: a shift or a mask makes a float32 of either, and a mask and a
+    shift join the results, where lanes in order would be moved between vectors. A NaN of operands
+    whose lower halves are 0 has such a half too, so that rounding leaves it as it is::
+
+        lanes b1:b0 as one number        0x4000_3F80     (2.0 and 1.0)
+        even lanes, as float32           0x3F80_0000     shifted left
+        odd lanes, as float32            0x4000_0000     masked
+    """
+    names, lanes = Names(), expr.dtype.lanes // 2
+    words = DataType("uint32") if lanes == 1 else DataType("uint32").with_lanes(lanes)
+    pairs = [names.of(name, reinterpret(words, value))
+             for name, value in (("a", expr.a), ("b", expr.b))]  # fmt: skip
+    upper = integer(0xFFFF0000, words)
+    halves: tuple[Callable[[PrimExpr], PrimExpr], ...] = (
+        lambda pair: _shift("left", pair, 16),
+        lambda pair: intrinsic(words, "bitwise_and", pair, upper),
+    )
+    raised = []
+    for name, half in zip(("even", "odd"), halves, strict=True):
+        a, b = (reinterpret(like("float32", words), half(pair)) for pair in pairs)
+        raised.append(_raised(names.of(name, reinterpret(words, type(expr)(a, b)))))
+    low = _shift("right", raised[0], 16)
+    high = intrinsic(words, "bitwise_and", raised[1], upper)
+    joined = intrinsic(words, "bitwise_or", low, high)
+    return names.around(reinterpret(expr.dtype, joined))
+
+
+_INFINITY: Final = {"float": 0x7C00, "bfloat": 0x7F80}
+"""Kind of a short float -> the bits of its infinity, all above which are NaN."""
+
+
+def _extreme(expr: e.BinaryExpr) -> PrimExpr:
+    """Min or Max by bits: NaN where there is one, -0.0 below 0.0, all of it exact.
+
+    Integers, where the magnitude of negative numbers is flipped, run from NaN to NaN by way of the
+    zeros. Counted round from the lower infinity NaN are the largest, for Max; counted from behind
+    the upper one they are the least, for Min.
+    """
+    dtype = expr.dtype
+    words, signed = like("uint16", dtype), like("int16", dtype)
+    beyond = _INFINITY[dtype.kind] + 1
+    start = integer(beyond if isinstance(expr, e.Max) else -beyond, signed)
+    counted = [
+        e.Cast(words, e.Add(_flipped(reinterpret(signed, value)), start))
+        for value in (expr.a, expr.b)
+    ]
+    extreme = e.Cast(signed, type(expr)(*counted))
+    return reinterpret(dtype, _flipped(e.Sub(extreme, start)))
+
+
+def _flipped(value: PrimExpr) -> PrimExpr:
+    """Sign and magnitude as an integer of that order, and back."""
+    names = Names()
+    bits = names.of("bits", value)
+    magnitude = integer(0x7FFF, bits.dtype)
+    rest = intrinsic(bits.dtype, "bitwise_and", _shift("right", bits, 15), magnitude)
+    return names.around(intrinsic(bits.dtype, "bitwise_xor", bits, rest))
+
+
+# Conversions and calls.
+
+
+def converted(cast: e.Cast) -> PrimExpr:
+    """A conversion from or to a short float."""
+    value, target = cast.value, cast.dtype
+    source = value.dtype
+    if source is target:
+        return value
+    if is_short(source):
+        if source.kind == "float" and target.is_float and target.bits >= 32:
+            return cast
+        value = widen(value)
+        if target.is_bool:
+            return e.NE(value, real(0, value.dtype))
+    elif source.is_integral:
+        middle = "float32" if source.bits <= 16 else "float64"
+        value = e.Cast(like(middle, target), value)
+    if not is_short(target):
+        return value if value.dtype is target else e.Cast(target, value)
+    if target.kind == "float" and value.dtype.bits == 32 and value is cast.value:
+        return cast
+    return narrow(value, target)
+
+
+def called(call: e.Call) -> PrimExpr:
+    """A function of short floats, or one that gives such."""
+    if call.op.name.endswith(_PACKED):  # a number is a float64 there
+        args = [e.Cast("float64", x) if _is_short_value(x) else x for x in call.args]
+        if is_short(call.dtype):
+            return narrow(call.with_(dtype=DataType("float64"), args=args), call.dtype)
+        return call.with_(args=args)
+    args = [widen(x) if _is_short_value(x) else x for x in call.args]
+    if not is_short(call.dtype):
+        return call.with_(args=args)
+    return narrow(call.with_(dtype=like("float32", call.dtype), args=args), call.dtype)
+
+
+def _is_short_value(value: object) -> bool:
+    return isinstance(value, PrimExpr) and is_short(value.dtype)
+
+
+class _Widen(StmtMutator):
+    def __init__(self, returned: DataType | None) -> None:
+        self.returned = returned
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        return buffer
+
+    def visit_BinaryExpr(self, expr: e.BinaryExpr) -> PrimExpr:
+        rebuilt: PrimExpr = self.visit_default(expr)
+        if isinstance(rebuilt, _ARITHMETIC) and is_short(rebuilt.dtype):
+            return arithmetic(rebuilt)
+        return rebuilt
+
+    def visit_CompareExpr(self, expr: e.CompareExpr) -> PrimExpr:
+        rebuilt: e.CompareExpr = self.visit_default(expr)
+        if not is_short(rebuilt.a.dtype):
+            return rebuilt
+        return type(rebuilt)(widen(rebuilt.a), widen(rebuilt.b))
+
+    def visit_Cast(self, cast: e.Cast) -> PrimExpr:
+        rebuilt: e.Cast = self.visit_default(cast)
+        is_ours = is_short(rebuilt.dtype) or is_short(rebuilt.value.dtype)
+        return converted(rebuilt) if is_ours else rebuilt
+
+    def visit_Call(self, call: e.Call) -> PrimExpr:
+        rebuilt: e.Call = self.visit_default(call)
+        if is_call(call, "ret") and self.returned is not None:
+            value = e.Cast(self.returned, rebuilt.args[0])
+            is_ours = is_short(self.returned) or _is_short_value(rebuilt.args[0])
+            return call.with_(args=[converted(value)]) if is_ours else rebuilt
+        if not isinstance(call.op, Op) or not any(map(_is_short_value, (call, *call.args))):
+            return rebuilt
+        is_ours = call.op.name in _FUNCTIONS or call.op.name.endswith(_PACKED)
+        return called(rebuilt) if is_ours else rebuilt
+
+
+def widen_short_floats(func: PrimFunc) -> PrimFunc:
+    """The function with its arithmetic in float32 (module docstring)."""
+    kinds = (e.BinaryExpr, e.Cast, e.Call)
+    if not any(_has_short(expr) for expr in collect(func.body, kinds)):
+        return func
+    returned = return_type(func, effects_of(func))
+    return func.with_(body=_Widen(returned).visit(func.body))
+
+
+def _has_short(expr: PrimExpr) -> bool:
+    if is_short(expr.dtype):
+        return True
+    if isinstance(expr, e.CompareExpr):
+        return is_short(expr.a.dtype)
+    if isinstance(expr, e.Cast):
+        return is_short(expr.value.dtype)
+    return isinstance(expr, e.Call) and any(map(_is_short_value, expr.args))
+
+
+def WidenShortFloats() -> Pass:
+    """The pass."""
+    return make_pass("WidenShortFloats", widen_short_floats)

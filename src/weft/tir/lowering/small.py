@@ -1,0 +1,59 @@
+"""Small parts that passes of this package write expressions with."""
+
+from __future__ import annotations
+
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+
+
+class Names:
+    """Variables for what is used at several places: each is computed once, in order."""
+
+    def __init__(self) -> None:
+        self.lets: list[tuple[e.Var, PrimExpr]] = []
+
+    def of(self, name: str, value: PrimExpr) -> PrimExpr:
+        """A variable for the value, or the value itself where it is a variable or a constant."""
+        plain = value.value if isinstance(value, e.Broadcast) else value
+        if isinstance(plain, IntImm | FloatImm) or isinstance(value, e.Var):
+            return value
+        var = e.Var(name, value.dtype)
+        self.lets.append((var, value))
+        return var
+
+    def around(self, body: PrimExpr) -> PrimExpr:
+        """``body`` inside of the definitions of the variables."""
+        for var, value in reversed(self.lets):
+            body = e.Let(var, value, body)
+        return body
+
+
+def constant_of(expr: object) -> int | None:
+    """The value of an integer constant or of a broadcast one."""
+    if isinstance(expr, e.Broadcast):
+        expr = expr.value
+    return expr.value if isinstance(expr, IntImm) else None
+
+
+def like(element: str, dtype: DataType) -> DataType:
+    """The type of as many lanes as ``dtype`` has.
+
+    >>> like("uint16", DataType("int32x4"))
+    'uint16x4'
+    """
+    return DataType(element) if dtype.lanes == 1 else DataType(element).with_lanes(dtype.lanes)
+
+
+def integer(value: int, dtype: DataType) -> PrimExpr:
+    """An integer constant in every lane."""
+    return _in_every_lane(IntImm(dtype.element, value), dtype)
+
+
+def real(value: float, dtype: DataType) -> PrimExpr:
+    """A floating-point constant in every lane."""
+    return _in_every_lane(FloatImm(dtype.element, float(value)), dtype)
+
+
+def _in_every_lane(number: PrimExpr, dtype: DataType) -> PrimExpr:
+    return number if dtype.lanes == 1 else e.Broadcast(number, dtype.lanes)
