@@ -7,7 +7,7 @@ processor has, the ends of integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from weft.codegen.llvm.types import float_constant, llvm_type, with_lanes
 from weft.support.dtype import DataType
@@ -101,7 +101,7 @@ def cut(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> s
     return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
 
 
-def saturates(context: ModuleContext, expr: Any) -> bool:
+def saturates(context: ModuleContext, expr: object) -> bool:
     """Whether the processor has instructions for a conversion that ends where the type ends."""
     return (
         isinstance(expr, Cast) and expr.dtype.bits <= 16

@@ -7,7 +7,7 @@ is done in 64 bits, so that addresses need no widening inside loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from weft.codegen.llvm import lane_masks, memory, padded_runs
 from weft.codegen.llvm.calls import call
@@ -171,7 +171,7 @@ def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:
     return em.b.op(f"and {ints} {either}, {third}")
 
 
-def _is_plain_constant(expr: Any) -> bool:
+def _is_plain_constant(expr: PrimExpr) -> bool:
     expr = expr.value if isinstance(expr, e.Broadcast) else expr
     return isinstance(expr, FloatImm) and expr.value == expr.value
 
@@ -225,12 +225,12 @@ def _logical(word: str) -> Callable[[Emitter, Any], str]:
     return emit
 
 
-def _not(em: Emitter, expr: Any) -> str:
+def _not(em: Emitter, expr: e.Not) -> str:
     ones = "true" if expr.dtype.lanes == 1 else "splat (i1 true)"
     return em.b.op(f"xor {llvm_type(expr.dtype)} {em.value(expr.a)}, {ones}")
 
 
-def _select(em: Emitter, expr: Any) -> str:
+def _select(em: Emitter, expr: e.Select) -> str:
     arms = (expr.true_value, expr.false_value)
     faulting = can_fault(em, arms[0]) or can_fault(em, arms[1])
     if faulting and expr.condition.dtype.lanes == 1:
@@ -322,11 +322,11 @@ def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str =
         em.b.branch_if(em.value(condition), then, other, weights)
 
 
-def _cast(em: Emitter, expr: Any) -> str:
-    if is_upper_half(expr):
-        return upper_half(em.b, em.value(expr.value.args[0]), expr.dtype)
+def _cast(em: Emitter, expr: e.Cast) -> str:
     value = expr.value
-    if isinstance(value, e.Add | e.Sub | e.Mul) and _is_of_halves(expr):
+    if is_upper_half(value, expr.dtype):
+        return upper_half(em.b, em.value(value.args[0]), expr.dtype)
+    if isinstance(value, e.Add | e.Sub | e.Mul) and _is_of_halves(value, expr.dtype):
         operands = f"{em.value(value.a)}, {em.value(value.b)}"
         operand = em.b.op(f"{_OF_FLOATS[type(value)]} {llvm_type(value.dtype)} {operands}")
     else:
@@ -337,24 +337,23 @@ def _cast(em: Emitter, expr: Any) -> str:
 _OF_FLOATS: Final = {e.Add: "fadd", e.Sub: "fsub", e.Mul: "fmul"}
 
 
-def _is_of_halves(cast: Any) -> bool:
+def _is_of_halves(expr: e.BinaryExpr, target: DataType) -> bool:
     """Whether a sum or product of float16, done in float32, is rounded to float16.
 
     LLVM does it in float16 where the processor can, and would then contract two of them to one
     that is rounded once.
     """
-    parts = (cast.value.a, cast.value.b)
-    return cast.dtype.element == "float16" and all(
-        isinstance(part, e.Cast) and part.value.dtype.element == "float16" for part in parts
+    return target.element == "float16" and all(
+        isinstance(part, e.Cast) and part.value.dtype.element == "float16"
+        for part in (expr.a, expr.b)
     )
 
 
-def is_upper_half(cast: e.Cast) -> bool:
-    """Whether it is the upper 16 of 32 bits: ``T.Cast("uint16", T.shift_right(bits, 16))``."""
-    call = cast.value
+def is_upper_half(value: PrimExpr, target: DataType) -> TypeGuard[e.Call]:
+    """Whether it is cast to the upper 16 of 32 bits: ``T.shift_right(bits, 16)``, to uint16."""
     return (
-        is_call(call, "shift_right") and cast.dtype.element == "uint16"
-        and call.dtype.element == "uint32" and constant_of(call.args[1]) == 16
+        is_call(value, "shift_right") and target.element == "uint16"
+        and value.dtype.element == "uint32" and constant_of(value.args[1]) == 16
     )  # fmt: skip
 
 
@@ -382,7 +381,7 @@ def _broadcast(em: Emitter, expr: Any) -> str:
     return memory.broadcast(em, value, expr.dtype)
 
 
-def _shuffle(em: Emitter, expr: Any) -> str:
+def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
     """Whole vectors that are put together or picked from as such, else lane by lane."""
     kinds = {vector.dtype for vector in expr.vectors}
     number = len(expr.vectors)
@@ -417,7 +416,7 @@ def _joined(em: Emitter, values: Sequence[str], dtype: DataType) -> str:
     return values[0]
 
 
-def _lane_by_lane(em: Emitter, expr: Any) -> str:
+def _lane_by_lane(em: Emitter, expr: e.Shuffle) -> str:
     count = sum(vector.dtype.lanes for vector in expr.vectors)
     order = [_constant_lane(em, index, count) for index in expr.indices]
     lanes: list[tuple[str, str, int]] = []
@@ -446,7 +445,7 @@ def _constant_lane(em: Emitter, index: Any, count: int) -> int:
     return value
 
 
-def _let(em: Emitter, expr: Any) -> str:
+def _let(em: Emitter, expr: e.Let) -> str:
     is_again = id(expr.var) in em.env
     define(em, expr.var, expr.value)
     if not is_again:

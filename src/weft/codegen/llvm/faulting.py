@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.codegen.llvm.memory import proved
 from weft.tir import expr as e
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
 
 
-def can_fault(em: Emitter, expr: Any) -> bool:
+def can_fault(em: Emitter, expr: object) -> bool:
     """Whether ``expr`` may raise, read out of bounds, or have an effect where it stands.
 
     With checks off every load counts as able to, since its bounds are not known.
