@@ -9,7 +9,7 @@ equal input gives equal bytes; nothing is pickled. A file is written beside its 
 where the disk is full, the old file stays. The same bytes stand in a section of an exported
 library (weft.runtime.export.library), which is read here as well.
 
-Reading needs numpy and safetensors, and no compiler; LLVM only elsewhere than on x86-64 Linux.
+Reading needs numpy and safetensors, and no compiler; LLVM only where weft has no loader of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The one place where the runtime touches llvmlite: object code from IR, and from other formats.
 
 llvmlite is imported at the first call, so ``import weft.runtime`` stays light, and a process that
-loads compiled models on x86-64 Linux never imports it (weft.runtime.native.loader).
+loads compiled models never imports it where weft has a loader (weft.runtime.native.loader).
 """
 
 from __future__ import annotations

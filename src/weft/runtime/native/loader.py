@@ -1,10 +1,10 @@
-"""Object code in memory, ready to be called: a loader of relocatable x86-64 ELF objects.
+"""Object code in memory, ready to be called: a loader of relocatable ELF objects.
 
 A process that only runs models needs nothing of LLVM, which would be most of its memory. All parts
 lie in one mapping, so that every distance between them fits into 32 bits: code, then constants and
 the table of external functions, then variables. Places that name addresses are filled in as the
-psABI says (System V ABI, AMD64 Supplement 1.0, section 4.4). Tables for unwinding are left out: no
-exception passes through compiled code.
+processor's binary interface says (``Architecture.loading``); code of a family that has no such row
+is LLVM's to load. Tables for unwinding are left out: no exception passes through compiled code.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.backends.cpu.isa import architecture_of
+from weft.backends.cpu.isa.architecture import Loading
 from weft.runtime.native.elf import (
     ABSOLUTE,
     NOBITS,
@@ -33,18 +35,14 @@ from weft.runtime.native.elf import (
 )
 from weft.support.errors import CodegenError
 
-_X86_64: Final = 62
+_HERE: Final = architecture_of(platform.machine())
 _WRITABLE, _ALLOCATED, _EXECUTABLE = 1, 2, 4
 _EXCEPTION_FRAMES: Final = 0x70000001
 _LIMIT: Final = 1 << 31
 
-_ADDRESS, _DISTANCE, _CALL = 1, 2, 4
-_ENTRY: Final = (9, 41, 42)
-"""The distance to an entry of the table: GOTPCREL, GOTPCRELX, REX_GOTPCRELX."""
+_ADDRESS, _DISTANCE, _CALL, _ENTRY, _JUMP = _HERE.loading or Loading(0, 0, 0, (), b"")
 _OWN_TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 """A name that assemblers mention; nothing refers to it."""
-_JUMP: Final = b"\xff\x25"
-"""``jmp [rip + distance]``: where a call of an external function lands."""
 _JUMP_SIZE: Final = 8
 _ENTRY_SIZE: Final = 8
 
@@ -107,7 +105,7 @@ def _damage_told() -> Iterator[None]:
 
 
 def _is_known(file: ObjectFile) -> bool:
-    if file.machine != _X86_64 or platform.machine() != "x86_64" or sys.platform != "linux":
+    if _HERE.loading is None or file.machine != _HERE.elf_machine or sys.platform != "linux":
         return False
     for section in _relocated(file):
         found = file.table(section, RELOCATION)

@@ -21,7 +21,7 @@ from weft.tir.stmt import Allocate, BufferStore, For, ForKind
 from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.topi.nn.convolution_blocked import conv_blocked
 
-SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")
+SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2 -l1d-cache-bytes=32768")
 """Vectors of four floats, so that small shapes have whole tiles and tails."""
 RNG = np.random.default_rng(11)
 

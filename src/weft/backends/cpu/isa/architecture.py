@@ -28,6 +28,21 @@ class Intrinsic(NamedTuple):
     rest: tuple[tuple[str, str], ...] = ()
 
 
+class Loading(NamedTuple):
+    """How the addresses in relocatable code are filled in: types of relocation in ELF files."""
+
+    address: int
+    """The whole address, in 8 bytes."""
+    distance: int
+    """The distance from the place, in 4 bytes."""
+    call: int
+    """The same to a function, or to a jump to it where the function is far away."""
+    entries: tuple[int, ...]
+    """The same to the entry of a symbol in the table of addresses."""
+    jump: bytes
+    """Jumps to the address in an entry; its last 4 bytes, the distance to that, follow."""
+
+
 NOTHING = Statement("", "")
 """Stands where a processor has no such instruction."""
 
@@ -44,6 +59,8 @@ class Architecture:
     """Its number in the header of ELF files."""
     relocations: frozenset[int] = frozenset()
     """The types of relocation that code of weft has, by their numbers in ELF files."""
+    loading: Loading | None = None
+    """For the runtime's own loader; None: LLVM loads code."""
     pause: Statement = NOTHING
     """Tells the processor that a thread looks at one place until it changes."""
 
