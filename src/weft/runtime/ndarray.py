@@ -140,8 +140,6 @@ class NDArray:
 
     def copyfrom(self, source: Any) -> NDArray:
         """Copy the elements of ``source`` (same shape, converted to this type) into this array."""
-        if isinstance(source, NDArray) and self._is_alike(source):
-            return _copied(self, source)
         values = _as_numpy(source)
         if values.shape != self._array.shape:
             raise IRValueError(
@@ -156,7 +154,8 @@ class NDArray:
         if isinstance(target, NDArray):
             return target.copyfrom(self)
         if isinstance(target, Device):
-            return empty(self.shape, self.dtype, target, mem_scope).copyfrom(self)
+            there = empty(self.shape, self.dtype, target, mem_scope)
+            return _copied(there, self) if self._compact else there.copyfrom(self)
         raise IRTypeError(f"copyto: expected an NDArray or a Device, got {type(target).__name__}")
 
     def same_as(self, other: object) -> bool:
@@ -349,7 +348,6 @@ def empty(
     mem_scope: str | None = None,
 ) -> NDArray:
     """An uninitialised array in fresh memory, 64-byte aligned."""
-    where, api = require_device(device)
     try:
         extents = shape if isinstance(shape, Iterable) else (shape,)
         sizes = tuple([operator.index(extent) for extent in extents])
@@ -357,17 +355,26 @@ def empty(
         raise IRTypeError(f"empty: expected a shape of integers, got {shape!r}") from error
     if sizes and min(sizes) < 0:
         raise IRValueError(f"empty: expected extents of 0 or more, got shape {sizes}")
-    parsed = DataType(dtype)
-    full, storage, nbytes = _layout(sizes, parsed)
+    if device is None:
+        return fresh(sizes, DataType(dtype))
+    return _on_device(sizes, DataType(dtype), device)
+
+
+def _on_device(
+    shape: tuple[int, ...], dtype: DataType, device: Device | str | int
+) -> NDArray:
+    """An uninitialised array in memory that its device has given."""
+    where, api = require_device(device)
+    full, storage, nbytes = _layout(shape, dtype)
     try:
         memory = api.alloc(where.device_id, nbytes, ALIGNMENT)
     except IRValueError as error:
-        text = f"no memory for an array of shape {sizes}, {nbytes} bytes"
+        text = f"no memory for an array of shape {shape}, {nbytes} bytes"
         raise IRValueError(text) from error
     if where != CPU:
-        return DeviceArray(memory, sizes, parsed)
+        return DeviceArray(memory, shape, dtype)
     block: Any = memory.owner
-    return compact(np.ndarray(full, storage, block), memory.address, sizes, parsed)
+    return compact(np.ndarray(full, storage, block), memory.address, shape, dtype)
 
 
 def fresh(shape: tuple[int, ...], dtype: DataType, allocate: Allocate = aligned_empty) -> NDArray:
