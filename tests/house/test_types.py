@@ -74,7 +74,7 @@ NAME_LIMITS = {
     "relax.distributed": 5,
     "relax.frontend": 368,
     "relax.ir": 15,
-    "relax.op": 96,
+    "relax.op": 97,
     "relax.reference": 18,
     "relax.rewrite": 22,
     "relax.testing": 7,

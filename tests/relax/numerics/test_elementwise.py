@@ -147,6 +147,9 @@ def unary_cases_second():
         lambda x: np.clip(x, -0.5, 0.75),
         note="special",
     )
+    yield Case(
+        "clip", lambda x: clip(x, 2, -1), [t(7)], lambda x: np.full_like(x, 2), note="crossed"
+    )
     yield Case("clip", lambda x: clip(x, -2, 3), [t(7, dtype="int8")], lambda x: np.clip(x, -2, 3))
     yield Case("clip", lambda x: clip(x, 0, 6), [t(7, dtype="float16")], lambda x: np.clip(x, 0, 6))
 

@@ -30,6 +30,7 @@ from weft.relax.op import (
     sampling,
     scatter,
     selection,
+    special,
     statistical,
     unary,
     vision,

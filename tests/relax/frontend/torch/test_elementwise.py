@@ -7,9 +7,15 @@ import math
 import pytest
 import torch
 
-from weft.relax.frontend.torch.operators.binary import BITS, COMPARISONS, KERNELS, LOGIC, SHIFTS
+from weft.relax.frontend.torch.operators.binary import (
+    BITS,
+    COMPARISONS,
+    FLOATS,
+    KERNELS,
+    LOGIC,
+    SHIFTS,
+)
 from weft.relax.frontend.torch.operators.unary import (
-    FLOAT_KERNELS,
     FLOAT_OPERATORS,
     INTEGER_KEEPING,
     PREDICATES,
@@ -48,7 +54,7 @@ def test_operators_of_real_numbers():
     check_calls(calls)
 
 
-@pytest.mark.parametrize("names", [sorted(FLOAT_KERNELS)[i::3] for i in range(3)])
+@pytest.mark.parametrize("names", [sorted(FLOAT_OPERATORS)[i::3] for i in range(3)])
 def test_functions_of_real_numbers(names):
     calls = []
     for name in names:
@@ -57,7 +63,7 @@ def test_functions_of_real_numbers(names):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted({*FLOAT_OPERATORS, *FLOAT_KERNELS}))
+@pytest.mark.parametrize("name", sorted(FLOAT_OPERATORS))
 def test_functions_of_real_numbers_in_all_types_and_shapes(name):
     low, high = DOMAIN.get(name, (-3, 3))
     full = f"aten.{name}.default"
@@ -187,7 +193,7 @@ def test_bits(name):
 INTEGERS_TOO = {"atan2", "fmax", "fmin", "xlogy", "copysign", "special_zeta", "special_xlog1py"}
 
 
-@pytest.mark.parametrize("name", sorted(set(KERNELS) - {"arctan2", "special_xlogy"}))
+@pytest.mark.parametrize("name", sorted({*FLOATS, *KERNELS} - {"arctan2", "special_xlogy"}))
 def test_functions_of_two_numbers(name):
     overload = "Tensor" if name in ("copysign", "xlogy") else "default"
     dtypes = [(f32, f32)] + ([(i64, i64)] if name in INTEGERS_TOO else [])

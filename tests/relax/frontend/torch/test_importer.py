@@ -231,3 +231,17 @@ def test_addition_promotes_as_torch(shape):
     check_overload("aten.add.Tensor", x, torch.tensor(0.5))
     check_overload("aten.add.Tensor", x.float(), x, alpha=2)
     check_overload("aten.add.Scalar", x, 1.5)
+
+
+def test_clamp_and_special_functions_are_operators():
+    """Layouts and fusion see them; a kernel of the importer's own would be opaque to them."""
+
+    class Bounded(torch.nn.Module):
+        def forward(self, x):
+            return torch.digamma(x.clamp(0, 6)) + x.clamp_min(1.0).any()
+
+    program = torch.export.export(Bounded(), (torch.rand(2, 3),))
+    text = from_exported_program(program).script()
+    for name in ("R.clip(", "R.digamma(", "R.maximum(", "R.max("):
+        assert name in text
+    assert "call_tir" not in text

@@ -44,4 +44,4 @@ def clip(x: Any, low: Any, high: Any) -> Any:
     """The value limited to [low, high]."""
     if not is_float(x):
         low, high = _bound(low, x), _bound(high, x)
-    return np.minimum(np.maximum(wide(x), low), high)
+    return np.maximum(np.minimum(wide(x), high), low)

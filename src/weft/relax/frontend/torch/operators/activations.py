@@ -9,13 +9,14 @@ from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.pointwise import in_wide_float, number, pointwise
+from weft.relax.frontend.torch.operators.pointwise import number, pointwise
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op as tir_op
 from weft.tir.intrinsic import expm1
+from weft.topi.precision import in_wide_float
 
 PLAIN: Final[dict[str, Callable[[Expr], Expr]]] = {
     "relu6": op.nn.relu6, "selu": op.nn.selu, "silu": op.nn.silu,

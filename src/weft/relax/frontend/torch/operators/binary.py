@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -15,8 +14,6 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import result_dtype
 from weft.relax.frontend.torch.operators.pointwise import (
     as_bool,
-    in_double,
-    in_wide_float,
     number,
     pointwise,
 )
@@ -26,6 +23,7 @@ from weft.tir import op as tir_op
 from weft.topi import special
 from weft.topi.broadcast import log_add_exp
 from weft.topi.integers import gcd as integer_gcd
+from weft.topi.precision import in_double, in_wide_float
 from weft.topi.shared import Bindings, sharing
 
 Operator = Callable[..., Any]
@@ -53,55 +51,19 @@ LOGIC: Final[dict[str, Operator]] = {
 }  # fmt: skip
 
 
-def _heaviside(x: PrimExpr, at_zero: PrimExpr) -> PrimExpr:
-    zero, one = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
-    made: PrimExpr = tir_op.select(
-        tir_op.equal(x, zero), at_zero, tir_op.select(tir_op.less(x, zero), zero, one)
-    )
-    return made
-
-
-def _other_if_nan(choose: Operator) -> Operator:
-    """The choice between two numbers; of a number and NaN the number."""
-
-    def function(x: PrimExpr, y: PrimExpr) -> PrimExpr:
-        made: PrimExpr = tir_op.select(
-            tir_op.isnan(x), y, tir_op.select(tir_op.isnan(y), x, choose(x, y))
-        )
-        return made
-
-    return function
-
-
-def _zero_times(function: Callable[[PrimExpr], PrimExpr]) -> Operator:
-    """x * f(y), 0 where x is 0 unless y is NaN."""
-
-    def computed(x: PrimExpr, y: PrimExpr) -> PrimExpr:
-        zero = tir_op.const(0.0, x.dtype)
-        value = tir_op.select(tir_op.equal(x, zero), zero, x * function(y))
-        made: PrimExpr = tir_op.select(tir_op.isnan(y), y, value)
-        return made
-
-    return computed
-
-
-def _log_add_exp2(x: PrimExpr, y: PrimExpr) -> PrimExpr:
-    scale = tir_op.const(math.log(2.0), x.dtype)
-    made: PrimExpr = log_add_exp(x * scale, y * scale) / scale
-    return made
-
-
-KERNELS: Final[dict[str, Operator]] = {
-    "atan2": in_wide_float(tir_op.atan2), "arctan2": in_wide_float(tir_op.atan2),
-    "copysign": tir_op.copysign, "fmax": _other_if_nan(tir_op.maximum),
-    "fmin": _other_if_nan(tir_op.minimum), "heaviside": _heaviside,
-    "hypot": in_wide_float(tir_op.hypot), "logaddexp": in_wide_float(log_add_exp),
-    "logaddexp2": in_wide_float(_log_add_exp2), "nextafter": tir_op.nextafter,
-    "special_xlog1py": in_double(_zero_times(tir_op.log1p)),
-    "special_zeta": in_double(special.zeta), "xlogy": in_wide_float(_zero_times(tir_op.log)),
-    "special_xlogy": in_wide_float(_zero_times(tir_op.log)),
+FLOATS: Final[dict[str, Operator]] = {
+    "atan2": op.atan2, "arctan2": op.atan2, "copysign": op.copysign, "fmax": op.fmax,
+    "fmin": op.fmin, "heaviside": op.heaviside, "hypot": op.hypot, "logaddexp2": op.log_add_exp2,
+    "nextafter": op.nextafter, "special_xlog1py": op.xlog1py, "special_xlogy": op.xlogy,
+    "xlogy": op.xlogy,
 }  # fmt: skip
-"""Functions of two elements of the result's type."""
+"""Functions of two floats of the result's type."""
+INTEGERS: Final[dict[str, Operator]] = {"fmax": op.maximum, "fmin": op.minimum}
+"""What some of them are of integers."""
+KERNELS: Final[dict[str, Operator]] = {
+    "logaddexp": in_wide_float(log_add_exp), "special_zeta": in_double(special.zeta),
+}  # fmt: skip
+"""Functions of two elements of the result's type, without an operator."""
 SHIFTS: Final[dict[str, Operator]] = {
     "bitwise_left_shift": tir_op.left_shift, "__lshift__": tir_op.left_shift,
     "bitwise_right_shift": tir_op.right_shift, "__rshift__": tir_op.right_shift,
@@ -114,6 +76,8 @@ def _register_tables() -> None:
     for table, make in ((BITS, _bits), (COMPARISONS, _comparison), (LOGIC, _logic)):
         for name, function in table.items():
             _register(name, make(function))
+    for name, function in FLOATS.items():
+        _register(name, _of_floats(name, function))
     for name, function in KERNELS.items():
         _register(name, _kernel(name, function))
     for name, function in SHIFTS.items():
@@ -147,12 +111,16 @@ def _logic(function: Operator) -> Operator:
 
 
 def _kernel(name: str, function: Operator) -> Operator:
+    return lambda context, self, other, out=None: pointwise(
+        context, name, function, *[context.operand(item, context.dtype) for item in (self, other)]
+    )
+
+
+def _of_floats(name: str, function: Operator) -> Operator:
     def convert(context: Context, self: Any, other: Any, out: Any = None) -> Any:
-        left, right = (context.operand(item, context.dtype) for item in (self, other))
-        chosen = function
-        if name in ("fmax", "fmin") and not DataType(context.dtype).is_float:
-            chosen = tir_op.maximum if name == "fmax" else tir_op.minimum
-        return pointwise(context, name, chosen, left, right)
+        is_float = DataType(context.dtype).is_float
+        chosen = function if is_float else INTEGERS.get(name, function)
+        return chosen(*[context.operand(item, context.dtype) for item in (self, other)])
 
     return convert
 

@@ -50,33 +50,6 @@ def broadcast_compute(name: str, function: Scalar, args: Any, dtype: str | None 
     return compute_ax(shape, element, f"T_{name}", tag=BROADCAST)
 
 
-def in_wide_float(function: Scalar) -> Scalar:
-    """The function with its 16-bit arguments in float32 and its result rounded once."""
-
-    def computed(*values: Any) -> PrimExpr:
-        dtype = next(value.dtype for value in values if isinstance(value, PrimExpr))
-        if dtype.is_float and dtype.bits < 32:
-            return tir_op.cast(dtype, function(*[_widened(value, "float32") for value in values]))
-        made: PrimExpr = function(*values)
-        return made
-
-    return computed
-
-
-def in_double(function: Scalar) -> Scalar:
-    """The function computed in float64 and rounded once: for formulas that lose digits."""
-
-    def computed(*values: Any) -> PrimExpr:
-        dtype = next(value.dtype for value in values if isinstance(value, PrimExpr))
-        return tir_op.cast(dtype, function(*[_widened(value, "float64") for value in values]))
-
-    return computed
-
-
-def _widened(value: Any, dtype: str) -> Any:
-    return tir_op.cast(dtype, value) if isinstance(value, PrimExpr) else value
-
-
 def number(value: Any, dtype: Any) -> PrimExpr:
     """A number, or a symbolic one, as an expression of a type."""
     if isinstance(value, PrimValue):

@@ -8,11 +8,12 @@ from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.pointwise import in_wide_float, number, pointwise
+from weft.relax.frontend.torch.operators.pointwise import number, pointwise
 from weft.relax.frontend.torch.registry import converter
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 from weft.topi.integers import integer_power
+from weft.topi.precision import in_wide_float
 from weft.topi.shared import Bindings, sharing
 
 MULTIPLIED: Final = 16

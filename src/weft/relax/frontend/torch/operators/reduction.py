@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft import topi
 from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, const
@@ -40,11 +39,6 @@ def reduce_with(
     if axes:
         return function(tensor, axes, keepdim)
     return function(context.emit(op.reshape(tensor, [1])), [0], False)
-
-
-def _kernel(te_func: Callable[..., Any], context: Context) -> Callable[..., Any]:
-    """A reduction of topi in the form of relax's."""
-    return lambda tensor, axes, keepdim: context.builder.call_te(te_func, tensor, axes, keepdim)
 
 
 # Sums and products
@@ -140,9 +134,6 @@ def amin(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) 
 
 
 def _extreme(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any) -> Any:
-    if context.dtype_of(self) == "bool":
-        test = topi.any if function is op.max else topi.all
-        return reduce_with(context, _kernel(test, context), self, dim, keepdim)
     return reduce_with(context, function, self, dim, keepdim)
 
 
@@ -191,20 +182,20 @@ def _place(context: Context, self: Expr, dim: int | None, keepdim: bool, functio
 @converter("aten.any.default", "aten.any.dim", "aten.any.dims")
 def any_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
     """Whether any element is not 0."""
-    return _test(context, self, dim, keepdim, topi.any)
+    return _test(context, self, dim, keepdim, op.max)
 
 
 @converter("aten.all.default", "aten.all.dim", "aten.all.dims")
 def all_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
     """Whether no element is 0."""
-    return _test(context, self, dim, keepdim, topi.all)
+    return _test(context, self, dim, keepdim, op.min)
 
 
-def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, te_func: Any) -> Any:
+def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any) -> Any:
     found = context.cast(self, "bool")
     if isinstance(dim, list | tuple) and not dim and context.rank(self):
         return context.cast(found, context.dtype)  # of no dimensions: element for element
-    found = context.emit(reduce_with(context, _kernel(te_func, context), found, dim, keepdim))
+    found = context.emit(reduce_with(context, function, found, dim, keepdim))
     return context.cast(found, context.dtype)
 
 

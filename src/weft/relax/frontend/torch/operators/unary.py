@@ -8,11 +8,9 @@ from typing import Any, Final
 
 from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Expr, const
+from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.pointwise import (
-    in_double,
-    in_wide_float,
     number,
     pointwise,
 )
@@ -20,38 +18,22 @@ from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 from weft.topi import special
-
-Unary = Callable[[PrimExpr], PrimExpr]
+from weft.topi.precision import in_double, in_wide_float
 
 FLOAT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
     "acos": op.acos, "acosh": op.acosh, "asin": op.asin, "asinh": op.asinh, "atan": op.atan,
     "atanh": op.atanh, "cos": op.cos, "cosh": op.cosh, "erf": op.erf, "exp": op.exp, "log": op.log,
     "rsqrt": op.rsqrt, "sigmoid": op.sigmoid, "sin": op.sin, "sinh": op.sinh, "sqrt": op.sqrt,
-    "tan": op.tan, "tanh": op.tanh,
+    "tan": op.tan, "tanh": op.tanh, "deg2rad": op.deg2rad, "digamma": op.digamma, "erfc": op.erfc,
+    "erfinv": op.erfinv, "exp2": op.exp2, "expm1": op.expm1, "i0": op.i0,
+    "lgamma": op.lgamma, "log10": op.log10, "log1p": op.log1p, "log2": op.log2,
+    "rad2deg": op.rad2deg, "reciprocal": op.reciprocal, "sinc": op.sinc, "special_entr": op.entr,
+    "special_erfcx": op.erfcx, "special_i0e": op.i0e, "special_i1": op.i1, "special_i1e": op.i1e,
+    "special_log_ndtr": op.log_ndtr, "special_ndtr": op.ndtr, "special_ndtri": op.ndtri,
 }  # fmt: skip
 """Functions of real numbers with an operator: integers are cast to the result's type first."""
 
 
-def _scaled(factor: float) -> Unary:
-    return lambda x: x * number(factor, x.dtype)
-
-
-FLOAT_KERNELS: Final[dict[str, Unary]] = {
-    "deg2rad": _scaled(math.pi / 180), "digamma": in_double(special.digamma),
-    "erfc": in_double(special.erfc), "erfinv": in_double(special.erfinv),
-    "exp2": in_wide_float(tir_op.exp2), "expm1": in_double(special.expm1),
-    "i0": in_double(special.bessel_i0), "lgamma": in_double(special.lgamma),
-    "log10": in_wide_float(tir_op.log10), "log1p": in_wide_float(tir_op.log1p),
-    "log2": in_wide_float(tir_op.log2), "rad2deg": _scaled(180 / math.pi),
-    "reciprocal": in_wide_float(lambda x: tir_op.const(1.0, x.dtype) / x),
-    "sinc": in_wide_float(special.sinc), "special_entr": in_wide_float(special.entropy),
-    "special_erfcx": in_double(special.erfcx), "special_i0e": in_double(special.bessel_i0e),
-    "special_i1": in_double(special.bessel_i1), "special_i1e": in_double(special.bessel_i1e),
-    "special_log_ndtr": in_double(special.log_normal_cdf),
-    "special_ndtr": in_double(special.normal_cdf),
-    "special_ndtri": in_double(special.normal_quantile),
-}  # fmt: skip
-"""Functions of real numbers without an operator, by the function of one element."""
 INTEGER_KEEPING: Final[dict[str, Callable[..., Any]]] = {
     "ceil": op.ceil, "floor": op.floor, "round": op.round, "trunc": op.trunc, "fix": op.trunc,
 }  # fmt: skip
@@ -70,8 +52,6 @@ PREDICATES: Final[dict[str, tuple[Callable[..., Any], bool]]] = {
 def _register_tables() -> None:
     for name, function in FLOAT_OPERATORS.items():
         CONVERTERS[f"aten.{name}.default"] = _float_operator(function)
-    for name, kernel in FLOAT_KERNELS.items():
-        CONVERTERS[f"aten.{name}.default"] = _float_kernel(name, kernel)
     for name, function in INTEGER_KEEPING.items():
         CONVERTERS[f"aten.{name}.default"] = _integer_keeping(function)
     for name, function in SAME_TYPE.items():
@@ -82,12 +62,6 @@ def _register_tables() -> None:
 
 def _float_operator(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda context, self: function(context.cast(self, context.dtype))
-
-
-def _float_kernel(name: str, kernel: Unary) -> Callable[..., Any]:
-    return lambda context, self: pointwise(
-        context, name, kernel, context.cast(self, context.dtype)
-    )
 
 
 def _integer_keeping(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -165,9 +139,9 @@ def round_decimals(context: Context, self: Expr, decimals: int = 0) -> Any:
 
 
 @converter("aten.frac.default")
-def frac(context: Context, self: Expr) -> Any:
+def frac(context: Context, self: Expr) -> Any:  # noqa: ARG001 - the signature of converters
     """x less its integer part, with the sign of x."""
-    return pointwise(context, "frac", lambda x: x - tir_op.trunc(x), self)
+    return op.frac(self)
 
 
 @converter("aten.signbit.default")
@@ -289,15 +263,29 @@ def clamp_max(context: Context, self: Expr, max: Any) -> Any:
     return limited(context, context.cast(self, context.dtype), None, max)
 
 
-def _bound(value: Any, dtype: DataType) -> PrimExpr:
-    """A bound in the type of what it limits; torch wraps a negative one of unsigned integers."""
+def _wrapped(value: Any, dtype: DataType) -> Any:
+    """A bound as what it limits has it: torch wraps a negative one of unsigned integers."""
     if isinstance(value, int) and dtype.is_uint and -(1 << dtype.bits) < value < 0:
-        value += 1 << dtype.bits
-    return number(value, dtype)
+        return value + (1 << dtype.bits)
+    return value
+
+
+def _bound(value: Any, dtype: DataType) -> PrimExpr:
+    """A bound in the type of what it limits."""
+    return number(_wrapped(value, dtype), dtype)
 
 
 def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
     """A tensor within bounds that are numbers or None, of its own type."""
+    kind = DataType(context.dtype_of(tensor))
+    if all(isinstance(bound, int | float) for bound in (low, high)):
+        ends = [_wrapped(bound, kind) for bound in (low, high)]
+        if ends[0] <= ends[1]:
+            return op.clip(tensor, *[PrimValue(number(end, kind)) for end in ends])
+    if isinstance(low, int | float) and high is None:
+        return op.maximum(tensor, const(_wrapped(low, kind), str(kind)))
+    if isinstance(high, int | float) and low is None:
+        return op.minimum(tensor, const(_wrapped(high, kind), str(kind)))
 
     def function(x: PrimExpr) -> PrimExpr:
         if low is not None:

@@ -1,0 +1,110 @@
+"""Special functions in float64: series, recurrences and Newton's method over ``math``."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.reference.unary import erf
+
+erfc = np.vectorize(math.erfc, otypes=[np.float64])
+_ROOT_PI = math.sqrt(math.pi)
+
+
+def _lgamma(x: float) -> float:
+    is_pole = x <= 0 and x == math.floor(x)
+    return math.inf if is_pole or math.isinf(x) else math.lgamma(x)
+
+
+lgamma = np.vectorize(_lgamma, otypes=[np.float64])
+
+
+@in_float64
+def digamma(x: Any) -> Any:
+    """The recurrence to 10 or more, then the asymptotic series; below 0 by reflection."""
+    z = np.where(x < 0, 1 - x, x)
+    shift = np.zeros_like(z)
+    for _ in range(10):
+        below = z < 10
+        shift = shift - np.where(below, 1 / z, 0)
+        z = np.where(below, z + 1, z)
+    square = 1 / (z * z)
+    series = 1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132)))
+    value = shift + np.log(z) - 0.5 / z - square * series
+    is_pole = (x < 0) & (x == np.floor(x))
+    return np.where(is_pole, np.nan, np.where(x < 0, value - math.pi / np.tan(math.pi * x), value))
+
+
+def erfc_inverse(q: Any) -> Any:
+    """The z of 0 or more with erfc(z) = q, by Newton's method on logarithms."""
+    inside = np.clip(q, 5e-324, 1.0)
+    z = np.sqrt(np.maximum(-np.log(inside), 0))
+    for _ in range(60):
+        tail = erfc(z)
+        z = z + (np.log(tail) - np.log(inside)) * tail * np.exp(z * z) * (_ROOT_PI / 2)
+    return np.where(q == 0, np.inf, z)
+
+
+@in_float64
+def erfinv(y: Any) -> Any:
+    """From erfc away from 0; near it Newton's method on erf itself."""
+    size = np.abs(y)
+    small = np.where(size < 0.5, size, 0.0)
+    z = small * (_ROOT_PI / 2)
+    for _ in range(8):
+        z = z - (erf(z) - small) * (_ROOT_PI / 2) * np.exp(z * z)
+    far = erfc_inverse(np.where(size < 0.5, 0.5, np.where(size > 1, 1.0, 1 - size)))
+    value = np.copysign(np.where(size < 0.5, z, far), y)
+    return np.where(size > 1, np.nan, value)
+
+
+@in_float64
+def erfcx(x: Any) -> Any:
+    """exp(x**2) * erfc(x); far out by its asymptotic series."""
+    square = 1 / (2 * x * x)
+    far = (1 - square * (1 - square * (3 - 15 * square))) / (x * _ROOT_PI)
+    return np.where(x > 20, far, np.exp(np.minimum(x, 20) ** 2) * erfc(np.minimum(x, 20)))
+
+
+@in_float64
+def log_ndtr(x: Any) -> Any:
+    """log of half of erfc; far below by its asymptotic series."""
+    near = np.log(0.5 * erfc(-np.maximum(x, -20) / math.sqrt(2)))
+    square = 1 / (x * x)
+    tail = np.log1p(-square * (1 - square * (3 - square * (15 - 105 * square))))
+    far = -x * x / 2 - np.log(-x) - math.log(2 * math.pi) / 2 + tail
+    return np.where(x < -20, far, near)
+
+
+@in_float64
+def ndtri(p: Any) -> Any:
+    """From the inverse of erfc, in the tail that p lies in."""
+    tail = np.minimum(p, 1 - p)
+    size = math.sqrt(2) * erfc_inverse(2 * tail)
+    return np.where((p < 0) | (p > 1), np.nan, np.where(p < 0.5, -size, size))
+
+
+@in_float64
+def i1(x: Any) -> Any:
+    """The power series."""
+    half = x / 2
+    term, total = half, half
+    for k in range(1, 200):
+        term = term * half * half / (k * (k + 1))
+        total = total + term
+    return total
+
+
+@in_float64
+def entr(x: Any) -> Any:
+    """-x log x; 0 of 0, and minus infinity below."""
+    value = -x * np.log(np.where(x > 0, x, 1))
+    return np.where(x < 0, -np.inf, np.where(x == 0, 0, value))
+
+
+def product_or_zero(x: Any, factor: Any, y: Any) -> Any:
+    """x times a function of y; 0 where x is 0, unless y is NaN."""
+    return np.where(np.isnan(y), y, np.where(x == 0, 0, x * factor))
