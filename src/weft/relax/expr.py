@@ -7,7 +7,7 @@ for variables, where it is their annotation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -126,7 +126,13 @@ def _operator(name: str, *args: Any) -> Expr:
     return made
 
 
-def as_relax_expr(value: Any) -> RelaxExpr:
+RelaxLike = (
+    RelaxExpr | PrimExpr | int | float | str | NDArray | np.ndarray | Sequence["RelaxLike"]
+)
+"""What ``as_relax_expr`` takes: a graph expression, or what has one form as a graph expression."""
+
+
+def as_relax_expr(value: RelaxLike) -> RelaxExpr:
     """A graph expression from one, a tuple, a number (PrimValue), a str or an array."""
     if isinstance(value, RelaxExpr):
         return value

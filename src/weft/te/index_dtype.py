@@ -76,11 +76,11 @@ class _IndexDtype(Mutator):
             return op.cast(self.dtype, result.value)
         return result
 
-    def indices(self, values: Any) -> Array[Any]:
+    def indices(self, values: Array[PrimExpr]) -> Array[PrimExpr]:
         """Index expressions; the same object if nothing changed."""
-        made = [self.index(value) for value in values]
-        changed = [1 for new, old in zip(made, values, strict=True) if new is not old]
-        return Array(made) if changed else values
+        retyped = [self.index(value) for value in values]
+        changed = [1 for new, old in zip(retyped, values, strict=True) if new is not old]
+        return Array(retyped) if changed else values
 
     def rename(self, variable: Var) -> Var:
         """The variable of the index type that stands for a counting variable."""
@@ -91,7 +91,7 @@ class _IndexDtype(Mutator):
             self.variables[id(variable)] = type(variable)(variable.name, self.dtype)
         return self.variables[id(variable)]
 
-    def visit_Var(self, variable: Var) -> Any:
+    def visit_Var(self, variable: Var) -> PrimExpr:
         return self.variables.get(id(variable), variable)
 
     def visit_Range(self, domain: Range) -> Range:

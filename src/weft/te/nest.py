@@ -7,7 +7,6 @@ further in, and the outer nest gets a block of its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
@@ -62,7 +61,7 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
     for depth, group in enumerate(groups):
         level = NestLevel()
         for axis in [item for earlier in groups[:depth] for item in earlier]:
-            bound: Any = levels[-1].variables[id(axis.var)]
+            bound = levels[-1].variables[id(axis.var)]
             one = Range.from_min_extent(bound, IntImm(bound.dtype, 1))
             level.add(axis, one, bound, axis.iter_type)
         for axis in group:

@@ -8,11 +8,11 @@ them into a TensorIR function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from weft.ir.attrs import as_attrs
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array, field, node
 from weft.ir.structural import structural_equal
@@ -22,7 +22,7 @@ from weft.support.span import Span
 from weft.te.tag import TagScope
 from weft.te.tensor import Operation, Tensor
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import IterType, IterVar, ProducerLoad, Reduce, SizeVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate, Stmt
@@ -35,7 +35,9 @@ class PlaceholderOp(Operation):
     shape: Array[PrimExpr] = field(default=(), visit=False)
     dtype: str = field(default="float32", visit=False)
 
-    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:  # noqa: ARG002 - one output
+    def _output_type(
+        self, index: int  # noqa: ARG002 - there is a single output
+    ) -> tuple[Array[PrimExpr], DataType]:
         return self.shape, DataType(self.dtype)
 
 
@@ -62,26 +64,26 @@ class ComputeOp(BaseComputeOp):
         return len(self.body)
 
     @property
-    def reduce_axis(self) -> Array[Any]:
+    def reduce_axis(self) -> Array[IterVar]:
         """The axes that the body reduces over."""
         first = self.body[0]
         return first.axis if isinstance(first, Reduce) else Array()
 
     @property
-    def shape(self) -> Array[Any]:
+    def shape(self) -> Array[PrimExpr]:
         """The extents of the axes."""
         return Array([axis.dom.extent for axis in self.axis if axis.dom is not None])
 
     @property
-    def input_tensors(self) -> Array[Any]:
+    def input_tensors(self) -> Array[Tensor]:
         """The tensors that the body and the axes' ranges read, in order of appearance."""
-        found: dict[Any, Tensor] = {}
+        read: dict[tuple[int, int], Tensor] = {}
         bodies = self.body[:1] if isinstance(self.body[0], Reduce) else self.body
         for load in collect((bodies, self.axis), ProducerLoad):
-            found.setdefault(load.producer.key, load.producer)
-        return Array(found.values())
+            read.setdefault(load.producer.key, load.producer)
+        return Array(read.values())
 
-    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:
+    def _output_type(self, index: int) -> tuple[Array[PrimExpr], DataType]:
         return self.shape, self.body[index].dtype
 
 
@@ -127,16 +129,19 @@ class ExternOp(Operation):
         return len(self.output_placeholders)
 
     @property
-    def input_tensors(self) -> Array[Any]:
+    def input_tensors(self) -> Array[Tensor]:
         """The tensors read."""
         return self.inputs
 
-    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:
+    def _output_type(self, index: int) -> tuple[Array[PrimExpr], DataType]:
         buffer = self.output_placeholders[index]
         return buffer.shape, buffer.dtype
 
 
-def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
+ShapeLike = ExprLike | Sequence[ExprLike]
+
+
+def placeholder(shape: ShapeLike, dtype: str | None = None, name: str = "placeholder") -> Tensor:
     """Declare an input tensor.
 
     Args:
@@ -153,7 +158,7 @@ def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder")
     return PlaceholderOp(name, "", None, extents, kind).output(0)
 
 
-def as_shape(shape: Any) -> Array[Any]:
+def as_shape(shape: ShapeLike) -> Array[PrimExpr]:
     """Make a shape from one extent or a sequence of extents (ints, expressions)."""
     if isinstance(shape, PrimExpr | int) or hasattr(shape, "as_prim_expr"):
         shape = (shape,)
@@ -177,11 +182,11 @@ def _whole(extent: float) -> int:
 
 
 def compute(
-    shape: Any,
+    shape: ShapeLike,
     fcompute: Callable[..., Any],
     name: str = "compute",
     tag: str = "",
-    attrs: Any = None,
+    attrs: Mapping[str, Any] | None = None,
     varargs_names: Sequence[str] | None = None,
 ) -> Any:
     """Define a tensor by what each of its elements is.
@@ -261,10 +266,16 @@ def _axis_names(
 
 
 def extern(
-    shape: Any, inputs: Sequence[Tensor], fcompute: Callable[..., Any], name: str = "extern",
-    dtype: Any = None, in_buffers: Any = None, out_buffers: Any = None, tag: str = "",
-    attrs: Any = None,
-) -> Any:  # fmt: skip
+    shape: ShapeLike | Sequence[ShapeLike],
+    inputs: Sequence[Tensor],
+    fcompute: Callable[..., Any],
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+    in_buffers: Buffer | Sequence[Buffer] | None = None,
+    out_buffers: Buffer | Sequence[Buffer] | None = None,
+    tag: str = "",
+    attrs: Mapping[str, Any] | None = None,
+) -> Any:
     """Define tensors by a statement that writes them, instead of by their elements.
 
     Args:
@@ -332,15 +343,16 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _shapes(shape: Any) -> list[Array[Any]]:
-    one = not isinstance(shape, list | tuple) or not shape
-    return [as_shape(shape)] if one or not isinstance(shape[0], list | tuple) else [
-        as_shape(item) for item in shape
-    ]  # fmt: skip
+def _shapes(shape: Any) -> list[Array[PrimExpr]]:
+    if isinstance(shape, list | tuple) and shape and isinstance(shape[0], list | tuple):
+        return [as_shape(item) for item in shape]
+    return [as_shape(shape)]
 
 
-def _extern_dtypes(name: str, inputs: list[Tensor], dtype: Any, count: int) -> list[Any]:
-    given = as_list(dtype)
+def _extern_dtypes(
+    name: str, inputs: list[Tensor], dtype: str | Sequence[str] | None, count: int
+) -> list[str]:
+    given: list[str] = as_list(dtype)
     if not given:
         kinds = {tensor.dtype for tensor in inputs}
         if len(kinds) != 1:
@@ -394,7 +406,7 @@ def const(value: Any, dtype: str = "int32", span: Span | None = None) -> PrimExp
 
 
 def reduce_axis(
-    dom: Any, name: str = "rv", thread_tag: str = "", span: Span | None = None
+    dom: RangeLike, name: str = "rv", thread_tag: str = "", span: Span | None = None
 ) -> IterVar:
     """Make an axis to reduce over, for ``te.sum`` and other reductions.
 
@@ -414,7 +426,7 @@ def reduce_axis(
 
 
 def thread_axis(
-    dom: Any = None, tag: str = "", name: str = "", span: Span | None = None
+    dom: RangeLike | None = None, tag: str = "", name: str = "", span: Span | None = None
 ) -> IterVar:
     """Make an axis that a thread index gives: ``te.thread_axis((0, 64), "threadIdx.x")``."""
     if isinstance(dom, str):
@@ -425,7 +437,7 @@ def thread_axis(
     return IterVar(domain, Var(name or tag, "int32"), IterType.ThreadIndex, tag, span=span)
 
 
-def _as_domain(dom: Any) -> Range:
+def _as_domain(dom: RangeLike) -> Range:
     if isinstance(dom, Range):
         return dom
     ends = dom if isinstance(dom, list | tuple) else (0, dom)

@@ -14,7 +14,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.attrs import Attrs
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
-from weft.ir.node import Array, Map
+from weft.ir.node import Array, Map, Node
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
@@ -53,7 +53,7 @@ those of the function as if operations had made them: what a schedule can work o
 
 @deep_recursion
 def create_prim_func(
-    ops: Any, index_dtype_override: str | None = None
+    ops: Tensor | Var | list[Any] | tuple[Any, ...], index_dtype_override: str | None = None
 ) -> PrimFunc:
     """Make the TensorIR function that computes tensors.
 
@@ -113,7 +113,9 @@ def _reduces(level: NestLevel) -> bool:
 class _ToBuffers(Mutator):
     """Turns reads of tensors into reads of their buffers, and axes into block variables."""
 
-    def __init__(self, buffers: dict[Any, Buffer], variables: dict[int, PrimExpr]) -> None:
+    def __init__(
+        self, buffers: dict[tuple[int, int], Buffer], variables: dict[int, PrimExpr]
+    ) -> None:
         super().__init__()
         self.buffers = buffers
         self.variables = variables
@@ -130,7 +132,7 @@ class _Builder:
 
     def __init__(self, arguments: list[Tensor]) -> None:
         self.arguments = arguments
-        self.buffers: dict[Any, Buffer] = {}
+        self.buffers: dict[tuple[int, int], Buffer] = {}
         self.allocations: list[Buffer] = []
         self.names: dict[str, int] = {}
         self.analyzer = Analyzer()
@@ -152,9 +154,7 @@ class _Builder:
         for operation in order:
             if not isinstance(operation, ExternOp):
                 continue
-            for tensor, buffer in zip(
-                operation.inputs, operation.input_placeholders, strict=True
-            ):
+            for tensor, buffer in zip(operation.inputs, operation.input_placeholders, strict=True):
                 if isinstance(tensor.op, PlaceholderOp):
                     self.buffers.setdefault(tensor.key, buffer)
 
@@ -189,7 +189,11 @@ class _Builder:
 
     def compute(self, operation: ComputeOp) -> Stmt:
         first = operation.body[0]
-        empty = [1 for axis in operation.reduce_axis if op.is_const_int(axis.dom.extent, 0)]
+        empty = [
+            axis
+            for axis in operation.reduce_axis
+            if axis.dom is not None and op.is_const_int(axis.dom.extent, 0)
+        ]
         axes = operation.axis if empty else [*operation.axis, *operation.reduce_axis]
         levels = nest_levels(axes, self.lower)
         buffers = self.outputs(operation)
@@ -277,7 +281,7 @@ class _Builder:
         annotations, started = options
         target = self.indices(operation, leaf)
         combiner = reduce.combiner
-        mapping: dict[Any, Any] = {}
+        mapping: dict[Node, Node] = {}
         for position, buffer in enumerate(buffers):
             mapping[combiner.lhs[position]] = BufferLoad(buffer, target)
             mapping[combiner.rhs[position]] = self.lower(reduce.source[position], leaf)
@@ -307,7 +311,7 @@ class _Builder:
 
     def extern(self, operation: ExternOp) -> Stmt:
         """One block without axes around the external body; none around ``STAGES``."""
-        mapping: dict[Any, Any] = {}
+        mapping: dict[Node, Node] = {}
         for tensor, buffer in zip(operation.inputs, operation.input_placeholders, strict=True):
             actual = self.buffers[tensor.key]
             if actual is not buffer:
@@ -334,7 +338,7 @@ class _Builder:
         block = Block([], reads, writes, name, body, annotations=operation.attrs)
         return BlockRealize([], IntImm(DataType("bool"), 1), block)
 
-    def finish(self, arguments: list[Any], statements: list[Stmt]) -> PrimFunc:
+    def finish(self, arguments: list[Tensor | Var], statements: list[Stmt]) -> PrimFunc:
         """The function around the stages, its intermediate buffers in the root block."""
         params: list[Var] = []
         buffer_map: dict[Var, Buffer] = {}
@@ -361,8 +365,9 @@ class _Named(Mutator):
         super().__init__()
         self.fresh = fresh
 
-    def visit_Block(self, block: Block) -> Any:
-        return self.visit_default(block.with_(name_hint=self.fresh(block.name_hint)))
+    def visit_Block(self, block: Block) -> Block:
+        named: Block = self.visit_default(block.with_(name_hint=self.fresh(block.name_hint)))
+        return named
 
 
 def contains_block(body: Stmt) -> bool:
@@ -386,7 +391,7 @@ class _LayoutFree(Mutator):
         self.parameters = parameters
         self.found: set[int] = set()
 
-    def visit_Block(self, block: Block) -> Any:
+    def visit_Block(self, block: Block) -> Block:
         block = self.visit_default(block)
         buffers = block.annotations.get(LAYOUT_FREE_PLACEHOLDERS)
         if buffers is None:
@@ -410,5 +415,3 @@ def _collect_layout_free(func: PrimFunc) -> PrimFunc:
     if not mover.found:
         return func.with_(body=body)
     return func.with_(body=body).with_attr(LAYOUT_FREE_BUFFERS, Array(sorted(mover.found)))
-
-

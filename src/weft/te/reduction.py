@@ -7,10 +7,10 @@ values it combines them directly: ``te.max(A(*i), 0)``. ``weft.tir.op`` calls th
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, PrimExpr, as_prim_expr
 from weft.ir.node import Array
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -88,7 +88,7 @@ def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, 
     return made if several else made[0]
 
 
-def _axes(name: str, axis: Any) -> Array[Any]:
+def _axes(name: str, axis: IterVar | Sequence[IterVar]) -> Array[IterVar]:
     axes = Array(axis if isinstance(axis, list | tuple) else [axis])
     for item in axes:
         if not isinstance(item, IterVar):
@@ -98,7 +98,7 @@ def _axes(name: str, axis: Any) -> Array[Any]:
     return axes
 
 
-def _typed(name: str, values: Any, dtypes: list[Any]) -> Array[Any]:
+def _typed(name: str, values: Any, dtypes: list[DataType]) -> Array[PrimExpr]:
     """One expression a component, each of the component's type (numbers are converted)."""
     if len(values) != len(dtypes):
         raise IRValueError(f"{name}: expected {len(dtypes)} components, got {len(values)}")
@@ -113,15 +113,15 @@ def _typed(name: str, values: Any, dtypes: list[Any]) -> Array[Any]:
     return Array(typed)
 
 
-def _add(x: Any, y: Any) -> PrimExpr:
+def _add(x: ExprLike, y: ExprLike) -> PrimExpr:
     return op.add(x, y)
 
 
-def _maximum(x: Any, y: Any) -> PrimExpr:
+def _maximum(x: ExprLike, y: ExprLike) -> PrimExpr:
     return op.maximum(x, y)
 
 
-def _minimum(x: Any, y: Any) -> PrimExpr:
+def _minimum(x: ExprLike, y: ExprLike) -> PrimExpr:
     return op.minimum(x, y)
 
 

@@ -7,17 +7,21 @@ body of another operation. Arithmetic on whole tensors is topi's, which register
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Union
 
-from weft.ir.expr import ExprOp, PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, ExprOp, PrimExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
 from weft.support.span import Span
-from weft.tir.expr import ProducerLoad
+from weft.tir.expr import IterVar, ProducerLoad
 
 TENSOR_OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
 """Name of an operator (``add`` ...) -> its function on whole tensors; topi fills it."""
+
+
+Indices = ExprLike | list[ExprLike] | tuple[ExprLike, ...]
+Operand = Union["Tensor", ExprLike]
 
 
 def register_tensor_operators(**functions: Callable[..., Any]) -> None:
@@ -48,7 +52,7 @@ class Operation(Node):
         return 1
 
     @property
-    def input_tensors(self) -> Array[Any]:
+    def input_tensors(self) -> Array[Tensor]:
         """The tensors that the operation reads, in order of appearance."""
         return Array()
 
@@ -61,7 +65,7 @@ class Operation(Node):
         shape, dtype = self._output_type(index)
         return Tensor(shape, dtype, self, index)
 
-    def _output_type(self, index: int) -> tuple[Array[Any], DataType]:
+    def _output_type(self, index: int) -> tuple[Array[PrimExpr], DataType]:
         raise UnsupportedError(f"{type(self).__name__} has no outputs")
 
     def __repr__(self) -> str:
@@ -104,7 +108,7 @@ class Tensor(Node):
         return id(self.op), self.value_index
 
     @property
-    def axis(self) -> Array[Any]:
+    def axis(self) -> Array[IterVar]:
         """The axes of the operation."""
         return Array(getattr(self.op, "axis", ()))
 
@@ -129,7 +133,7 @@ class Tensor(Node):
             raise IRTypeError(f"tensor {self.name}: an index must be an integer, got {index.dtype}")
         return index
 
-    def __getitem__(self, indices: Any) -> TensorSlice:
+    def __getitem__(self, indices: Indices) -> TensorSlice:
         return TensorSlice(self, indices)
 
     def __hash__(self) -> int:
@@ -159,58 +163,58 @@ class Tensor(Node):
         """The tensor with every element converted to ``dtype``."""
         return _apply("cast", self, dtype)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Operand) -> Any:
         return _apply("add", self, other)
 
-    def __radd__(self, other: Any) -> Any:
+    def __radd__(self, other: Operand) -> Any:
         return _apply("add", other, self)
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Operand) -> Any:
         return _apply("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Any:
+    def __rsub__(self, other: Operand) -> Any:
         return _apply("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Any:
+    def __mul__(self, other: Operand) -> Any:
         return _apply("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Any:
+    def __rmul__(self, other: Operand) -> Any:
         return _apply("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Any:
+    def __truediv__(self, other: Operand) -> Any:
         return _apply("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Any:
+    def __rtruediv__(self, other: Operand) -> Any:
         return _apply("divide", other, self)
 
-    def __floordiv__(self, other: Any) -> Any:
+    def __floordiv__(self, other: Operand) -> Any:
         return _apply("floor_divide", self, other)
 
-    def __rfloordiv__(self, other: Any) -> Any:
+    def __rfloordiv__(self, other: Operand) -> Any:
         return _apply("floor_divide", other, self)
 
-    def __mod__(self, other: Any) -> Any:
+    def __mod__(self, other: Operand) -> Any:
         return _apply("floor_mod", self, other)
 
-    def __rmod__(self, other: Any) -> Any:
+    def __rmod__(self, other: Operand) -> Any:
         return _apply("floor_mod", other, self)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: Operand) -> Any:
         return _apply("power", self, other)
 
     def __neg__(self) -> Any:
         return _apply("negative", self)
 
-    def __lt__(self, other: Any) -> Any:
+    def __lt__(self, other: Operand) -> Any:
         return _apply("less", self, other)
 
-    def __le__(self, other: Any) -> Any:
+    def __le__(self, other: Operand) -> Any:
         return _apply("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Any:
+    def __gt__(self, other: Operand) -> Any:
         return _apply("greater", self, other)
 
-    def __ge__(self, other: Any) -> Any:
+    def __ge__(self, other: Operand) -> Any:
         return _apply("greater_equal", self, other)
 
 
@@ -222,7 +226,7 @@ class TensorSlice(ExprOp):
 
     __slots__ = ("indices", "tensor")
 
-    def __init__(self, tensor: Tensor, indices: Any) -> None:
+    def __init__(self, tensor: Tensor, indices: Indices) -> None:
         self.tensor = tensor
         self.indices = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
         if len(self.indices) > tensor.ndim:
@@ -233,7 +237,7 @@ class TensorSlice(ExprOp):
         for item in self.indices:
             tensor._index(item)
 
-    def __getitem__(self, indices: Any) -> TensorSlice:
+    def __getitem__(self, indices: Indices) -> TensorSlice:
         more = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
         return TensorSlice(self.tensor, self.indices + more)
 

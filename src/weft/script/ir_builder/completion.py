@@ -19,14 +19,10 @@ DETECT = "tir.script_parsing_detect_access"
 
 
 @deep_recursion
-def complete(
-    func: PrimFunc, root_buffers: Sequence[Buffer], adds_root: bool = True
-) -> PrimFunc:
+def complete(func: PrimFunc, root_buffers: Sequence[Buffer], adds_root: bool = True) -> PrimFunc:
     """Add the root block (unless told not to) and the missing regions."""
     body = func.body
-    has_root = (
-        not root_buffers and isinstance(body, BlockRealize) and not body.block.iter_vars
-    )
+    has_root = not root_buffers and isinstance(body, BlockRealize) and not body.block.iter_vars
     buffers = [*func.buffer_map.values(), *root_buffers]
     completer = _Completer(buffers, has_root)
     body = completer.visit(body)

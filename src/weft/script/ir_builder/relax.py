@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 from collections import abc
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
-from weft.ir.expr import GlobalVar, Range
+from weft.ir.expr import ExprLike, GlobalVar, Range, RelaxExpr
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
@@ -20,6 +21,7 @@ from weft.relax.expr import (
     ExternFunc,
     Function,
     PrimValue,
+    RelaxLike,
     SeqExpr,
     ShapeExpr,
     StringImm,
@@ -49,6 +51,7 @@ from weft.script.ir_builder.relax_frame import (
 )
 from weft.script.ir_builder.relax_info import (
     Callable_,
+    InfoLike,
     Object,
     Prim,
     Shape,
@@ -67,12 +70,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+Infos = InfoLike | list[InfoLike] | tuple[InfoLike, ...]
+TirVars = Sequence[ExprLike] | ShapeExpr | None
+Callee = RelaxExpr | str
+
+
 def function(is_pure: bool = True, is_private: bool = False) -> FunctionFrame:
     """Open a graph function; in a script ``@R.function`` does."""
     return FunctionFrame(is_pure, is_private)
 
 
-def arg(name: str, struct_info: Any) -> Any:
+def arg(name: str, struct_info: InfoLike) -> Var:
     """Add a parameter to the function, of a struct info such as ``R.Tensor((4,),
     "float32")``.
     """
@@ -89,7 +97,7 @@ def func_attr(attrs: abc.Mapping[str, Any]) -> None:
     find_function("R.func_attr").attrs.update(attrs)
 
 
-def func_ret_struct_info(ret_sinfo: Any) -> None:
+def func_ret_struct_info(ret_sinfo: InfoLike) -> None:
     """State what the function returns: what ``-> R.Tensor(...)`` does in a script."""
     find_function("R.func_ret_struct_info").ret_struct_info = as_struct_info(ret_sinfo)
 
@@ -121,7 +129,7 @@ def dataflow() -> DataflowFrame:
     return DataflowFrame()
 
 
-def output(*variables: Any) -> None:
+def output(*variables: Var) -> None:
     """State which variables of the dataflow block are seen after it."""
     frame = IRBuilder.current().last(DataflowFrame)
     if frame is None:
@@ -135,7 +143,7 @@ def output(*variables: Any) -> None:
     frame.outputs = list(dict.fromkeys(variables))
 
 
-def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
+def If(condition: RelaxLike) -> IfFrame:  # noqa: N802 - TVM's name
     """Compute one of two branches: ``with R.If(condition)``, inside of it ``R.Then()``,
     ``R.Else()``.
 
@@ -157,11 +165,11 @@ def Else() -> ElseFrame:  # noqa: N802 - TVM's name
 class MatchCastPair:
     """``R.match_cast(value, struct_info)``, until it is assigned."""
 
-    def __init__(self, value: Any, struct_info: Any) -> None:
+    def __init__(self, value: Expr, struct_info: StructInfo) -> None:
         self.value, self.struct_info = value, struct_info
 
 
-def match_cast(value: Any, struct_info: Any) -> MatchCastPair:
+def match_cast(value: Expr, struct_info: InfoLike) -> MatchCastPair:
     """Check a value against a struct info at run time, and bind the symbols in it that are new.
 
     >>> from weft.script import relax as R
@@ -175,12 +183,12 @@ def match_cast(value: Any, struct_info: Any) -> MatchCastPair:
     return MatchCastPair(value, as_struct_info(struct_info))
 
 
-def shape(value: Any) -> ShapeExpr:
+def shape(value: Sequence[ExprLike | PrimValue]) -> ShapeExpr:
     """Make a shape that is a value of the graph: ``R.shape([n, 4])``."""
     return ShapeExpr([item.value if isinstance(item, PrimValue) else item for item in value])
 
 
-def prim_value(value: Any) -> PrimValue:
+def prim_value(value: ExprLike) -> PrimValue:
     """Make a number that is a value of the graph: ``R.prim_value(3)``."""
     return PrimValue(value)
 
@@ -190,17 +198,17 @@ def str_(value: str) -> StringImm:
     return StringImm(value)
 
 
-def dtype_(value: Any) -> DataTypeImm:
+def dtype_(value: str | DTypeConstructor) -> DataTypeImm:
     """Make a data type that is a value of the graph: ``R.dtype("float32")``."""
     return DataTypeImm(value.dtype if isinstance(value, DTypeConstructor) else value)
 
 
-def tuple_(*fields: Any) -> TupleNode:
+def tuple_(*fields: RelaxLike) -> TupleNode:
     """Make a tuple of values of the graph: ``R.tuple(x, y)``; ``x, y`` in a script."""
     return TupleNode([as_relax_expr(item) for item in fields])
 
 
-def _outputs(what: str, out: Any, old: Any, dtype: Any) -> Any:
+def _outputs(what: str, out: Any, old: Any, dtype: Any) -> StructInfo | list[StructInfo]:
     """The result's struct info by any year's spelling: out_sinfo, out_ty, shape with dtype."""
     if out is None:
         out = old
@@ -214,15 +222,20 @@ def _outputs(what: str, out: Any, old: Any, dtype: Any) -> Any:
     return as_struct_info(Tensor(out, dtype))
 
 
-def _infos(value: Any) -> Any:
+def _infos(value: Infos) -> StructInfo | list[StructInfo]:
     if isinstance(value, list | tuple):
         return [as_struct_info(item) for item in value]
     return as_struct_info(value)
 
 
 def call_tir(
-    func: Any, args: Any, out_sinfo: Any = None, tir_vars: Any = None, *, dtype: Any = None,
-    out_ty: Any = None,
+    func: Callee,
+    args: RelaxLike,
+    out_sinfo: Infos | None = None,
+    tir_vars: TirVars = None,
+    *,
+    dtype: Any = None,
+    out_ty: Infos | None = None,
 ) -> Call:
     """Call a TensorIR function with inputs, and with outputs that are allocated for it.
 
@@ -263,8 +276,13 @@ def call_tir(
 
 
 def call_tir_inplace(
-    func: Any, args: Any, inplace_indices: Any, out_sinfo: Any = None, tir_vars: Any = None, *,
-    out_ty: Any = None,
+    func: Callee,
+    args: RelaxLike,
+    inplace_indices: int | Sequence[int],
+    out_sinfo: Infos | None = None,
+    tir_vars: TirVars = None,
+    *,
+    out_ty: Infos | None = None,
 ) -> Call:
     """Call a TensorIR function that writes results into memory of its inputs.
 
@@ -282,8 +300,12 @@ def call_tir_inplace(
 
 
 def call_tir_with_grad(
-    func: Any, args: Any, out_sinfo: Any, te_grad_name: str, te_grad_kwargs: Any = None,
-    tir_vars: Any = None,
+    func: Callee,
+    args: RelaxLike,
+    out_sinfo: Infos,
+    te_grad_name: str,
+    te_grad_kwargs: abc.Mapping[str, Any] | None = None,
+    tir_vars: TirVars = None,
 ) -> Call:
     """Call a TensorIR function as ``R.call_tir`` does, and name the TE function of its
     gradient.
@@ -297,12 +319,17 @@ def call_tir_with_grad(
         tir_vars: a shape with the values of the scalar parameters that come last.
     """
     infos = _infos(out_sinfo)
-    made = base.call_tir_with_grad(func, args, infos, te_grad_name, te_grad_kwargs, tir_vars)
-    return cast(Call, made)
+    call: Call = base.call_tir_with_grad(func, args, infos, te_grad_name, te_grad_kwargs, tir_vars)
+    return call
 
 
 def call_dps_packed(
-    func: Any, args: Any, out_sinfo: Any = None, *, dtype: Any = None, out_ty: Any = None
+    func: Callee,
+    args: RelaxLike,
+    out_sinfo: Infos | None = None,
+    *,
+    dtype: Any = None,
+    out_ty: Infos | None = None,
 ) -> Call:
     """Call a function registered at run time that writes into outputs that are allocated for
     it.
@@ -319,7 +346,9 @@ def call_dps_packed(
     return cast(Call, base.call_dps_packed(func, args, infos))
 
 
-def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) -> Call:
+def call_packed(
+    func: Callee, *args: RelaxLike, sinfo_args: Infos | None = None, **kwargs: Any
+) -> Call:
     """Call a function registered at run time that returns its result; it may have effects.
 
     Args:
@@ -332,7 +361,7 @@ def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) ->
     return base.call_packed(func, *args, sinfo_args=infos, **kwargs)
 
 
-def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
+def call_pure_packed(func: Callee, *args: RelaxLike, sinfo_args: Infos | None = None) -> Call:
     """Call a function registered at run time that returns its result and has no other effect.
 
     Arguments as those of ``R.call_packed``.
@@ -342,7 +371,10 @@ def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
 
 
 def call_inplace_packed(
-    func: Any, *args: Any, inplace_indices: Any, sinfo_args: Any = None
+    func: Callee,
+    *args: RelaxLike,
+    inplace_indices: int | Sequence[int],
+    sinfo_args: Infos | None = None,
 ) -> Call:
     """Call a function registered at run time that changes some of its inputs and returns them.
 
@@ -353,12 +385,12 @@ def call_inplace_packed(
         sinfo_args: the struct info of the result, or a list of those of several.
     """
     infos = [] if sinfo_args is None else _infos(sinfo_args)
-    return base.call_inplace_packed(
-        func, *args, inplace_indices=inplace_indices, sinfo_args=infos
-    )
+    return base.call_inplace_packed(func, *args, inplace_indices=inplace_indices, sinfo_args=infos)
 
 
-def call_builtin_with_ctx(func: Any, args: Any, *, sinfo_args: Any = None) -> Call:
+def call_builtin_with_ctx(
+    func: Callee, args: RelaxLike, *, sinfo_args: Infos | None = None
+) -> Call:
     """Call a function of the virtual machine that takes the machine's own state besides
     ``args``.
 
@@ -371,12 +403,12 @@ def call_builtin_with_ctx(func: Any, args: Any, *, sinfo_args: Any = None) -> Ca
     return base.call_builtin_with_ctx(func, args, sinfo_args=infos)
 
 
-def invoke_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
+def invoke_closure(closure: Expr, args: RelaxLike, sinfo_args: Infos) -> Call:
     """Call a closure with a tuple of arguments; ``sinfo_args`` describes the result."""
     return base.invoke_closure(closure, args, _infos(sinfo_args))
 
 
-def invoke_pure_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
+def invoke_pure_closure(closure: Expr, args: RelaxLike, sinfo_args: Infos) -> Call:
     """Call a closure that has no effect but its result, as ``R.invoke_closure``."""
     return base.invoke_pure_closure(closure, args, _infos(sinfo_args))
 
@@ -400,7 +432,7 @@ def alloc_tensor(
     )
 
 
-def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
+def emit_te(func: abc.Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
     """Make a TensorIR function from a function on tensor expressions, and call it.
 
     Args:
@@ -422,7 +454,7 @@ def emit_te(func: Any, *args: Any, **kwargs: Any) -> Call:
     return find_function("R.emit_te").bb.call_te(func, *args, **kwargs)
 
 
-def call_function(function_: Any, args: list[Any], kwargs: dict[str, Any]) -> Call:
+def call_function(function_: RelaxExpr, args: list[RelaxLike], kwargs: dict[str, Any]) -> Call:
     """A call of a function of the module, of a local function or of a closure."""
     attrs = kwargs.pop("attrs", None)
     infos = _infos(kwargs.pop("sinfo_args", []))
@@ -446,7 +478,7 @@ def bind_local(var: Var, func: Function) -> None:
     bb.emit_normalized(VarBinding(var, value))
 
 
-def is_callable_value(value: Any) -> bool:
+def is_callable_value(value: object) -> bool:
     """Whether a call of ``value`` is a call in the graph."""
     return isinstance(value, GlobalVar | Expr)
 
@@ -516,7 +548,7 @@ def operator(name: str) -> Any:
 
 
 def _plain(op: Op) -> abc.Callable[..., Call]:
-    def build(*args: Any, sinfo_args: Any = None, **attrs: Any) -> Call:
+    def build(*args: RelaxLike, sinfo_args: Infos | None = None, **attrs: Any) -> Call:
         operands = [as_relax_expr(item) for item in args]
         infos = [] if sinfo_args is None else _infos(sinfo_args)
         return Call(op, operands, attrs, infos if isinstance(infos, list) else [infos])

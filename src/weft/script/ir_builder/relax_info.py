@@ -11,7 +11,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.ir.expr import PrimExpr, RelaxExpr, as_prim_expr
+from weft.ir.global_info import VDevice
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -22,7 +23,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.script.ir_builder.base import IRBuilder
-from weft.script.ir_builder.tir_value import DTypeConstructor
+from weft.script.ir_builder.tir_value import DTypeConstructor, TypeName
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import expr as tir_nodes
 from weft.tir import op as tir_op
@@ -53,6 +54,13 @@ class StructInfoProxy:
         return self.make()
 
 
+Dim = PrimExpr | int | str
+"""An extent: a str names a variable of the function, or is an expression of such."""
+Dims = Sequence[Dim] | RelaxExpr
+InfoLike = StructInfo | StructInfoProxy | Callable[[], "StructInfo | StructInfoProxy"]
+"""Struct info, or an annotation of a script: ``R.Tensor((4,))``, ``R.Tensor``."""
+
+
 def current_symbols() -> dict[str, Var] | None:
     """The symbolic variables of the function being built, None outside of one."""
     if not IRBuilder.is_in_scope():
@@ -73,8 +81,8 @@ def symbolic(text: str) -> PrimExpr:
         tree = ast.parse(text, mode="eval").body
     except SyntaxError:
         raise IRValueError(f"{text!r} is no dimension: expected a name or an expression") from None
-    made = _expression(tree, symbols, text)
-    return tir_op.const(made, "int64") if isinstance(made, int) else made
+    value = _expression(tree, symbols, text)
+    return tir_op.const(value, "int64") if isinstance(value, int) else as_prim_expr(value)
 
 
 def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
@@ -109,30 +117,33 @@ _NODES: Final = frozenset("Add Sub Mul Div Mod FloorDiv FloorMod Min Max Cast Se
 """Constructors that a dimension may spell out where an operator would fold."""
 
 
-def _is_open(value: Any) -> bool:
+def _is_open(value: object) -> bool:
     if isinstance(value, list | tuple):
         return any(_is_open(item) for item in value)
     return isinstance(value, str | StructInfoProxy)
 
 
-def made_or_open(make: Callable[[], StructInfo], *parts: Any) -> Any:
+def made_or_open(make: Callable[[], StructInfo], *parts: object) -> StructInfo | StructInfoProxy:
     """The struct info now if its parts are known, else a proxy."""
     if current_symbols() is None and _is_open(parts):
         return StructInfoProxy(make)
     return make()
 
 
-def _dimensions(values: Any) -> list[Any]:
+def _dimensions(values: Sequence[Dim]) -> list[PrimExpr | int]:
     return [symbolic(item) if isinstance(item, str) else item for item in values]
 
 
-def _dtype(dtype: Any) -> Any:
+def _dtype(dtype: TypeName | None) -> str | None:
     return dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype
 
 
 def Tensor(  # noqa: N802 - written R.Tensor
-    shape: Any = None, dtype: Any = None, vdevice: Any = None, ndim: int = -1
-) -> Any:
+    shape: Dims | str | None = None,
+    dtype: TypeName | None = None,
+    vdevice: VDevice | str | int | None = None,
+    ndim: int = -1,
+) -> StructInfo | StructInfoProxy:
     """Describe a tensor: ``R.Tensor((2, "n"), "float32")``, ``R.Tensor("int64", ndim=2)``.
 
     Args:
@@ -148,7 +159,8 @@ def Tensor(  # noqa: N802 - written R.Tensor
     if isinstance(shape, str) and dtype is None:
         shape, dtype = None, shape
     if isinstance(vdevice, int) and ndim == -1:
-        vdevice, ndim = None, vdevice
+        ndim = vdevice
+        vdevice = None
     if shape is not None and not isinstance(shape, list | tuple | RelaxExpr):
         raise IRTypeError(f"R.Tensor: the shape must be a tuple or a list, got {shape!r}")
 
@@ -160,11 +172,11 @@ def Tensor(  # noqa: N802 - written R.Tensor
     return made_or_open(make, shape if isinstance(shape, list | tuple) else ())
 
 
-def find_vdevice(text: str) -> Any:
+def find_vdevice(text: str) -> VDevice:
     """The module's virtual device named ``kind:index``, ``kind:index:scope`` or ``kind``."""
     kind, _, rest = text.partition(":")
     index_text, _, scope = rest.partition(":")
-    infos: Sequence[Any] = ()
+    infos: Sequence[VDevice] = ()
     if IRBuilder.is_in_scope():
         infos = IRBuilder.current().global_infos.get("vdevice", ())
     index = int(index_text or 0)
@@ -176,7 +188,9 @@ def find_vdevice(text: str) -> Any:
     return same_kind[index]
 
 
-def Shape(values: Any = None, ndim: int = -1) -> Any:  # noqa: N802 - written R.Shape
+def Shape(  # noqa: N802 - written R.Shape
+    values: Sequence[Dim] | None = None, ndim: int = -1
+) -> StructInfo | StructInfoProxy:
     """Describe a shape as a value: ``R.Shape(("n", 4))``, or if unknown ``R.Shape(ndim=2)``."""
 
     def make() -> StructInfo:
@@ -185,7 +199,9 @@ def Shape(values: Any = None, ndim: int = -1) -> Any:  # noqa: N802 - written R.
     return made_or_open(make, values)
 
 
-def Prim(dtype: Any = None, value: Any = None) -> Any:  # noqa: N802 - written R.Prim
+def Prim(  # noqa: N802 - written R.Prim
+    dtype: TypeName | None = None, value: Dim | None = None
+) -> StructInfo | StructInfoProxy:
     """Describe a scalar: its type, ``R.Prim("int64")``, or its value, ``R.Prim(value="n")``."""
 
     def make() -> StructInfo:
@@ -202,15 +218,20 @@ def Object() -> ObjectStructInfo:  # noqa: N802 - written R.Object
     return ObjectStructInfo()
 
 
-def Tuple(*fields: Any) -> Any:  # noqa: N802 - written R.Tuple
+def Tuple(  # noqa: N802 - written R.Tuple
+    *fields: InfoLike | list[InfoLike] | tuple[InfoLike, ...],
+) -> StructInfo | StructInfoProxy:
     """Describe a tuple by its fields: ``R.Tuple(R.Tensor((4,), "float32"), R.Object)``."""
-    items = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
+    items: Any = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
     return made_or_open(lambda: TupleStructInfo([as_struct_info(item) for item in items]), items)
 
 
 def Callable_(
-    params: Any = None, ret: Any = None, purity: bool | None = None, derive_func: Any = None
-) -> Any:
+    params: InfoLike | list[InfoLike] | tuple[InfoLike, ...] | None = None,
+    ret: InfoLike | None = None,
+    purity: bool | None = None,
+    derive_func: Any = None,
+) -> StructInfo | StructInfoProxy:
     """Describe a function: ``R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,),
     "float32"))``.
 
@@ -235,7 +256,7 @@ def Callable_(
     return made_or_open(make, params or (), ret)
 
 
-def as_struct_info(value: Any) -> StructInfo:
+def as_struct_info(value: InfoLike | None) -> StructInfo:
     """A struct info from one, from a proxy, or from ``R.Tensor`` and the like without a call."""
     if callable(value) and not isinstance(value, StructInfo):
         value = value()

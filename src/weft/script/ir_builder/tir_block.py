@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from weft.ir.expr import Range, as_prim_expr
+from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.tir_frame import (
     BlockFrame,
     BlockInitFrame,
     ForFrame,
+    RegionLike,
     as_buffer_region,
     extent_between,
     last_block,
@@ -21,7 +22,7 @@ from weft.script.ir_builder.tir_frame import (
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.stmt import BufferRegion
 
 
@@ -69,7 +70,7 @@ def init() -> BlockInitFrame:
     return BlockInitFrame()
 
 
-def where(predicate: Any) -> None:
+def where(predicate: ExprLike) -> None:
     """Run the block only in iterations where ``predicate`` holds.
 
     A loop of 16 iterations over 10 elements: ``T.where(i < 10)``.
@@ -83,14 +84,17 @@ def where(predicate: Any) -> None:
     frame.predicate = condition
 
 
-def _regions(items: Sequence[Any]) -> list[BufferRegion]:
-    flat: list[Any] = []
+Regions = RegionLike | list[RegionLike] | tuple[RegionLike, ...]
+
+
+def _regions(items: Sequence[Regions]) -> list[BufferRegion]:
+    flat: list[RegionLike] = []
     for item in items:
         flat.extend(item if isinstance(item, list | tuple) else [item])
     return [as_buffer_region(item) for item in flat]
 
 
-def reads(*buffer_slices: Any) -> None:
+def reads(*buffer_slices: Regions) -> None:
     """State the regions that the block reads: ``T.reads(A[v_i, 0:4], B[v_i])``.
 
     Args:
@@ -102,7 +106,7 @@ def reads(*buffer_slices: Any) -> None:
     frame.reads = _regions(buffer_slices)
 
 
-def writes(*buffer_slices: Any) -> None:
+def writes(*buffer_slices: Regions) -> None:
     """State the regions that the block writes: ``T.writes(C[v_i, 0:4])``.
 
     Args:
@@ -131,7 +135,7 @@ class axis:  # noqa: N801 - written T.axis.spatial
     """
 
     @staticmethod
-    def spatial(dom: Any, binding: Any, dtype: str = "int32") -> Var:
+    def spatial(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
         """Add an axis whose iterations are independent of each other (also ``T.axis.S``).
 
         Args:
@@ -150,7 +154,7 @@ class axis:  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.DataPar)
 
     @staticmethod
-    def reduce(dom: Any, binding: Any, dtype: str = "int32") -> Var:
+    def reduce(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
         """Add an axis over which the block reduces: its iterations update one result.
 
         ``T.axis.R`` for short.
@@ -160,7 +164,7 @@ class axis:  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.CommReduce)
 
     @staticmethod
-    def scan(dom: Any, binding: Any, dtype: str = "int32") -> Var:
+    def scan(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
         """Add an axis whose iterations have to run in order, as those of a prefix sum.
 
         Arguments as those of ``T.axis.spatial``.
@@ -168,7 +172,7 @@ class axis:  # noqa: N801 - written T.axis.spatial
         return _axis(dom, binding, dtype, IterVar.Ordered)
 
     @staticmethod
-    def opaque(dom: Any, binding: Any, dtype: str = "int32") -> Var:
+    def opaque(dom: RangeLike, binding: ExprLike, dtype: str = "int32") -> Var:
         """Add an axis of which nothing is promised; schedules leave its loop as it is.
 
         Arguments as those of ``T.axis.spatial``.
@@ -179,7 +183,7 @@ class axis:  # noqa: N801 - written T.axis.spatial
     R = reduce
 
     @staticmethod
-    def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
+    def remap(kinds: str, bindings: Sequence[Var], dtype: str = "int32") -> Var | list[Var]:
         """Add an axis for each of several loop variables, with the range of its loop.
 
         Args:
@@ -212,7 +216,7 @@ class axis:  # noqa: N801 - written T.axis.spatial
         return axes[0] if len(axes) == 1 else axes
 
 
-def _remap(kind: str, binding: Any, dtype: str) -> Var:
+def _remap(kind: str, binding: ExprLike, dtype: str) -> Var:
     types = {"S": IterVar.DataPar, "R": IterVar.CommReduce}
     if kind not in types:
         raise IRValueError(f"T.axis.remap: expected kinds S and R, got {kind!r}")
@@ -228,7 +232,7 @@ def _remap(kind: str, binding: Any, dtype: str) -> Var:
     raise IRValueError(f"T.axis.remap: {binding.name} is not a loop variable around the block")
 
 
-def _axis(dom: Any, binding: Any, dtype: str, iter_type: Any) -> Var:
+def _axis(dom: RangeLike, binding: ExprLike, dtype: str, iter_type: IterType) -> Var:
     if isinstance(dom, list | tuple):
         if len(dom) != 2:
             raise IRValueError(f"T.axis: expected an extent or a pair, got {dom!r}")

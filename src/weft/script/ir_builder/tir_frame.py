@@ -9,16 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.attrs import as_attrs
-from weft.ir.expr import IntImm, PrimExpr, Range, StringImm, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, StringImm, as_prim_expr
 from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
 from weft.ir.type import Type
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.completion import DETECT, complete
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, IterVar, Ramp, Var
+from weft.tir.expr import Add, BufferLoad, IterVar, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -176,9 +177,7 @@ class BlockFrame(TIRFrame):
         )  # fmt: skip
         if self.no_realize:
             if self.iter_values or self.predicate is not None:
-                raise IRValueError(
-                    f"block {self.name!r} has no realize: its axes cannot be bound"
-                )
+                raise IRValueError(f"block {self.name!r} has no realize: its axes cannot be bound")
             self.emit(block)
             return
         predicate = IntImm("bool", 1) if self.predicate is None else self.predicate
@@ -204,7 +203,10 @@ class ForFrame(TIRFrame):
     """One loop or a nest; ``kind`` and ``annotations`` belong to each loop of it."""
 
     def __init__(
-        self, doms: Sequence[Range], kind: ForKind, annotations: dict[str, Any] | None = None,
+        self,
+        doms: Sequence[Range],
+        kind: ForKind,
+        annotations: dict[str, Any] | None = None,
         thread: str | None = None,
     ) -> None:
         super().__init__()
@@ -214,7 +216,7 @@ class ForFrame(TIRFrame):
         self.annotations = annotations
         self.thread = thread
 
-    def _enter(self) -> Any:
+    def _enter(self) -> Var | list[Var]:
         return self.vars[0] if len(self.vars) == 1 else self.vars
 
     def _exit(self) -> None:
@@ -256,7 +258,7 @@ class LetFrame(TIRFrame):
         self.emit(LetStmt(self.var, self.value, self.body()))
 
 
-def _let_type(value: PrimExpr) -> Any:
+def _let_type(value: PrimExpr) -> Type | DataType:
     return value.type_annotation if isinstance(value, Var) else value.dtype
 
 
@@ -306,7 +308,11 @@ class AllocateFrame(TIRFrame):
     """Memory for the rest; gives the pointer."""
 
     def __init__(
-        self, var: Var, dtype: str, extents: Sequence[Any], condition: PrimExpr,
+        self,
+        var: Var,
+        dtype: str,
+        extents: Sequence[PrimExpr],
+        condition: PrimExpr,
         annotations: dict[str, Any] | None,
     ) -> None:
         super().__init__()
@@ -329,7 +335,11 @@ class AllocateConstFrame(TIRFrame):
     """Constant memory for the rest; gives the pointer."""
 
     def __init__(
-        self, var: Var, dtype: str, extents: Sequence[Any], data: Any,
+        self,
+        var: Var,
+        dtype: str,
+        extents: Sequence[PrimExpr],
+        data: Any,
         annotations: dict[str, Any] | None,
     ) -> None:
         super().__init__()
@@ -428,7 +438,10 @@ class ElseFrame(BranchFrame):
         super().__init__("else")
 
 
-def as_buffer_region(value: Any) -> BufferRegion:
+RegionLike = Buffer | BufferRegion | BufferLoad
+
+
+def as_buffer_region(value: RegionLike) -> BufferRegion:
     """A region from a region, a load (one element) or a whole buffer."""
     if isinstance(value, BufferRegion):
         return value
@@ -458,7 +471,7 @@ def _index_range(index: PrimExpr) -> Range:
     return Range.from_min_extent(index, IntImm(index.dtype, 1))
 
 
-def evaluate_statement(value: Any) -> None:
+def evaluate_statement(value: ExprLike) -> None:
     """Add ``Evaluate(value)``."""
     add_statement(Evaluate(as_prim_expr(value)))
 

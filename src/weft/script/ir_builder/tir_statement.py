@@ -5,12 +5,12 @@ Each finds the frame it belongs to and adds to it, or makes a frame. Parameters 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from weft.ir.expr import IntImm, PrimExpr, Range, StringImm, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, StringImm, as_prim_expr
 from weft.ir.type import PrimType, Type
 from weft.runtime.ndarray import NDArray, array
 from weft.script.ir_builder.base import IRBuilder
@@ -28,6 +28,7 @@ from weft.script.ir_builder.tir_frame import (
     LetFrame,
     PrimFuncFrame,
     RealizeFrame,
+    RegionLike,
     ThenFrame,
     WhileFrame,
     add_statement,
@@ -38,13 +39,18 @@ from weft.script.ir_builder.tir_frame import (
     find_function,
     last_block,
 )
-from weft.script.ir_builder.tir_value import make_buffer
+from weft.script.ir_builder.tir_value import ShapeLike, make_buffer
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
 from weft.tir.stmt import BufferRegion, BufferStore, ForKind, MatchBufferRegion, pointer_type
+
+Indices = ExprLike | slice | list[ExprLike | slice] | tuple[ExprLike | slice, ...]
+TypeLike = Var | Type | str | Callable[[], Var]
+V = TypeVar("V", Buffer, Var)
+T = TypeVar("T", bound=Type | str)
 
 
 def prim_func(is_private: bool = False) -> PrimFuncFrame:
@@ -56,7 +62,7 @@ def prim_func(is_private: bool = False) -> PrimFuncFrame:
     return PrimFuncFrame(is_private)
 
 
-def arg(name: str, obj: Any) -> Any:
+def arg(name: str, obj: V) -> V:
     """Add a parameter to the function: a scalar, a handle, or a buffer (and a handle for
     it).
     """
@@ -94,7 +100,7 @@ def func_attr(attrs: Mapping[str, Any]) -> None:
     frame.attrs = dict(attrs)
 
 
-def func_ret(ret_type: Any) -> Any:
+def func_ret(ret_type: T) -> T:
     """State the type that the function returns: what ``-> T.int32`` does in a script."""
     find_function("T.func_ret").ret_type = (
         ret_type if isinstance(ret_type, Type) else PrimType(DataType(ret_type))
@@ -103,12 +109,12 @@ def func_ret(ret_type: Any) -> Any:
 
 
 def match_buffer(
-    param: Any,
-    shape: Any = None,
+    param: Var | RegionLike,
+    shape: ShapeLike | None = None,
     dtype: str = "float32",
     data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
+    strides: Sequence[ExprLike] | None = None,
+    elem_offset: ExprLike | None = None,
     scope: str = "global",
     align: int = -1,
     offset_factor: int = 0,
@@ -157,9 +163,7 @@ def match_buffer(
     if isinstance(param, Var):
         frame = find_function("T.match_buffer")
         if param not in frame.args:
-            raise IRValueError(
-                f"T.match_buffer: {param.name} is not a parameter of the function"
-            )
+            raise IRValueError(f"T.match_buffer: {param.name} is not a parameter of the function")
         if param in frame.buffer_map:
             raise IRValueError(f"T.match_buffer: {param.name} has a buffer already")
         frame.buffer_map[param] = made
@@ -170,11 +174,11 @@ def match_buffer(
 
 
 def alloc_buffer(
-    shape: Any,
+    shape: ShapeLike,
     dtype: str = "float32",
     data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
+    strides: Sequence[ExprLike] | None = None,
+    elem_offset: ExprLike | None = None,
     scope: str = "global",
     align: int = -1,
     offset_factor: int = 0,
@@ -216,22 +220,26 @@ sblock_alloc_buffer = alloc_buffer
 
 
 def _loop(
-    start: Any, stop: Any, kind: ForKind, annotations: Mapping[str, Any] | None,
+    start: ExprLike,
+    stop: ExprLike | None,
+    kind: ForKind,
+    annotations: Mapping[str, Any] | None,
     thread: str | None = None,
 ) -> ForFrame:
-    if stop is None:
-        start, stop = None, start
-    end = as_prim_expr(stop)
+    first, last = (None, start) if stop is None else (start, stop)
+    end = as_prim_expr(last)
     if not end.dtype.is_integral or end.dtype.lanes != 1:
-        raise IRTypeError(f"a loop needs integer bounds, got {end.dtype}: {stop!r}")
-    begin = as_prim_expr(tir_op.const(0, end.dtype) if start is None else start)
+        raise IRTypeError(f"a loop needs integer bounds, got {end.dtype}: {last!r}")
+    begin = as_prim_expr(tir_op.const(0, end.dtype) if first is None else first)
     dtype = max(begin.dtype, end.dtype, key=lambda item: item.bits)
     begin, end = tir_op.cast(dtype, begin), tir_op.cast(dtype, end)
     dom = Range.from_min_extent(begin, extent_between(begin, end))
     return ForFrame([dom], kind, dict(annotations) if annotations else None, thread)
 
 
-def serial(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
+def serial(
+    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+) -> ForFrame:
     """Loop in order over [0, start) or [start, stop): ``for i in T.serial(8)``, as ``range``
     does.
 
@@ -243,7 +251,9 @@ def serial(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame
     return _loop(start, stop, ForKind.SERIAL, annotations)
 
 
-def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
+def parallel(
+    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+) -> ForFrame:
     """Loop over a range whose iterations threads of the CPU share: ``for i in T.parallel(8)``.
 
     Arguments as those of ``T.serial``.
@@ -251,7 +261,9 @@ def parallel(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFra
     return _loop(start, stop, ForKind.PARALLEL, annotations)
 
 
-def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
+def vectorized(
+    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+) -> ForFrame:
     """Loop over a constant range that becomes lanes of vector instructions:
     ``T.vectorized(8)``.
 
@@ -260,7 +272,9 @@ def vectorized(start: Any, stop: Any = None, *, annotations: Any = None) -> ForF
     return _loop(start, stop, ForKind.VECTORIZED, annotations)
 
 
-def unroll(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame:
+def unroll(
+    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+) -> ForFrame:
     """Loop over a constant range whose iterations are written out in sequence: ``T.unroll(4)``.
 
     Arguments as those of ``T.serial``.
@@ -269,7 +283,11 @@ def unroll(start: Any, stop: Any = None, *, annotations: Any = None) -> ForFrame
 
 
 def thread_binding(
-    start: Any, stop: Any = None, thread: str | None = None, *, annotations: Any = None
+    start: ExprLike,
+    stop: ExprLike | None = None,
+    thread: str | None = None,
+    *,
+    annotations: Mapping[str, Any] | None = None,
 ) -> ForFrame:
     """Loop over a range of which each thread of a tag takes one value.
 
@@ -292,7 +310,7 @@ def thread_binding(
     return _loop(start, stop, ForKind.THREAD_BINDING, annotations, thread)
 
 
-def grid(*extents: Any) -> ForFrame:
+def grid(*extents: RangeLike | Sequence[RangeLike]) -> ForFrame:
     """Nest serial loops, one for each extent: ``for i, j in T.grid(4, 8)``.
 
     Args:
@@ -300,11 +318,11 @@ def grid(*extents: Any) -> ForFrame:
     """
     if not extents:
         raise IRValueError("T.grid: expected at least one extent")
-    flat = extents[0] if isinstance(extents[0], list | tuple) else extents
+    flat: Sequence[Any] = extents[0] if isinstance(extents[0], list | tuple) else extents
     return ForFrame([_grid_range(item) for item in flat], ForKind.SERIAL)
 
 
-def _grid_range(item: Any) -> Range:
+def _grid_range(item: RangeLike) -> Range:
     if isinstance(item, Range):
         return item
     made = Range(*item) if isinstance(item, list | tuple) else Range(item)
@@ -314,13 +332,13 @@ def _grid_range(item: Any) -> Range:
     return made
 
 
-def Assert(condition: Any, message: str) -> AssertFrame:  # noqa: N802 - TVM's name
+def Assert(condition: ExprLike, message: str) -> AssertFrame:  # noqa: N802 - TVM's name
     """Check a condition before the statements that follow; ``assert x, "text"`` in a script."""
     return AssertFrame(as_prim_expr(condition), str(message))
 
 
 def LetStmt(  # noqa: N802 - TVM's name
-    value: Any, type_annotation: Any = None, *, var: Any = None
+    value: ExprLike, type_annotation: TypeLike | None = None, *, var: Var | None = None
 ) -> LetFrame:
     """Bind a value to a variable for the statements that follow; ``x: T.let = value`` in a
     script.
@@ -347,20 +365,25 @@ def _convert_let(var: Var, value: PrimExpr) -> PrimExpr:
     return tir_op.cast(var.dtype, value)
 
 
-def attr(node: Any, attr_key: str, value: Any) -> AttrFrame:
+def attr(node: Any, attr_key: str, value: ExprLike) -> AttrFrame:
     """Put the statements that follow under an attribute (key, node, value) that passes look
     up.
     """
     return AttrFrame(as_node(node), attr_key, as_prim_expr(value))
 
 
-def realize(buffer_slice: Any, storage_scope: str, condition: Any = True) -> RealizeFrame:
+def realize(
+    buffer_slice: RegionLike, storage_scope: str, condition: ExprLike = True
+) -> RealizeFrame:
     """Give a region of a buffer memory of a scope, for the statements that follow."""
     return RealizeFrame(as_buffer_region(buffer_slice), storage_scope, as_prim_expr(condition))
 
 
 def allocate(
-    extents: Sequence[Any], dtype: str, scope: str = "global", condition: Any = None,
+    extents: Sequence[ExprLike],
+    dtype: str,
+    scope: str = "global",
+    condition: ExprLike | None = None,
     annotations: Mapping[str, Any] | None = None,
 ) -> AllocateFrame:
     """Allocate memory for the statements that follow; gives its pointer.
@@ -379,7 +402,10 @@ def allocate(
 
 
 def allocate_const(
-    data: Any, dtype: str, extents: Sequence[Any], annotations: Mapping[str, Any] | None = None
+    data: Any,
+    dtype: str,
+    extents: Sequence[int | IntImm],
+    annotations: Mapping[str, Any] | None = None,
 ) -> AllocateConstFrame:
     """Allocate memory with constant content for the statements that follow; gives its
     pointer.
@@ -392,18 +418,18 @@ def allocate_const(
     )  # fmt: skip
 
 
-def _constant_data(data: Any, dtype: str, extents: Sequence[Any]) -> Any:
+def _constant_data(data: Any, dtype: str, extents: Sequence[int | IntImm]) -> NDArray:
     if isinstance(data, NDArray):
         return data
     return array(np.asarray(data, DataType(dtype).numpy).reshape([int(e) for e in extents]))
 
 
 def decl_buffer(
-    shape: Any,
+    shape: ShapeLike,
     dtype: str = "float32",
     data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
+    strides: Sequence[ExprLike] | None = None,
+    elem_offset: ExprLike | None = None,
     scope: str = "global",
     align: int = 0,
     offset_factor: int = 0,
@@ -421,7 +447,7 @@ def decl_buffer(
     return DeclBufferFrame(made, data is None)
 
 
-def launch_thread(thread: Any, extent: Any) -> LaunchThreadFrame:
+def launch_thread(thread: str | Var, extent: ExprLike) -> LaunchThreadFrame:
     """Run the statements that follow once for each of ``extent`` threads.
 
     Args:
@@ -453,13 +479,19 @@ def env_thread(thread_tag: str, dtype: str = "int32") -> Var:
     return var
 
 
-def buffer_store(buffer: Buffer, value: Any, indices: Any, predicate: Any = None) -> None:
+def buffer_store(
+    buffer: Buffer,
+    value: ExprLike | BufferRegion,
+    indices: Indices,
+    predicate: PrimExpr | None = None,
+) -> None:
     """Store ``value``, converted to the buffer's type, at ``indices``: ``A[i] = x`` in a
     script.
     """
     items = indices if isinstance(indices, list | tuple) else [indices]
-    places = [slice_as_ramp(item) if isinstance(item, slice) else item for item in items]
-    places = [as_prim_expr(item) for item in places]
+    places = [
+        slice_as_ramp(item) if isinstance(item, slice) else as_prim_expr(item) for item in items
+    ]
     stored = as_value(value)
     lanes = places[-1].dtype.lanes * buffer.dtype.lanes if places else buffer.dtype.lanes
     if stored.dtype.lanes == lanes and stored.dtype.element is not buffer.dtype.element:
@@ -483,7 +515,7 @@ def slice_as_ramp(item: slice) -> PrimExpr:
     return Ramp(start, tir_op.cast(start.dtype, step), tir_op.cast("int32", lanes))
 
 
-def as_value(value: Any) -> PrimExpr:
+def as_value(value: ExprLike | BufferRegion) -> PrimExpr:
     """An expression; a region of a buffer is loaded as a vector."""
     if isinstance(value, BufferRegion):
         indices = [slice_as_ramp(slice(r.min, tir_op.add(r.min, r.extent))) for r in value.region]
@@ -491,12 +523,12 @@ def as_value(value: Any) -> PrimExpr:
     return as_prim_expr(value)
 
 
-def evaluate(value: Any) -> None:
+def evaluate(value: ExprLike) -> None:
     """Evaluate an expression for its effect, as a statement: a call, mostly."""
     evaluate_statement(StringImm(value) if isinstance(value, str) else value)
 
 
-def If(condition: Any) -> IfFrame:  # noqa: N802 - TVM's name
+def If(condition: ExprLike) -> IfFrame:  # noqa: N802 - TVM's name
     """Run one of two branches: ``with T.If(condition)``, and inside ``T.Then()`` and
     ``T.Else()``.
 
@@ -516,6 +548,6 @@ def Else() -> ElseFrame:  # noqa: N802 - TVM's name
     return ElseFrame()
 
 
-def While(condition: Any) -> WhileFrame:  # noqa: N802 - TVM's name
+def While(condition: ExprLike) -> WhileFrame:  # noqa: N802 - TVM's name
     """Repeat the statements inside while a condition holds; ``while`` in a script."""
     return WhileFrame(as_prim_expr(condition))

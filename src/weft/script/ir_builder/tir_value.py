@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, PrimExpr, RangeLike, as_prim_expr
 from weft.ir.expr import Range as RangeNode
 from weft.ir.node import Node
 from weft.ir.type import PointerType, PrimType
@@ -19,7 +19,7 @@ from weft.tir import expr as nodes
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer as BufferNode
 from weft.tir.buffer import decl_buffer
-from weft.tir.expr import IterVar, SizeVar, Var
+from weft.tir.expr import IterType, IterVar, SizeVar, Var
 
 
 class DTypeConstructor:
@@ -34,7 +34,7 @@ class DTypeConstructor:
         self.dtype = DataType(dtype)
         self.__name__ = str(dtype)
 
-    def __call__(self, expr: Any = None, is_size_var: bool = False) -> PrimExpr:
+    def __call__(self, expr: ExprLike | None = None, is_size_var: bool = False) -> PrimExpr:
         """A fresh variable without ``expr``, else ``expr`` converted (constants fold)."""
         if expr is None:
             return SizeVar("", self.dtype) if is_size_var else Var("", self.dtype)
@@ -64,8 +64,12 @@ class HandleConstructor(DTypeConstructor):
     """``T.handle``, and ``T.handle("float32", "global")`` for a typed pointer."""
 
     def __call__(  # type: ignore[override] # a handle takes other parameters
-        self, dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False,
-    ) -> PrimExpr:  # fmt: skip
+        self,
+        dtype: Any = None,
+        storage_scope: str = "global",
+        *,
+        is_size_var: bool = False,
+    ) -> PrimExpr:
         """A fresh pointer variable; of an expression its conversion to a handle."""
         kind = SizeVar if is_size_var else Var
         if dtype is None:
@@ -75,13 +79,17 @@ class HandleConstructor(DTypeConstructor):
         return tir_op.cast("handle", as_prim_expr(dtype))
 
 
-def pointer_of(dtype: Any, storage_scope: str = "global") -> PointerType:
+TypeName = str | DTypeConstructor
+ShapeLike = ExprLike | Sequence[ExprLike]
+
+
+def pointer_of(dtype: TypeName, storage_scope: str = "global") -> PointerType:
     """The type of a pointer to elements of a data type, in memory of a scope."""
     name = dtype.dtype if isinstance(dtype, DTypeConstructor) else DataType(dtype)
     return PointerType(PrimType(name), storage_scope)
 
 
-def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Var:
+def ptr(dtype: TypeName, storage_scope: str = "global", is_size_var: bool = False) -> Var:
     """Make a variable that points to elements of a type, in memory of a scope."""
     return (SizeVar if is_size_var else Var)("", pointer_of(dtype, storage_scope))
 
@@ -89,7 +97,7 @@ def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) ->
 class PtrProxy:
     """``T.Ptr[T.float32]``, ``T.Ptr[T.float32, "shared"]`` and the same with parentheses."""
 
-    def __call__(self, dtype: Any, storage_scope: str = "global") -> Var:
+    def __call__(self, dtype: TypeName, storage_scope: str = "global") -> Var:
         return ptr(dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype, storage_scope)
 
     def __getitem__(self, keys: Any) -> Var:
@@ -102,12 +110,12 @@ def var(dtype: str, name: str = "") -> Var:
 
 
 def make_buffer(
-    shape: Any,
-    dtype: Any = "float32",
+    shape: ShapeLike,
+    dtype: TypeName = "float32",
     buffer_name: str = "",
     data: Any = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
+    strides: Sequence[ExprLike] | None = None,
+    elem_offset: ExprLike | None = None,
     scope: str = "global",
     align: int = 0,
     offset_factor: int = 0,
@@ -122,9 +130,9 @@ def make_buffer(
         dtype = dtype.dtype
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     for size in sizes:
-        if isinstance(size, bool | float | str) or (not hasattr(size, "__index__") and (
-            not isinstance(size, Node)
-        )):
+        if isinstance(size, bool | float | str) or (
+            not hasattr(size, "__index__") and (not isinstance(size, Node))
+        ):
             raise IRTypeError(
                 f"a buffer's shape holds integers and expressions, got {size!r} in {shape!r}"
             )
@@ -132,14 +140,14 @@ def make_buffer(
     steps = [Var(s, index) if isinstance(s, str) else s for s in strides or ()]
     if isinstance(elem_offset, str):
         elem_offset = Var(elem_offset, index)
-    made = decl_buffer(
+    buffer = decl_buffer(
         sizes, dtype, buffer_name, data, steps, elem_offset, scope, align, offset_factor,
         buffer_type, axis_separators,
     )  # fmt: skip
     if not buffer_name and offset_factor and elem_offset is None:
-        offset: Any = made.elem_offset
-        offset.name = ""
-    return made
+        assert isinstance(buffer.elem_offset, Var)
+        buffer.elem_offset.name = ""
+    return buffer
 
 
 class BufferProxy:
@@ -147,11 +155,11 @@ class BufferProxy:
 
     def __call__(
         self,
-        shape: Any,
-        dtype: Any = "float32",
+        shape: ShapeLike,
+        dtype: TypeName = "float32",
         data: Any = None,
-        strides: Sequence[Any] | None = None,
-        elem_offset: Any = None,
+        strides: Sequence[ExprLike] | None = None,
+        elem_offset: ExprLike | None = None,
         scope: str = "global",
         align: int = 0,
         offset_factor: int = 0,
@@ -191,7 +199,7 @@ class meta_var:  # noqa: N801 - written T.meta_var(x)
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[meta_var]:
         return iter([meta_var(item) for item in self.value])
 
 
@@ -205,7 +213,7 @@ class LetAnnotation:
         return LetAnnotation(dtype)
 
 
-def Let(expr: Any, where: Mapping[Var, Any]) -> PrimExpr:  # noqa: N802 - TVM's name
+def Let(expr: ExprLike, where: Mapping[Var, ExprLike]) -> PrimExpr:  # noqa: N802 - TVM's name
     """Bind a variable inside an expression: ``T.Let(x + 1, where={x: n * 2})``."""
     if len(where) != 1:
         raise IRValueError(f"T.Let: expected one variable in where=, got {len(where)}")
@@ -213,7 +221,7 @@ def Let(expr: Any, where: Mapping[Var, Any]) -> PrimExpr:  # noqa: N802 - TVM's 
     return nodes.Let(name, as_prim_expr(value), as_prim_expr(expr))
 
 
-def iter_var(v: Any, dom: Any, iter_type: Any, thread_tag: str) -> IterVar:
+def iter_var(v: Var, dom: RangeLike | None, iter_type: str | IterType, thread_tag: str) -> IterVar:
     """Make an iteration variable, as an attribute or an intrinsic holds it.
 
     Args:
@@ -228,7 +236,7 @@ def iter_var(v: Any, dom: Any, iter_type: Any, thread_tag: str) -> IterVar:
     return IterVar(dom, v, kind, thread_tag)
 
 
-def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> nodes.CommReducer:
+def comm_reducer(combiner: Callable[..., Any], identity: Sequence[ExprLike]) -> nodes.CommReducer:
     """Make a reduction from a function that combines two values, or two tuples of values.
 
     Args:
@@ -248,13 +256,13 @@ def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> nodes
             f"values, got one of {len(names)}"
         )
     units = [as_prim_expr(item) for item in identity]
-    made = [Var(name, units[i % half].dtype) for i, name in enumerate(names)]
-    result = combiner(*made)
+    values = [Var(name, units[i % half].dtype) for i, name in enumerate(names)]
+    result = combiner(*values)
     results = list(result) if isinstance(result, list | tuple) else [result]
-    return nodes.CommReducer(made[:half], made[half:], results, units)
+    return nodes.CommReducer(values[:half], values[half:], results, units)
 
 
-def Range(begin: Any, end: Any) -> RangeNode:  # noqa: N802 - TVM's name
+def Range(begin: ExprLike, end: ExprLike) -> RangeNode:  # noqa: N802 - TVM's name
     """Make the range [begin, end); ``T.Range.from_min_extent(begin, extent)``."""
     return RangeNode(begin, end)
 
@@ -262,12 +270,12 @@ def Range(begin: Any, end: Any) -> RangeNode:  # noqa: N802 - TVM's name
 Range.from_min_extent = RangeNode.from_min_extent  # type: ignore[attr-defined] # as it is printed
 
 
-def boolean(expr: Any = None, is_size_var: bool = False) -> PrimExpr:
+def boolean(expr: ExprLike | None = None, is_size_var: bool = False) -> PrimExpr:
     """``T.bool``, which Python's own name ``bool`` leaves no room for here."""
     return DTypeConstructor("bool")(expr, is_size_var)
 
 
-def type_annotation(dtype: Any) -> PrimExpr:
+def type_annotation(dtype: TypeName) -> PrimExpr:
     """Pass a data type as an argument of an intrinsic: ``T.type_annotation("float32")``."""
     name = dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype
     return nodes.Call(name, "tir.type_annotation", ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.ir.expr import ExprLike
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -47,7 +48,7 @@ def deform_conv(
             value = _bilinear(data, (n, c), (y, z))
             return value * masks[0](n, part, i, j) if masks else value
 
-        shape = [data.shape[0], data.shape[1], taps, moves.shape[2], moves.shape[3]]
+        shape: list[ExprLike] = [data.shape[0], data.shape[1], taps, moves.shape[2], moves.shape[3]]
         return compute(shape, element, "T_deform_columns")
 
     emit = context.emit

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import ExprLike
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.onnx.context import Context
@@ -135,7 +136,7 @@ def max_roi_pool(
             value = data(tir.cast("int64", regions(roi, 0)), c, *[tap.var for tap in taps])
             return te_max(tir.if_then_else(tir.all(*tests), value, lowest(data.dtype)), axis=taps)
 
-        shape = [regions.shape[0], data.shape[1], *pooled_shape]
+        shape: list[ExprLike] = [regions.shape[0], data.shape[1], *pooled_shape]
         found = compute(shape, largest, "bins")
 
         def element(roi: Any, c: Any, ph: Any, pw: Any) -> Any:
