@@ -53,9 +53,9 @@ def may_change(expr: PrimExpr) -> bool:
 
 def data_variable(var: Var) -> Var:
     """A new variable in the place of ``var``, known to hold data: a let of a buffer element."""
-    made = type(var)(var.name, var.type_annotation)
-    made._cache = {"data": True}
-    return made
+    marked = type(var)(var.name, var.type_annotation)
+    marked._cache = {"data": True}
+    return marked
 
 
 def _other_data(expr: PrimExpr) -> bool:

@@ -39,8 +39,8 @@ class IntGroupBounds(Node):
     @staticmethod
     def from_range(rng: Range) -> IntGroupBounds:
         """The bounds that a Range states; a Range of one value is an equality."""
-        one = fold.const(rng.min.dtype, 1)
-        return IntGroupBounds(one, [], [], []).joined(rng)
+        unit = fold.const(rng.min.dtype, 1)
+        return IntGroupBounds(unit, [], [], []).joined(rng)
 
     def joined(self, rng: Range) -> IntGroupBounds:
         """These bounds and those of a Range of the variable, the Range's first."""
@@ -55,10 +55,10 @@ class IntGroupBounds(Node):
     def conditions(self, var: Var) -> list[PrimExpr]:
         """The bounds as conditions on the variable."""
         value = fold.mul(var, self.coef)
-        found: list[PrimExpr] = [EQ(value, end) for end in self.equal]
-        found += [GE(value, end) for end in self.lower]
-        found += [LE(value, end) for end in self.upper]
-        return found
+        conditions: list[PrimExpr] = [EQ(value, end) for end in self.equal]
+        conditions += [GE(value, end) for end in self.lower]
+        conditions += [LE(value, end) for end in self.upper]
+        return conditions
 
     def find_best_range(self, ranges: Mapping[Var, Range] | None = None) -> Range | None:
         """The narrowest Range that these bounds prove; None where an end is missing.

@@ -51,11 +51,13 @@ def _touched_if_any(
     if any(uses(rng.extent, var_dom) for rng in region):
         return None
     starts = [rng.min for rng in region]
-    found = detect_iter_map(starts, var_dom, predicate, IterMapLevel.Surjective, analyzer=analyzer)
-    if len(found.indices) != len(region):
+    iter_map = detect_iter_map(
+        starts, var_dom, predicate, IterMapLevel.Surjective, analyzer=analyzer
+    )
+    if len(iter_map.indices) != len(region):
         return None
     sets = []
-    for rng, total in zip(region, found.indices, strict=True):
+    for rng, total in zip(region, iter_map.indices, strict=True):
         exact = _exact(total, rng.extent, analyzer)
         if exact is None:
             return None

@@ -85,8 +85,8 @@ def today(name: str) -> str | None:
 def load(target: str) -> Any:
     """The module, or the object of a module, that a row of the table names."""
     module, _, attribute = target.partition(":")
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    owner = importlib.import_module(module)
+    return getattr(owner, attribute) if attribute else owner
 
 
 def removed_message(row: Removed) -> str:

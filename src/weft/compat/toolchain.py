@@ -16,19 +16,19 @@ from weft.support.errors import TVMError, UnsupportedError
 def get_cc() -> str | None:
     """The C++ compiler: $CXX, else g++, clang++, gcc, clang or c++; None if there is none."""
     for name in (os.environ.get("CXX", ""), "g++", "clang++", "gcc", "clang", "c++"):
-        found = shutil.which(name) if name else None
-        if found:
-            return found
+        path = shutil.which(name) if name else None
+        if path:
+            return path
     return None
 
 
 def find_clang(required: bool = True) -> list[str]:
     """The paths of clang on this machine."""
     names = ["clang", *[f"clang-{version}" for version in range(30, 9, -1)]]
-    found = [path for name in names if (path := shutil.which(name))]
-    if required and not found:
+    paths = [path for name in names if (path := shutil.which(name))]
+    if required and not paths:
         raise UnsupportedError("there is no clang on PATH; install one to compile C to LLVM IR")
-    return found
+    return paths
 
 
 def _run(command: Sequence[str], what: str) -> None:

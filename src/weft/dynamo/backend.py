@@ -47,9 +47,9 @@ def weft_backend(
     """
     unknown = sorted(set(options or {}) - _OPTIONS)
     if unknown or mode is not None:
-        found = f"option {unknown[0]!r}" if unknown else f"mode {mode!r}"
+        choice = f"option {unknown[0]!r}" if unknown else f"mode {mode!r}"
         raise IRTypeError(
-            f"torch.compile(backend=\"weft\"): there is no {found}; there are the options "
+            f"torch.compile(backend=\"weft\"): there is no {choice}; there are the options "
             f"{', '.join(sorted(_OPTIONS))}"
         )
     return make_backend(**(options or {}))(graph_module, example_inputs)
@@ -63,11 +63,11 @@ def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[.
     def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
         return compile_aten(graph_module, relax_pipeline, target)
 
-    found: Callable[..., Compiled] = aot_autograd(
+    backend: Callable[..., Compiled] = aot_autograd(
         fw_compiler=compile_graph, bw_compiler=compile_graph, inference_compiler=compile_graph,
         decompositions=decompositions(),
     )  # fmt: skip
-    return found
+    return backend
 
 
 def decompositions() -> dict[Any, Any]:

@@ -46,12 +46,12 @@ class GraphCall:
     def __call__(self, *args: Any) -> list[Any]:
         """The graph's results, in order; None where the graph gives None."""
         inputs = [arg for arg, taken in zip(args, self._taken, strict=True) if taken]
-        found: list[Any] = self._model(*inputs)
+        results: list[Any] = self._model(*inputs)
         for index, strides in self._strided:
-            compact = found[index]
+            compact = results[index]
             shaped = torch.empty_strided(compact.shape, strides, dtype=compact.dtype)
-            found[index] = shaped.copy_(compact)
-        return found
+            results[index] = shaped.copy_(compact)
+        return results
 
 
 def _strides(result: Any) -> tuple[int, ...] | None:

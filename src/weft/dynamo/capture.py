@@ -40,11 +40,11 @@ def dynamo_capture_subgraphs(model: Any, *params: Any, **kwargs: Any) -> IRModul
     def keep_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
         bound = _WithWeights(graph_module, example_inputs)
         program = capture(bound, bound.inputs)
-        found = import_exported_program(
+        imported = import_exported_program(
             program, keep_params_as_input=keep, unwrap_unit_return_tuple=True
         ).mod
         name = f"subgraph_{len(mod.get_global_vars())}"
-        mod[name] = found["main"].with_attr("global_symbol", name)
+        mod[name] = imported["main"].with_attr("global_symbol", name)
         return graph_module.forward
 
     torch._dynamo.reset()

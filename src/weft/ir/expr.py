@@ -275,12 +275,12 @@ class StringImm(PrimExpr):
 
 def integer_range(dtype: DataType) -> tuple[int, int]:
     """The smallest and the largest value of an integer type."""
-    found = _RANGES.get(dtype)
-    if found is None:
+    limits = _RANGES.get(dtype)
+    if limits is None:
         bits = dtype.bits
         half = 1 << (bits - 1)
-        found = _RANGES[dtype] = (-half, half - 1) if dtype.is_int else (0, 2 * half - 1)
-    return found
+        limits = _RANGES[dtype] = (-half, half - 1) if dtype.is_int else (0, 2 * half - 1)
+    return limits
 
 
 _RANGES: Final[dict[DataType, tuple[int, int]]] = {}
@@ -320,8 +320,8 @@ def as_prim_expr(value: ExprLike) -> PrimExpr:
         return StringImm(value)
     unwrap = getattr(value, "as_prim_expr", None)
     if unwrap is not None:
-        made: PrimExpr = unwrap()
-        return made
+        expr: PrimExpr = unwrap()
+        return expr
     raise IRTypeError(f"expected an expression or a number, got {type(value).__name__}: {value!r}")
 
 
@@ -354,10 +354,10 @@ class Range(Node):
     @staticmethod
     def from_min_extent(min_value: ExprLike, extent: ExprLike, span: Span | None = None) -> Range:
         """The range that starts at ``min_value`` and has ``extent`` values."""
-        made = Range.__new__(Range)
-        made.min, made.extent = as_prim_expr(min_value), as_prim_expr(extent)
-        made.span, made._cache = span, None
-        return made
+        rng = Range.__new__(Range)
+        rng.min, rng.extent = as_prim_expr(min_value), as_prim_expr(extent)
+        rng.span, rng._cache = span, None
+        return rng
 
     def with_(self, **changes: Any) -> Range:
         """As ``Node.with_``, for the fields ``min`` and ``extent``."""

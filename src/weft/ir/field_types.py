@@ -34,14 +34,14 @@ _SLOTS: Final = {"dtype": "DataType"}
 """Slots without a declaration of their own -> what they hold."""
 
 
-def check_fields(made: Node, given: Mapping[str, Any]) -> None:
+def check_fields(node: Node, given: Mapping[str, Any]) -> None:
     """Raise IRTypeError for a field that is missing, or that holds what it cannot.
 
     The message names the class, the field, what it takes and what stands there::
 
         Buffer: expected PrimExpr in its field elem_offset, got int 5
     """
-    kind = type(made)
+    kind = type(node)
     for name in kind.INIT_FIELDS:
         if name not in given:
             raise IRTypeError(f"{kind.__name__}: its field {name} is missing")
@@ -57,15 +57,15 @@ def check_fields(made: Node, given: Mapping[str, Any]) -> None:
 @functools.cache
 def checks_of(kind: type[Node]) -> Mapping[str, tuple[str, Check]]:
     """Slot -> its annotation and the check of a value, of a class of nodes."""
-    found: dict[str, tuple[str, Check]] = {}
+    checks: dict[str, tuple[str, Check]] = {}
     for base in reversed(kind.__mro__):
         for spec in base.__dict__.get("_own_", ()):
             text = spec.stored or spec.annotation
-            found[spec.name] = text, _check_of(text, base.__module__)
-    for name in kind._all_slots_ - found.keys():
+            checks[spec.name] = text, _check_of(text, base.__module__)
+    for name in kind._all_slots_ - checks.keys():
         text = _SLOTS.get(name, "Any")
-        found[name] = text, _check_of(text, kind.__module__)
-    return found
+        checks[name] = text, _check_of(text, kind.__module__)
+    return checks
 
 
 def _check_of(text: str, module: str) -> Check:
@@ -127,10 +127,10 @@ def classes_named(name: str, module: str) -> tuple[type, ...]:
         return _PLAIN[name]
     if name == "Node":
         return (Node,)
-    found = vars(sys.modules[module]).get(name)
-    if isinstance(found, type):
-        accepted = CONVERSIONS.get(name, (found, None))[0]
-        return (accepted if issubclass(found, accepted) else found,)
+    named = vars(sys.modules[module]).get(name)
+    if isinstance(named, type):
+        accepted = CONVERSIONS.get(name, (named, None))[0]
+        return (accepted if issubclass(named, accepted) else named,)
     if name in VALUES:
         return (VALUES[name],)
     return tuple([kind for kind in subclasses(Node) if kind.__name__ == name])

@@ -22,8 +22,8 @@ class BaseFunc(RelaxExpr):
     attrs: Attrs = derived()
     provenance: str | None = derived()
 
-    def _carry_(self, made: Self) -> None:
-        made.provenance = self.provenance
+    def _carry_(self, copy: Self) -> None:
+        copy.provenance = self.provenance
 
     @property
     def __name__(self) -> str:

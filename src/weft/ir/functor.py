@@ -184,9 +184,9 @@ class Mutator(_Dispatcher):
 
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
         """The mutator with its memory, so that a subclass need not call ``super().__init__``."""
-        made = super().__new__(cls)
-        made._memo = {}
-        return made
+        mutator = super().__new__(cls)
+        mutator._memo = {}
+        return mutator
 
     @overload
     def visit(self, node: PrimExpr) -> PrimExpr: ...
@@ -288,9 +288,9 @@ def post_order_visit(root: Any, function: Callable[[Node], None]) -> None:
 @deep_recursion
 def collect(root: Any, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     """Every node of a class below ``root``, in post order, each object once."""
-    found: list[N] = []
-    _post_order(root, kind, found.append, {})
-    return found
+    nodes: list[N] = []
+    _post_order(root, kind, nodes.append, {})
+    return nodes
 
 
 class _Rewrite(Mutator):
@@ -327,8 +327,8 @@ class _Substitute(Mutator):
         return self.mapping.get(id(node), node)
 
     def visit_Buffer(self, node: Node) -> Any:
-        found = self.mapping.get(id(node))
-        return self.visit_default(node) if found is None else found
+        replacement = self.mapping.get(id(node))
+        return self.visit_default(node) if replacement is None else replacement
 
 
 @overload

@@ -74,9 +74,9 @@ def load_json(json_str: str, *, aside: Callable[[int], Any] | None = None) -> An
         content = json.loads(json_str)
     except (ValueError, RecursionError) as error:
         raise IRValueError(f"load_json: expected the JSON of save_json: {error}") from error
-    found = content.get("format") if isinstance(content, dict) else type(content).__name__
-    if found != FORMAT:
-        raise IRValueError(f"load_json: expected format {FORMAT!r}, got {found!r}")
+    actual = content.get("format") if isinstance(content, dict) else type(content).__name__
+    if actual != FORMAT:
+        raise IRValueError(f"load_json: expected format {FORMAT!r}, got {actual!r}")
     try:
         return _Reader(content["entries"], aside).read(content["root"])
     except IRValueError:
@@ -177,13 +177,13 @@ def _children(value: Any) -> list[Any]:
 
 def _fields(item: Node) -> list[tuple[str, Any]]:
     """Every slot that is set, derived ones too, by name."""
-    found = []
+    fields = []
     for name in sorted(type(item)._all_slots_ - HIDDEN):
         try:
-            found.append((name, object.__getattribute__(item, name)))
+            fields.append((name, object.__getattribute__(item, name)))
         except AttributeError:  # a slot that was never filled
             continue
-    return found
+    return fields
 
 
 class _Reader:
@@ -224,35 +224,36 @@ class _Reader:
 
     def node(self, name: str, fields: dict[str, Any]) -> Node:
         kind = _class_of(name, Node)
-        made: Node = object.__new__(kind)
-        made._cache = made.span = None
+        item: Node = object.__new__(kind)
+        item._cache = item.span = None
         slots = kind._all_slots_ - HIDDEN
         given = {field: self.read(reference) for field, reference in fields.items()}
         for field, value in given.items():
             if field not in slots:
                 raise IRValueError(f"load_json: {name} has no field {field!r}")
-            setattr(made, field, value)
+            setattr(item, field, value)
         try:
-            check_fields(made, given)
-            made._check_()
+            check_fields(item, given)
+            item._check_()
         except TVMError as error:
             raise IRValueError(f"load_json: node {len(self.values)}, {error}") from error
-        self.derived(made, given)
-        return made
+        self.derived(item, given)
+        return item
 
-    def derived(self, made: Node, given: Mapping[str, Any]) -> None:
+    def derived(self, item: Node, given: Mapping[str, Any]) -> None:
         """Give derived fields what the text says of them; what follows from others must agree."""
         for field, value in given.items():
-            found = getattr(made, field)
-            if found is value:
+            derived = getattr(item, field)
+            if derived is value:
                 continue
-            if isinstance(found, DataType) or type(found) is not type(value):
-                if found is not None:
+            if isinstance(derived, DataType) or type(derived) is not type(value):
+                if derived is not None:
                     raise IRValueError(
-                        f"load_json: node {len(self.values)}, {type(made).__name__}: expected "
-                        f"{found} in its field {field}, which follows from the others, got {value}"
+                        f"load_json: node {len(self.values)}, {type(item).__name__}: expected "
+                        f"{derived} in its field {field}, which follows from the others, got "
+                        f"{value}"
                     )
-            setattr(made, field, value)
+            setattr(item, field, value)
 
 
 _PLAIN: Final[dict[str, Callable[[Any], Any]]] = {

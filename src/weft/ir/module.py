@@ -112,11 +112,11 @@ class IRModule(Node):
 
     def get_global_var(self, name: str) -> GlobalVar:
         """The GlobalVar of that name; raises IRKeyError with the names there are."""
-        found = self._find(name)
-        if found is None:
+        global_var = self._find(name)
+        if global_var is None:
             names = ", ".join(sorted(var.name_hint for var in self.functions)[:8]) or "none"
             raise IRKeyError(f"the module has no function {name!r}; it has: {names}")
-        return found
+        return global_var
 
     def get_global_vars(self) -> Array[GlobalVar]:
         """All GlobalVars."""
@@ -220,7 +220,7 @@ class _Renamer(Mutator):
         return self.mapping.get(var, var)
 
     def visit_default(self, node: Node) -> Any:
-        made = super().visit_default(node)
-        if made is not node and getattr(made, "struct_info", node) is None:
-            made.struct_info = getattr(node, "struct_info", None)
-        return made
+        copy = super().visit_default(node)
+        if copy is not node and getattr(copy, "struct_info", node) is None:
+            copy.struct_info = getattr(node, "struct_info", None)
+        return copy

@@ -236,11 +236,11 @@ class Node(metaclass=NodeMeta):
             getattr(self, name) if value is MISSING else value
             for name, value in zip(self.INIT_FIELDS, values, strict=True)
         ]
-        made = type(self)(*args, span=self.span)
-        self._carry_(made)
-        return made
+        copy = type(self)(*args, span=self.span)
+        self._carry_(copy)
+        return copy
 
-    def _carry_(self, made: Self) -> None:
+    def _carry_(self, copy: Self) -> None:
         """Pass derived facts that survive a change of fields on to ``made`` (hook)."""
 
     def script(self, **config: Any) -> str:

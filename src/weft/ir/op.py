@@ -57,13 +57,13 @@ class Op(RelaxExpr):
         Raises:
             IRValueError: it has another value of an attribute, and ``override`` is not given.
         """
-        found = Op._registry.get(op_name)
-        if found is None:
-            found = Op._registry[op_name] = Op(op_name)
+        op = Op._registry.get(op_name)
+        if op is None:
+            op = Op._registry[op_name] = Op(op_name)
         for name, value in attributes.items():
-            found._refuse_second(name, value, override)
-        found.attributes.update(attributes)
-        return found
+            op._refuse_second(name, value, override)
+        op.attributes.update(attributes)
+        return op
 
     def _refuse_second(self, name: str, value: Any, override: bool) -> None:
         """Raise if the attribute has another value; the same one changes nothing."""

@@ -58,8 +58,8 @@ def node_class(type_key: str) -> type[Node]:
     for prefix in (first, ""):
         for module in _DEFINED_IN.get(prefix, ()):
             importlib.import_module(module)
-        found = NODE_TYPES.get(f"Relax{name}") if first == "relax" else None
-        found = found or NODE_TYPES.get(name)
-        if found is not None:
-            return found
+        kind = NODE_TYPES.get(f"Relax{name}") if first == "relax" else None
+        kind = kind or NODE_TYPES.get(name)
+        if kind is not None:
+            return kind
     raise IRTypeError(f"make_node: weft has no node class {type_key!r}")

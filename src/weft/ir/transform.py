@@ -206,8 +206,8 @@ class Pass:
             error.add_note(f"in pass {self.info.name}")
             raise
         if not isinstance(result, IRModule):
-            found = type(result).__name__
-            raise PassError(f"{self.info.name}: a pass returns an IRModule, this one gave {found}")
+            kind = type(result).__name__
+            raise PassError(f"{self.info.name}: a pass returns an IRModule, this one gave {kind}")
         return result
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
@@ -264,8 +264,8 @@ class FunctionPass(Pass):
                     "on a clone of the module"
                 )
             if not isinstance(result, BaseFunc):
-                found = type(result).__name__
-                raise PassError(f"{self.info.name}: expected a function, got {found}")
+                kind = type(result).__name__
+                raise PassError(f"{self.info.name}: expected a function, got {kind}")
         except Exception as error:
             error.add_note(f"in function {name}")
             raise
@@ -311,9 +311,9 @@ def _decorate(target: Any, info: PassInfo, make: Callable[..., Pass], method: st
     @functools.wraps(target, updated=())
     def create(*args: Any, **kwargs: Any) -> Pass:
         instance = target(*args, **kwargs)
-        made = make(getattr(instance, method), info)
-        made.instance = instance  # type: ignore[attr-defined] # a class of the user
-        return made
+        instance_pass = make(getattr(instance, method), info)
+        instance_pass.instance = instance  # type: ignore[attr-defined] # a class of the user
+        return instance_pass
 
     return create
 

@@ -555,9 +555,9 @@ class BlockBuilder:
                 f"emit_te: expected a function on te tensors, got {type(te_func).__name__}"
             )
         name = kwargs.pop("primfunc_name_hint", None)
-        made = make_te_call(te_func, args, kwargs)
-        gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
-        call: Call = call_tir(gvar, made.args, made.out_sinfo, made.tir_vars)
+        te_call = make_te_call(te_func, args, kwargs)
+        gvar = self.add_func(te_call.func, name or getattr(te_func, "__name__", "te_func"))
+        call: Call = call_tir(gvar, te_call.args, te_call.out_sinfo, te_call.tir_vars)
         return call
 
     def call_te_with_grad(
@@ -579,10 +579,10 @@ class BlockBuilder:
             kwargs: its keyword arguments.
         """
         name = kwargs.pop("primfunc_name_hint", None)
-        made = make_te_call(te_func, args, kwargs)
-        gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
+        te_call = make_te_call(te_func, args, kwargs)
+        gvar = self.add_func(te_call.func, name or getattr(te_func, "__name__", "te_func"))
         call: Call = call_tir_with_grad(
-            gvar, made.args, made.out_sinfo, te_grad_name, te_grad_kwargs, made.tir_vars
+            gvar, te_call.args, te_call.out_sinfo, te_grad_name, te_grad_kwargs, te_call.tir_vars
         )
         return call
 
@@ -600,10 +600,10 @@ class BlockBuilder:
             kwargs: its keyword arguments.
         """
         name = kwargs.pop("primfunc_name_hint", None)
-        made = make_te_call(te_func, args, kwargs)
-        gvar = self.add_func(made.func, name or getattr(te_func, "__name__", "te_func"))
+        te_call = make_te_call(te_func, args, kwargs)
+        gvar = self.add_func(te_call.func, name or getattr(te_func, "__name__", "te_func"))
         call: Call = call_tir_inplace(
-            gvar, made.args, inplace_indices, made.out_sinfo, made.tir_vars
+            gvar, te_call.args, inplace_indices, te_call.out_sinfo, te_call.tir_vars
         )
         return call
 

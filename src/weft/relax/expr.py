@@ -122,8 +122,8 @@ class Expr(RelaxExpr):
 
 
 def _operator(name: str, *args: Any) -> Expr:
-    made: Expr = getattr(slots.relax_operators.get(), name)(*args)
-    return made
+    result: Expr = getattr(slots.relax_operators.get(), name)(*args)
+    return result
 
 
 RelaxLike = (
@@ -490,23 +490,23 @@ class Function(BaseFunc, Expr):
         span: Span | None = None,
     ) -> Function:
         """A declaration without a body, as the parser needs for mutual references."""
-        made = Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
-        return made  # fmt: skip
+        func = Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
+        return func  # fmt: skip
 
     def bind_params(self, binding_map: Any) -> Function:
         """The function with parameters (by name or Var) bound to constants."""
-        made: Function = slots.relax_operators.get().bind_params(self, binding_map)
-        return made
+        bound: Function = slots.relax_operators.get().bind_params(self, binding_map)
+        return bound
 
     def bind_symbolic_vars(self, binding_map: Any) -> Function:
         """The function with symbolic variables (by name or Var) bound to expressions."""
-        made: Function = slots.relax_operators.get().bind_symbolic_vars(self, binding_map)
-        return made
+        bound: Function = slots.relax_operators.get().bind_symbolic_vars(self, binding_map)
+        return bound
 
     def inline_functions(self, function_map: Any) -> Self:
         """The function with calls of the given functions inlined."""
-        made: Self = slots.relax_operators.get().inline_functions(self, function_map)
-        return made
+        inlined: Self = slots.relax_operators.get().inline_functions(self, function_map)
+        return inlined
 
 
 def const(value: Any, dtype: Any = None) -> Constant:
@@ -536,13 +536,14 @@ def const(value: Any, dtype: Any = None) -> Constant:
 def _converted(data: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray[Any, Any]:
     """``data`` in another type; IRValueError for integers that do not fit."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = data.astype(dtype.numpy)
-    if data.dtype.kind in "iu" and found.dtype.kind in "iu" and not np.array_equal(found, data):
+        converted = data.astype(dtype.numpy)
+    integers = data.dtype.kind in "iu" and converted.dtype.kind in "iu"
+    if integers and not np.array_equal(converted, data):
         raise IRValueError(
             f"const: expected integers that {dtype} can hold, got some from {data.min()} to "
             f"{data.max()}; name a wider type, as relax.const(value, 'int64')"
         )
-    return found
+    return converted
 
 
 def extern(name: str, struct_info: StructInfo | None = None) -> ExternFunc:

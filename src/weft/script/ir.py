@@ -52,8 +52,8 @@ def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> 
 def _parse(given: Any, frame: Any, check_well_formed: bool) -> IRModule:
     if not isinstance(given, type):
         raise IRTypeError(f"@I.ir_module: expected a class, got {type(given).__name__}")
-    made: IRModule = parse_definition(given, frame, "ir", {}, check_well_formed)
-    return made
+    module: IRModule = parse_definition(given, frame, "ir", {}, check_well_formed)
+    return module
 
 
 ir_module.dispatch_token = "ir"  # type: ignore[attr-defined] # as TVM has it

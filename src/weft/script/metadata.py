@@ -32,7 +32,7 @@ def to_json(metadata: Mapping[str, Sequence[Any]]) -> str:
 
 def from_json(text: str) -> Map[str, Any]:
     """The values by key; raises IRValueError for a text that ``to_json`` did not make."""
-    found = load_json(text)
-    if not isinstance(found, Map):
-        raise IRValueError(f"metadata: expected a map of lists, got a {type(found).__name__}")
-    return found
+    content = load_json(text)
+    if not isinstance(content, Map):
+        raise IRValueError(f"metadata: expected a map of lists, got a {type(content).__name__}")
+    return content

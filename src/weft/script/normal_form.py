@@ -17,8 +17,8 @@ from weft.support.recursion import deep_recursion
 
 class _MergeBlocks(Mutator):
     def visit_SeqExpr(self, node: SeqExpr) -> SeqExpr:
-        made: SeqExpr = self.visit_default(node)
-        return made.with_(blocks=merged_blocks(made.blocks))
+        sequence: SeqExpr = self.visit_default(node)
+        return sequence.with_(blocks=merged_blocks(sequence.blocks))
 
 
 @deep_recursion
@@ -26,8 +26,8 @@ def text_normal_form(node: Node) -> Node:
     """The program as printing and parsing gives it back; the same object if it is in this form."""
     merge = _MergeBlocks()
     if not isinstance(node, IRModule):
-        made: Node = merge.visit(node)
-        return made
+        normal: Node = merge.visit(node)
+        return normal
     functions = {var: merge.visit(func) for var, func in node.functions.items()}
     for var, func in node.functions.items():
         if functions[var] is not func:

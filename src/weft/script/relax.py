@@ -80,8 +80,8 @@ def rewriter(mod: type) -> PatternMatchingRewriter:
     ...     def replacement(x: R.Tensor((4,), "float32")):
     ...         return R.multiply(x, R.const(2.0, "float32"))
     """
-    made: IRModule = parse_definition(mod, sys._getframe(1), "ir", {}, True)
-    return PatternMatchingRewriter.from_module(made)
+    module: IRModule = parse_definition(mod, sys._getframe(1), "ir", {}, True)
+    return PatternMatchingRewriter.from_module(module)
 
 
 rewriter.dispatch_token = "ir"  # type: ignore[attr-defined] # as TVM has it

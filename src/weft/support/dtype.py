@@ -76,8 +76,8 @@ class DataType(str):
         if isinstance(name, DataType):
             return name
         text = name if isinstance(name, str) else _name_of(name)
-        found = _CACHE.get(text)
-        return found if found is not None else _parse(cls, text)
+        known = _CACHE.get(text)
+        return known if known is not None else _parse(cls, text)
 
     def with_lanes(self, lanes: int, scalable: bool = False) -> DataType:
         """The same scalar with ``lanes`` lanes (times vscale if ``scalable``)."""
@@ -161,8 +161,8 @@ def to_numpy_dtype(dtype: str) -> np.dtype[Any]:
         import ml_dtypes  # noqa: PLC0415 - an optional cost: only programs with these types load it
 
         scalar: Any = getattr(ml_dtypes, str(data_type.element))
-        found: np.dtype[Any] = np.dtype(scalar)
-        return found
+        numpy_dtype: np.dtype[Any] = np.dtype(scalar)
+        return numpy_dtype
     if data_type.is_bool:
         return np.dtype("bool")
     if data_type.is_handle:

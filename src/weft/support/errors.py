@@ -21,8 +21,8 @@ def cut_lists(message: str) -> str:
     return _LIST.sub(_cut, first) + newline + rest
 
 
-def _cut(found: re.Match[str]) -> str:
-    items = [item.strip() for item in found.group().rstrip(", ").split(",")]
+def _cut(match: re.Match[str]) -> str:
+    items = [item.strip() for item in match.group().rstrip(", ").split(",")]
     return ", ".join([*items[:6], f"... {len(items) - 8} more ...", *items[-2:]])
 
 

@@ -105,8 +105,8 @@ def _old_or_unknown(package: str, name: str, names: Callable[[], list[str]]) -> 
     except ModuleNotFoundError:
         legacy = None
     if legacy is not None:
-        found, value = legacy.attribute(package, name)
-        if found:
+        is_old, value = legacy.attribute(package, name)
+        if is_old:
             return value
 
     def known() -> set[str]:

@@ -41,8 +41,8 @@ class MissingNameError(IRAttributeError):
 def missing_attribute(owner: object, name: str) -> Any:
     """The value that an old spelling stands for; MissingNameError if it is none."""
     if not name.startswith("__"):
-        found, value = slots.legacy.get().member(owner, name)
-        if found:
+        is_old, value = slots.legacy.get().member(owner, name)
+        if is_old:
             return value
     kind = type(owner)
 

@@ -84,12 +84,12 @@ class ObjectPath:
 
     def steps(self) -> list[ObjectPath]:
         """Every prefix, from the root to the path itself."""
-        found: list[ObjectPath] = []
+        paths: list[ObjectPath] = []
         path: ObjectPath | None = self
         while path is not None:
-            found.append(path)
+            paths.append(path)
             path = path._parent
-        return found[::-1]
+        return paths[::-1]
 
     def step(self, value: Any) -> Any:
         """The part of ``value`` that the last step leads to; LookupError if there is none."""
@@ -97,13 +97,13 @@ class ObjectPath:
 
     def resolve(self, root: Any) -> list[Any]:
         """``root`` and each part on the way, as far as the steps lead to something."""
-        found = [root]
+        values = [root]
         for path in self.steps()[1:]:
             try:
-                found.append(path.step(found[-1]))
+                values.append(path.step(values[-1]))
             except (LookupError, TypeError, AttributeError):
                 break
-        return found
+        return values
 
     def __len__(self) -> int:
         return self._length

@@ -121,13 +121,13 @@ def _told(error: Exception, what: str) -> TVMError:
 
 def _versions() -> str:
     weft = getattr(sys.modules.get("weft"), "__version__", "unknown")
-    found = [f"weft {weft}", f"Python {platform.python_version()}"]
+    versions = [f"weft {weft}", f"Python {platform.python_version()}"]
     for name in _VERSIONS:
         try:
-            found.append(f"{name} {metadata.version(name)}")
+            versions.append(f"{name} {metadata.version(name)}")
         except metadata.PackageNotFoundError:
             continue
-    return ", ".join([*found, f"{platform.system()} {platform.machine()}"])
+    return ", ".join([*versions, f"{platform.system()} {platform.machine()}"])
 
 
 def _place(error: Exception) -> str:
@@ -140,11 +140,11 @@ def _place(error: Exception) -> str:
 
 
 def _frames(traceback: TracebackType | None) -> list[tuple[FrameType, int]]:
-    found = []
+    frames = []
     while traceback is not None:
-        found.append((traceback.tb_frame, traceback.tb_lineno))
+        frames.append((traceback.tb_frame, traceback.tb_lineno))
         traceback = traceback.tb_next
-    return found
+    return frames
 
 
 def _lacks_package(error: Exception) -> bool:

@@ -52,8 +52,8 @@ def calls_use_the_stack() -> bool:
     if _EVALUATOR is None:
         return False
     interpreter = ctypes.pythonapi.PyInterpreterState_Get()
-    found: object = ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc(interpreter)
-    return found != _EVALUATOR
+    evaluator: object = ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc(interpreter)
+    return evaluator != _EVALUATOR
 
 
 def _limit() -> int:

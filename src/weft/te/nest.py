@@ -62,8 +62,8 @@ def nest_levels(axes: Sequence[IterVar], lower: Callable[..., PrimExpr]) -> list
         level = NestLevel()
         for axis in [item for earlier in groups[:depth] for item in earlier]:
             bound = levels[-1].variables[id(axis.var)]
-            one = Range.from_min_extent(bound, IntImm(bound.dtype, 1))
-            level.add(axis, one, bound, axis.iter_type)
+            point = Range.from_min_extent(bound, IntImm(bound.dtype, 1))
+            level.add(axis, point, bound, axis.iter_type)
         for axis in group:
             outer = levels[-1] if depth else None
             whole = domain_of(axis)
@@ -88,9 +88,9 @@ def domain_of(axis: IterVar) -> Range:
 def _scalar_level() -> NestLevel:
     """The block of a 0-d tensor has one axis of extent 1."""
     level = NestLevel()
-    zero, one = IntImm(DataType("int32"), 0), IntImm(DataType("int32"), 1)
+    zero, unit = IntImm(DataType("int32"), 0), IntImm(DataType("int32"), 1)
     variable = Var("vi", "int32")
-    level.iter_vars.append(IterVar(Range.from_min_extent(zero, one), variable, IterType.DataPar))
+    level.iter_vars.append(IterVar(Range.from_min_extent(zero, unit), variable, IterType.DataPar))
     level.bindings.append(zero)
     return level
 

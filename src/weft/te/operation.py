@@ -396,8 +396,8 @@ def var(name: str = "tindex", dtype: str = "int32", span: Span | None = None) ->
 
 def size_var(name: str = "size", dtype: str = "int32", span: Span | None = None) -> SizeVar:
     """Make a scalar variable that is known to be at least 0, as an extent is."""
-    made: SizeVar = SizeVar(name, dtype, span)
-    return made
+    variable: SizeVar = SizeVar(name, dtype, span)
+    return variable
 
 
 def const(value: Any, dtype: str = "int32", span: Span | None = None) -> PrimExpr:

@@ -177,15 +177,15 @@ class _Builder:
 
     def outputs(self, operation: Operation) -> list[Buffer]:
         """New buffers for the tensors of a computation; intermediate ones are allocated."""
-        made = []
+        buffers = []
         for index in range(operation.num_outputs):
             tensor = operation.output(index)
             buffer = decl_buffer(tensor.shape, tensor.dtype, tensor.name)
             self.buffers[tensor.key] = buffer
-            made.append(buffer)
+            buffers.append(buffer)
             if not self.is_argument(tensor):
                 self.allocations.append(buffer)
-        return made
+        return buffers
 
     def compute(self, operation: ComputeOp) -> Stmt:
         first = operation.body[0]

@@ -42,8 +42,8 @@ def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "
     [4]
     """
     if not callable(fcombine) or not callable(fidentity):
-        found = fidentity if callable(fcombine) else fcombine
-        raise IRTypeError(f"comm_reducer: expected two functions, got {type(found).__name__}")
+        wrong = fidentity if callable(fcombine) else fcombine
+        raise IRTypeError(f"comm_reducer: expected two functions, got {type(wrong).__name__}")
 
     def reducer(expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any) -> Any:
         if isinstance(axis, IterVar | list | tuple):
@@ -82,10 +82,10 @@ def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, 
     start = () if init is None else tuple(init) if several else (init,)
     starts = _typed(name, start, dtypes) if start else Array()
     condition = op.const(True, "bool") if where is None else as_prim_expr(where)
-    made = tuple(
+    components = tuple(
         [Reduce(combiner, sources, axes, condition, i, starts) for i in range(len(sources))]
     )
-    return made if several else made[0]
+    return components if several else components[0]
 
 
 def _axes(name: str, axis: IterVar | Sequence[IterVar]) -> Array[IterVar]:

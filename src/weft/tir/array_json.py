@@ -38,10 +38,10 @@ def decode_array(content: dict[str, Any]) -> NDArray:
         raise IRValueError(
             f"an array {dtype}{list(shape)} has {expected} bytes, the text has {len(raw)}"
         )
-    made = empty(shape, dtype)
+    array = empty(shape, dtype)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)
-    made.copyfrom(np.frombuffer(raw, storage).reshape(full))
-    return made
+    array.copyfrom(np.frombuffer(raw, storage).reshape(full))
+    return array
 
 
 class _Elsewhere(Exception):  # noqa: N818 - no error: a way out of the walk

@@ -92,14 +92,14 @@ _TABLE: Final[dict[str, tuple[str, str]]] = {
 
 
 def _signature(parameters: str) -> inspect.Signature:
-    made = []
+    signature = []
     for text in parameters.split():
         name, _, default = text.partition("=")
-        several, one = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_OR_KEYWORD
-        kind = several if name.startswith("*") else one
+        several, single = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        kind = several if name.startswith("*") else single
         value = ast.literal_eval(default) if default else inspect.Parameter.empty
-        made.append(inspect.Parameter(name.removeprefix("*"), kind, default=value))
-    return inspect.Signature(made)
+        signature.append(inspect.Parameter(name.removeprefix("*"), kind, default=value))
+    return inspect.Signature(signature)
 
 
 def _constructor(name: str, result: str, parameters: str) -> Callable[..., Call]:

@@ -48,10 +48,10 @@ class PrimFunc(BaseFunc):
         span: Span | None = None,
     ) -> None:
         if not isinstance(params, Iterable) or not isinstance(body, Stmt):
-            found = params if isinstance(body, Stmt) else body
+            wrong = params if isinstance(body, Stmt) else body
             raise IRTypeError(
                 "PrimFunc: expected a list of parameters and a statement as its body, got "
-                f"{type(found).__name__}"
+                f"{type(wrong).__name__}"
             )
         mapping: dict[Var, Buffer] = dict(buffer_map or {})
         handles = []
@@ -108,8 +108,8 @@ class PrimFunc(BaseFunc):
         new_map = {var: substitute(buf, mapping) for var, buf in self.buffer_map.items()}
         mapping.update({old: new_map[var] for var, old in self.buffer_map.items()})
         body = substitute(self.body, mapping)
-        made = self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
-        return rewrite(made, _folded)
+        specialized = self.with_(params=Array(kept), body=body, buffer_map=Map(new_map))
+        return rewrite(specialized, _folded)
 
 
 def _folded(item: Node) -> Node | None:

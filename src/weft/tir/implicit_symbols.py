@@ -17,7 +17,7 @@ def implicit_symbols(func: PrimFunc) -> list[Var]:
     ``f(x: (n, m), k: int32, y: (m, k))`` → ``[n, m]``
     """
     known = {id(param) for param in func.params if param not in func.buffer_map}
-    found: list[Var] = []
+    symbols: list[Var] = []
     for param in func.params:
         buffer = func.buffer_map.get(param)
         if buffer is None:
@@ -26,5 +26,5 @@ def implicit_symbols(func: PrimFunc) -> list[Var]:
             for var in collect(term, Var):
                 if id(var) not in known:
                     known.add(id(var))
-                    found.append(var)
-    return found
+                    symbols.append(var)
+    return symbols

@@ -341,14 +341,14 @@ def _mapped_ranges(index_map: IndexMap, ranges: list[Range], analyzer: Analyzer)
     3 elements is one value, ``i % 4`` then 3).
     """
     domain = dict(zip(index_map.initial_indices, ranges, strict=True))
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         index_map.final_indices, domain, True, IterMapLevel.NoCheck, False, analyzer=analyzer
     )
     bits = max([dom.extent.dtype.bits for dom in ranges], default=32)
     mapped = []
     for position, index in enumerate(index_map.final_indices):
-        if found.indices:
-            total = found.indices[position]
+        if iter_map.indices:
+            total = iter_map.indices[position]
             extent: Any = op.const(1, total.dtype)
             for number, term in enumerate(total.args):
                 reach = term.extent * term.scale
@@ -376,17 +376,19 @@ def _inverse(
         return index_map.inverse_index_map, op.const(False)
     analyzer = Analyzer()
     domain = dict(zip(index_map.initial_indices, ranges, strict=True))
-    found = detect_iter_map(index_map.final_indices, domain, True, level, False, analyzer=analyzer)
-    if found.errors:
+    iter_map = detect_iter_map(
+        index_map.final_indices, domain, True, level, False, analyzer=analyzer
+    )
+    if iter_map.errors:
         extents = ", ".join([str(dom.extent) for dom in ranges])
         raise IRValueError(
-            f"IndexMap.{what}: {_lambda_text(index_map)} over [{extents}]: {found.errors[0]}"
+            f"IndexMap.{what}: {_lambda_text(index_map)} over [{extents}]: {iter_map.errors[0]}"
         )
     outputs = [
         Var(f"axis{position}", index.dtype)
         for position, index in enumerate(index_map.final_indices)
     ]
-    inverse = inverse_affine_iter_map(found.indices, outputs)
+    inverse = inverse_affine_iter_map(iter_map.indices, outputs)
     results = []
     for var, dom in domain.items():
         if var not in inverse and not op.is_const_int(dom.extent, 1):
@@ -395,7 +397,7 @@ def _inverse(
                 f"{dom.extent} values"
             )
         results.append(analyzer.simplify(inverse.get(var, dom.min)))
-    predicate = substitute(normalize_iter_map_to_expr(found.padding_predicate), inverse)
+    predicate = substitute(normalize_iter_map_to_expr(iter_map.padding_predicate), inverse)
     ends = Analyzer()
     for var, dom in zip(outputs, _mapped_ranges(index_map, ranges, analyzer), strict=True):
         ends.bind(var, dom)

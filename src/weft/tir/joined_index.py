@@ -22,14 +22,14 @@ def walks(
     >>> walks([j, i // 7, i % 7], [two, two, seven]), walks([i // 7, j % 7], [two, seven])
     ([(j, [2]), (i, [2, 7])], [(i // 7, [2]), (j % 7, [7])])
     """
-    found: list[tuple[PrimExpr, list[PrimExpr]]] = []
+    joined: list[tuple[PrimExpr, list[PrimExpr]]] = []
     for index, size in zip(indices, shape, strict=True):
-        both = _joined(found[-1][0], index, size) if found else None
+        both = _joined(joined[-1][0], index, size) if joined else None
         if both is None:
-            found.append((index, [size]))
+            joined.append((index, [size]))
         else:
-            found[-1] = (both, [*found[-1][1], size])
-    return found
+            joined[-1] = (both, [*joined[-1][1], size])
+    return joined
 
 
 def _joined(row: PrimExpr, column: PrimExpr, width: PrimExpr) -> PrimExpr | None:

@@ -16,8 +16,8 @@ def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
     >>> lane_of(tir.Ramp(i, 2, 4) // tir.Broadcast(3, 4), 1)
     (i + 2) // 3
     """
-    found: PrimExpr = _Lane(at).visit(vector)
-    return found
+    element: PrimExpr = _Lane(at).visit(vector)
+    return element
 
 
 class _Lane(Mutator):
@@ -60,7 +60,7 @@ def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     if isinstance(expr, Sub):
         return base, a[1] - b[1]
     if isinstance(expr, Mul):
-        for one, other in ((a, b), (b, a)):
+        for side, other in ((a, b), (b, a)):
             if other[1] == 0 and isinstance(other[0], IntImm):
-                return base, one[1] * other[0].value
+                return base, side[1] * other[0].value
     return None

@@ -74,9 +74,9 @@ def read_reduction(block: Block) -> Reduction:
     starts = _aligned(inits, updates)
     count = len(updates)
     for order in itertools.permutations(range(count)) if has_reducer_of(count) else ():
-        found = _recognised([updates[i] for i in order], [starts[i] for i in order])
-        if found is not None:
-            return found[0]
+        recognised = _recognised([updates[i] for i in order], [starts[i] for i in order])
+        if recognised is not None:
+            return recognised[0]
     pairs = zip(starts, updates, strict=True)
     shown = ", ".join([f"{start} and {update.value}" for start, update in pairs])
     shown = shown if len(shown) <= 160 else shown[:157] + "..."
@@ -99,9 +99,9 @@ def read_update(stmt: Stmt) -> tuple[Reduction, bool] | None:
     for start in (0, 1) if has_reducer_of(count) else ():
         starts = [op.const(start, update.buffer.dtype) for update in updates]
         for order in itertools.permutations(range(count)):
-            found = _recognised([updates[i] for i in order], starts)
-            if found is not None:
-                return found
+            recognised = _recognised([updates[i] for i in order], starts)
+            if recognised is not None:
+                return recognised
     return None
 
 
@@ -129,22 +129,22 @@ def _stores(stmt: Stmt, part: str) -> list[BufferStore]:
         lets[stmt.var] = substitute(stmt.value, lets)
         stmt = stmt.body
     items: list[Any] = list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
-    found: list[BufferStore] = []
+    stores: list[BufferStore] = []
     for item in items:
         if not isinstance(item, BufferStore) or item.predicate is not None:
             raise ReductionReadError(
                 f"its {part} has a {type(item).__name__}, expected stores alone"
             )
-        stored = [store.buffer for store in found]
+        stored = [store.buffer for store in stores]
         if _loads_of([item.value, *item.indices], stored):
             raise ReductionReadError(f"its {part} reads {_names(stored)} after storing there")
         if any(item.buffer.data is buffer.data for buffer in stored):
             raise ReductionReadError(f"its {part} stores {item.buffer.name} twice")
-        found.append(substitute(item, lets) if lets else item)
+        stores.append(substitute(item, lets) if lets else item)
     if lets and all(item.value in lets for item in items):  # in the order of the variables
         place = {var: position for position, var in enumerate(lets)}
-        found = [found[i] for i in sorted(range(len(items)), key=lambda i: place[items[i].value])]
-    return [store.with_(value=without_lets(store.value)) for store in found]
+        stores = [stores[i] for i in sorted(range(len(items)), key=lambda i: place[items[i].value])]
+    return [store.with_(value=without_lets(store.value)) for store in stores]
 
 
 def _aligned(inits: list[BufferStore], updates: list[BufferStore]) -> list[PrimExpr]:
@@ -193,8 +193,8 @@ class _LetInliner(Mutator):
 
 def without_lets(expr: PrimExpr) -> PrimExpr:
     """The expression with its let variables replaced by their values."""
-    made: PrimExpr = _LetInliner().visit(expr) if collect(expr, Let) else expr
-    return made
+    inlined: PrimExpr = _LetInliner().visit(expr) if collect(expr, Let) else expr
+    return inlined
 
 
 def _element(store: BufferStore) -> str:
@@ -234,11 +234,11 @@ def _operands(
 ) -> list[PrimExpr] | None:
     """What is joined to the loads so that the reducer gives the values; None if nothing is."""
     for pattern in _orders(reducer.result):
-        found: dict[Var, Any] = dict(zip(reducer.lhs, loads, strict=True))
+        bound: dict[Var, Any] = dict(zip(reducer.lhs, loads, strict=True))
         holes = {*reducer.lhs, *reducer.rhs}
-        if all(_matches(p, v, found, holes) for p, v in zip(pattern, values, strict=True)):
-            if all(found.get(var) is not None for var in reducer.rhs):
-                return [found[var] for var in reducer.rhs]
+        if all(_matches(p, v, bound, holes) for p, v in zip(pattern, values, strict=True)):
+            if all(bound.get(var) is not None for var in reducer.rhs):
+                return [bound[var] for var in reducer.rhs]
     return None
 
 
@@ -252,16 +252,16 @@ def _orders(result: Sequence[Any]) -> Iterator[Sequence[Any]]:
     )
 
 
-def _matches(pattern: Any, value: Any, found: dict[Var, Any], holes: set[Var]) -> bool:
+def _matches(pattern: Any, value: Any, bound: dict[Var, Any], holes: set[Var]) -> bool:
     """Whether ``value`` is the pattern with its holes filled; fills them."""
     if isinstance(pattern, Var) and pattern in holes:
-        known = found.setdefault(pattern, value)
+        known = bound.setdefault(pattern, value)
         return known is value or expr_deep_equal(known, value)
     if isinstance(pattern, tuple):
         if not isinstance(value, tuple) or len(pattern) != len(value):
             return False
-        for one, other in zip(pattern, value, strict=True):
-            if not _matches(one, other, found, holes):
+        for mine, other in zip(pattern, value, strict=True):
+            if not _matches(mine, other, bound, holes):
                 return False
         return True
     turned = _TURNED.get(type(pattern))
@@ -272,6 +272,6 @@ def _matches(pattern: Any, value: Any, found: dict[Var, Any], holes: set[Var]) -
     if not isinstance(pattern, PrimExpr) or not pattern.CHILDREN:
         return expr_deep_equal(pattern, value) if isinstance(pattern, Node) else pattern == value
     for name in pattern.INIT_FIELDS:
-        if not _matches(getattr(pattern, name), getattr(value, name), found, holes):
+        if not _matches(getattr(pattern, name), getattr(value, name), bound, holes):
             return False
     return True

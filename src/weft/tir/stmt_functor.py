@@ -113,8 +113,8 @@ class _Renew(Mutator):
         return fresh
 
     def visit_Var(self, node: Any) -> Any:
-        found = self.mapping.get(id(node))
-        return node if found is None else found[1]
+        entry = self.mapping.get(id(node))
+        return node if entry is None else entry[1]
 
     def define_buffer(self, buffer: Buffer, *, symbols: bool = True) -> Buffer:
         """A new buffer; its data and (of parameters) its symbolic shape become definitions."""
@@ -129,8 +129,8 @@ class _Renew(Mutator):
         return fresh
 
     def visit_Buffer(self, node: Any) -> Any:
-        found = self.mapping.get(id(node))
-        return Mutator.visit_default(self, node) if found is None else found[1]
+        entry = self.mapping.get(id(node))
+        return Mutator.visit_default(self, node) if entry is None else entry[1]
 
     def visit_For(self, node: Any) -> Any:
         low, extent = self.visit(node.min), self.visit(node.extent)
@@ -201,5 +201,5 @@ def renew_defs(func: PrimFunc) -> PrimFunc:
 @deep_recursion
 def renewed(stmt: Stmt) -> Stmt:
     """A copy of a statement in which every definition is a new variable or buffer."""
-    made: Stmt = _Renew().visit(stmt)
-    return made
+    copy: Stmt = _Renew().visit(stmt)
+    return copy

@@ -72,13 +72,13 @@ class TensorIntrin(Node):
     @staticmethod
     def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
         """The intrinsic of that name; None if there is none and that is allowed."""
-        found = TensorIntrin.REGISTRY.get(name)
-        if found is not None and not isinstance(found, TensorIntrin):
-            found = TensorIntrin.REGISTRY[name] = TensorIntrin(*found())
-        if found is None and not allow_missing:
+        intrin = TensorIntrin.REGISTRY.get(name)
+        if intrin is not None and not isinstance(intrin, TensorIntrin):
+            intrin = TensorIntrin.REGISTRY[name] = TensorIntrin(*intrin())
+        if intrin is None and not allow_missing:
             names = ", ".join(sorted(TensorIntrin.REGISTRY)[:8]) or "none"
             raise IRValueError(
                 f"TensorIntrin {name!r} is not registered; there are {names}. "
                 "Those that come with weft are known after: import weft.tensor_intrin"
             )
-        return found
+        return intrin

@@ -14,9 +14,9 @@ from weft.tir import op
 
 def digits_by_mark(sums: Iterable[IterSumExpr]) -> dict[int, tuple[IterMark, list[IterSplitExpr]]]:
     """id(mark) -> (mark, its digits in the sums and in the marks that these are made of)."""
-    found: dict[int, tuple[IterMark, list[IterSplitExpr]]] = {}
-    add_digits(found, sums)
-    return found
+    digits: dict[int, tuple[IterMark, list[IterSplitExpr]]] = {}
+    add_digits(digits, sums)
+    return digits
 
 
 def add_digits(

@@ -26,11 +26,11 @@ class DigitSearch:
 
     def left(self, mark: IterMark | None = None) -> list[int]:
         """Positions not used yet (of the digits of one mark), from the right."""
-        found = []
+        left = []
         for position in range(len(self.splits) - 1, -1, -1):
             if self.unused[position] and (mark is None or self.splits[position].source is mark):
-                found.append(position)
-        return found
+                left.append(position)
+        return left
 
     def take(self, position: int) -> IterSplitExpr:
         """The digit at a position, which is used from now on."""
@@ -65,21 +65,21 @@ class DigitSearch:
 
     def of_scale(self, scale: PrimExpr, mark: IterMark | None = None) -> int:
         """The digit of exactly that scale, or -1; one of a single value goes first."""
-        found = -1
+        match = -1
         for position in self.left(mark):
             if not equal(self.analyzer, self.splits[position].scale, scale):
                 continue
             if is_value(self.splits[position].extent, 1):
                 return position
-            if found < 0:
-                found = position
+            if match < 0:
+                match = position
             if not self.has_unit:
                 break
-        return found
+        return match
 
     def below_scale(self, scale: PrimExpr) -> int:
         """The digit of the largest scale that is not above ``scale`` (nor negative), or -1."""
-        found = -1
+        highest = -1
         for position in self.left():
             current = self.splits[position].scale
             if not (
@@ -87,9 +87,10 @@ class DigitSearch:
                 and self.analyzer.can_prove_greater_equal(current, 0)
             ):
                 continue
-            if found < 0 or self.analyzer.can_prove_less(sub(self.splits[found].scale, current), 0):
-                found = position
-        return found
+            best = None if highest < 0 else self.splits[highest].scale
+            if best is None or self.analyzer.can_prove_less(sub(best, current), 0):
+                highest = position
+        return highest
 
 
 def combine_digits(

@@ -116,23 +116,23 @@ def iter_map_simplify(
     level = as_level(check_level)
     given = [as_prim_expr(index) for index in indices]
     condition = as_prim_expr(predicate)
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         given, input_iters, condition, level, simplify_trivial_iterators, analyzer=analyzer
     )
-    if not found.indices and level != IterMapLevel.Bijective and not is_value(condition, 1):
+    if not iter_map.indices and level != IterMapLevel.Bijective and not is_value(condition, 1):
         # A map without the predicate is a map with it, too.
-        found = detect_iter_map(
+        iter_map = detect_iter_map(
             given, input_iters, True, level, simplify_trivial_iterators, analyzer=analyzer
         )
-    if not found.indices:
+    if not iter_map.indices:
         return Array(given)
-    return indices_of(found, analyzer)
+    return indices_of(iter_map, analyzer)
 
 
-def indices_of(found: IterMapResult, analyzer: Analyzer) -> Array[PrimExpr]:
+def indices_of(iter_map: IterMapResult, analyzer: Analyzer) -> Array[PrimExpr]:
     """The indices of a map as expressions: simpler than those it was detected from."""
     plain = ToExpr(analyzer)
-    return Array([plain.convert(index) for index in found.indices])
+    return Array([plain.convert(index) for index in iter_map.indices])
 
 
 @deep_recursion

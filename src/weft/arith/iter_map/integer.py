@@ -123,9 +123,9 @@ def common_multiple(a: PrimExpr, b: PrimExpr, analyzer: Analyzer) -> PrimExpr:
     """A common multiple: the least of constants; of symbols the product where none divides."""
     (value_a, symbols_a), (value_b, symbols_b) = factors(a), factors(b)
     value = const_like(a, lcm(value_a, value_b))
-    one = const_like(a, 1)
-    x = ordered_product(one, *symbols_a) if symbols_a else one
-    y = ordered_product(one, *symbols_b) if symbols_b else one
+    unit = const_like(a, 1)
+    x = ordered_product(unit, *symbols_a) if symbols_a else unit
+    y = ordered_product(unit, *symbols_b) if symbols_b else unit
     for small, large in ((y, x), (x, y)):
         if product_divides(small, large) or equal(
             analyzer, floormod(large, small), const_like(large, 0)

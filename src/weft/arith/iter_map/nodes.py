@@ -26,12 +26,12 @@ class IterMapLevel(IntEnum):
     def from_str(name: str | None) -> IterMapLevel:
         """The level of that name, in any case; None is ``NoCheck``."""
         names = {level.name.lower(): level for level in IterMapLevel}
-        found = names.get((name or "nocheck").lower())
-        if found is None:
+        level_of_name = names.get((name or "nocheck").lower())
+        if level_of_name is None:
             raise IRValueError(
                 f"check_level: expected one of {', '.join(sorted(names))}, got {name!r}"
             )
-        return found
+        return level_of_name
 
 
 def as_level(level: IterMapLevel | str | int | None) -> IterMapLevel:
@@ -109,8 +109,8 @@ class IterMapResult(Node):
 
 def whole(mark: IterMark, scale: PrimExpr | None = None) -> IterSplitExpr:
     """The split that is all of a mark."""
-    one = fold.const(mark.source.dtype, 1)
-    return IterSplitExpr(mark, one, mark.extent, one if scale is None else scale)
+    unit = fold.const(mark.source.dtype, 1)
+    return IterSplitExpr(mark, unit, mark.extent, unit if scale is None else scale)
 
 
 def scaled(split: IterSplitExpr, scale: PrimExpr) -> IterSplitExpr:

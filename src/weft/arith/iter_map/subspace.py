@@ -82,18 +82,18 @@ def subspace_divide(
     conditions on the outer and on the inner loops. Empty where the bindings do not divide so.
     """
     analyzer = analyzer or Analyzer()
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         bindings, input_iters, predicate, check_level, simplify_trivial_iterators,
         analyzer=analyzer,
     )  # fmt: skip
-    if not found.indices:
+    if not iter_map.indices:
         return Array()
-    divider = _Divider(analyzer, found.indices, input_iters, set(sub_iters))
+    divider = _Divider(analyzer, iter_map.indices, input_iters, set(sub_iters))
     pairs = []
     try:
         domains, _ = read_predicate(as_prim_expr(predicate), input_iters)
         fixed = {var: dom.min for var, dom in domains.items() if is_value(dom.extent, 1)}
-        for total in found.indices:
+        for total in iter_map.indices:
             part = divider.index(IterSumExpr(total.args, substitute(total.base, fixed)))
             outer, inner = IterMark(part.outer, part.outer_extent), part.inner
             pairs.append(Array([outer, IterMark(inner, part.inner_extent)]))
@@ -130,8 +130,8 @@ class _Divider:
     def index(self, total: IterSumExpr) -> _Division:
         """An index: at most one split, and a base, which goes to the inner part."""
         if not total.args:
-            one, nothing = const_like(total, 1), constant_sum(const_like(total, 0))
-            return _Division(nothing, one, constant_sum(total.base), one, _Side.BOTH)
+            unit, nothing = const_like(total, 1), constant_sum(const_like(total, 0))
+            return _Division(nothing, unit, constant_sum(total.base), unit, _Side.BOTH)
         (split,) = total.args
         if not is_value(split.scale, 1):
             raise NotAffine("an index has a stride")

@@ -113,13 +113,13 @@ class Normalizer:
         if outermost:
             self.bound = {}
         try:
-            made = self.handler(expr)(self, expr)
+            normal = self.handler(expr)(self, expr)
         finally:
             if outermost:
                 self.bound = None
-        if made.struct_info is not None and not _has_unknown_callee(made):
-            self.normal.add(made)
-        return made
+        if normal.struct_info is not None and not _has_unknown_callee(normal):
+            self.normal.add(normal)
+        return normal
 
     def handler(self, expr: Any) -> Any:
         """The method for an expression that is no leaf."""
@@ -153,8 +153,8 @@ class Normalizer:
 
     def leaf_argument(self, arg: Any) -> Any:
         """A leaf: tuples are bound too."""
-        made = self.argument(arg)
-        return self.bind(made) if isinstance(made, Tuple) else made
+        value = self.argument(arg)
+        return self.bind(value) if isinstance(value, Tuple) else value
 
     def bind(self, expr: Expr) -> Var:
         if not self.builder.in_block():
@@ -165,12 +165,12 @@ class Normalizer:
         return self.builder.emit(expr)
 
     def sequence(self, items: Any, convert: Any) -> Any:
-        made, changed = [], False
+        normal_items, changed = [], False
         for item in items:
             new = convert(item)
             changed = changed or new is not item
-            made.append(new)
-        return made if changed else items
+            normal_items.append(new)
+        return normal_items if changed else items
 
     def call(self, call: Call) -> Call:
         op = call.op if isinstance(call.op, LEAVES) else self.argument(call.op)
@@ -192,18 +192,18 @@ class Normalizer:
         value = self.argument(expr.tuple_value)
         if value is expr.tuple_value and expr.struct_info is not None:
             return expr
-        made = TupleGetItem(value, expr.index, span=expr.span)
-        if made.struct_info is None:
-            made.struct_info = ObjectStructInfo()
-        return made
+        item = TupleGetItem(value, expr.index, span=expr.span)
+        if item.struct_info is None:
+            item.struct_info = ObjectStructInfo()
+        return item
 
     def condition(self, expr: If) -> If:
         cond = self.leaf_argument(expr.cond)
         then, other = self.branch(expr.true_branch), self.branch(expr.false_branch)
-        made = expr.with_(cond=cond, true_branch=then, false_branch=other)
-        if made.struct_info is None:
-            made.struct_info = self.visible(struct_info_lca(then.struct_info, other.struct_info))
-        return made
+        choice = expr.with_(cond=cond, true_branch=then, false_branch=other)
+        if choice.struct_info is None:
+            choice.struct_info = self.visible(struct_info_lca(then.struct_info, other.struct_info))
+        return choice
 
     def branch(self, expr: Any) -> SeqExpr:
         """An expression as a sequence whose body is a leaf, in a scope of its own."""
@@ -239,10 +239,10 @@ class Normalizer:
 
     def blocks(self, blocks: Any) -> Any:
         """Blocks in normal form; the same if nothing changes."""
-        made = [self.block(block) for block in blocks]
-        if all(len(new) == 1 and new[0] is old for new, old in zip(made, blocks, strict=True)):
+        normal = [self.block(block) for block in blocks]
+        if all(len(new) == 1 and new[0] is old for new, old in zip(normal, blocks, strict=True)):
             return blocks
-        return [block for new in made for block in new]
+        return [block for new in normal for block in new]
 
     def block(self, block: BindingBlock) -> list[BindingBlock]:
         """A block in normal form: several, if a sequence inside has dataflow blocks of its own.
@@ -267,11 +267,11 @@ class Normalizer:
         done.append(self.builder.end_block())
         if len(done) > 1:
             return done
-        [made] = done
-        same = len(made.bindings) == len(block.bindings) and all(
-            new is old for new, old in zip(made.bindings, block.bindings, strict=True)
+        [normal] = done
+        same = len(normal.bindings) == len(block.bindings) and all(
+            new is old for new, old in zip(normal.bindings, block.bindings, strict=True)
         )
-        return [block if same else made]
+        return [block if same else normal]
 
     def begin(self, block: BindingBlock) -> None:
         """Open a block of the same kind."""
@@ -362,8 +362,8 @@ def infer_call(call: Call, builder: Any = None) -> StructInfo:
         if rule is None:
             given = op.get_attr("FInferStructInfo")
             if given is not None:
-                made: StructInfo = given(call, builder)
-                return made
+                derived: StructInfo = given(call, builder)
+                return derived
             if call.sinfo_args:
                 return combined(call.sinfo_args)
             raise IRTypeError(

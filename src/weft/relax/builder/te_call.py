@@ -68,9 +68,9 @@ class _Arguments:
             self.scalars.append(arg)
             return self.copy(arg)
         if isinstance(arg, list | tuple):
-            made = [self.convert(item) for item in arg]
-            return made if isinstance(arg, list) else Array(made) if type(arg) is Array else (
-                tuple(made)
+            items = [self.convert(item) for item in arg]
+            return items if isinstance(arg, list) else Array(items) if type(arg) is Array else (
+                tuple(items)
             )  # fmt: skip
         if isinstance(arg, Mapping):
             return {key: self.convert(item) for key, item in arg.items()}
@@ -113,12 +113,12 @@ class _Arguments:
             )
         if info.dtype == "void":
             raise IRValueError(f"emit_te: the data type of {arg} must be known, got {info}")
-        made: Tensor = placeholder(
+        tensor: Tensor = placeholder(
             [self.copy(dim) for dim in dims], info.dtype, self.name_of(arg)
         )
         self.call_args.append(arg)
-        self.func_args.append(made)
-        return made
+        self.func_args.append(tensor)
+        return tensor
 
     def name_of(self, arg: Any) -> str:
         if isinstance(arg, Var):
@@ -133,23 +133,23 @@ class _Arguments:
             if var not in self.to_te:
                 fresh = TirVar(var.name, var.dtype)
                 self.to_te[var], self.to_relax[fresh] = fresh, var
-        made: PrimExpr = substitute(value, {var: self.to_te[var] for var in used})
-        return made
+        copy: PrimExpr = substitute(value, {var: self.to_te[var] for var in used})
+        return copy
 
     def relax(self, value: PrimExpr) -> PrimExpr:
         """The expression in the graph's variables."""
-        made: PrimExpr = substitute(value, self.to_relax)
-        return made
+        in_relax: PrimExpr = substitute(value, self.to_relax)
+        return in_relax
 
 
-def _outputs(made: Any, func: Any) -> list[Tensor]:
-    if isinstance(made, Tensor):
-        return [made]
-    if isinstance(made, list | tuple) and made and all(isinstance(t, Tensor) for t in made):
-        return list(made)
+def _outputs(result: Any, func: Any) -> list[Tensor]:
+    if isinstance(result, Tensor):
+        return [result]
+    if isinstance(result, list | tuple) and result and all(isinstance(t, Tensor) for t in result):
+        return list(result)
     raise IRTypeError(
         f"emit_te: {getattr(func, '__name__', func)} must return a te.Tensor or a list of them, "
-        f"got {type(made).__name__}"
+        f"got {type(result).__name__}"
     )
 
 

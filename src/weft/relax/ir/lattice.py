@@ -310,19 +310,19 @@ def symbolic_vars(value: Any) -> list[TirVar]:
 
 def defining_vars(info: Any) -> list[TirVar]:
     """The symbolic variables that a parameter of this info defines: those that stand alone."""
-    found: dict[int, TirVar] = {}
+    symbols: dict[int, TirVar] = {}
 
     def visit(item: Any) -> None:
         if isinstance(item, ShapeExpr | ShapeStructInfo):
             for value in item.values or ():
                 if isinstance(value, TirVar):
-                    found.setdefault(id(value), value)
+                    symbols.setdefault(id(value), value)
         elif isinstance(item, PrimStructInfo) and isinstance(item.value, TirVar):
-            found.setdefault(id(item.value), item.value)
+            symbols.setdefault(id(item.value), item.value)
 
     if not isinstance(info, FuncStructInfo):
         post_order_visit(info, visit)
-    return list(found.values())
+    return list(symbols.values())
 
 
 @deep_recursion
@@ -378,18 +378,18 @@ class _Eraser:
     def dims(self, values: Any) -> Any:
         if values is None:
             return None
-        made = [self.dim(value) for value in values]
-        if any(value is None for value in made):
+        dims = [self.dim(value) for value in values]
+        if any(value is None for value in dims):
             return None
-        same = all(new is old for new, old in zip(made, values, strict=True))
-        return values if same else Array(made)
+        same = all(new is old for new, old in zip(dims, values, strict=True))
+        return values if same else Array(dims)
 
     def dim(self, value: PrimExpr) -> PrimExpr | None:
         used = symbolic_vars(value)
         if any(var not in self.symbols for var in used):
             return None
-        made: PrimExpr = substitute(value, {var: self.symbols[var] for var in used})
-        return made
+        dim: PrimExpr = substitute(value, {var: self.symbols[var] for var in used})
+        return dim
 
 
 @deep_recursion
@@ -439,8 +439,8 @@ def derive_call_ret_struct_info(func_info: StructInfo, call: Call, ctx: Any = No
         if call.sinfo_args:
             return combined(call.sinfo_args)
         if callable(func_info.derive_func):
-            made: StructInfo = func_info.derive_func(call, ctx)
-            return made
+            derived: StructInfo = func_info.derive_func(call, ctx)
+            return derived
         return func_info.ret
     name = getattr(call.op, "name_hint", "the function")
     if len(call.args) != len(func_info.params):
@@ -475,5 +475,5 @@ def combined(infos: Any) -> StructInfo:
     """One info from a call's ``sinfo_args``: none is Object, several are a tuple."""
     if not infos:
         return ObjectStructInfo()
-    one: StructInfo = infos[0] if len(infos) == 1 else TupleStructInfo(infos)
-    return one
+    info: StructInfo = infos[0] if len(infos) == 1 else TupleStructInfo(infos)
+    return info

@@ -56,8 +56,8 @@ def simplified(dim: Any) -> PrimExpr:
         return dim
     if isinstance(dim, int):
         return IntImm(INT64, dim)
-    made: PrimExpr = Analyzer().simplify(dim)
-    return made
+    simple: PrimExpr = Analyzer().simplify(dim)
+    return simple
 
 
 def product(dims: Iterable[Any]) -> PrimExpr:

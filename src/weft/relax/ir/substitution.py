@@ -61,37 +61,37 @@ class Substitution(Mutator):
 
     def number(self, value: Any) -> Any:
         """A scalar expression with the symbols replaced, in simplest form if one was."""
-        made = self.visit(value)
-        return made if made is value else simplified(made)
+        number = self.visit(value)
+        return number if number is value else simplified(number)
 
     def visit_PrimValue(self, value: PrimValue) -> Any:
-        made = self.number(value.value)
-        return value if made is value.value else PrimValue(made, span=value.span)
+        number = self.number(value.value)
+        return value if number is value.value else PrimValue(number, span=value.span)
 
     def visit_RelaxVar(self, var: Var) -> Any:
-        found = self.variables.get(var)
-        return var if found is None else found
+        replacement = self.variables.get(var)
+        return var if replacement is None else replacement
 
     def visit_RelaxCall(self, call: Call) -> Any:
-        made = self.visit_default(call)
-        if made is not call or self.symbols:
+        rebuilt = self.visit_default(call)
+        if rebuilt is not call or self.symbols:
             info = self.info(call.struct_info)
-            if made is call and info is not call.struct_info:
-                made = Call(call.op, call.args, call.attrs, call.sinfo_args, call.span)
-            made.struct_info = info
-        return made
+            if rebuilt is call and info is not call.struct_info:
+                rebuilt = Call(call.op, call.args, call.attrs, call.sinfo_args, call.span)
+            rebuilt.struct_info = info
+        return rebuilt
 
     def define(self, var: Var) -> Var:
         """The variable that a binding defines: itself, or a new one."""
-        found = self.variables.get(var)
-        if isinstance(found, Var):
-            return found
+        replacement = self.variables.get(var)
+        if isinstance(replacement, Var):
+            return replacement
         info = self.info(var.struct_info)
         if info is var.struct_info and not self.fresh:
             return var
-        made = type(var)(var.name_hint, info)
-        self.variables[var] = made
-        return made
+        fresh = type(var)(var.name_hint, info)
+        self.variables[var] = fresh
+        return fresh
 
     def visit_VarBinding(self, binding: Any) -> Any:
         value = self.visit(binding.value)
@@ -112,10 +112,10 @@ class Substitution(Mutator):
         )
 
     def visit_If(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        if made is not node:
-            made.struct_info = self.info(node.struct_info)
-        return made
+        rebuilt = self.visit_default(node)
+        if rebuilt is not node:
+            rebuilt.struct_info = self.info(node.struct_info)
+        return rebuilt
 
 
 @deep_recursion
@@ -133,5 +133,5 @@ def replace(
 @deep_recursion
 def copy_with_new_vars(func: Function) -> Function:
     """The function with new parameters and bound variables."""
-    made: Function = Substitution(fresh=True).visit(func)
-    return made
+    copy: Function = Substitution(fresh=True).visit(func)
+    return copy

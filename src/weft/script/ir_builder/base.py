@@ -42,13 +42,13 @@ class IRBuilder:
     @staticmethod
     def current() -> IRBuilder:
         """The innermost active builder."""
-        found = _OPEN.innermost
-        if found is None:
+        builder = _OPEN.innermost
+        if builder is None:
             raise IRValueError(
                 "no IRBuilder is active: this belongs inside a script, or inside "
                 "`with IRBuilder():`"
             )
-        return found
+        return builder
 
     @staticmethod
     def is_in_scope() -> bool:

@@ -47,21 +47,21 @@ class _Completer(Mutator):
         is_root, self.is_root = self.is_root, False
         added = [*block.alloc_buffers, *[match.buffer for match in block.match_buffers]]
         self.buffers.extend(added)
-        made: Block = self.visit_default(block)
+        rebuilt: Block = self.visit_default(block)
         del self.buffers[len(self.buffers) - len(added) :]
-        if DETECT not in made.annotations:
-            return made
-        mask = int(made.annotations[DETECT])
-        rest = type(made.annotations)(
-            {key: value for key, value in made.annotations.items() if key != DETECT}
+        if DETECT not in rebuilt.annotations:
+            return rebuilt
+        mask = int(rebuilt.annotations[DETECT])
+        rest = type(rebuilt.annotations)(
+            {key: value for key, value in rebuilt.annotations.items() if key != DETECT}
         )
         if is_root:
-            return made.with_(annotations=rest)
-        reads, writes = access_regions(made, self.buffers)
-        return made.with_(
+            return rebuilt.with_(annotations=rest)
+        reads, writes = access_regions(rebuilt, self.buffers)
+        return rebuilt.with_(
             annotations=rest,
-            reads=reads if mask & 1 else made.reads,
-            writes=writes if mask & 2 else made.writes,
+            reads=reads if mask & 1 else rebuilt.reads,
+            writes=writes if mask & 2 else rebuilt.writes,
         )
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> Any:
@@ -70,15 +70,15 @@ class _Completer(Mutator):
         if any(buffer.data is data for buffer in self.buffers):
             return self.visit_default(node)
         self.buffers.append(node.buffer)
-        made = self.visit_default(node)
+        rebuilt = self.visit_default(node)
         self.buffers.pop()
-        return made
+        return rebuilt
 
 
 def access_regions(block: Block, buffers: Sequence[Buffer]) -> tuple[Array[Any], Array[Any]]:
     """The regions that ``block`` reads and writes; every access must go through a buffer."""
-    found = get_block_access_region(block, {buffer.data: buffer for buffer in buffers})
-    reads, writes, opaque = found
+    regions = get_block_access_region(block, {buffer.data: buffer for buffer in buffers})
+    reads, writes, opaque = regions
     if opaque:
         names = ", ".join([region.buffer.name for region in opaque])
         raise IRValueError(

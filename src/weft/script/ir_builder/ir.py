@@ -174,17 +174,17 @@ def lookup_vdevice(target_kind: str | None = None, device_index: int = -1) -> VD
     """The virtual device of the module with that number among those of a kind of target."""
     listed = find_module("I.lookup_vdevice").global_infos.get("vdevice", [])
     if not target_kind:
-        found = listed
+        devices = listed
     else:
-        found = [item for item in listed if str(item.target.kind.name) == target_kind]
+        devices = [item for item in listed if str(item.target.kind.name) == target_kind]
     index = max(device_index, 0)
-    if index >= len(found):
+    if index >= len(devices):
         what = f"of target {target_kind!r} " if target_kind else ""
         raise IRValueError(
-            f"I.lookup_vdevice: expected an index below {len(found)}, the number of virtual "
+            f"I.lookup_vdevice: expected an index below {len(devices)}, the number of virtual "
             f"devices {what}in the module, got {device_index}"
         )
-    device: VDevice = found[index]
+    device: VDevice = devices[index]
     return device
 
 

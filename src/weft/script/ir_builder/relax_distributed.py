@@ -31,16 +31,16 @@ def find_mesh(mesh: Any) -> DeviceMesh:
         raise IRTypeError(
             f"expected a device mesh or a text such as 'mesh[0]', got {type(mesh).__name__}"
         )
-    found = _LISTED.fullmatch(mesh)
+    match = _LISTED.fullmatch(mesh)
     infos: Any = ()
-    if found and IRBuilder.is_in_scope():
-        infos = IRBuilder.current().global_infos.get(found[1], ())
-    if not found or int(found[2]) >= len(infos):
+    if match and IRBuilder.is_in_scope():
+        infos = IRBuilder.current().global_infos.get(match[1], ())
+    if not match or int(match[2]) >= len(infos):
         raise IRValueError(
             f"the module has no device mesh {mesh!r}; write I.module_global_infos({{'mesh': "
             "[R.device_mesh(...)]}) in it, and 'mesh[0]' for the first"
         )
-    info = infos[int(found[2])]
+    info = infos[int(match[2])]
     if not isinstance(info, DeviceMesh):
         raise IRTypeError(f"{mesh!r} is a {type(info).__name__} of the module, no device mesh")
     return info
@@ -82,10 +82,10 @@ def const(value: Any, struct_info: Any) -> Constant:
 def _infos(out_sinfo: Any, what: str) -> list[DTensorStructInfo]:
     items = out_sinfo if isinstance(out_sinfo, list | tuple) else [out_sinfo]
     infos = [as_struct_info(item) for item in items]
-    made = [info for info in infos if isinstance(info, DTensorStructInfo)]
-    if len(made) != len(infos):
+    distributed = [info for info in infos if isinstance(info, DTensorStructInfo)]
+    if len(distributed) != len(infos):
         raise IRTypeError(f"R.dist.{what}: out_sinfo: expected R.DTensor, got {infos}")
-    return made
+    return distributed
 
 
 def call_tir(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:

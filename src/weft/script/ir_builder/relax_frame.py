@@ -192,8 +192,8 @@ class IfFrame(IRBuilderFrame):
     def _exit(self) -> None:
         if self.then_expr is None or self.else_expr is None:
             raise IRValueError("a choice in a graph function needs both branches")
-        made = If(self.condition, self.then_expr, self.else_expr, span=self.span)
-        self.var = emit(made)
+        choice = If(self.condition, self.then_expr, self.else_expr, span=self.span)
+        self.var = emit(choice)
         IRBuilder.name(self.var_name or "gv", self.var)
 
 

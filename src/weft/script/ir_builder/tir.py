@@ -80,8 +80,8 @@ def _device(function: Callable[..., Any]) -> Callable[..., Any]:
         return _typed(function) if parameters[0] == "dtype" else function
 
     def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
-        made = function(*args, **kwargs)
-        return made if dtype is None else _nodes.Call(_plain_dtype(dtype), made.op, made.args)
+        call = function(*args, **kwargs)
+        return call if dtype is None else _nodes.Call(_plain_dtype(dtype), call.op, call.args)
 
     build.__name__ = function.__name__
     return build

@@ -156,7 +156,7 @@ def match_buffer(
             raise IRValueError("T.match_buffer: expected a shape for a handle")
         region = as_buffer_region(param)
         shape, dtype = [item.extent for item in region.region], region.buffer.dtype
-    made = make_buffer(
+    buffer = make_buffer(
         shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
         axis_separators,
     )  # fmt: skip
@@ -166,11 +166,11 @@ def match_buffer(
             raise IRValueError(f"T.match_buffer: {param.name} is not a parameter of the function")
         if param in frame.buffer_map:
             raise IRValueError(f"T.match_buffer: {param.name} has a buffer already")
-        frame.buffer_map[param] = made
-        return made
+        frame.buffer_map[param] = buffer
+        return buffer
     source = as_buffer_region(param)
-    last_block("T.match_buffer of a region").match_buffers.append(MatchBufferRegion(made, source))
-    return made
+    last_block("T.match_buffer of a region").match_buffers.append(MatchBufferRegion(buffer, source))
+    return buffer
 
 
 def alloc_buffer(
@@ -204,16 +204,16 @@ def alloc_buffer(
     >>> twice.body.block.alloc_buffers[0].name
     'B'
     """
-    made = make_buffer(
+    buffer = make_buffer(
         shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
         axis_separators,
     )  # fmt: skip
     block_frame = IRBuilder.current().find(BlockFrame)
     if block_frame is not None:
-        block_frame.alloc_buffers.append(made)
+        block_frame.alloc_buffers.append(buffer)
     else:
-        find_function("T.alloc_buffer").root_alloc_buffers.append(made)
-    return made
+        find_function("T.alloc_buffer").root_alloc_buffers.append(buffer)
+    return buffer
 
 
 sblock_alloc_buffer = alloc_buffer
@@ -325,11 +325,11 @@ def grid(*extents: RangeLike | Sequence[RangeLike]) -> ForFrame:
 def _grid_range(item: RangeLike) -> Range:
     if isinstance(item, Range):
         return item
-    made = Range(*item) if isinstance(item, list | tuple) else Range(item)
-    for bound in (made.min, made.extent):
+    rng = Range(*item) if isinstance(item, list | tuple) else Range(item)
+    for bound in (rng.min, rng.extent):
         if not bound.dtype.is_integral or bound.dtype.lanes != 1:
             raise IRTypeError(f"a loop needs integer bounds, got {bound.dtype}: {item!r}")
-    return made
+    return rng
 
 
 def Assert(condition: ExprLike, message: str) -> AssertFrame:  # noqa: N802 - TVM's name
@@ -348,13 +348,13 @@ def LetStmt(  # noqa: N802 - TVM's name
         type_annotation: the type of the variable, if it is not that of the value.
         var: the variable, if it exists already.
     """
-    made = as_prim_expr(value)
+    bound = as_prim_expr(value)
     if var is None and type_annotation is not None:
         hint = type_annotation() if callable(type_annotation) else type_annotation
         var = hint if isinstance(hint, Var) else Var("", hint)
-    if var is not None and isinstance(var, Var) and var.dtype is not made.dtype:
-        made = _convert_let(var, made)
-    return LetFrame(made, var)
+    if var is not None and isinstance(var, Var) and var.dtype is not bound.dtype:
+        bound = _convert_let(var, bound)
+    return LetFrame(bound, var)
 
 
 def _convert_let(var: Var, value: PrimExpr) -> PrimExpr:
@@ -440,11 +440,11 @@ def decl_buffer(
 
     Arguments as those of ``T.match_buffer``.
     """
-    made = make_buffer(
+    buffer = make_buffer(
         shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
         axis_separators,
     )  # fmt: skip
-    return DeclBufferFrame(made, data is None)
+    return DeclBufferFrame(buffer, data is None)
 
 
 def launch_thread(thread: str | Var, extent: ExprLike) -> LaunchThreadFrame:
@@ -456,15 +456,15 @@ def launch_thread(thread: str | Var, extent: ExprLike) -> LaunchThreadFrame:
     """
     size = as_prim_expr(extent)
     if isinstance(thread, str):
-        made = IterVar(None, Var("", size.dtype), IterVar.ThreadIndex, thread)
-        return LaunchThreadFrame(size, made.with_(dom=_thread_range(size)))
+        axis = IterVar(None, Var("", size.dtype), IterVar.ThreadIndex, thread)
+        return LaunchThreadFrame(size, axis.with_(dom=_thread_range(size)))
     threads = find_function("T.launch_thread").env_threads
     if thread not in threads:
         raise IRValueError("T.launch_thread: expected a tag or a variable of T.env_thread")
-    found = threads[thread]
-    if found.dom is None:
-        found.dom = _thread_range(size)
-    return LaunchThreadFrame(size, found)
+    declared = threads[thread]
+    if declared.dom is None:
+        declared.dom = _thread_range(size)
+    return LaunchThreadFrame(size, declared)
 
 
 def _thread_range(size: PrimExpr) -> Range:
@@ -474,8 +474,8 @@ def _thread_range(size: PrimExpr) -> Range:
 def env_thread(thread_tag: str, dtype: str = "int32") -> Var:
     """Declare a variable for the index of a thread, to be given to ``T.launch_thread``."""
     var = Var("", dtype)
-    made = IterVar(None, var, IterVar.ThreadIndex, thread_tag)
-    find_function("T.env_thread").env_threads[var] = made
+    axis = IterVar(None, var, IterVar.ThreadIndex, thread_tag)
+    find_function("T.env_thread").env_threads[var] = axis
     return var
 
 

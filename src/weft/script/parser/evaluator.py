@@ -118,11 +118,11 @@ class Evaluator:
         return value
 
     def name(self, node: ast.Name) -> Any:
-        found, value = self.scopes.find(node.id)
-        if not found and self.fallback is not None:
+        is_known, value = self.scopes.find(node.id)
+        if not is_known and self.fallback is not None:
             value = self.fallback(node.id)
-            found = value is not None
-        if not found:
+            is_known = value is not None
+        if not is_known:
             raise self.error(node, self.scopes.unknown(node.id))
         return value
 
@@ -164,13 +164,13 @@ class Evaluator:
         return set(self.items(node.elts))
 
     def dict_(self, node: ast.Dict) -> Any:
-        made: dict[Any, Any] = {}
+        entries: dict[Any, Any] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
-                made.update(self.evaluate(value))
+                entries.update(self.evaluate(value))
             else:
-                made[self.evaluate(key)] = self.evaluate(value)
-        return made
+                entries[self.evaluate(key)] = self.evaluate(value)
+        return entries
 
     def call_(self, node: ast.Call) -> Any:
         function = self.evaluate(node.func)
@@ -273,18 +273,18 @@ class Evaluator:
         return apply
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
-        made: list[Any] = []
-        self._generate(node.generators, 0, lambda: made.append(self.evaluate(node.elt)))
-        return set(made) if isinstance(node, ast.SetComp) else made
+        items: list[Any] = []
+        self._generate(node.generators, 0, lambda: items.append(self.evaluate(node.elt)))
+        return set(items) if isinstance(node, ast.SetComp) else items
 
     def dict_comprehension(self, node: ast.DictComp) -> Any:
-        made: dict[Any, Any] = {}
+        entries: dict[Any, Any] = {}
 
         def add() -> None:
-            made[self.evaluate(node.key)] = self.evaluate(node.value)
+            entries[self.evaluate(node.key)] = self.evaluate(node.value)
 
         self._generate(node.generators, 0, add)
-        return made
+        return entries
 
     def _generate(
         self, parts: list[ast.comprehension], index: int, action: Callable[[], None]

@@ -25,11 +25,11 @@ class ModuleProxy:
         self.functions_ = functions
 
     def __getattr__(self, name: str) -> GlobalVar:
-        found = self.functions_.get(name)
-        if found is None:
+        var = self.functions_.get(name)
+        if var is None:
             known = ", ".join(self.functions_)
             raise IRAttributeError(f"module {self.name_} has no function {name!r}; it has: {known}")
-        return found
+        return var
 
 
 def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
@@ -52,13 +52,13 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
             for item, options in _ordered(parser, functions):
                 private = bool(options.get("private", False))
                 if options["token"] == "tir":
-                    made: Any = parse_prim_func(parser, item, private)
+                    func: Any = parse_prim_func(parser, item, private)
                 else:
                     pure = bool(options.get("pure", True))
-                    made = _named(parser, item, parse_function(parser, item, private, pure))
+                    func = _named(parser, item, parse_function(parser, item, private, pure))
                 var = parser.functions[item.name]
-                var.struct_info = function_info(made)
-                frame.functions[var] = made
+                var.struct_info = function_info(func)
+                frame.functions[var] = func
             if parser.emitted is not None:
                 frame.functions.update(parser.emitted.functions)
             frame.order = [parser.functions[item.name] for item in functions]

@@ -47,8 +47,8 @@ def parse_function(
                 parser.error(node, f"function {node.name!r} has no return")
         if not local:
             parser.emitted = builder.emitted
-        made: Function = builder.local_function if local else builder.get()
-    return made
+        func: Function = builder.local_function if local else builder.get()
+    return func
 
 
 def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncStructInfo:
@@ -102,10 +102,10 @@ def _declared_symbols(parser: Parser, node: ast.FunctionDef, frame: FunctionFram
         if not isinstance(value, ast.Call) or value.args:
             continue
         if re.fullmatch(r"u?int\d+", getattr(value.func, "attr", "")):
-            made = parser.evaluate(value)
-            if isinstance(made, TirVar) and not made.name:
+            symbol = parser.evaluate(value)
+            if isinstance(symbol, TirVar) and not symbol.name:
                 name = stmt.targets[0].id
-                frame.symbols[name] = IRBuilder.name(name, made)
+                frame.symbols[name] = IRBuilder.name(name, symbol)
 
 
 def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:
@@ -182,11 +182,11 @@ def _assigned(parser: Parser, name: str, value: Any, info: StructInfo | None) ->
         return _symbol(parser, name, value)
     if isinstance(value, build.MatchCastPair):
         var = build.emit_match_cast(value.value, info or value.struct_info)
-        made = IRBuilder.name(name, var)
+        named = IRBuilder.name(name, var)
         frame = IRBuilder.current().find(FunctionFrame)
         if frame is not None:
             _define_symbols(parser, frame)
-        return made
+        return named
     if isinstance(value, bool | int | float) and not isinstance(value, Node):
         value = const(value)
     elif isinstance(value, tuple | list) and not isinstance(value, Node):
@@ -204,10 +204,10 @@ def _symbol(parser: Parser, name: str, value: TirVar) -> TirVar:
     known = frame.symbols.get(name) if frame is not None else None
     if known is not None and known.dtype is value.dtype:
         return known
-    made: TirVar = value if value.name else IRBuilder.name(name, value)
+    symbol: TirVar = value if value.name else IRBuilder.name(name, value)
     if frame is not None:
-        frame.symbols[name] = made
-    return made
+        frame.symbols[name] = symbol
+    return symbol
 
 
 @statement("relax", ast.Expr)

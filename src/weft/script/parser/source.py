@@ -47,8 +47,8 @@ def _read(filename: str, module_globals: Mapping[str, Any]) -> _Parsed | None:
         return None
     if len(_FILES) > 64:
         _FILES.clear()
-    made = _FILES[filename] = _Parsed(text, Source.from_text(filename, text), tree)
-    return made
+    parsed = _FILES[filename] = _Parsed(text, Source.from_text(filename, text), tree)
+    return parsed
 
 
 def parse_text(text: str) -> ast.Module:
@@ -58,13 +58,13 @@ def parse_text(text: str) -> ast.Module:
     """
     if len(text) < LONG_TEXT:
         return _parse(text)
-    made: list[ast.Module | SyntaxError] = []
+    results: list[ast.Module | SyntaxError] = []
 
     def work() -> None:
         try:
-            made.append(_parse(text))
+            results.append(_parse(text))
         except SyntaxError as error:
-            made.append(error)
+            results.append(error)
 
     before = threading.stack_size(STACK_BYTES)
     try:
@@ -73,9 +73,9 @@ def parse_text(text: str) -> ast.Module:
     finally:
         threading.stack_size(before)
     thread.join()
-    if isinstance(made[0], SyntaxError):
-        raise made[0]
-    return made[0]
+    if isinstance(results[0], SyntaxError):
+        raise results[0]
+    return results[0]
 
 
 def _parse(text: str) -> ast.Module:
@@ -88,19 +88,19 @@ def _parse(text: str) -> ast.Module:
 def find_function(func: FunctionType) -> tuple[Source, ast.FunctionDef]:
     """Source and node of a function."""
     code = func.__code__
-    found = _find(code.co_filename, func.__globals__, code.co_name, code.co_firstlineno)
-    if not isinstance(found[1], ast.FunctionDef):
+    place = _find(code.co_filename, func.__globals__, code.co_name, code.co_firstlineno)
+    if not isinstance(place[1], ast.FunctionDef):
         raise no_source(code.co_name)
-    return found[0], found[1]
+    return place[0], place[1]
 
 
 def find_class(cls: type, frame: FrameType) -> tuple[Source, ast.ClassDef]:
     """Source and node of a class whose decorator runs in ``frame``."""
     code = frame.f_code
-    found = _find(code.co_filename, frame.f_globals, cls.__name__, frame.f_lineno)
-    if not isinstance(found[1], ast.ClassDef):
+    place = _find(code.co_filename, frame.f_globals, cls.__name__, frame.f_lineno)
+    if not isinstance(place[1], ast.ClassDef):
         raise no_source(cls.__name__)
-    return found[0], found[1]
+    return place[0], place[1]
 
 
 def _find(

@@ -165,9 +165,9 @@ class TextEvaluator(Evaluator):
         return format(self.budget.check(value), form)
 
     def string(self, node: ast.JoinedStr) -> str:
-        made = super().string(node)
-        self.budget.check(made)
-        return made
+        text = super().string(node)
+        self.budget.check(text)
+        return text
 
 
 def attribute_of(value: Any, name: str) -> Any:

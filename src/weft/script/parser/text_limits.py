@@ -141,8 +141,8 @@ def call_builtin(function: Any, args: list[Any], kwargs: dict[str, Any], binary:
         return binary(ast.Pow(), *args)
     if function is str and (len(args) > 1 or kwargs):
         raise IRTypeError("str: expected one value")
-    made = function(*args, **kwargs)
-    return list(made) if function in _LAZY else made
+    result = function(*args, **kwargs)
+    return list(result) if function in _LAZY else result
 
 
 _LAZY: Final = (map, filter, zip, enumerate, reversed)

@@ -130,11 +130,11 @@ class DocWriter:
     # ---- dispatch
 
     def doc(self, doc: Doc) -> None:
-        found = [(target, depth) for target in self.targets if (depth := target.depth(doc))]
-        if found:
+        below = [(target, depth) for target in self.targets if (depth := target.depth(doc))]
+        if below:
             start = self.position()
             self.emit(doc)
-            for target, depth in found:
+            for target, depth in below:
                 target.mark(depth, (start, self.position()))
         else:
             self.emit(doc)

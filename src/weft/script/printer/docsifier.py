@@ -145,14 +145,14 @@ class Docsifier:
         printer = self._printers.get(kind)
         if printer is None:
             printer = self._printers[kind] = self._find(kind)
-        made = printer(node, self)
+        doc = printer(node, self)
         if self.tracking:
-            made.source = node
-            if isinstance(made, StmtBlockDoc) and made.stmts and made.stmts[0].source is None:
-                made.stmts[0].source = node  # the block itself melts into the one around it
-            if id(node) in self.remarks and isinstance(made, StmtDoc):
-                made.comment = self.remarks[id(node)][1]
-        return made
+            doc.source = node
+            if isinstance(doc, StmtBlockDoc) and doc.stmts and doc.stmts[0].source is None:
+                doc.stmts[0].source = node  # the block itself melts into the one around it
+            if id(node) in self.remarks and isinstance(doc, StmtDoc):
+                doc.comment = self.remarks[id(node)][1]
+        return doc
 
     def head(self, doc: D, node: Any) -> D:
         """``doc``, known as a part of the line that opens the loop or block ``node``."""
@@ -167,9 +167,9 @@ class Docsifier:
 
     def _find(self, kind: type) -> Printer:
         for base in kind.__mro__:
-            found = PRINTERS.get(base.__dict__.get("KIND", base.__name__))
-            if found is not None and issubclass(base, Node):
-                return found
+            printer = PRINTERS.get(base.__dict__.get("KIND", base.__name__))
+            if printer is not None and issubclass(base, Node):
+                return printer
         raise IRTypeError(f"{kind.__name__} has no printed form")
 
     # ---- prefixes
@@ -221,10 +221,10 @@ class Docsifier:
             hint = f"{hint}_{id(node):#x}"
         name = self.unique_name(hint)
         self._bind(node, lambda: IdDoc(name), name, frame or self.frames[-1])
-        made = IdDoc(name)
+        doc = IdDoc(name)
         if self.tracking:
-            made.source = node
-        return made
+            doc.source = node
+        return doc
 
     def define_value(self, node: Any, hint: str, frame: Frame) -> IdDoc:
         """Name an expression: it prints as its name from here on."""
@@ -249,13 +249,13 @@ class Docsifier:
 
     def reference(self, node: Any) -> ExprDoc | None:
         """The doc of a named node, or None."""
-        found = self.docs.get(id(node))
-        if found is None:
+        entry = self.docs.get(id(node))
+        if entry is None:
             return None
-        made = found[1]()
+        doc = entry[1]()
         if self.tracking:
-            made.source = node
-        return made
+            doc.source = node
+        return doc
 
     def call_type(self, callee: Any) -> str:
         """The dtype that the parser gives to a call of a function of the module."""

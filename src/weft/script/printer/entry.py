@@ -83,18 +83,18 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
     elif is_graph:
         named = [line for _, line in bind_nested(node, d)]
         frame.stmts.extend(named)
-    made = d.doc(node)
-    if isinstance(made, ExprDoc):
+    doc = d.doc(node)
+    if isinstance(doc, ExprDoc):
         if not config.verbose_expr and not isinstance(node, Buffer):
             if not (isinstance(node, Node) and node.KIND in _DECLARING):
                 frame.stmts[:] = named
-        made = ExprStmtDoc(made)
+        doc = ExprStmtDoc(doc)
     if isinstance(node, IRModule | BaseFunc) and not isinstance(node, ExternFunc):
-        frame.stmts.extend(ir_module.with_header(made, d))
-    elif isinstance(made, StmtBlockDoc):
-        frame.stmts.extend(made.stmts)
+        frame.stmts.extend(ir_module.with_header(doc, d))
+    elif isinstance(doc, StmtBlockDoc):
+        frame.stmts.extend(doc.stmts)
     else:
-        frame.stmts.append(made)
+        frame.stmts.append(doc)
     return _finish(frame.stmts, d, config, node)
 
 
@@ -133,9 +133,9 @@ def _remarks(config: PrinterConfig, root: Any) -> dict[int, tuple[Any, str]]:
     """The remarks on objects and on what paths lead to, by the identity of the object."""
     remarks = {id(item): (item, str(text)) for item, text in (config.obj_to_annotate or {}).items()}
     for path, text in (config.path_to_annotate or {}).items():
-        found = path.resolve(root)
-        if len(found) == len(path):
-            remarks[id(found[-1])] = (found[-1], str(text))
+        values = path.resolve(root)
+        if len(values) == len(path):
+            remarks[id(values[-1])] = (values[-1], str(text))
     return remarks
 
 

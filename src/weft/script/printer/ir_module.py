@@ -55,13 +55,13 @@ def _module(module: IRModule, d: Docsifier) -> Doc:
     for var, func in _ordered(module):
         printed = d.function_names.get(var.name_hint, var.name_hint)
         d.binding_names.append(printed)
-        made = d.doc(func)
+        doc = d.doc(func)
         d.binding_names.pop()
-        if not isinstance(made, FunctionDoc):
-            made = AssignDoc(IdDoc(printed), made)
+        if not isinstance(doc, FunctionDoc):
+            doc = AssignDoc(IdDoc(printed), doc)
         if not isinstance(func, Op) and d.tracking:
-            made.source = func
-        frame.stmts.append(made)
+            doc.source = func
+        frame.stmts.append(doc)
     d.pop()
     return ClassDoc(IdDoc(clean), [d.ir("ir_module")], frame.stmts)
 

@@ -35,9 +35,9 @@ _SCALARS: Final = frozenset(
 
 @prints("RelaxVar", "DataflowVar")
 def _var(node: nodes.Var, d: Docsifier) -> Doc:
-    found = d.reference(node)
-    if found is not None:
-        return found
+    doc = d.reference(node)
+    if doc is not None:
+        return doc
     frame = d.function_frame("relax")
     lhs = d.define(node, node.name_hint, frame)
     if d.config.verbose_expr and node.struct_info is not None:
@@ -114,9 +114,9 @@ def _call(node: nodes.Call, d: Docsifier) -> Doc:
     if isinstance(node.op, Op):
         special = _SPECIAL.get(node.op.name)
         if special is not None:
-            made = special(node, d)
-            if made is not None:
-                return made
+            doc = special(node, d)
+            if doc is not None:
+                return doc
     return _generic(node, d)
 
 
@@ -153,15 +153,15 @@ def rebuilds(node: nodes.Call) -> bool:
     if node.sinfo_args:
         return False
     try:
-        made = function(*node.args, **node.attrs)
+        call = function(*node.args, **node.attrs)
     except (TVMError, TypeError, ValueError):
         return False
-    if len(made.args) != len(node.args) or len(made.attrs) != len(node.attrs):
+    if len(call.args) != len(node.args) or len(call.attrs) != len(node.attrs):
         return False
-    for mine, its in zip(made.args, node.args, strict=True):
+    for mine, its in zip(call.args, node.args, strict=True):
         if mine is not its and not structural_equal(mine, its):
             return False
-    return structural_equal(made.attrs, node.attrs)
+    return structural_equal(call.attrs, node.attrs)
 
 
 def _explicit(node: nodes.Call, args: list[Any], d: Docsifier) -> Doc:
@@ -183,10 +183,10 @@ def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
     if not op.name.startswith("relax."):
         return IdDoc(op.name)
     first, *rest = op.name.split(".")[1:]
-    made: ExprDoc = d.relax(first)
+    doc: ExprDoc = d.relax(first)
     for part in rest:
-        made = AttrAccessDoc(made, part)
-    return made
+        doc = AttrAccessDoc(doc, part)
+    return doc
 
 
 def relax_attribute(value: Any, d: Docsifier) -> Any:

@@ -140,9 +140,9 @@ def _var_binding(node: nodes.VarBinding, d: Docsifier) -> Doc:
     if isinstance(value, BaseFunc) and not isinstance(value, nodes.ExternFunc):
         lhs = _define(node.var, d)
         d.binding_names.append(getattr(lhs, "name", node.var.name_hint))
-        made: Doc = d.doc(value)
+        doc: Doc = d.doc(value)
         d.binding_names.pop()
-        return made
+        return doc
     lines = _lines_before(node, d)
     rhs = d.doc(value)
     annotation = annotation_of(node.var, value, d)

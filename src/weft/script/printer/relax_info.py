@@ -17,14 +17,14 @@ def dimension_doc(value: Any, d: Docsifier) -> Any:
     """A dimension: a bare int, an expression, or its text where the signature defines a symbol."""
     if type(value) is IntImm and value.dtype == "int64":
         return LiteralDoc(value.value)
-    made = d.doc(value)
+    doc = d.doc(value)
     for frame in d.frames:
         if frame.func_vars is not None:
             for var in collect(value, Var):
                 if id(var) in frame.func_vars:
-                    return LiteralDoc(to_python_script(made))
+                    return LiteralDoc(to_python_script(doc))
             break
-    return made
+    return doc
 
 
 @prints("ObjectStructInfo")
@@ -57,8 +57,8 @@ def shape_doc(shape: Any, d: Docsifier) -> ExprDoc:
     known = getattr(shape, "values", None)
     if known is not None:
         return TupleDoc([dimension_doc(value, d) for value in known])
-    made: ExprDoc = d.doc(shape)
-    return made
+    doc: ExprDoc = d.doc(shape)
+    return doc
 
 
 @prints("TensorStructInfo")

@@ -203,9 +203,9 @@ def _offset_attribute(
 
 @prints("Buffer")
 def _buffer(node: Buffer, d: Docsifier) -> Doc:
-    found = d.reference(node)
-    if found is not None:
-        return found
+    doc = d.reference(node)
+    if doc is not None:
+        return doc
     frame = _declaring_frame(node, d)
     rhs = buffer_declaration(node, "Buffer", d, DATA, frame=frame)
     lhs = define_buffer(node, d, frame)
@@ -230,7 +230,7 @@ def _buffer_region(node: Any, d: Docsifier) -> Doc:
     for item in node.region:
         index = range_index(item, d)
         if index is None:
-            ranges = ListDoc([d.doc(one) for one in node.region])
+            ranges = ListDoc([d.doc(dom) for dom in node.region])
             return CallDoc(d.tir("BufferRegion"), (d.doc(node.buffer), ranges))
         indices.append(index)
     return IndexDoc(d.doc(node.buffer), indices)

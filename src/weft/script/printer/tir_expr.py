@@ -78,16 +78,16 @@ def _string_imm(node: StringImm, _d: Docsifier) -> Doc:
 
 @prints("Var")
 def _var(node: Var, d: Docsifier) -> Doc:
-    found = d.reference(node)
-    if found is not None:
-        return found
+    doc = d.reference(node)
+    if doc is not None:
+        return doc
     if d.relax_mode:
         return _relax_symbol(node, d)
     frame = d.function_frame("tir")
     declare_var(node, d, frame)
-    made = d.reference(node)
-    assert made is not None  # declare_var has just named it
-    return made
+    doc = d.reference(node)
+    assert doc is not None  # declare_var has just named it
+    return doc
 
 
 def declare_var(node: Var, d: Docsifier, frame: Any) -> IdDoc:
@@ -207,10 +207,10 @@ _FUNCTIONS: Final[dict[str, tuple[str, Any]]] = {
 def rebuilds(function: Any, node: Any) -> bool:
     """Whether ``function(node.a, node.b)`` gives a node like this one."""
     try:
-        made = function(node.a, node.b)
+        folded = function(node.a, node.b)
     except TVMError:
         return False
-    return type(made) is type(node) and made.a is node.a and made.b is node.b
+    return type(folded) is type(node) and folded.a is node.a and folded.b is node.b
 
 
 @prints(*_SUGAR)
@@ -365,18 +365,18 @@ def ramp_slice(ramp: Ramp, d: Docsifier) -> Doc:
         if stride.value >= 1 and width.value > 1 and stop is not None:
             step = None if stride.value == 1 else LiteralDoc(stride.value)
             return SliceDoc(d.doc(ramp.base), d.doc(stop), step)
-    made: Doc = d.doc(ramp)
-    return made
+    doc: Doc = d.doc(ramp)
+    return doc
 
 
 def slice_end(begin: PrimExpr, extent: PrimExpr) -> PrimExpr | None:
     """``begin + extent`` where a slice or loop ``begin:end`` gives the extent again, else None."""
     try:
         end = operators.add(begin, extent)
-        found = operators.extent_between(begin, end)
+        derived = operators.extent_between(begin, end)
     except TVMError:
         return None
-    return end if found is extent or same(found, extent) else None
+    return end if derived is extent or same(derived, extent) else None
 
 
 # ---- calls
@@ -424,14 +424,14 @@ def call_style(node: nodes.Call, name: str) -> str:
 
 def _gives(function: Any, args: list[Any], node: nodes.Call) -> bool:
     try:
-        made = function(*args)
+        call = function(*args)
     except (TVMError, TypeError, AttributeError):
         return False
-    if not isinstance(made, nodes.Call) or made.op is not node.op or made.dtype is not node.dtype:
+    if not isinstance(call, nodes.Call) or call.op is not node.op or call.dtype is not node.dtype:
         return False
-    if len(made.args) != len(node.args):
+    if len(call.args) != len(node.args):
         return False
-    for mine, its in zip(made.args, node.args, strict=True):
+    for mine, its in zip(call.args, node.args, strict=True):
         if not same(mine, its):
             return False
     return True

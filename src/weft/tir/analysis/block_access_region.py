@@ -266,15 +266,15 @@ class _AccessDetector(Visitor):
 
     def collect(self, table: Regions, excluded: Regions | None = None) -> list[BufferRegion]:
         """The table as buffer regions."""
-        found = []
+        regions = []
         for buffer, region in table.items():
             if excluded is not None and buffer in excluded:
                 continue
             ranges = []
             for part, extent in zip(region, buffer.shape, strict=True):
                 ranges.append(self.cover(part, extent))
-            found.append(BufferRegion(buffer, Array(ranges)))
-        return found
+            regions.append(BufferRegion(buffer, Array(ranges)))
+        return regions
 
 
     def cover(self, part: IntervalSet, extent: PrimExpr) -> Range:
@@ -344,9 +344,9 @@ def get_block_access_region(
     ``buffer_var_to_buffer`` maps the data variable of every buffer defined outside of the block to
     the buffer; accesses of other buffers do not count.
     """
-    found = _detect(block, buffer_var_to_buffer)
-    reads = found.collect(found.reads, found.writes if block.init is not None else None)
-    parts = [reads, found.collect(found.writes), found.collect(found.opaque)]
+    detector = _detect(block, buffer_var_to_buffer)
+    reads = detector.collect(detector.reads, detector.writes if block.init is not None else None)
+    parts = [reads, detector.collect(detector.writes), detector.collect(detector.opaque)]
     return Array([Array(part) for part in parts])
 
 
@@ -355,9 +355,9 @@ def get_block_read_write_region(
     block: Block, buffer_var_to_buffer: Mapping[Var, Buffer]
 ) -> Array[Array[BufferRegion]]:
     """[reads, writes] of the block's body; opaque accesses come last in both."""
-    found = _detect(block, buffer_var_to_buffer)
-    opaque = found.collect(found.opaque)
-    writes = found.collect(found.writes, found.opaque)
-    updated = found.writes if block.init is not None else {}
-    reads = found.collect(found.reads, {**found.opaque, **updated})
+    detector = _detect(block, buffer_var_to_buffer)
+    opaque = detector.collect(detector.opaque)
+    writes = detector.collect(detector.writes, detector.opaque)
+    updated = detector.writes if block.init is not None else {}
+    reads = detector.collect(detector.reads, {**detector.opaque, **updated})
     return Array([Array([*reads, *opaque]), Array([*writes, *opaque])])

@@ -335,11 +335,11 @@ def access_bounds(func: PrimFunc) -> list[AccessBound]:
 
 def check_bounds(func: PrimFunc) -> list[AccessBound]:
     """The accesses to check at run time; an access proved outside is an IRIndexError."""
-    found = access_bounds(func)
-    for bound in found:
+    bounds = access_bounds(func)
+    for bound in bounds:
         if bound.status is AccessStatus.OUTSIDE:
             raise IRIndexError(bound.message())
-    return [bound for bound in found if bound.status is AccessStatus.UNKNOWN]
+    return [bound for bound in bounds if bound.status is AccessStatus.UNKNOWN]
 
 
 def index_data_dependence(func: PrimFunc) -> list[AccessBound]:

@@ -89,4 +89,4 @@ def _limit(
 
 
 def _mentions(expr: PrimExpr, var: Var) -> bool:
-    return any(found is var for found in collect(expr, Var))
+    return any(inner is var for inner in collect(expr, Var))

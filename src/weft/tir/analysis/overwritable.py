@@ -36,10 +36,10 @@ def overwritable_arguments(func: PrimFunc) -> tuple[int, ...]:
     alike = [at for at, item in enumerate(arguments) if _is_alike(item, result)]
     if not alike:
         return ()
-    found = _Accesses()
-    found.visit(func.body)
-    stores = [access for access in found.of(result) if access.is_write]
-    if len(stores) != 1 or len(found.of(result)) != 1 or found.has_others(result):
+    accesses = _Accesses()
+    accesses.visit(func.body)
+    stores = [access for access in accesses.of(result) if access.is_write]
+    if len(stores) != 1 or len(accesses.of(result)) != 1 or accesses.has_others(result):
         return ()
     [store] = stores
     symbols = {*func.params, *collect([list(item.shape) for item in buffers], Var)}
@@ -47,8 +47,8 @@ def overwritable_arguments(func: PrimFunc) -> tuple[int, ...]:
         return ()
     return tuple(
         at for at in alike
-        if not found.has_others(arguments[at])
-        and all(access.belongs_to(store) for access in found.of(arguments[at]))
+        if not accesses.has_others(arguments[at])
+        and all(access.belongs_to(store) for access in accesses.of(arguments[at]))
     )  # fmt: skip
 
 

@@ -126,8 +126,8 @@ class _Flops(Visitor):
 
     def steps(self, extent: Any) -> Any:
         """An extent, at most; an expression where symbols decide, None where nothing does."""
-        found = collect(extent, Var)
-        if found and all(id(var) in self.symbols for var in found):
+        symbols = collect(extent, Var)
+        if symbols and all(id(var) in self.symbols for var in symbols):
             return extent
         bound = self.analyzer.const_int_bound(extent)
         unknown = bound.max_value == bound.POS_INF or bound.max_value >= 1 << 31

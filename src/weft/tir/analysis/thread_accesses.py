@@ -134,15 +134,15 @@ class _Points:
     def needed(self, exprs: list[Any]) -> set[Var]:
         """The variables that decide some values, those in the bounds of loops included."""
         bounds: dict[Var, Any] = {loop.var: (loop.low, loop.extent) for loop in self.access.loops}
-        found: set[Var] = set()
+        names: set[Var] = set()
         waiting = list(collect(exprs, Var))
         while waiting:
             var = waiting.pop()
-            if var in found:
+            if var in names:
                 continue
-            found.add(var)
+            names.add(var)
             waiting += collect(bounds.get(var, self.access.definitions.get(var)), Var)
-        return found
+        return names
 
     def value(self, expr: Any) -> Any:
         return values_of(expr, self.lookup)

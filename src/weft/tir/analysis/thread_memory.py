@@ -165,10 +165,10 @@ class _Search:
         first = dict.fromkeys(axes, 0)
         last = {tag: max(extent - 1, 0) for tag, extent in axes.items()}
         middle = {tag: extent // 2 for tag, extent in axes.items()}
-        found = [first, last, middle]
-        found += [{**first, tag: min(1, last[tag])} for tag in axes]
-        found += [{**first, tag: last[tag]} for tag in axes]
-        return [unit for n, unit in enumerate(found) if unit not in found[:n]]
+        candidates = [first, last, middle]
+        candidates += [{**first, tag: min(1, last[tag])} for tag in axes]
+        candidates += [{**first, tag: last[tag]} for tag in axes]
+        return [unit for n, unit in enumerate(candidates) if unit not in candidates[:n]]
 
     def fault(self, read: Access, owner: str, unit: dict[str, int]) -> ThreadMemoryFault | None:
         """An element that the unit reads, does not write before, and another unit writes."""
@@ -215,13 +215,13 @@ class _Search:
         return None
 
     def met(
-        self, read: Access, one: dict[str, int], write: Access, other: dict[str, int]
+        self, read: Access, reader: dict[str, int], write: Access, other: dict[str, int]
     ) -> tuple[int, ...] | None:
         """An element that one thread reads and another one writes."""
         if not self.plain:
             return None
         try:
-            here, there = read.points(one)[0], write.points(other)[0]
+            here, there = read.points(reader)[0], write.points(other)[0]
         except UnknownValueError:
             return None
         return _first_common(here, there)

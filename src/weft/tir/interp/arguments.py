@@ -43,8 +43,8 @@ def random_arguments(name: str, func: PrimFunc, seed: int, size: int) -> list[An
 
 def _extent(extent: PrimExpr, size: int) -> int:
     values = {var: IntImm(var.dtype, size) for var in collect(extent, Var)}
-    found = Analyzer().simplify(substitute(extent, values)) if values else extent
-    return found.value if isinstance(found, IntImm) else size
+    known = Analyzer().simplify(substitute(extent, values)) if values else extent
+    return known.value if isinstance(known, IntImm) else size
 
 
 def _scalar(dtype: DataType, size: int) -> Any:

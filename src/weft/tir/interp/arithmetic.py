@@ -124,11 +124,11 @@ def binary(name: str, dtype: DataType) -> Binary:
 
 def cast(source: DataType, target: DataType) -> Callable[[Any], Any]:
     """The conversion between two types of the same lanes."""
-    one = _scalar_cast(source.element, target.element)
+    convert = _scalar_cast(source.element, target.element)
     if not is_vector(target):
-        return one
+        return convert
     kind = target.element.numpy
-    return lambda value: np.array([one(_plain(source.element, lane)) for lane in value], kind)
+    return lambda value: np.array([convert(_plain(source.element, lane)) for lane in value], kind)
 
 
 def _plain(dtype: DataType, lane: Any) -> Any:

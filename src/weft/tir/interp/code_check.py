@@ -180,28 +180,29 @@ def first_difference(want: Any, have: Any, *, may_round: bool = False) -> str | 
     """
     if want is None and have is None:
         return None
-    one, other = np.asarray(want), np.asarray(have)
-    same = _agree(one, other, may_round)
+    expected, other = np.asarray(want), np.asarray(have)
+    same = _agree(expected, other, may_round)
     if same.all():
         return None
     at = tuple([int(index) for index in np.argwhere(~same)[0]])
     place = f"[{', '.join([str(index) for index in at])}]" if at else ""
     return (
-        f"{place}: the interpreter gives {one[at]}, native code {other[at]} "
+        f"{place}: the interpreter gives {expected[at]}, native code {other[at]} "
         f"({np.count_nonzero(~same)} of {same.size} elements differ)"
     )
 
 
-def _agree(one: Any, other: Any, may_round: bool) -> Any:
-    if one.shape != other.shape:
+def _agree(expected: Any, other: Any, may_round: bool) -> Any:
+    if expected.shape != other.shape:
         return np.asarray(False)
-    if not DataType(one.dtype.name).is_float:
-        if may_round and one.dtype.kind in "iu":
-            return (one == other) | (np.abs(one.astype("float64") - other.astype("float64")) <= 1)
-        return np.asarray(one == other)
-    if np.array_equal(one, other):
+    if not DataType(expected.dtype.name).is_float:
+        if may_round and expected.dtype.kind in "iu":
+            distance = np.abs(expected.astype("float64") - other.astype("float64"))
+            return (expected == other) | (distance <= 1)
+        return np.asarray(expected == other)
+    if np.array_equal(expected, other):
         return np.asarray(True)
-    wide, narrow = one.astype("float64"), other.astype("float64")
+    wide, narrow = expected.astype("float64"), other.astype("float64")
     largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
-    allowed = TOLERANCE.get(one.dtype.name, 0.5)
+    allowed = TOLERANCE.get(expected.dtype.name, 0.5)
     return np.isclose(narrow, wide, rtol=allowed, atol=allowed * largest, equal_nan=True)

@@ -315,8 +315,8 @@ class ExprCompiler:
         args = [self.compile(arg) for arg in call.args]
         end = arithmetic.finish(call.dtype)
         if is_vector(call.dtype):
-            one = arithmetic.finish(call.dtype.element)
-            lanes = np.frompyfunc(lambda *xs: one(compute(*[int(x) for x in xs])), len(args), 1)
+            finish = arithmetic.finish(call.dtype.element)
+            lanes = np.frompyfunc(lambda *xs: finish(compute(*[int(x) for x in xs])), len(args), 1)
             return lambda state: end(lanes(*[arg(state) for arg in args]))
         return lambda state: end(compute(*[arg(state) for arg in args]))
 

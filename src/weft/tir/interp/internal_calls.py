@@ -58,9 +58,9 @@ def _place(arg: Any) -> tuple[Var, _Terms, int] | None:
     """The data of an argument, its offset as a sum of products, and of how many bytes; None for a
     number.
     """
-    one = op.const(1, "int64")
+    unit = op.const(1, "int64")
     if isinstance(arg, Buffer):
-        return arg.data, [(op.convert(arg.elem_offset), one)], _itemsize(arg)
+        return arg.data, [(op.convert(arg.elem_offset), unit)], _itemsize(arg)
     if isinstance(arg, Var) and arg.dtype.is_handle:
         return arg, [], 1
     if isinstance(arg, BufferLoad):
@@ -70,7 +70,7 @@ def _place(arg: Any) -> tuple[Var, _Terms, int] | None:
         return _place(arg.args[0])
     if name == "tir.tvm_access_ptr":
         dtype = arg.args[0].dtype
-        return arg.args[1], [(arg.args[2], one)], dtype.element.numpy.itemsize * dtype.lanes
+        return arg.args[1], [(arg.args[2], unit)], dtype.element.numpy.itemsize * dtype.lanes
     return None
 
 
@@ -149,13 +149,13 @@ def _check_apart(spans: Sequence[tuple[Buffer, int, int]], written: set[int]) ->
 
 def _written(func: PrimFunc) -> set[int]:
     """The data variables (by ``id``) that a function stores to, or hands on."""
-    found = {id(store.buffer.data) for store in collect(func.body, BufferStore)}
+    written = {id(store.buffer.data) for store in collect(func.body, BufferStore)}
     for call in collect(func.body, Call):
         for arg in call.args:
             place = _place(arg)
             if place is not None and not isinstance(arg, BufferLoad):
-                found.add(id(place[0]))
-    return found
+                written.add(id(place[0]))
+    return written
 
 
 def _itemsize(buffer: Buffer) -> int:

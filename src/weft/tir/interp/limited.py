@@ -145,5 +145,5 @@ def _operations(stmt: Any, values: dict[Var, PrimExpr], analyzer: Analyzer) -> i
 
 
 def _number(expr: PrimExpr, values: dict[Var, PrimExpr], analyzer: Analyzer) -> int:
-    found = analyzer.simplify(substitute(expr, values))
-    return max(found.value, 0) if isinstance(found, IntImm) else 1
+    count = analyzer.simplify(substitute(expr, values))
+    return max(count.value, 0) if isinstance(count, IntImm) else 1

@@ -76,14 +76,14 @@ class State:
 
     def bound(self, buffer: Buffer) -> Bound:
         """The buffer over its memory; one that was never declared is a view of its data."""
-        found = self.buffers.get(id(buffer))
-        if found is not None:
-            return found
-        made = self.declare(buffer)
+        known = self.buffers.get(id(buffer))
+        if known is not None:
+            return known
+        declared = self.declare(buffer)
         terms = (*buffer.shape, *buffer.strides, op.convert(buffer.elem_offset))
         if not all(isinstance(term, IntImm) for term in terms):
             del self.buffers[id(buffer)]  # it lies elsewhere when a variable has another value
-        return made
+        return declared
 
     def evaluate(self, expr: PrimExpr) -> Any:
         """The value of an expression now."""
@@ -111,8 +111,8 @@ class State:
         except (ValueError, OverflowError) as error:  # an empty one with huge extents
             text = f"buffer {buffer.name}: no array has shape {tuple(shape)}"
             raise RuntimeFault(text) from error
-        made = self.bind(buffer, view)
-        return made
+        bound = self.bind(buffer, view)
+        return bound
 
     def layout(self, buffer: Buffer) -> tuple[list[int], list[int], int]:
         """The shape, strides and offset of a buffer now, in elements."""
@@ -133,11 +133,11 @@ class State:
 
     def bind(self, buffer: Buffer, view: np.ndarray) -> Bound:
         """Let a buffer mean a view; accesses of memory that threads share are watched."""
-        made = Bound(buffer.name, view)
+        bound = Bound(buffer.name, view)
         if self.thread is not None:
-            made = self.thread.watched(made)
-        self.buffers[id(buffer)] = made
-        return made
+            bound = self.thread.watched(bound)
+        self.buffers[id(buffer)] = bound
+        return bound
 
     def allocate(self, data: Var, tags: tuple[str, ...], make: Callable[[], np.ndarray]) -> None:
         """Give a data variable memory; under threads, its scope says who shares it."""

@@ -54,8 +54,8 @@ class StepCompiler:
             raise UnsupportedError(
                 f"the interpreter knows no barrier inside a {type(stmt).__name__}"
             )
-        found: Steps = method(stmt)
-        return found
+        taken: Steps = method(stmt)
+        return taken
 
     def any(self, stmt: Any) -> Steps:
         """The generator function of a statement, also of one that never waits."""

@@ -83,12 +83,12 @@ class Thread:
             if len(inner) == len(self.team.kernel.thread_tags):
                 return self.private(make())
             key = (id(data), *[self.index[tag] for tag in inner])
-        found = self.team.memory.get(key)
-        if found is None:
-            found = self.team.hold(key, make())
-            if scope in ("shared", "warp") and found.dtype.kind != "b":
-                found.view(np.uint8)[...] = _POISON  # what nobody has written is no zero
-        return found
+        memory = self.team.memory.get(key)
+        if memory is None:
+            memory = self.team.hold(key, make())
+            if scope in ("shared", "warp") and memory.dtype.kind != "b":
+                memory.view(np.uint8)[...] = _POISON  # what nobody has written is no zero
+        return memory
 
     def private(self, array: np.ndarray) -> np.ndarray:
         """Remember memory as this thread's own."""
@@ -231,10 +231,10 @@ def _state_of(parent: State, thread: Thread) -> State:
             own.memory[key] = _renewed(array, scope, key, thread)
         else:
             own.memory[key] = array
-    renewed = {_base(parent.memory[key]) for key in parent.memory
+    fresh = {_base(parent.memory[key]) for key in parent.memory
                if own.memory[key] is not parent.memory[key]}  # fmt: skip
     for key, bound in parent.buffers.items():
-        if _base(bound.array) not in renewed:
+        if _base(bound.array) not in fresh:
             own.buffers[key] = thread.watched(bound)
     return own
 
@@ -243,10 +243,10 @@ def _renewed(array: np.ndarray, scope: str, key: int, thread: Thread) -> np.ndar
     if scope == "local":
         return thread.private(np.zeros_like(array))
     place = (key, scope, thread.warp if scope == "warp" else (), "outer")
-    found = thread.team.memory.get(place)
-    if found is None:
-        found = thread.team.hold(place, np.zeros_like(array))
-    return found
+    copy = thread.team.memory.get(place)
+    if copy is None:
+        copy = thread.team.hold(place, np.zeros_like(array))
+    return copy
 
 
 class _Scheduler:

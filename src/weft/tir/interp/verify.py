@@ -77,14 +77,14 @@ class VerifyResults(PassInstrument):
             got = self._run(var.name_hint, func, mod)
             if var.name_hint in self.runner.skipped:
                 continue
-            found: str | None = "it faults now"
+            difference: str | None = "it faults now"
             if got is not None:
-                found = self._difference(var.name_hint, func, expected, got)
-            if found:
+                difference = self._difference(var.name_hint, func, expected, got)
+            if difference:
                 self.blame_code()
                 raise VerifyError(
-                    f"pass {info.name} changes what {var.name_hint} computes: {found} (arguments "
-                    f"of seed {self.seed}, symbolic extents {self.size})"
+                    f"pass {info.name} changes what {var.name_hint} computes: {difference} "
+                    f"(arguments of seed {self.seed}, symbolic extents {self.size})"
                 )
 
     @deep_recursion
@@ -143,11 +143,11 @@ class VerifyResults(PassInstrument):
         for index, (want, have) in enumerate(zip(expected, got, strict=True)):
             if want is None and have is None:
                 continue
-            one, other = np.asarray(want), np.asarray(have)
-            if one.dtype.kind in "iub":
-                same = one == other
+            wanted, other = np.asarray(want), np.asarray(have)
+            if wanted.dtype.kind in "iub":
+                same = wanted == other
             else:
-                wide = one.astype("float64"), other.astype("float64")
+                wide = wanted.astype("float64"), other.astype("float64")
                 allowed = self.rtol
                 if name in self.runner.compiled:  # native code rounds less often, in long sums
                     finite = np.abs(wide[0][np.isfinite(wide[0])])
