@@ -182,6 +182,20 @@ def test_what_does_not_need_a_broken_plugin_works(site, tmp_path):
     assert run_program(program, folder).stdout.split()[0] == "llvm"
 
 
+def test_kinds_of_plugins_are_listed_before_they_are_loaded(site):
+    program = """
+import json, sys, weft
+try:
+    weft.target.Target("acmee")
+except ValueError as error:
+    print(json.dumps([str(error), weft.target.Target.list_kinds(), "acme_weft" in sys.modules]))
+"""
+    message, kinds, is_loaded = told(program, site)
+    assert "did you mean acme" in message
+    assert "acme" in kinds
+    assert not is_loaded
+
+
 def test_a_target_that_is_no_backend_is_refused(site, tmp_path):
     shutil.copytree(site, tmp_path / "site")
     (tmp_path / "site/acme_weft/target.py").write_text("class BACKEND: kind = None\n")

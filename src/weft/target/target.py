@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from weft.ir.json_text import register_codec
-from weft.support import slots
+from weft.support import plugins, slots
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.scopes import Scopes
 from weft.target.kinds import KINDS, OPTION_TYPES, TAGS, TargetKind, option_names
@@ -185,8 +185,8 @@ class Target:
 
     @staticmethod
     def list_kinds() -> list[str]:
-        """The names of all kinds."""
-        return sorted(KINDS)
+        """The names of all kinds, those of installed plug-ins too."""
+        return sorted({*KINDS, *plugins.names(plugins.TARGETS)})
 
     @staticmethod
     def from_device(device: Any) -> Target:
@@ -278,10 +278,11 @@ def _kind_of(config: Mapping[str, Any]) -> TargetKind:
                 f"target tag {name!r} is not known; expected one of {', '.join(sorted(TAGS)[:5])}, "
                 "... or a kind with options"
             )
-        nearest = difflib.get_close_matches(str(name), [*KINDS, *TAGS], n=3)
+        kinds = Target.list_kinds()
+        nearest = difflib.get_close_matches(str(name), [*kinds, *TAGS], n=3)
         hint = f"; did you mean {', '.join(nearest)}?" if nearest else ""
         raise IRValueError(
-            f"target kind {name!r} is not known; expected one of {', '.join(sorted(KINDS))}{hint}"
+            f"target kind {name!r} is not known; expected one of {', '.join(kinds)}{hint}"
         )
     return found
 
