@@ -17,7 +17,7 @@ from weft.backends.cpu.schedules import Default
 from weft.codegen.build import compile_cached
 from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
-from weft.runtime.native.builtins_ir import BUILTINS_IR
+from weft.runtime.native.builtins_ir import builtins_ir
 from weft.runtime.native.parts import part_object
 from weft.runtime.threads.parallel_ir import parallel_ir
 from weft.support.errors import RuntimeFault
@@ -97,7 +97,7 @@ def _link(
     triple = compiled.options.triple
     objects = {
         "kernels.o": compiled.object_code, "parallel.o": part_object(parallel_ir(triple), triple),
-        "builtins.o": part_object(BUILTINS_IR, triple),
+        "builtins.o": part_object(builtins_ir(), triple),
     }  # fmt: skip
     for name, content in objects.items():
         (folder / name).write_bytes(content)

@@ -38,7 +38,7 @@ ANY_LIMITS = {
     "relax.testing": 108,
     "relax.transform": 49,
     "relax.vm": 43,
-    "runtime": 43,
+    "runtime": 48,
     "script": 61,
     "support": 20,
     "target": 31,

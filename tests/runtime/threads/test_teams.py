@@ -1,4 +1,4 @@
-"""Teams: parallel loops of one call share its threads (weft.runtime.threads.team_ir)."""
+"""Teams: parallel loops of one call share its threads (weft/runtime/threads/team.ll)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.artifact.weft_file import CONSTANTS, Artifact, entry_offset, write_file
 from weft.runtime.export.c_text import DTYPES
 from weft.runtime.export.library_source import LibrarySource
-from weft.runtime.native.builtins_ir import BUILTINS, BUILTINS_IR
+from weft.runtime.native.builtins_ir import BUILTINS, builtins_ir
 from weft.runtime.native.elf import undefined_names
 from weft.runtime.native.object_code import ObjectCode
 from weft.runtime.native.parts import part_object
@@ -75,7 +75,7 @@ def export_library(
         "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
     }  # fmt: skip
     if undefined_names(code.code) & BUILTINS:
-        files["builtins.o"] = part_object(BUILTINS_IR, code.triple)
+        files["builtins.o"] = part_object(builtins_ir(), code.triple)
     library = _linked(compiler, files, options)
     write_file(path, library)
     write_file(path.with_suffix(".h"), files[f"{text.prefix}.h"])

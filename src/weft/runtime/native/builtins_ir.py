@@ -1,6 +1,6 @@
 """Conversions that compilers expect from their support library, for systems whose own lacks them.
 
-LLVM calls these by name where the processor has no instruction for it. Rounding is to nearest even.
+LLVM calls these by name where the processor has no instruction for it (builtins.ll).
 """
 
 from __future__ import annotations
@@ -8,52 +8,21 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
+from weft.runtime.native.ir_files import ir_file
 from weft.runtime.native.parts import load_part
 
 BUILTINS: Final = frozenset({"__truncsfbf2", "__truncdfbf2"})
 """The names that ``builtin_address`` knows."""
 
-BUILTINS_IR: Final = """
-define bfloat @__truncsfbf2(float %x) {
-  %bits = bitcast float %x to i32
-  %nan = fcmp uno float %x, %x
-  %high = lshr i32 %bits, 16
-  %odd = and i32 %high, 1
-  %half = add i32 %odd, 32767
-  %rounded = add i32 %bits, %half
-  %number = lshr i32 %rounded, 16
-  %quiet = or i32 %high, 64
-  %chosen = select i1 %nan, i32 %quiet, i32 %number
-  %short = trunc i32 %chosen to i16
-  %result = bitcast i16 %short to bfloat
-  ret bfloat %result
-}
 
-; round to odd on the way through float, so that rounding twice is rounding once
-define bfloat @__truncdfbf2(double %x) {
-  %near = fptrunc double %x to float
-  %back = fpext float %near to double
-  %inexact = fcmp one double %back, %x
-  %near.bits = bitcast float %near to i32
-  %x.size = call double @llvm.fabs.f64(double %x)
-  %back.size = call double @llvm.fabs.f64(double %back)
-  %over = fcmp ogt double %back.size, %x.size
-  %one.less = sub i32 %near.bits, 1
-  %toward.zero = select i1 %over, i32 %one.less, i32 %near.bits
-  %odd = or i32 %toward.zero, 1
-  %bits = select i1 %inexact, i32 %odd, i32 %near.bits
-  %single = bitcast i32 %bits to float
-  %result = call bfloat @__truncsfbf2(float %single)
-  ret bfloat %result
-}
-
-declare double @llvm.fabs.f64(double)
-"""
+def builtins_ir() -> str:
+    """The module text."""
+    return ir_file("native/builtins.ll")
 
 
 @functools.cache
 def _loaded() -> Any:
-    return load_part(BUILTINS_IR)
+    return load_part(builtins_ir())
 
 
 def builtin_address(name: str) -> int:

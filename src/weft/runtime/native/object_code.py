@@ -14,7 +14,7 @@ from weft.runtime.call.abi import THREADED
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.call.tensor_call_ir import tensor_call_ir
 from weft.runtime.device_api import host_api
-from weft.runtime.native.builtins_ir import BUILTINS, BUILTINS_IR
+from weft.runtime.native.builtins_ir import BUILTINS, builtins_ir
 from weft.runtime.native.elf import read_object
 from weft.runtime.native.foreign import CompiledFunction, ForeignFunction
 from weft.runtime.native.native_library import NativeFunction
@@ -61,7 +61,7 @@ class ObjectCode:
         undefined = file.symbol_names()[1]
         texts = [parallel_ir(self.triple)] if undefined & THREADED else []
         if undefined & BUILTINS:
-            texts.append(BUILTINS_IR)
+            texts.append(builtins_ir())
         if system_of(self.triple) == host_system():
             texts.append(tensor_call_ir())
         return {digest_of(text, self.triple): part_object(text, self.triple) for text in texts}

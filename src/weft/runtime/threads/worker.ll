@@ -1,25 +1,19 @@
-"""Workers: the threads that help the leader of a team (threads.team_ir), in LLVM IR text.
+; Workers: the threads that help the leader of a team (team.ll).
+;
+; A worker looks for a new loop for a while, then lets others run between its looks, then sleeps
+; until the leader wakes it. Before it sleeps it says so and looks once more, and the leader gives
+; a loop out before it looks who sleeps, each in the one order that all threads see (Dekker's
+; algorithm), so that no call is missed.
 
-A worker looks for a new loop for a while, then lets others run between its looks, then sleeps until
-the leader wakes it. Before it sleeps it says so and looks once more, and the leader gives a loop
-out before it looks who sleeps, each in the one order that all threads see (Dekker's algorithm), so
-that no call is missed.
-"""
-
-from __future__ import annotations
-
-from typing import Final
-
-WORKER_FIELDS: Final = {
-    "of": "ptr",  # the team
-    "index": "i64",
-    "thread": "i64",  # pthread_t
-    "sleeping": "i32",
-    "mutex": "[16 x i64]",  # room for a pthread_mutex_t of any system
-    "called": "[16 x i64]",  # room for a pthread_cond_t
+%worker = type {
+  ptr,         ; 0 of: the team
+  i64,         ; 1 index
+  i64,         ; 2 thread: pthread_t
+  i32,         ; 3 sleeping
+  [16 x i64],  ; 4 mutex: room for a pthread_mutex_t of any system
+  [16 x i64]   ; 5 called: room for a pthread_cond_t
 }
 
-WORKER_TEXT: Final = """
 @stopping = internal global i32 0
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
@@ -30,16 +24,15 @@ declare i32 @pthread_mutex_unlock(ptr)
 declare i32 @pthread_cond_init(ptr, ptr)
 declare i32 @pthread_cond_wait(ptr, ptr)
 declare i32 @pthread_cond_signal(ptr)
-@DECLARE@
 declare ptr @calloc(i64, i64)
 declare void @free(ptr)
 
 ; one look more at a place that has not changed; lets others run after many
 define internal i32 @rest(i32 %looks) {
 entry:
-  @PAUSE@
+  call void @pause()                      ; the processor's own, which parallel_ir.py adds
   %more = add i32 %looks, 1
-  %long = icmp ugt i32 %more, @SPINS@
+  %long = icmp ugt i32 %more, 4000      ; looks: some tens of microseconds
   br i1 %long, label %yield, label %done
 yield:
   %ignored = call i32 @sched_yield()
@@ -50,7 +43,7 @@ done:
 
 ; where a team's worker of that index stands
 define internal ptr @place_of(ptr %team, i32 %index32) {
-  %workers.at = field team.workers
+  %workers.at = getelementptr %team, ptr %team, i32 0, i32 15 ; workers
   %index = zext i32 %index32 to i64
   %worker.at = getelementptr ptr, ptr %workers.at, i64 %index
   ret ptr %worker.at
@@ -59,7 +52,7 @@ define internal ptr @place_of(ptr %team, i32 %index32) {
 ; let a team have workers for so many threads, or as many as can be had
 define internal void @hire(ptr %team, i32 %threads) {
 entry:
-  %hired.at = field team.hired
+  %hired.at = getelementptr %team, ptr %team, i32 0, i32 10 ; hired
   br label %look
 look:
   %hired = load i32, ptr %hired.at
@@ -73,15 +66,15 @@ make:
   br i1 %none, label %done, label %start
 start:
   %index = zext i32 %index32 to i64
-  %of.at = field worker.of
+  %of.at = getelementptr %worker, ptr %worker, i32 0, i32 0 ; of
   store ptr %team, ptr %of.at
-  %index.at = field worker.index
+  %index.at = getelementptr %worker, ptr %worker, i32 0, i32 1 ; index
   store i64 %index, ptr %index.at
-  %mutex = field worker.mutex
+  %mutex = getelementptr %worker, ptr %worker, i32 0, i32 4 ; mutex
   %made.mutex = call i32 @pthread_mutex_init(ptr %mutex, ptr null)
-  %called = field worker.called
+  %called = getelementptr %worker, ptr %worker, i32 0, i32 5 ; called
   %made.called = call i32 @pthread_cond_init(ptr %called, ptr null)
-  %thread.at = field worker.thread
+  %thread.at = getelementptr %worker, ptr %worker, i32 0, i32 2 ; thread
   %status = call i32 @pthread_create(ptr %thread.at, ptr null, ptr @serve, ptr %worker)
   %refused = icmp ne i32 %status, 0
   br i1 %refused, label %dismiss, label %keep
@@ -102,16 +95,18 @@ define internal ptr @serve(ptr %worker) {
 entry:
   %key = load i32, ptr @weft_team_key
   %set = call i32 @pthread_setspecific(i32 %key, ptr @serving)
-  %team = read worker.of
-  %index = read worker.index
-  %number.at = field team.number
-  %threads.at = field team.threads
+  %team.at = getelementptr %worker, ptr %worker, i32 0, i32 0 ; of
+  %team = load ptr, ptr %team.at
+  %index.at = getelementptr %worker, ptr %worker, i32 0, i32 1 ; index
+  %index = load i64, ptr %index.at
+  %number.at = getelementptr %team, ptr %team, i32 0, i32 5 ; number
+  %threads.at = getelementptr %team, ptr %team, i32 0, i32 9 ; threads
   br label %wait
 wait:
   %seen = phi i32 [ 0, %entry ], [ %seen, %rest ], [ %seen, %sleep ], [ %number, %work ],
                   [ %number, %superfluous ]
   %looks = phi i32 [ 0, %entry ], [ %looks.next, %rest ], [ 0, %sleep ], [ 0, %work ],
-                   [ @IDLE@, %superfluous ]
+                   [ 5000, %superfluous ]
   %number = load atomic i32, ptr %number.at acquire, align 4
   %fresh = icmp ne i32 %number, %seen
   br i1 %fresh, label %check, label %look
@@ -130,7 +125,7 @@ look:
   %stopped = icmp ne i32 %stopping, 0
   br i1 %stopped, label %leave, label %again
 again:
-  %tired = icmp uge i32 %looks, @IDLE@
+  %tired = icmp uge i32 %looks, 5000    ; 1000 times others ran: less than a millisecond
   br i1 %tired, label %sleep, label %rest
 rest:
   %looks.next = call i32 @rest(i32 %looks)
@@ -145,11 +140,12 @@ leave:
 ; sleep unless there is a loop after the one `seen`, or all workers are to stop
 define internal void @sleep_until_called(ptr %worker, i32 %seen) {
 entry:
-  %mutex = field worker.mutex
-  %called = field worker.called
-  %sleeping.at = field worker.sleeping
-  %team = read worker.of
-  %number.at = field team.number
+  %mutex = getelementptr %worker, ptr %worker, i32 0, i32 4 ; mutex
+  %called = getelementptr %worker, ptr %worker, i32 0, i32 5 ; called
+  %sleeping.at = getelementptr %worker, ptr %worker, i32 0, i32 3 ; sleeping
+  %team.at = getelementptr %worker, ptr %worker, i32 0, i32 0 ; of
+  %team = load ptr, ptr %team.at
+  %number.at = getelementptr %team, ptr %team, i32 0, i32 5 ; number
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   store atomic i32 1, ptr %sleeping.at seq_cst, align 4
   %number = load atomic i32, ptr %number.at seq_cst, align 4
@@ -170,7 +166,8 @@ awake:
 ; wake the first workers of a team of so many threads, where they sleep
 define internal void @wake(ptr %team, i32 %threads) {
 entry:
-  %hired = read team.hired
+  %hired.at = getelementptr %team, ptr %team, i32 0, i32 10 ; hired
+  %hired = load i32, ptr %hired.at
   br label %look
 look:
   %i = phi i32 [ 1, %entry ], [ %next, %one ], [ %next, %call ]
@@ -182,7 +179,7 @@ look:
 one:
   %worker.at = call ptr @place_of(ptr %team, i32 %i)
   %worker = load ptr, ptr %worker.at
-  %sleeping.at = field worker.sleeping
+  %sleeping.at = getelementptr %worker, ptr %worker, i32 0, i32 3 ; sleeping
   %sleeping = load atomic i32, ptr %sleeping.at seq_cst, align 4
   %asleep = icmp ne i32 %sleeping, 0
   br i1 %asleep, label %call, label %look
@@ -193,25 +190,27 @@ done:
   ret void
 }
 
-; wake the workers of a team of so many threads at every @SELDOM@th brief loop at which they sleep:
+; wake the workers of a team of so many threads at every 16th brief loop at which they sleep:
 ; then loops in quick succession find them awake, and a single one is not kept waiting
 define internal void @wake_seldom(ptr %team, i32 %threads) {
 entry:
-  %hired = read team.hired
+  %hired.at = getelementptr %team, ptr %team, i32 0, i32 10 ; hired
+  %hired = load i32, ptr %hired.at
   %alone = icmp eq i32 %hired, 0
   br i1 %alone, label %done, label %look
 look:
   %worker.at = call ptr @place_of(ptr %team, i32 1)
   %worker = load ptr, ptr %worker.at
-  %sleeping.at = field worker.sleeping
+  %sleeping.at = getelementptr %worker, ptr %worker, i32 0, i32 3 ; sleeping
   %sleeping = load atomic i32, ptr %sleeping.at seq_cst, align 4
   %awake = icmp eq i32 %sleeping, 0
   br i1 %awake, label %done, label %count
 count:
-  %skipped = read team.skipped
+  %skipped.at = getelementptr %team, ptr %team, i32 0, i32 12 ; skipped
+  %skipped = load i32, ptr %skipped.at
   %more = add i32 %skipped, 1
   store i32 %more, ptr %skipped.at
-  %rest = urem i32 %more, @SELDOM@
+  %rest = urem i32 %more, 16
   %due = icmp eq i32 %rest, 0
   br i1 %due, label %call, label %done
 call:
@@ -222,8 +221,8 @@ done:
 }
 
 define internal void @call_worker(ptr %worker) {
-  %mutex = field worker.mutex
-  %called = field worker.called
+  %mutex = getelementptr %worker, ptr %worker, i32 0, i32 4 ; mutex
+  %called = getelementptr %worker, ptr %worker, i32 0, i32 5 ; called
   %locked = call i32 @pthread_mutex_lock(ptr %mutex)
   %signalled = call i32 @pthread_cond_signal(ptr %called)
   %unlocked = call i32 @pthread_mutex_unlock(ptr %mutex)
@@ -237,8 +236,9 @@ entry:
   br label %team.loop
 team.loop:
   %t = phi i64 [ 0, %entry ], [ %t.next, %team.done ]
-  %team = getelementptr [@TEAMS@ x %team], ptr @teams, i64 0, i64 %t
-  %hired = read team.hired
+  %team = getelementptr [16 x %team], ptr @teams, i64 0, i64 %t
+  %hired.at = getelementptr %team, ptr %team, i32 0, i32 10 ; hired
+  %hired = load i32, ptr %hired.at
   store i32 0, ptr %hired.at
   br label %worker.loop
 worker.loop:
@@ -249,16 +249,16 @@ end:
   %worker.at = call ptr @place_of(ptr %team, i32 %i)
   %worker = load ptr, ptr %worker.at
   call void @call_worker(ptr %worker)
-  %thread = read worker.thread
+  %thread.at = getelementptr %worker, ptr %worker, i32 0, i32 2 ; thread
+  %thread = load i64, ptr %thread.at
   %joined = call i32 @pthread_join(i64 %thread, ptr null)
   call void @free(ptr %worker)
   %i.next = add i32 %i, 1
   br label %worker.loop
 team.done:
   %t.next = add i64 %t, 1
-  %last = icmp eq i64 %t.next, @TEAMS@
+  %last = icmp eq i64 %t.next, 16
   br i1 %last, label %done, label %team.loop
 done:
   ret void
 }
-"""

@@ -1,66 +1,39 @@
-"""Teams: a thread that starts parallel loops and those that help it, in LLVM IR text.
+; Teams: a thread that starts parallel loops and those that help it.
+;
+; A team has workers, threads that live as long as the process (worker.ll). Who starts a parallel
+; loop takes a free team, and leads it: for one loop, or, through ``weft_team``, for all of a
+; call. A loop's range is cut in a part for each thread, and each part in pieces, which the
+; threads claim one by one, their own first, then those that others have not begun (Blumofe and
+; Leiserson, "Scheduling Multithreaded Computations by Work Stealing", 1999). The leader waits for
+; pieces that others hold, never for a thread: one that the operating system keeps from running
+; costs a loop at most a piece, and a loop that nobody came to help with is run by its leader.
+;
+; A part's word is ``loop number << 32 | pieces that are left``, a claim one compare-and-swap on
+; it. Who is late and still holds the fields of an earlier loop finds another number there, or
+; nothing left, so that what it read belongs to the loop of which it claims a piece.
 
-A team has workers, threads that live as long as the process (weft.runtime.threads.worker_ir). Who
-starts a parallel loop takes a free team, and leads it: for one loop, or, through ``weft_team``, for
-all of a call. A loop's range is cut in a part for each thread, and each part in pieces, which the
-threads claim one by one, their own first, then those that others have not begun (Blumofe and
-Leiserson, "Scheduling Multithreaded Computations by Work Stealing", 1999). The leader waits for
-pieces that others hold, never for a thread: one that the operating system keeps from running costs
-a loop at most a piece, and a loop that nobody came to help with is run by its leader.
-
-A part's word is ``loop number << 32 | pieces that are left``, a claim one compare-and-swap on it.
-Who is late and still holds the fields of an earlier loop finds another number there, or nothing
-left, so that what it read belongs to the loop of which it claims a piece.
-"""
-
-from __future__ import annotations
-
-from typing import Final
-
-from weft.backends.cpu.isa.architecture import Statement
-from weft.runtime.native.ir_text import expanded
-from weft.runtime.threads.worker_ir import WORKER_FIELDS, WORKER_TEXT
-
-MOST_THREADS: Final = 256
-"""Threads of a team at most."""
-_TEAMS: Final = 16
-"""Teams at most: who finds none that is free runs its loops alone."""
-_PIECES: Final = 4
-"""Pieces of a part at most."""
-_SPINS: Final = 4000
-"""Looks at a place before the thread lets others run: some tens of microseconds."""
-_YIELDS: Final = 1000
-"""Times that a worker without work lets others run before it sleeps: less than a millisecond."""
-
-_SELDOM: Final = 16
-"""Brief loops for which workers that sleep are woken once: waking one takes as long as several."""
-
-_TEAM_FIELDS: Final = {
-    "body": "ptr",
-    "context": "ptr",
-    "n": "i64",
-    "parts": "i64",
-    "pieces": "i64",  # of a part
-    "number": "i32",  # of the loop
-    "left": "i32",  # pieces that are not done
-    "fault": "i32",
-    "busy": "i32",  # its leader is in a loop
-    "threads": "i32",  # that take part
-    "hired": "i32",  # workers that there are
-    "taken": "i32",
-    "skipped": "i32",  # brief loops for which nobody was woken
-    "line": "[8 x i32]",  # so that what is claimed begins on a cache line
-    "claimed": f"[{MOST_THREADS} x [8 x i64]]",  # of each part, on a cache line of its own
-    "workers": f"[{MOST_THREADS} x ptr]",  # the first is the leader, who is none of them
+%team = type {
+  ptr,                ; 0 body
+  ptr,                ; 1 context
+  i64,                ; 2 n
+  i64,                ; 3 parts
+  i64,                ; 4 pieces: of a part
+  i32,                ; 5 number: of the loop
+  i32,                ; 6 left: pieces that are not done
+  i32,                ; 7 fault
+  i32,                ; 8 busy: its leader is in a loop
+  i32,                ; 9 threads: that take part
+  i32,                ; 10 hired: workers that there are
+  i32,                ; 11 taken
+  i32,                ; 12 skipped: brief loops for which nobody was woken
+  [8 x i32],          ; 13 line: so that what is claimed begins on a cache line
+  [256 x [8 x i64]],  ; 14 claimed: of each part, on a cache line of its own
+  [256 x ptr]         ; 15 workers: the first is the leader, who is none of them
 }
-
-_TEXT: Final = """
-%team = type { @TEAM_TYPES@ }
-%worker = type { @WORKER_TYPES@ }
 
 @weft_team_key = global i32 -1            ; pthread key: the team that a thread leads, or @serving
 @serving = internal global i8 0           ; stands for the team of a worker
-@teams = internal global [@TEAMS@ x %team] zeroinitializer, align 64
+@teams = internal global [16 x %team] zeroinitializer, align 64
 
 declare i32 @sched_yield()
 declare ptr @pthread_getspecific(i32)
@@ -85,19 +58,19 @@ entry:
   br label %look
 look:
   %i = phi i64 [ 0, %entry ], [ %next, %other ]
-  %team = getelementptr [@TEAMS@ x %team], ptr @teams, i64 0, i64 %i
-  %taken.at = field team.taken
+  %team = getelementptr [16 x %team], ptr @teams, i64 0, i64 %i
+  %taken.at = getelementptr %team, ptr %team, i32 0, i32 11 ; taken
   %swap = cmpxchg ptr %taken.at, i32 0, i32 1 seq_cst seq_cst
   %won = extractvalue { i32, i1 } %swap, 1
   br i1 %won, label %take, label %other
 other:
   %next = add i64 %i, 1
-  %last = icmp eq i64 %next, @TEAMS@
+  %last = icmp eq i64 %next, 16
   br i1 %last, label %none, label %look
 none:
   ret ptr null
 take:
-  %threads.at = field team.threads
+  %threads.at = getelementptr %team, ptr %team, i32 0, i32 9 ; threads
   store atomic i32 %threads, ptr %threads.at monotonic, align 4
   call void @hire(ptr %team, i32 %threads)
   %key = load i32, ptr @weft_team_key
@@ -108,20 +81,20 @@ take:
 define internal void @give_back(ptr %team) {
   %key = load i32, ptr @weft_team_key
   %unset = call i32 @pthread_setspecific(i32 %key, ptr null)
-  %taken.at = field team.taken
+  %taken.at = getelementptr %team, ptr %team, i32 0, i32 11 ; taken
   store atomic i32 0, ptr %taken.at release, align 4
   ret void
 }
 
 ; a loop without parts: workers that sleep wake up, since others will follow soon
 define internal void @announce(ptr %team) {
-  %parts.at = field team.parts
+  %parts.at = getelementptr %team, ptr %team, i32 0, i32 3 ; parts
   store atomic i64 0, ptr %parts.at monotonic, align 8
-  %number.at = field team.number
+  %number.at = getelementptr %team, ptr %team, i32 0, i32 5 ; number
   %last = load atomic i32, ptr %number.at monotonic, align 4
   %number = add i32 %last, 1
   store atomic i32 %number, ptr %number.at seq_cst, align 4
-  %threads.at = field team.threads
+  %threads.at = getelementptr %team, ptr %team, i32 0, i32 9 ; threads
   %threads = load atomic i32, ptr %threads.at monotonic, align 4
   call void @wake(ptr %team, i32 %threads)
   ret void
@@ -130,18 +103,18 @@ define internal void @announce(ptr %team) {
 ; run pieces of the loop `number` until none is left to claim
 define internal void @claim_pieces(ptr %team, i64 %index, i32 %number) {
 entry:
-  %body.at = field team.body
+  %body.at = getelementptr %team, ptr %team, i32 0, i32 0 ; body
   %body = load atomic ptr, ptr %body.at monotonic, align 8
-  %context.at = field team.context
+  %context.at = getelementptr %team, ptr %team, i32 0, i32 1 ; context
   %context = load atomic ptr, ptr %context.at monotonic, align 8
-  %n.at = field team.n
+  %n.at = getelementptr %team, ptr %team, i32 0, i32 2 ; n
   %n = load atomic i64, ptr %n.at monotonic, align 8
-  %parts.at = field team.parts
+  %parts.at = getelementptr %team, ptr %team, i32 0, i32 3 ; parts
   %parts = load atomic i64, ptr %parts.at monotonic, align 8
-  %pieces.at = field team.pieces
+  %pieces.at = getelementptr %team, ptr %team, i32 0, i32 4 ; pieces
   %pieces = load atomic i64, ptr %pieces.at monotonic, align 8
-  %left.at = field team.left
-  %fault.at = field team.fault
+  %left.at = getelementptr %team, ptr %team, i32 0, i32 6 ; left
+  %fault.at = getelementptr %team, ptr %team, i32 0, i32 7 ; fault
   %number.64 = zext i32 %number to i64
   %tag = shl i64 %number.64, 32
   %first = call i64 @llvm.umin.i64(i64 %index, i64 %parts)
@@ -155,14 +128,14 @@ find:
   %wraps = icmp uge i64 %sum, %parts
   %wrapped = sub i64 %sum, %parts
   %which = select i1 %wraps, i64 %wrapped, i64 %sum
-  %claimed.at = field team.claimed
+  %claimed.at = getelementptr %team, ptr %team, i32 0, i32 14 ; claimed
   %word.at = getelementptr [8 x i64], ptr %claimed.at, i64 %which
   br label %claim
 claim:
   %word = load atomic i64, ptr %word.at acquire, align 8
   %remaining = sub i64 %word, %tag
   %before.last = sub i64 %remaining, 1
-  %some = icmp ult i64 %before.last, @PIECES@
+  %some = icmp ult i64 %before.last, 4
   br i1 %some, label %try, label %next.part
 try:
   %taken = sub i64 %word, 1
@@ -200,8 +173,8 @@ done:
 define internal i32 @run_in_team(ptr %team, ptr %body, ptr %context, i64 %n, i64 %wanted,
                                 i64 %most, i1 %brief) {
 entry:
-  %busy.at = field team.busy
-  %threads.at = field team.threads
+  %busy.at = getelementptr %team, ptr %team, i32 0, i32 8 ; busy
+  %threads.at = getelementptr %team, ptr %team, i32 0, i32 9 ; threads
   %busy = load i32, ptr %busy.at
   %inside = icmp ne i32 %busy, 0
   %threads32 = load atomic i32, ptr %threads.at monotonic, align 4
@@ -217,27 +190,27 @@ give:
   store i32 1, ptr %busy.at
   %chunk = udiv i64 %n, %parts
   %pieces = call i64 @llvm.umin.i64(i64 %chunk, i64 %most)
-  %body.at = field team.body
+  %body.at = getelementptr %team, ptr %team, i32 0, i32 0 ; body
   store atomic ptr %body, ptr %body.at monotonic, align 8
-  %context.at = field team.context
+  %context.at = getelementptr %team, ptr %team, i32 0, i32 1 ; context
   store atomic ptr %context, ptr %context.at monotonic, align 8
-  %n.at = field team.n
+  %n.at = getelementptr %team, ptr %team, i32 0, i32 2 ; n
   store atomic i64 %n, ptr %n.at monotonic, align 8
-  %parts.at = field team.parts
+  %parts.at = getelementptr %team, ptr %team, i32 0, i32 3 ; parts
   store atomic i64 %parts, ptr %parts.at monotonic, align 8
-  %pieces.at = field team.pieces
+  %pieces.at = getelementptr %team, ptr %team, i32 0, i32 4 ; pieces
   store atomic i64 %pieces, ptr %pieces.at monotonic, align 8
   %all = mul i64 %parts, %pieces
   %all32 = trunc i64 %all to i32
-  %left.at = field team.left
+  %left.at = getelementptr %team, ptr %team, i32 0, i32 6 ; left
   store atomic i32 %all32, ptr %left.at monotonic, align 4
-  %number.at = field team.number
+  %number.at = getelementptr %team, ptr %team, i32 0, i32 5 ; number
   %last = load atomic i32, ptr %number.at monotonic, align 4
   %number = add i32 %last, 1
   %number.64 = zext i32 %number to i64
   %tag = shl i64 %number.64, 32
   %full = or i64 %tag, %pieces
-  %claimed.at = field team.claimed
+  %claimed.at = getelementptr %team, ptr %team, i32 0, i32 14 ; claimed
   br label %reset
 reset:
   %i = phi i64 [ 0, %give ], [ %i.next, %reset ]
@@ -269,26 +242,8 @@ again:
   br label %wait
 end:
   store i32 0, ptr %busy.at
-  %fault.at = field team.fault
+  %fault.at = getelementptr %team, ptr %team, i32 0, i32 7 ; fault
   %code = load atomic i32, ptr %fault.at acquire, align 4
   store atomic i32 0, ptr %fault.at monotonic, align 4
   ret i32 %code
 }
-"""
-
-
-def team_ir(services: str, pause: Statement) -> str:
-    """The text of teams and workers, and of ``services``, which take teams.
-
-    ``pause`` tells the processor that a thread waits. What the texts are written with:
-    ``weft.runtime.native.ir_text``.
-    """
-    structs = {"team": _TEAM_FIELDS, "worker": WORKER_FIELDS}
-    values = {
-        "MOST": MOST_THREADS, "TEAMS": _TEAMS, "PIECES": _PIECES, "SPINS": _SPINS,
-        "SELDOM": _SELDOM, "IDLE": _SPINS + _YIELDS,
-        "DECLARE": pause.declaration, "PAUSE": pause.call,
-        **{f"{name.upper()}_TYPES": ", ".join(of.values()) for name, of in structs.items()},
-    }  # fmt: skip
-
-    return expanded(_TEXT + WORKER_TEXT + services, structs, values)
