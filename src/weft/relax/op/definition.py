@@ -321,10 +321,6 @@ def operator(
     return define
 
 
-elementwise: Final = functools.partial(operator, traits=Trait.ELEMENTWISE)
-"""``@elementwise("relax.abs", same_as_input)``: an operator computed element by element."""
-
-
 def peek_info(operand: Any) -> Any:
     """The struct info of an operand, inferred if it is a call that nobody has emitted yet."""
     info = getattr(operand, "struct_info", None)

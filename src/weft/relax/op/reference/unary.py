@@ -8,14 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from weft.relax.op.reference.rule import Reference, is_float, quiet, wide
+from weft.relax.op.reference.rule import Reference, is_float, wide
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
-
-
-def of_float(function: Callable[..., Any]) -> Reference:
-    """A function of floats, computed in float64."""
-    return quiet(lambda x: function(wide(x)))
 
 
 def whole(function: Callable[..., Any]) -> Reference:
