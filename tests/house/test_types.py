@@ -50,7 +50,7 @@ ANY_LIMITS = {
     "tir.interp": 63,
     "tir.lowering": 31,
     "tir.schedule": 37,
-    "tir.transform": 17,
+    "tir.transform": 16,
     "topi": 132,
 }
 
@@ -83,7 +83,7 @@ NAME_LIMITS = {
     "tir.analysis": 1,
     "tir.lowering": 10,
     "tir.schedule": 257,
-    "tir.transform": 93,
+    "tir.transform": 92,
     "topi": 79,
 }
 

@@ -171,5 +171,6 @@ def trace_of(subject: Subject) -> Trace:
         found: Trace = importlib.import_module("weft.cli.compare_onnx").trace_of(subject)
         return found
     if subject.is_torch or isinstance(subject.model, Path):
-        return importlib.import_module("weft.cli.compare_torch").trace_of(subject)
+        result: Trace = importlib.import_module("weft.cli.compare_torch").trace_of(subject)
+        return result
     raise UnsupportedError(f"{subject.name}: only models of PyTorch and ONNX can be compared")

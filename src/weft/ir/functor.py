@@ -222,7 +222,7 @@ class Mutator(_Dispatcher):
                 walk.known[id(node)] = known
         return known[1]
 
-    def visit_default(self, node: Node) -> Any:
+    def visit_default(self, node: N) -> N:
         """Rewrite the children; the same object if none changed."""
         changes: dict[str, Any] | None = None
         for name in node.CHILDREN:

@@ -220,7 +220,7 @@ class _Renamer(Mutator):
         return self.mapping.get(var, var)
 
     def visit_default(self, node: Node) -> Any:
-        copy = super().visit_default(node)
+        copy: Any = super().visit_default(node)
         if copy is not node and getattr(copy, "struct_info", node) is None:
             copy.struct_info = getattr(node, "struct_info", None)
         return copy

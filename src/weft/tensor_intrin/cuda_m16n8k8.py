@@ -108,13 +108,14 @@ def get_mma_sync_intrin(
 
     def multiply(a: Strided, b: Strided, c: Strided) -> PrimExpr:
         (A, a0), (B, b0), (C, c0) = a, b, c
-        return T.ptx_mma(
+        result: PrimExpr = T.ptx_mma(
             f"m{m_dim}n{n_dim}k{k_dim}", "row", "col", in_dtype, in_dtype, out_dtype,
             A.data, get_index_A(A.elem_offset, a0),
             B.data, get_index_B(B.elem_offset, b0),
             C.data, get_index_C(C.elem_offset, c0),
             False, dtype=out_dtype,
         )  # fmt: skip
+        return result
 
     return multiply_pair(
         Tile((m_dim, k_dim), in_dtype, "m16n8k8.matrixA"),

@@ -57,10 +57,11 @@ def get_wmma_load_intrin(
 
     def load(source: Strided, fragment: Strided) -> PrimExpr:
         (A, stride), (C, c0) = source, fragment
-        return T.tvm_load_matrix_sync(
+        result: PrimExpr = T.tvm_load_matrix_sync(
             C.data, m_dim, n_dim, k_dim, get_wmma_fragment_index(C, c0, rows, columns),
             A.access_ptr("r"), stride, layout, dtype="handle",
         )  # fmt: skip
+        return result
 
     return _copy_pair(
         Tile((rows, columns), dtype, shared_scope, columns),
@@ -96,10 +97,11 @@ def get_wmma_store_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str, scope:
 
     def store(fragment: Strided, target: Strided) -> PrimExpr:
         (A, a0), (C, stride) = fragment, target
-        return T.tvm_store_matrix_sync(
+        result: PrimExpr = T.tvm_store_matrix_sync(
             A.data, m_dim, n_dim, k_dim, get_wmma_fragment_index(A, a0, m_dim, n_dim),
             C.access_ptr("w"), stride, "row_major", dtype="handle",
         )  # fmt: skip
+        return result
 
     return _copy_pair(
         Tile((m_dim, n_dim), dtype, "wmma.accumulator", n_dim),
@@ -121,9 +123,10 @@ def get_wmma_sync_intrin(
             return buffer.data, get_wmma_fragment_index(buffer, stride, rows, columns)
 
         total = place(c, m_dim, n_dim)
-        return T.tvm_mma_sync(
+        result: PrimExpr = T.tvm_mma_sync(
             *total, *place(a, m_dim, k_dim), *place(b, *b_shape), *total, dtype="handle"
         )
+        return result
 
     return multiply_pair(
         Tile((m_dim, k_dim), in_dtype, "wmma.matrix_a", k_dim),

@@ -106,7 +106,8 @@ def _is_plain(value: Any) -> bool:
 
 
 def _fills_storage(tensor: torch.Tensor) -> bool:
-    return tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
+    result: bool = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.itemsize
+    return result
 
 
 def _copied(value: Any) -> Any:

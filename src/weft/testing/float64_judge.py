@@ -93,7 +93,8 @@ def widened_tensor(value: torch.Tensor) -> torch.Tensor:
 
 def widened(network: Network) -> Network:
     """A copy whose weights are float64 and complex128."""
-    return copy.deepcopy(network)._apply(widened_tensor)
+    result: Network = copy.deepcopy(network)._apply(widened_tensor)
+    return result
 
 
 def values_of(network: Network, arguments: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:

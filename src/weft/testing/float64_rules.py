@@ -115,7 +115,8 @@ def _ulps(dtype: torch.dtype) -> int:
 def _floor_of(dtype: torch.dtype) -> float:
     """What vanishes is right within some of the spacings of the smallest numbers."""
     information = torch.finfo(dtype)
-    return _ulps(dtype) * information.tiny * information.eps
+    result: float = _ulps(dtype) * information.tiny * information.eps
+    return result
 
 
 def _own_units(size: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:

@@ -55,7 +55,8 @@ def _tensor(x: Var) -> Any:
 
 
 def _chain(builder: BlockBuilder, x: Var) -> Expr:
-    return op.add(builder.emit(op.tanh(x)), x)
+    result: Expr = op.add(builder.emit(op.tanh(x)), x)
+    return result
 
 
 def _both(_: BlockBuilder, x: Var) -> Expr:
@@ -63,7 +64,8 @@ def _both(_: BlockBuilder, x: Var) -> Expr:
 
 
 def _cast_inside(builder: BlockBuilder, x: Var) -> Expr:
-    return op.multiply(builder.match_cast(x, recast_info(x, "inner")), x)
+    result: Expr = op.multiply(builder.match_cast(x, recast_info(x, "inner")), x)
+    return result
 
 
 def _branch(_: BlockBuilder, condition: Var, x: Var) -> Expr:

@@ -85,7 +85,8 @@ def check_numerical_grads(
 
 
 def _off(given: Any, found: Any, atol: float, rtol: float) -> np.ndarray[Any, Any]:
-    return np.abs(given - found) > atol + rtol * np.abs(found)
+    result: np.ndarray[Any, Any] = np.abs(given - found) > atol + rtol * np.abs(found)
+    return result
 
 
 def _check_gradient(key: Any, given: Any, found: Any, atol: float, rtol: float) -> None:
@@ -108,7 +109,8 @@ def _refined(
 ) -> np.ndarray[Any, Any]:
     """Differences with the leading term of the error removed, from two step widths."""
     wide, narrow = (_differences(total, inputs, key, step) for step in (delta, delta / 2))
-    return (4 * narrow - wide) / 3
+    result: np.ndarray[Any, Any] = (4 * narrow - wide) / 3
+    return result
 
 
 def _differences(

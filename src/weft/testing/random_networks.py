@@ -78,7 +78,8 @@ class Network(torch.nn.Module):
             if node.result in needed:
                 needed.update(node.arguments)
                 kept.append(node)
-        return Network(self.inputs, tuple(reversed(kept)), (result,)).eval()
+        outcome: Network = Network(self.inputs, tuple(reversed(kept)), (result,)).eval()
+        return outcome
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,8 @@ class ValueGenerator:
             return divide(a, self.divisor(b, dtype))
         if dtype.is_float and pick.random() < 0.1:
             return op.div(a, b)
-        return pick.choice(operators)(a, b)
+        result: PrimExpr = pick.choice(operators)(a, b)
+        return result
 
     def divisor(self, value: PrimExpr, dtype: DataType) -> PrimExpr:
         """A divisor: positive, negative, or (with ``faults``) anything."""
@@ -123,11 +124,13 @@ class ValueGenerator:
             name = pick.choice(_UNARY if self.intrinsics else (*_EXACT, "abs"))
             if name == "exp":
                 value = op.minimum(value, op.const(4, dtype))
-            return getattr(op, name)(value)
+            result: PrimExpr = getattr(op, name)(value)
+            return result
         if pick.random() < 0.1:
             return op.bitwise_not(value)
         other = self.value(dtype, variables, depth - 1)
-        return getattr(op, pick.choice(_BITS))(value, other)
+        bits: PrimExpr = getattr(op, pick.choice(_BITS))(value, other)
+        return bits
 
     def condition(self, variables: list[Var]) -> PrimExpr:
         """A boolean expression."""

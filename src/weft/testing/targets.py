@@ -84,12 +84,14 @@ def parametrize_targets(*args: Any) -> Any:
 
 def exclude_targets(*args: Any) -> Callable[..., Any]:
     """Leave targets of those kinds out of the ones a test runs on."""
-    return pytest.mark.weft_exclude_targets(*args)
+    result: Callable[..., Any] = pytest.mark.weft_exclude_targets(*args)
+    return result
 
 
 def known_failing_targets(*args: Any) -> Callable[..., Any]:
     """Expect a test to fail on targets of those kinds."""
-    return pytest.mark.weft_known_failing_targets(*args)
+    result: Callable[..., Any] = pytest.mark.weft_known_failing_targets(*args)
+    return result
 
 
 def params_of(

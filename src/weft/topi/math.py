@@ -20,7 +20,8 @@ def elementwise(x: Any, function: Scalar, name: str = "compute") -> Tensor:
     """``function`` of every element; of a scalar expression (not in the types), its value."""
     if not isinstance(x, Tensor):
         scalar: Any = function(as_prim_expr(x))
-        return scalar
+        result: Tensor = scalar
+        return result
     return compute_one(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
 
 

@@ -109,4 +109,5 @@ class Moments:
         outer = [index for i, index in enumerate(point) if i not in self.axes]
         shift = op.div(self.total(*outer), self.count)
         value = self._wide_at(point) - self.center(*outer) - shift
-        return value * op.rsqrt(self.variance(outer) + op.const(epsilon, self.dtype))
+        result: PrimExpr = value * op.rsqrt(self.variance(outer) + op.const(epsilon, self.dtype))
+        return result

@@ -81,7 +81,8 @@ def _scaled_tail(bind: Bindings, z: PrimExpr) -> PrimExpr:
     for coefficient in reversed(_ERFC[1:]):
         ahead, last = bind(y * ahead - last + _const(coefficient, z)), ahead
     exponent = _const(0.5, z) * (_const(_ERFC[0], z) + y * ahead) - last
-    return t * op.exp(exponent)
+    result: PrimExpr = t * op.exp(exponent)
+    return result
 
 
 _ERFINV_CENTRE: Final = (
@@ -240,7 +241,8 @@ def trigamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def bessel_i0(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """The modified Bessel function of order 0."""
-    return _bessel(bind, x, 0) * op.exp(op.abs(x))
+    result: PrimExpr = _bessel(bind, x, 0) * op.exp(op.abs(x))
+    return result
 
 
 @sharing
@@ -252,7 +254,8 @@ def bessel_i0e(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def bessel_i1(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """The modified Bessel function of order 1, odd in x."""
-    return _bessel(bind, x, 1) * op.exp(op.abs(x))
+    result: PrimExpr = _bessel(bind, x, 1) * op.exp(op.abs(x))
+    return result
 
 
 @sharing
@@ -295,7 +298,8 @@ def sinc(bind: Bindings, x: PrimExpr) -> PrimExpr:
 @sharing
 def logit(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """log(x / (1 - x))."""
-    return op.log(x / (_const(1.0, x) - x))
+    result: PrimExpr = op.log(x / (_const(1.0, x) - x))
+    return result
 
 
 @sharing

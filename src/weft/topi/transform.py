@@ -248,8 +248,10 @@ def _cut(position: Any, extent: Any) -> PrimExpr:
     """A cut as an index from 0 to the extent."""
     place = as_prim_expr(position)
     if isinstance(place, IntImm) and place.value < 0:
-        return simplified(op.maximum(op.add(place, extent), op.const(0, extent.dtype)))
-    return simplified(op.minimum(place, extent))
+        counted: PrimExpr = simplified(op.maximum(op.add(place, extent), op.const(0, extent.dtype)))
+        return counted
+    result: PrimExpr = simplified(op.minimum(place, extent))
+    return result
 
 
 def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: str) -> Tensor:

@@ -129,7 +129,8 @@ def _bytes_of(buffer: Buffer) -> int:
     """The size of a tensor, about where it is symbolic."""
     sizes = [size.value for size in buffer.shape if isinstance(size, IntImm)]
     unknown = _UNKNOWN ** (len(buffer.shape) - len(sizes))
-    return math.prod(sizes) * unknown * buffer.dtype.bits * buffer.dtype.lanes // 8
+    result: int = math.prod(sizes) * unknown * buffer.dtype.bits * buffer.dtype.lanes // 8
+    return result
 
 
 def _spelling(place: Any) -> Any:

@@ -38,7 +38,8 @@ def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
         array = array.reshape(constant.shape)
         bits = array if array.dtype.kind in "biuf" else array.view(f"uint{constant.dtype.bits}")
         tensors[f"{index:06}"] = bits
-    return save(tensors)
+    result: bytes = save(tensors)
+    return result
 
 
 def read_constants(file: BinaryIO, size: int, dtypes: Sequence[str]) -> list[NDArray]:

@@ -118,7 +118,9 @@ def make_tensor_call(
         false=id(False), fail=id(fail), bare=len(outputs) == 1,
     )  # fmt: skip
     keep = (call, host, used, table, arena, expected, prototypes, axes, tensor_class, negated, fail)
-    return _make_function(ctypes.addressof(_method()), (ctypes.addressof(call), keep), None)
+    method, state = ctypes.addressof(_method()), ctypes.addressof(call)
+    function: TensorCall | None = _make_function(method, (state, keep), None)
+    return function
 
 
 def _is_direct(entry: NativeEntry) -> bool:

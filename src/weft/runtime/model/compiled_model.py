@@ -157,7 +157,8 @@ class CompiledModel(Executable):
             raise
         outputs = result if self.signature.unpacked else (result,)
         if self._returns_foreign_memory:
-            return own_results(outputs, values, self.program.constants)
+            outcome: Sequence[Any] = own_results(outputs, values, self.program.constants)
+            return outcome
         return outputs
 
     def _returned(self, outputs: Sequence[Any], convert: Callable[[NDArray], Any]) -> Any:

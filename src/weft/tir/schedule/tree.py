@@ -59,7 +59,8 @@ def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def child_references(stmt: For | Block) -> tuple[For | BlockRealize, ...]:
     """The nearest loops and block realizations inside ``stmt``, in program order."""
-    return derived(stmt, "schedule.children", nearest)
+    result: tuple[For | BlockRealize, ...] = derived(stmt, "schedule.children", nearest)
+    return result
 
 
 def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
@@ -75,7 +76,8 @@ def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
 
 def child_realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
     """The blocks inside ``stmt`` that are in no other block inside it, in program order."""
-    return derived(stmt, "schedule.blocks", _realizes)
+    result: tuple[BlockRealize, ...] = derived(stmt, "schedule.blocks", _realizes)
+    return result
 
 
 def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
@@ -52,6 +52,8 @@ from weft.tir.transform.lower_opaque_block import allocation_extents
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 from weft.tir.transform.thread_scope import binding_of, scope_of
 
+A = TypeVar("A", BufferLoad, BufferStore)
+
 
 @dataclass
 class _Usage:
@@ -63,7 +65,7 @@ class _Usage:
     buffer: Buffer
     depth: int
     shared_by: list[For] = field(default_factory=list)
-    accesses: list[tuple[Array, list[For], list[For]]] = field(default_factory=list)
+    accesses: list[tuple[Array[PrimExpr], list[For], list[For]]] = field(default_factory=list)
     """Indices, the loops inside the allocating block, and all loops."""
     exact: bool = True
     plan: tuple[Buffer, list[PrimExpr]] | None = None
@@ -151,7 +153,7 @@ class _Gather(Visitor):
         self.visit(store.indices)
         self.record(store.buffer, store.indices)
 
-    def record(self, buffer: Buffer, indices: Array) -> None:
+    def record(self, buffer: Buffer, indices: Array[PrimExpr]) -> None:
         usage = self.usages.get(id(buffer))
         if usage is None:
             return
@@ -166,17 +168,18 @@ class _Gather(Visitor):
             if all(index.dtype.lanes == 1 for index in indices):
                 break
 
-    def unknown(self, indices: Array) -> bool:
+    def unknown(self, indices: Array[PrimExpr]) -> bool:
         """Whether an index depends on data or on a let variable: no region follows."""
         if collect(indices, (BufferLoad, Call)):
             return True
         return any(id(var) in self.let_vars for var in collect(indices, Var))
 
 
-def _end_lanes(indices: Array, lane: int) -> Array | None:
+def _end_lanes(indices: Array[PrimExpr], lane: int) -> Array[PrimExpr] | None:
     """Where the first lane (0) or the last one (-1) of an access is; None if that is not plain."""
-    found = [_end_lane(index, lane) for index in indices]
-    return None if None in found else Array(found)
+    ends = [_end_lane(index, lane) for index in indices]
+    plain = [end for end in ends if end is not None]
+    return Array(plain) if len(plain) == len(ends) else None
 
 
 def _end_lane(index: PrimExpr, lane: int) -> PrimExpr | None:
@@ -292,7 +295,7 @@ class _Shrink(Mutator):
     def visit_BufferStore(self, store: BufferStore) -> BufferStore:
         return self.moved(self.visit_default(store), store)
 
-    def moved(self, new: Any, old: Any) -> Any:
+    def moved(self, new: A, old: A) -> A:
         plan = self.plans.get(id(old.buffer))
         if plan is None:
             return new

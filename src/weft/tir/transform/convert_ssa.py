@@ -63,7 +63,8 @@ class _Renew(Mutator):
         return self.renamed.get(id(var), var)
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        return self.renamed.get(id(buffer), buffer)
+        renamed: Buffer = self.renamed.get(id(buffer), buffer)
+        return renamed
 
     def visit_Let(self, let: Let | LetStmt) -> Any:
         value = self.visit(let.value)

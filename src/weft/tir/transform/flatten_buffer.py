@@ -139,7 +139,7 @@ def _count(buffer: Buffer) -> PrimExpr:
     return op.add(count, op.cast(kind, buffer.elem_offset))
 
 
-def flat_offset(buffer: Buffer, indices: Array) -> PrimExpr:
+def flat_offset(buffer: Buffer, indices: Array[PrimExpr]) -> PrimExpr:
     """The element offset of ``indices``; a vector index makes a vector offset."""
     kind = offset_type(buffer)
     if kind is not INT64 and any(index.dtype.bits > kind.bits for index in indices):

@@ -225,7 +225,7 @@ class _Hoist(StmtMutator):
             return new
         return self.hoisted(new, binding.var)
 
-    def hoisted(self, loop: Any, var: Var) -> Stmt:
+    def hoisted(self, loop: For | AttrStmt, var: Var) -> Stmt:
         """The loop with what does not depend on it outside."""
         search = _Candidates(self, var)
         search.visit(loop.body)

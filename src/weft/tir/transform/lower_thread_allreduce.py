@@ -64,7 +64,7 @@ class _Lower(StmtMutator):
         self.reducer = outer
         return body
 
-    def inside(self, binding: Binding | None, stmt: Any) -> Stmt:
+    def inside(self, binding: Binding | None, stmt: AttrStmt | For) -> Stmt:
         if binding is None or not binding.is_thread:
             return self.visit_default(stmt)
         if not isinstance(binding.extent, IntImm):

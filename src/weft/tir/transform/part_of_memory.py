@@ -20,7 +20,7 @@ from weft.tir.transform.condition_range import is_call
 
 def flat_size(stmt: Allocate) -> PrimExpr:
     """The elements of an allocation."""
-    size: Any = IntImm(stmt.extents[0].dtype, 1) if stmt.extents else op.const(1)
+    size: PrimExpr = IntImm(stmt.extents[0].dtype, 1) if stmt.extents else op.const(1)
     for extent in stmt.extents:
         size = op.multiply(size, extent)
     return size

@@ -176,7 +176,7 @@ class Vectorizer(StmtMutator):
             raise NotVectorizable
         return Call(call.dtype.with_lanes(self.lanes), call.op, [self.wide(a) for a in args])
 
-    def choice(self, call: Call, args: Array) -> PrimExpr:
+    def choice(self, call: Call, args: Array[PrimExpr]) -> PrimExpr:
         """``if_then_else``: kept where the condition is the same for all lanes."""
         if args[0].dtype.lanes != 1:
             flags = self.wide(args[0])
@@ -217,7 +217,7 @@ class Vectorizer(StmtMutator):
         predicate = None if load.predicate is None else self.wide(self.visit(load.predicate))
         return BufferLoad(load.buffer, self.index(indices), predicate)
 
-    def index(self, indices: Array) -> list[PrimExpr]:
+    def index(self, indices: Array[PrimExpr]) -> list[PrimExpr]:
         """Indices with at most the last one a vector."""
         if any(index.dtype.lanes != 1 for index in indices[:-1]):
             raise NotVectorizable

@@ -139,7 +139,8 @@ def transformed_weights(
     side = tile + WINDOW - 1
     with np.errstate(all="ignore"):
         made = (both @ taps.astype(within)).astype(weights.dtype)
-    return made.reshape(side, side, channels, filters)
+    result: npt.NDArray[Any] = made.reshape(side, side, channels, filters)
+    return result
 
 
 def in_panels(weights: npt.NDArray[Any], panel: int) -> npt.NDArray[Any]:

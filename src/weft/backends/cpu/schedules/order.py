@@ -91,7 +91,9 @@ def best_order(
         loops = (*outer, *groups, *seldom.tiles, *_in_group(often.tiles, order.groups))
         busiest = share_of_busiest(loops, machine.cores)
         far = _far(machine, seldom, often, order.groups) / _FAR
-        return cycles * busiest + far / min(machine.cores, math.prod([t.count for t in loops]))
+        sharers = min(machine.cores, math.prod([t.count for t in loops]))
+        cost: float = cycles * busiest + far / sharers
+        return cost
 
     usual = Order()
     found = usual
