@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from weft.backends.cpu.schedules import Default, Winograd
+from weft.backends.cpu.vectors.fill_tails import FillTails
+from weft.backends.cpu.vectors.flatten_vector_access import FlattenVectorAccess
+from weft.backends.cpu.vectors.prefetch_next import PrefetchNextIteration
+from weft.backends.cpu.vectors.reciprocal import MultiplyByReciprocal
+from weft.backends.cpu.vectors.shuffle_load import ShuffleLoad
+from weft.backends.cpu.vectors.skip_padding import SkipPadding
+from weft.backends.cpu.vectors.softmax_largest import LargestOfSoftmax
+from weft.backends.cpu.vectors.split_vector_loop import SplitVectorLoop
+from weft.backends.cpu.vectors.start_with_first import StartWithFirst
+from weft.backends.cpu.vectors.transpose_tile import TransposeTile
+from weft.backends.cpu.vectors.vector_reduction import VectorizeReduction
 from weft.dlight.apply import ScheduleGeneratedFunctions, ScheduleRule
 from weft.ir.transform import Pass
 from weft.relax.backend.dispatch import DispatchToLibraries
@@ -30,30 +41,19 @@ from weft.relax.transform.stages import KERNELS, NORMS
 from weft.tir.transform.compact_buffer_allocation import CompactBufferAllocation
 from weft.tir.transform.convert_blocks_to_opaque import ConvertBlocksToOpaque
 from weft.tir.transform.convert_ssa import ConvertSSA
-from weft.tir.transform.cross_thread_reduction import LowerCrossThreadReduction
-from weft.tir.transform.fill_tails import FillTails
-from weft.tir.transform.flatten_vector_access import FlattenVectorAccess
 from weft.tir.transform.loop_partition import PartitionGuardedLoops
 from weft.tir.transform.lower_init_block import LowerInitBlock
 from weft.tir.transform.lower_match_buffer import LowerMatchBuffer
 from weft.tir.transform.lower_opaque_block import LowerOpaqueBlock
 from weft.tir.transform.plan_buffer_allocation import PlanAndUpdateBufferAllocationLocation
-from weft.tir.transform.prefetch_next import PrefetchNextIteration
-from weft.tir.transform.reciprocal import MultiplyByReciprocal
 from weft.tir.transform.remove_no_op import RemoveNoOp
-from weft.tir.transform.serialize_threads import SerializeThreads
-from weft.tir.transform.shuffle_load import ShuffleLoad
 from weft.tir.transform.simplify import Simplify
-from weft.tir.transform.skip_padding import SkipPadding
-from weft.tir.transform.softmax_largest import LargestOfSoftmax
-from weft.tir.transform.split_vector_loop import SplitVectorLoop
-from weft.tir.transform.start_with_first import StartWithFirst
 from weft.tir.transform.storage_rewrite import StorageRewrite
-from weft.tir.transform.transpose_tile import TransposeTile
+from weft.tir.transform.threads.cross_thread_reduction import LowerCrossThreadReduction
+from weft.tir.transform.threads.serialize_threads import SerializeThreads
+from weft.tir.transform.threads.verify_thread_memory import VerifyThreadMemory
 from weft.tir.transform.unroll_loop import UnrollLoop
-from weft.tir.transform.vector_reduction import VectorizeReduction
 from weft.tir.transform.vectorize_loop import VectorizeLoop
-from weft.tir.transform.verify_thread_memory import VerifyThreadMemory
 
 LOWER: tuple[Pass, ...] = (
     ConvertSSA(),  # what holds of a variable is taken to hold wherever it stands

@@ -34,7 +34,7 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
-from weft.tir.transform.thread_scope import Binding, binding_of, sync_of
+from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 POINTS: Final = 1 << 17
 """Accesses are followed element by element up to that many; in larger ones loops are sampled."""

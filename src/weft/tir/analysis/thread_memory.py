@@ -29,8 +29,8 @@ from weft.tir.analysis.integer_values import UnknownValueError
 from weft.tir.analysis.thread_accesses import SYMBOL, Access, Accesses, accesses_of
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
-from weft.tir.transform.cross_thread_reduction import lower_cross_thread_reduction
-from weft.tir.transform.thread_scope import has_threads
+from weft.tir.transform.threads.cross_thread_reduction import lower_cross_thread_reduction
+from weft.tir.transform.threads.thread_scope import has_threads
 
 _THREAD, _BLOCK, _ANYONE = "thread", "block of threads", "anyone"
 _OWNERS: Final = {"local": _THREAD, "global": _ANYONE}

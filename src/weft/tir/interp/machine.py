@@ -45,7 +45,7 @@ from weft.tir.stmt import (
     While,
 )
 from weft.tir.transform.empty_reductions import initialise_empty_reductions
-from weft.tir.transform.thread_scope import LAUNCH, Binding, binding_of
+from weft.tir.transform.threads.thread_scope import LAUNCH, Binding, binding_of
 
 
 class Machine:

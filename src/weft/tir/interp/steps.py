@@ -28,7 +28,7 @@ from weft.tir.stmt import (
     While,
 )
 from weft.tir.transform.condition_range import is_call
-from weft.tir.transform.thread_scope import Binding, binding_of, sync_of
+from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 if TYPE_CHECKING:
     from weft.tir.interp.machine import Machine

@@ -26,16 +26,16 @@ from weft.tir.interp.steps import StepCompiler
 from weft.tir.stmt import (
     Evaluate,
 )
-from weft.tir.transform.cross_thread_reduction import lower_cross_thread_reduction
-from weft.tir.transform.thread_scope import (
+from weft.tir.transform.threads.cross_thread_reduction import lower_cross_thread_reduction
+from weft.tir.transform.threads.thread_scope import (
     WARP_SIZE,
     Binding,
     bindings_in,
     has_threads,
     sync_of,
 )
-from weft.tir.transform.thread_sync import thread_sync
-from weft.tir.transform.unify_thread_binding import unify_thread_binding
+from weft.tir.transform.threads.thread_sync import thread_sync
+from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
 
 if TYPE_CHECKING:
     from weft.tir.interp.machine import Machine

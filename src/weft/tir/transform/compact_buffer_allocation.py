@@ -50,7 +50,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.lower_opaque_block import allocation_extents
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
-from weft.tir.transform.thread_scope import binding_of, scope_of
+from weft.tir.transform.threads.thread_scope import binding_of, scope_of
 
 A = TypeVar("A", BufferLoad, BufferStore)
 

@@ -37,7 +37,7 @@ from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
-from weft.tir.transform.thread_scope import binding_of
+from weft.tir.transform.threads.thread_scope import binding_of
 from weft.tir.transform.unroll_loop import renewed
 
 

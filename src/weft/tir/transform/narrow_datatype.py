@@ -39,7 +39,7 @@ from weft.tir.stmt import (
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.convert_ssa import convert_ssa
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.thread_scope import LAUNCH
+from weft.tir.transform.threads.thread_scope import LAUNCH
 
 
 class _Widths(Visitor):

@@ -41,7 +41,7 @@ from weft.tir.stmt import (
     While,
 )
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
-from weft.tir.transform.thread_scope import binding_of, scope_of
+from weft.tir.transform.threads.thread_scope import binding_of, scope_of
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 import weft
 from weft import dlight, relax, te, tir, topi
 from weft.backends.cpu.schedules import default
+from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm
@@ -18,7 +19,6 @@ from weft.script import tir as T
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate, BufferStore, For, ForKind
-from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.topi.nn.convolution_blocked import conv_blocked
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2 -l1d-cache-bytes=32768")

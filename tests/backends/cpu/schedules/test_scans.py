@@ -8,12 +8,12 @@ import pytest
 import weft
 from weft import dlight, te, tir, topi
 from weft.backends.cpu.schedules import default
+from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
 from weft.tir.interp import run
 from weft.tir.stmt import For, ForKind
-from weft.tir.transform.transpose_tile import TRANSPOSE
 from weft.topi.scan import running_extreme
 
 SMALL = weft.target.Target("llvm -vector-width=128 -num-cores=2")

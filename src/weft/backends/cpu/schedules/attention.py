@@ -21,15 +21,15 @@ from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
 from weft.backends.cpu.schedules.tiles import Tile, most_rows
+from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
+from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.dlight.nest import Access, Nest, blocks_of, loops_of, product
 from weft.ir.functor import collect
 from weft.target.machine import Machine
 from weft.tir.expr import BufferLoad, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.fill_tails import FILL_TAIL
 from weft.tir.transform.loop_partition import HINT as LOOP_PARTITION_HINT
-from weft.tir.transform.transpose_tile import TRANSPOSE
 
 _VECTORS: Final = 2
 """Vectors of queries in a block: a tile of two has enough rows to hide its loads."""

@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel, vectorize_inside
+from weft.backends.cpu.vectors.fold_rows import fold_limit
+from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.dlight.nest import Nest, blocks_of, loops_of, product
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
@@ -21,8 +23,6 @@ from weft.tir import op
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.fold_rows import fold_limit
-from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 
 _CHAINS: Final = 4
 """Vectors that a long reduction accumulates in, so that one addition need not wait for another."""

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
 from weft.backends.cpu.schedules.together import together
+from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.dlight.nest import Access, Nest, loops_of
 from weft.ir.expr import PrimExpr
 from weft.target.machine import Machine
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.transpose_tile import TRANSPOSE
 
 _VECTORS: Final = 8
 """Vectors of running values of rows next to each other: additions of one wait for each other."""

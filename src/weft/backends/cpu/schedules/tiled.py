@@ -22,6 +22,9 @@ from weft.backends.cpu.schedules.panels import can_pack, is_panel, panel, schedu
 from weft.backends.cpu.schedules.parts import cut_of, in_parts
 from weft.backends.cpu.schedules.tiles import Work, best_tile, shared_out
 from weft.backends.cpu.schedules.together import together
+from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
+from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
+from weft.backends.cpu.vectors.skip_padding import SKIP_PADDING, has_padding
 from weft.dlight.nest import Access, Nest, loops_of, product
 from weft.ir.expr import IntImm
 from weft.target.machine import Machine
@@ -29,9 +32,6 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.fill_tails import FILL_TAIL
-from weft.tir.transform.prefetch_next import PREFETCH_NEXT
-from weft.tir.transform.skip_padding import SKIP_PADDING, has_padding
 
 _UNROLLED: Final = 100
 """Multiply-adds of vectors in a reduction that is unrolled as a whole."""

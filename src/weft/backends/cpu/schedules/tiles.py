@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from weft.backends.cpu.vectors.split_vector_loop import PADDED
 from weft.target.machine import Machine
-from weft.tir.transform.split_vector_loop import PADDED
 
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result, on processors since 2015."""

@@ -19,11 +19,11 @@ from typing import Final
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
 from weft.backends.cpu.schedules.places import Part, Places, loops_of_parts, parts_of
 from weft.backends.cpu.schedules.together import together
+from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE, is_unconditional
 from weft.dlight.nest import Nest
 from weft.target.machine import Machine
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
-from weft.tir.transform.transpose_tile import TRANSPOSE, is_unconditional
 
 _LEAST: Final = 4
 """Elements along both axes of what is worth a tile."""

@@ -12,8 +12,9 @@ After, with one parallel loop in which each thread computes its columns of all t
     q = lv[0]; k = lv[1]; v = lv[2]
 
 So threads wait for each other once. A neighbour that reads what another one writes may join it
-where each iteration reads what the same iteration wrote (weft.tir.transform.merge_parallel_loops);
-what only the group needs is then no tensor any more. Kernels are scheduled before, each by itself.
+where each iteration reads what the same iteration wrote
+(weft.backends.cpu.vectors.merge_parallel_loops); what only the group needs is then no tensor any
+more. Kernels are scheduled before, each by itself.
 """
 
 from __future__ import annotations
@@ -22,6 +23,14 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.backends.cpu.vectors.merge_parallel_loops import (
+    Partition,
+    merge_parallel_loops,
+    parallel_loop,
+    partition_of,
+    shared_partition,
+    statements,
+)
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.traits import Trait, has
@@ -47,14 +56,6 @@ from weft.target.target import Target
 from weft.tir.analysis.loop_slabs import LoopAccesses, loop_accesses
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For
-from weft.tir.transform.merge_parallel_loops import (
-    Partition,
-    merge_parallel_loops,
-    parallel_loop,
-    partition_of,
-    shared_partition,
-    statements,
-)
 
 
 @dataclass(frozen=True)

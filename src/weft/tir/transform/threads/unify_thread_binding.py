@@ -17,7 +17,7 @@ from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, For, ForKind, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.thread_scope import Binding, binding_of
+from weft.tir.transform.threads.thread_scope import Binding, binding_of
 
 
 class _Unify(StmtMutator):

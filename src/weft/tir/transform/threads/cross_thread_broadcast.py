@@ -14,7 +14,7 @@ from weft.tir import op
 from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator
-from weft.tir.transform.thread_scope import Binding, binding_of, has_threads, scope_of
+from weft.tir.transform.threads.thread_scope import Binding, binding_of, has_threads, scope_of
 
 
 class BroadcastResults(StmtMutator):

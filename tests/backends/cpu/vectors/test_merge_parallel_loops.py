@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import weft
+from weft.backends.cpu.vectors.merge_parallel_loops import MergeParallelLoops
 from weft.ir.functor import collect, rewrite, substitute
 from weft.ir.module import IRModule
 from weft.script import tir as T
 from weft.target.target import Target
 from weft.tir.interp import run
 from weft.tir.stmt import For, ForKind
-from weft.tir.transform.merge_parallel_loops import MergeParallelLoops
 
 TARGET = "llvm -num-cores=2 -l1d-cache-bytes=128 -l2-cache-bytes=1024"
 

@@ -29,6 +29,8 @@ from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
+from weft.backends.cpu.vectors.fold_rows import fold_limit, fold_rows
+from weft.backends.cpu.vectors.lane_choice import Choice, choice_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
@@ -38,8 +40,6 @@ from weft.tir.expr import Add, BufferLoad, Var
 from weft.tir.function import PrimFunc
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
-from weft.tir.transform.fold_rows import fold_limit, fold_rows
-from weft.tir.transform.lane_choice import Choice, choice_of
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.unroll_loop import renewed

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import weft
+from weft.backends.cpu.vectors.transpose_tile import interleaved
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.tir.expr import Ramp, Shuffle
 from weft.tir.interp import run
 from weft.tir.stmt import For
 from weft.tir.transform import TransposeTile
-from weft.tir.transform.transpose_tile import interleaved
 
 
 def transposing(rows, lanes, dtype="float32", nbytes=1):

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map.constraint import conjuncts
+from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
+from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
@@ -22,8 +24,6 @@ from weft.tir.expr import LT, BufferLoad, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.transpose_tile import TRANSPOSE
-from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.tir.transform.wide_index import widened
 
 

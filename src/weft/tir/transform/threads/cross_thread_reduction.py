@@ -41,9 +41,9 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-from weft.tir.transform.cross_thread_broadcast import BroadcastResults
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.thread_scope import binding_of, scope_of
+from weft.tir.transform.threads.cross_thread_broadcast import BroadcastResults
+from weft.tir.transform.threads.thread_scope import binding_of, scope_of
 
 _TRUE = IntImm(DataType("bool"), 1)
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from weft.backends.cpu.vectors.transpose_tile import interleaved
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import expect
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, CommReducer, Ramp, Shuffle, Var
 from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
-from weft.tir.transform.transpose_tile import interleaved
 from weft.tir.transform.vectorize_loop import Vectorizer
 
 _BITS: Final = 128

@@ -39,9 +39,9 @@ from weft.tir.stmt import (
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.reducer_step import combination, loads
-from weft.tir.transform.thread_scope import Binding, binding_of
-from weft.tir.transform.unify_thread_binding import unify_thread_binding
+from weft.tir.transform.threads.reducer_step import combination, loads
+from weft.tir.transform.threads.thread_scope import Binding, binding_of
+from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
 
 
 class _Lower(StmtMutator):

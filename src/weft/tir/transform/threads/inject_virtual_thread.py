@@ -40,7 +40,7 @@ from weft.tir.transform.part_of_memory import (
     flat_size,
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.thread_scope import binding_of
+from weft.tir.transform.threads.thread_scope import binding_of
 from weft.tir.transform.unroll_loop import renewed
 
 UNROLLED: Final = 16

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from weft.backends.cpu.vectors.reciprocal import Values, uncast
 from weft.ir.functor import Mutator, collect
 from weft.ir.transform import Pass
 from weft.tir.buffer import Buffer
@@ -18,7 +19,6 @@ from weft.tir.expr import BufferLoad, Div, Max, Mul, Select
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
-from weft.tir.transform.reciprocal import Values, uncast
 
 
 def _readers(func: PrimFunc) -> dict[Buffer, set[Buffer]]:

@@ -7,13 +7,13 @@ import pytest
 
 import weft
 from weft import te, tir, topi
+from weft.backends.cpu.vectors.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate
 from weft.tir.transform import VectorizeReduction
-from weft.tir.transform.vector_reduction import ROWS_TOGETHER, VECTOR_REDUCTION
 
 RNG = np.random.default_rng(3)
 

@@ -37,8 +37,8 @@ from weft.tir.stmt import (
 )
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.thread_access import Access, Conflicts
-from weft.tir.transform.thread_scope import Binding, binding_of, sync_of
+from weft.tir.transform.threads.thread_access import Access, Conflicts
+from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 
 @dataclass

@@ -1,0 +1,1 @@
+"""Passes that shape loops for the vectors, caches and teams of a CPU."""
