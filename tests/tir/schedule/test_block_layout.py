@@ -10,7 +10,7 @@ from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import block_layout
+from weft.tir.schedule.primitive.layout import block_layout
 
 
 @T.prim_func

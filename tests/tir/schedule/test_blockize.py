@@ -8,7 +8,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import block_division as family
+from weft.tir.schedule.primitive.block import block_division as family
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
 
 

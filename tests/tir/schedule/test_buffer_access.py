@@ -11,7 +11,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import Trace, errors
-from weft.tir.schedule.primitive import buffer_access
+from weft.tir.schedule.primitive.buffer import buffer_access
 
 
 def names(regions):

@@ -9,7 +9,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import cache_stage
+from weft.tir.schedule.primitive.cache import cache_stage
 
 
 @T.prim_func

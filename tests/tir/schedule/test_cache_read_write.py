@@ -11,7 +11,8 @@ from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.interp import run
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import cache, cache_checks, cache_stage
+from weft.tir.schedule.primitive.cache import cache_checks, cache_stage
+from weft.tir.schedule.primitive.cache import cache_read_write as cache
 
 
 def test_an_input_is_copied_at_the_start_of_the_scope():

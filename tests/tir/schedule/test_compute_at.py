@@ -6,10 +6,9 @@ from weft import tir
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul, padded
 from weft.testing.schedules import assert_same_meaning, child_names
-from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import compute_at as moves
-from weft.tir.schedule.primitive import move_place as places
-from weft.tir.schedule.primitive import surgery
+from weft.tir.schedule import errors, surgery
+from weft.tir.schedule.primitive.compute import compute_at as moves
+from weft.tir.schedule.primitive.compute import move_place as places
 from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.state import StmtSRef
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol as assert_equal

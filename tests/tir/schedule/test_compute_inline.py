@@ -6,10 +6,9 @@ from weft import tir
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul, padded
 from weft.testing.schedules import assert_same_meaning
-from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import compute_inline as inline
-from weft.tir.schedule.primitive import reverse_compute_inline as reverse
-from weft.tir.schedule.primitive import surgery
+from weft.tir.schedule import errors, surgery
+from weft.tir.schedule.primitive.compute import compute_inline as inline
+from weft.tir.schedule.primitive.compute import reverse_compute_inline as reverse
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol as assert_equal
 
 

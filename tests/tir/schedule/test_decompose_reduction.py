@@ -8,7 +8,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import decompose_reduction as family
+from weft.tir.schedule.primitive.reduction import decompose_reduction as family
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2])

@@ -7,7 +7,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import kinds, loops
+from weft.tir.schedule.primitive.loop import kinds, loops
 
 
 @pytest.mark.parametrize("name", ["parallel", "vectorize", "unroll"])

@@ -22,7 +22,7 @@ from weft.testing.schedules import assert_same_meaning, random_arguments
 from weft.tir.analysis.thread_memory import find_thread_memory_fault
 from weft.tir.interp import run
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import kinds
+from weft.tir.schedule.primitive.loop import kinds
 from weft.tir.stmt import For, ForKind
 
 

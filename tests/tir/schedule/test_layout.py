@@ -13,7 +13,8 @@ from weft.testing.schedules import assert_same_meaning
 from weft.tir.index_map import IndexMap
 from weft.tir.interp import run
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import buffer_definition, layout
+from weft.tir.schedule.primitive.buffer import buffer_definition
+from weft.tir.schedule.primitive.layout import transform_layout as layout
 
 
 @T.prim_func

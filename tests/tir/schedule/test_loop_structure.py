@@ -12,7 +12,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul, symbolic_fill
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import loop_structure, loops
+from weft.tir.schedule.primitive.loop import loop_structure, loops
 
 # ---- loop_partition
 

@@ -8,7 +8,7 @@ from weft.ir import assert_structural_equal
 from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
-from weft.tir.schedule.primitive import loops, merge
+from weft.tir.schedule.primitive.loop import loops, merge
 
 
 @T.prim_func

@@ -9,7 +9,7 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import pad_einsum
+from weft.tir.schedule.primitive.padding import pad_einsum
 
 
 @T.prim_func

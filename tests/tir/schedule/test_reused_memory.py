@@ -6,7 +6,7 @@ import weft
 from weft import tir
 from weft.script import tir as T
 from weft.testing.schedules import assert_same_meaning
-from weft.tir.schedule.primitive.reused_memory import OverwritingAxisError, ReusedMemoryError
+from weft.tir.schedule.primitive.cache.reused_memory import OverwritingAxisError, ReusedMemoryError
 
 
 @T.prim_func

@@ -9,10 +9,9 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir import reducer as known
-from weft.tir.schedule import errors, reducer
-from weft.tir.schedule.primitive import rfactor as family
-from weft.tir.schedule.primitive import surgery
-from weft.tir.schedule.primitive.loops import LoopStartError
+from weft.tir.schedule import errors, reducer, surgery
+from weft.tir.schedule.primitive.loop.loops import LoopStartError
+from weft.tir.schedule.primitive.reduction import rfactor as family
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
 
 

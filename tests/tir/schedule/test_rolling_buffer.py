@@ -7,7 +7,7 @@ from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import rolling_buffer
+from weft.tir.schedule.primitive.cache import rolling_buffer
 
 
 @T.prim_func

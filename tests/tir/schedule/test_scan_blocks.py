@@ -16,11 +16,11 @@ from weft.testing.dangerous_programs.running import (
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.interp import run
 from weft.tir.schedule.errors import NotCompactDataflowError, NotCompleteOrReductionBlockError
-from weft.tir.schedule.primitive.block_division import BlockizeInitError
-from weft.tir.schedule.primitive.decompose_reduction import LoopHeightError
-from weft.tir.schedule.primitive.kinds import LoopCarriedError
-from weft.tir.schedule.primitive.loop_structure import PartitionedReductionError
-from weft.tir.schedule.primitive.loops import LoopOrderError
+from weft.tir.schedule.primitive.block.block_division import BlockizeInitError
+from weft.tir.schedule.primitive.loop.kinds import LoopCarriedError
+from weft.tir.schedule.primitive.loop.loop_structure import PartitionedReductionError
+from weft.tir.schedule.primitive.loop.loops import LoopOrderError
+from weft.tir.schedule.primitive.reduction.decompose_reduction import LoopHeightError
 
 
 def test_the_init_runs_at_the_first_step():

@@ -10,7 +10,7 @@ from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.interp import run
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import loops
+from weft.tir.schedule.primitive.loop import loops
 
 
 @pytest.mark.parametrize(

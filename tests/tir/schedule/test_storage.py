@@ -9,7 +9,8 @@ from weft.script import tir as T
 from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import cache_stage, storage
+from weft.tir.schedule.primitive.buffer import storage
+from weft.tir.schedule.primitive.cache import cache_stage
 
 
 @T.prim_func

@@ -11,8 +11,8 @@ from weft.testing.programs import matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir import tensor_intrinsic
 from weft.tir.schedule import errors
-from weft.tir.schedule.primitive import block_division
-from weft.tir.schedule.primitive import tensorize as family
+from weft.tir.schedule.primitive.block import block_division
+from weft.tir.schedule.primitive.block import tensorize as family
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
 
 

@@ -22,34 +22,24 @@ from weft.tir.function import PrimFunc
 from weft.tir.schedule.define import Call
 from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure
 from weft.tir.schedule.instruction import Instruction
-from weft.tir.schedule.primitive import (
-    annotation,
-    block_layout,
-    blockize,
-    buffer_access,
-    cache,
+from weft.tir.schedule.primitive import sampling
+from weft.tir.schedule.primitive.block import blockize, queries, tensorize
+from weft.tir.schedule.primitive.buffer import buffer_access, storage
+from weft.tir.schedule.primitive.cache import (
     cache_index,
-    compute_at,
-    compute_inline,
-    decompose_reduction,
-    kinds,
-    layout,
-    loop_structure,
-    loops,
-    merge,
-    pad_einsum,
-    padding,
-    queries,
     read_write_at,
     reindex,
     reindex_cache,
-    reverse_compute_inline,
-    rfactor,
     rolling_buffer,
-    sampling,
-    storage,
-    tensorize,
 )
+from weft.tir.schedule.primitive.cache import cache_read_write as cache
+from weft.tir.schedule.primitive.compute import compute_at, compute_inline, reverse_compute_inline
+from weft.tir.schedule.primitive.layout import block_layout
+from weft.tir.schedule.primitive.layout import transform_layout as layout
+from weft.tir.schedule.primitive.loop import annotation, kinds, loop_structure, loops, merge
+from weft.tir.schedule.primitive.padding import decompose_padding as padding
+from weft.tir.schedule.primitive.padding import pad_einsum
+from weft.tir.schedule.primitive.reduction import decompose_reduction, rfactor
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import ScheduleDebugMask, ScheduleState, StmtSRef
 from weft.tir.schedule.trace import Trace

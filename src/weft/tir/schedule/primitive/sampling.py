@@ -20,7 +20,7 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
-from weft.tir.schedule.primitive.loops import loop_of
+from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
 from weft.tir.stmt import Block, For

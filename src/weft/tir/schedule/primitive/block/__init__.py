@@ -1,0 +1,1 @@
+"""Primitives on blocks: finding them, dividing them, computing them with a tensor intrinsic."""

@@ -1,0 +1,433 @@
+"""A block divided: the loops from one inwards become the inside of a block of their own.
+
+The values of the axes are divided into ``outer * extent + inner`` (``subspace_divide``): the outer
+block has the outer parts as axes, the old block inside of it the inner ones. An init goes to the
+outer block. What blockize and tensorize share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import eval_region
+from weft.arith.iter_map import (
+    IterMapLevel,
+    detect_iter_map,
+    normalize_iter_map_to_expr,
+    subspace_divide,
+)
+from weft.arith.iter_map.nodes import IterSumExpr
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect, substitute
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.expr import IterVar, Var
+from weft.tir.schedule import rewrite, tree
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.loop.loops import loop_of
+from weft.tir.schedule.surgery import domain
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class SubspaceError(ScheduleFailure):
+    """The bindings of a block do not divide into outer and inner loops."""
+
+    hint = "split the loops so that each axis is outer * extent + inner over whole loops"
+
+
+class BlockizeNestError(ScheduleFailure):
+    """What shall become a block is not loops around one block, or blocks side by side."""
+
+
+class BlockizeInitError(ScheduleFailure):
+    """The init of the block cannot be run for the whole new block at once."""
+
+
+class BlockizeOuterError(ScheduleFailure):
+    """Blocks that shall be one do not agree on its axes."""
+
+
+# ---- division
+
+
+class Division(NamedTuple):
+    """How the axes of a block divide: the axes and values of both sides, and conditions."""
+
+    outer_axes: list[IterVar]
+    outer_values: list[Any]
+    outer_condition: Any
+    inner_axes: list[IterVar]
+    inner_values: list[Any]
+    inner_condition: Any
+    mapping: dict[Var, Any]
+
+
+class _Part(NamedTuple):
+    """``outer * inner_extent + inner`` of one axis."""
+
+    outer: Any
+    outer_extent: Any
+    inner: Any
+    inner_extent: Any
+
+
+def divide(
+    state: ScheduleState,
+    sref: StmtSRef,
+    inner: Sequence[StmtSRef],
+    preserve_unit_iters: bool,
+    outer_axes: Sequence[IterVar] | None = None,
+) -> Division:
+    """The division of a block's axes by the loops ``inner``; others around it are outer.
+
+    ``outer_axes`` are taken for the outer side instead of new ones.
+    """
+    realize = tree.realize_of(state, sref)
+    parts, conditions = _parts(state, sref, realize, inner, preserve_unit_iters)
+    made = Division([], [], conditions[0], [], [], conditions[1], {})
+    for position, (axis, part) in enumerate(zip(realize.block.iter_vars, parts, strict=True)):
+        outer = _axis(axis, "_o", part.outer_extent)
+        if outer_axes is not None:
+            outer = _shared_axis(state, sref, outer, outer_axes[position : position + 1])
+        made.outer_axes.append(outer)
+        made.outer_values.append(part.outer)
+        if op.is_const_int(part.inner_extent, 1):
+            unit = op.is_const_int(part.outer_extent, 1) and not preserve_unit_iters
+            made.mapping[axis.var] = IntImm(axis.var.dtype, 0) if unit else outer.var
+            continue
+        own = _axis(axis, "_i", part.inner_extent)
+        made.inner_axes.append(own)
+        made.inner_values.append(part.inner)
+        whole = op.is_const_int(part.outer_extent, 1)
+        value = own.var if whole else outer.var * part.inner_extent + own.var
+        made.mapping[axis.var] = op.cast(axis.var.dtype, value)
+    return made
+
+
+def _shared_axis(
+    state: ScheduleState, sref: StmtSRef, own: IterVar, given: Sequence[IterVar]
+) -> IterVar:
+    """The given axis, which must be like the block's own."""
+    extent = domain(own).extent
+    if not given or not Analyzer().can_prove_equal(extent, domain(given[0]).extent):
+        other = domain(given[0]).extent if given else "nothing"
+        raise BlockizeOuterError(
+            state, f"the outer axis {own.var.name} of {name_of(sref)} has extent {extent}, that of "
+            f"the first block {other}", sref,
+        )  # fmt: skip
+    return given[0]
+
+
+def _axis(axis: IterVar, suffix: str, extent: Any) -> IterVar:
+    var = Var(f"{axis.var.name}{suffix}", extent.dtype)
+    return IterVar(from_zero(extent), var, axis.iter_type)
+
+
+def from_zero(extent: Any) -> Range:
+    """The range of that extent."""
+    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+
+
+def _parts(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    inner: Sequence[StmtSRef],
+    preserve_unit_iters: bool,
+) -> tuple[list[_Part], tuple[Any, Any]]:
+    loops = tree.loops_above(sref)
+    inside = {loop_of(item).loop_var for item in inner}
+    for axis in realize.block.iter_vars:
+        if not op.is_const_int(domain(axis).min, 0):
+            raise SubspaceError(
+                state, f"axis {axis.var.name} of {name_of(sref)} starts at {domain(axis).min}",
+                sref, "only axes from 0 divide",
+            )  # fmt: skip
+    pairs = subspace_divide(
+        realize.iter_values, tree.domains(loops), list(inside), realize.predicate,
+        IterMapLevel.Surjective, not preserve_unit_iters,
+    ) if realize.iter_values else ()  # fmt: skip
+    outside = {loop_of(item).loop_var for item in loops} - inside
+    if pairs:
+        found = [
+            _affine_part(state, sref, (axis, value), pair, (outside, inside))
+            for axis, value, pair in zip(
+                realize.block.iter_vars, realize.iter_values, pairs[:-1], strict=True
+            )
+        ]
+        conditions = (pairs[-1][0].extent, pairs[-1][1].extent)
+        return found, _kept_conditions(state, sref, realize, conditions, (outside, inside))
+    return _trivial_parts(state, sref, realize, outside, inside)
+
+
+def _affine_part(
+    state: ScheduleState,
+    sref: StmtSRef,
+    bound: tuple[IterVar, Any],
+    pair: Any,
+    loops: tuple[set[Var], set[Var]],
+) -> _Part:
+    outer, inner = pair
+    one = all(op.is_const_int(side.extent, 1) for side in pair)
+    if one and not op.is_const_int(domain(bound[0]).extent, 1):
+        # One value of many: a constant, or a loop around the block that is around this one.
+        return _one_place(state, sref, bound, loops)
+    for side in pair:
+        source = side.source
+        if isinstance(source, IterSumExpr) and not op.is_const_int(source.base, 0):
+            if source.args or not one:  # else the one value of an axis of extent 1
+                raise SubspaceError(
+                    state, f"a binding of {name_of(sref)} starts at {source.base}, not at 0", sref
+                )
+    values = [normalize_iter_map_to_expr(side.source) for side in pair]
+    moved = Analyzer().simplify(bound[1] - (values[0] * inner.extent + values[1]))
+    if isinstance(moved, IntImm) and moved.value != 0:
+        raise SubspaceError(
+            state, f"a binding of {name_of(sref)} starts at {moved}, not at 0", sref
+        )
+    return _Part(values[0], outer.extent, values[1], inner.extent)
+
+
+def _one_place(
+    state: ScheduleState,
+    sref: StmtSRef,
+    bound: tuple[IterVar, Any],
+    loops: tuple[set[Var], set[Var]],
+) -> _Part:
+    """An axis that is on one side as a whole: the inner one if its value uses an inner loop."""
+    axis, value = bound
+    zero, one = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
+    extent = domain(axis).extent
+    if _is_inner(state, sref, f"axis {axis.var.name} = ", value, loops):
+        return _Part(zero, one, value, extent)
+    return _Part(value, extent, zero, one)
+
+
+def _trivial_parts(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    outside: set[Var],
+    inside: set[Var],
+) -> tuple[list[_Part], tuple[Any, Any]]:
+    """The division where each binding uses either outer or inner loops, however it uses them."""
+    found = [
+        _one_place(state, sref, bound, (outside, inside))
+        for bound in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+    ]
+    return found, _divided_conditions(state, sref, realize, (outside, inside))
+
+
+def _kept_conditions(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    conditions: tuple[Any, Any],
+    loops: tuple[set[Var], set[Var]],
+) -> tuple[Any, Any]:
+    """The conditions of a division if they say all that the predicate says; else its own parts."""
+    if op.is_const_int(realize.predicate, 1):
+        return conditions
+    analyzer = tree.analyzer_above(sref)
+    with analyzer.constraint_scope(op.logical_and(*conditions)):
+        if analyzer.can_prove(realize.predicate):
+            return conditions
+    return _divided_conditions(state, sref, realize, loops)
+
+
+def _divided_conditions(
+    state: ScheduleState,
+    sref: StmtSRef,
+    realize: BlockRealize,
+    loops: tuple[set[Var], set[Var]],
+) -> tuple[Any, Any]:
+    """The parts of the predicate on outer and on inner loops."""
+    outer: Any = IntImm("bool", 1)
+    inner: Any = IntImm("bool", 1)
+    analyzer = tree.analyzer_above(sref)
+    for given in rewrite.conjuncts(realize.predicate):
+        part = analyzer.simplify(given)
+        if _is_inner(state, sref, "condition ", part, loops):
+            inner = op.logical_and(inner, part)
+        else:
+            outer = op.logical_and(outer, part)
+    return outer, inner
+
+
+def _is_inner(
+    state: ScheduleState, sref: StmtSRef, what: str, expr: Any, loops: tuple[set[Var], set[Var]]
+) -> bool:
+    """Whether an expression uses inner loops; an error if it uses both kinds."""
+    used = set(collect(expr, Var))
+    outside, inside = loops
+    if used & outside and used & inside:
+        raise SubspaceError(
+            state,
+            f"{what}{expr} of {name_of(sref)} does not divide into outer and inner loops",
+            sref,
+        )
+    return bool(used & inside)
+
+
+# ---- one block below a loop
+
+
+def blockized(
+    state: ScheduleState, at: StmtSRef, preserve_unit_iters: bool
+) -> tuple[BlockRealize, rewrite.Reuse]:
+    """The loops from ``at`` inwards as a block (``blockize``), and which block became which."""
+    sref = _only_block(state, at)
+    realize = tree.realize_of(state, sref)
+    loops = tree.loops_above(sref)
+    inner = loops[loops.index(at) :]
+    division = divide(state, sref, inner, preserve_unit_iters)
+    block, reuse = substituted(realize.block, division)
+    reduces = block.init is not None and any(
+        axis.iter_type == IterVar.CommReduce for axis in division.outer_axes
+    )
+    init = None
+    if block.init is not None:
+        _check_not_ordered(state, sref)
+        init = _outer_init(state, sref, block, division, [loop_of(item) for item in inner])
+        _check_runs_once(state, sref, division, inner)
+    reads = [*block.writes, *block.reads] if reduces else block.reads
+    inside = block.with_(iter_vars=division.inner_axes, init=None, reads=reads)
+    body: Stmt = BlockRealize(division.inner_values, division.inner_condition, inside)
+    for item in reversed(inner):
+        body = loop_of(item).with_(body=body)
+    domains = {axis.var: domain(axis) for axis in division.inner_axes} | tree.domains(inner)
+    outer = Block(
+        division.outer_axes, relaxed(block.reads, domains), relaxed(block.writes, domains),
+        f"{block.name_hint}_o", body, init,
+    )  # fmt: skip
+    reuse[realize.block] = inside
+    return BlockRealize(division.outer_values, division.outer_condition, outer), reuse
+
+
+def _check_not_ordered(state: ScheduleState, sref: StmtSRef) -> None:
+    """No axis is ordered: the init of an outer block would start what is stored on the way, too."""
+    for axis in tree.block_of(sref).iter_vars:
+        if axis.iter_type == IterVar.Ordered:
+            raise BlockizeInitError(
+                state, f"{name_of(sref)} has an init and the ordered axis {axis.var.name}", sref,
+                "decompose it first",
+            )  # fmt: skip
+
+
+def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
+    loop = loop_of(at)
+    realizes = tree.child_realizes(loop)
+    if len(realizes) != 1:
+        names = ", ".join([realize.block.name_hint for realize in realizes]) or "none"
+        raise BlockizeNestError(
+            state, f"{name_of(at)} has {len(realizes)} blocks ({names}), expected one", at,
+            "blockize the blocks as a list, or a loop around one of them",
+        )  # fmt: skip
+    if not tree.is_only_loops_and_blocks(loop):
+        raise BlockizeNestError(
+            state, f"below {name_of(at)} is something else than loops and a block", at
+        )
+    return state.sref_of(realizes[0])
+
+
+class _Simplifying(rewrite.Substitution):
+    """A substitution that simplifies each expression it changes."""
+
+    def __init__(self, mapping: dict[Var, Any], analyzer: Analyzer) -> None:
+        super().__init__(mapping)
+        self.analyzer, self.depth = analyzer, 0
+
+    def visit(self, node: Any) -> Any:
+        if not isinstance(node, PrimExpr):
+            return super().visit(node)
+        self.depth += 1
+        made = super().visit(node)
+        self.depth -= 1
+        return made if made is node or self.depth else self.analyzer.simplify(made)
+
+
+@deep_recursion
+def substituted(block: Block, division: Division) -> tuple[Block, rewrite.Reuse]:
+    """The block with its axes replaced; they are still listed in it."""
+    analyzer = Analyzer()
+    for axis in division.inner_axes:
+        analyzer.bind(axis.var, domain(axis))
+    work = _Simplifying(division.mapping, analyzer)
+    made: Block = work.visit(block.with_(iter_vars=()))
+    return made, {old: new for old, new in work.reuse.items() if new is not made}
+
+
+def relaxed(regions: Sequence[BufferRegion], domains: dict[Var, Range]) -> list[BufferRegion]:
+    """The regions over all values of the inner axes."""
+    made = []
+    for region in regions:
+        sets = eval_region(region.region, domains)
+        shape = zip(sets, region.buffer.shape, strict=True)
+        ranges = [part.cover_range(from_zero(extent), Analyzer()) for part, extent in shape]
+        made.append(BufferRegion(region.buffer, ranges))
+    return made
+
+
+def _outer_init(
+    state: ScheduleState, sref: StmtSRef, block: Block, division: Division, loops: Sequence[For]
+) -> Stmt:
+    """The init of the outer block: the old one over the inner spatial axes."""
+    assert block.init is not None
+    used = set(collect(block.init, Var)) | set(collect(list(block.writes), Var))
+    axes, values, mapping = [], [], {}
+    for axis, value in zip(division.inner_axes, division.inner_values, strict=True):
+        if axis.iter_type == IterVar.DataPar and axis.var in used:
+            fresh = Var(f"{axis.var.name}_init", axis.var.dtype)
+            mapping[axis.var] = fresh
+            axes.append(IterVar(axis.dom, fresh, axis.iter_type))
+            values.append(value)
+    kept = [loop for loop in loops if loop.loop_var in set(collect(values, Var))]
+    gone = {loop.loop_var for loop in loops} - {loop.loop_var for loop in kept}
+    predicate = _init_condition(state, sref, division.inner_condition, gone)
+    init, writes = substitute(block.init, mapping), substitute(list(block.writes), mapping)
+    made = Block(axes, [], writes, f"{block.name_hint}_init", init)
+    return rewrite.under_copies(BlockRealize(values, predicate, made), kept)
+
+
+def _check_runs_once(
+    state: ScheduleState, sref: StmtSRef, division: Division, inner: Sequence[StmtSRef]
+) -> None:
+    """The inner loops run each instance once: one init serves no second run of a reduction."""
+    used = set(collect(division.inner_values, Var))
+    ranges = tree.domains(inner)
+    analyzer = tree.analyzer_above(sref)
+    with analyzer.constraint_scope(division.inner_condition):
+        for item in inner:
+            loop = loop_of(item)
+            if loop.loop_var in used or op.is_const_int(loop.extent, 1):
+                continue
+            if not analyzer.can_prove_equal(loop.loop_var, loop.min):
+                raise BlockizeInitError(
+                    state, f"{name_of(item)} repeats {name_of(sref)}, whose axes do not use it; "
+                    "its init would not be repeated", (item, sref),
+                )  # fmt: skip
+            ranges[loop.loop_var] = Range.from_min_extent(loop.min, IntImm(loop.min.dtype, 1))
+    values, condition = division.inner_values, division.inner_condition
+    if values and not detect_iter_map(values, ranges, condition, IterMapLevel.Bijective).indices:
+        raise BlockizeInitError(
+            state, f"{name_of(sref)} may run an instance twice, but its init only once", sref
+        )
+
+
+def _init_condition(state: ScheduleState, sref: StmtSRef, predicate: Any, gone: set[Var]) -> Any:
+    """The conditions on loops that the init has; those on loops of the reduction alone go."""
+    kept: Any = IntImm("bool", 1)
+    for part in rewrite.conjuncts(predicate):
+        used = set(collect(part, Var))
+        if used.isdisjoint(gone):
+            kept = op.logical_and(kept, part)
+        elif not used <= gone:
+            raise BlockizeInitError(
+                state, f"{name_of(sref)} runs where {part}, on loops of both kinds of axes", sref
+            )
+    return kept

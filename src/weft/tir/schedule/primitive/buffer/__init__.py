@@ -1,0 +1,1 @@
+"""Primitives on buffers: what blocks declare to access, scope, type and alignment."""

@@ -1,0 +1,341 @@
+"""Where and how a buffer is stored: set_scope, unsafe_set_dtype, storage_align."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.type import PointerType, PrimType
+from weft.support.dtype import DataType
+from weft.support.recursion import deep_recursion
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Cast, Var
+from weft.tir.schedule import checks, rewrite, tree
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.buffer.buffer_argument import buffer_position
+from weft.tir.schedule.primitive.cache.cache_access import accesses
+from weft.tir.schedule.primitive.cache.cache_stage import check_storage_scope
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.stmt import Block, For
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+ALIGN = "buffer_dim_align"
+SHARED_BY = {"shared": ("threadIdx", "vthread"), "warp": ("threadIdx.x",)}
+"""The thread axes that see one copy of a buffer, by the kind of its scope; others see none."""
+
+
+class NotAllocatedError(ScheduleFailure):
+    """The buffer is not allocated by a block of the function."""
+
+    hint = (
+        "a parameter or a match_buffer is laid out elsewhere; cache_write makes a buffer of its own"
+    )
+
+
+class ThreadScopeError(ScheduleFailure):
+    """In that scope not all threads that use the buffer would see the same memory."""
+
+    hint = "set the scope of a buffer that one thread (or block of threads) alone uses"
+
+
+class PointerAccessError(ScheduleFailure):
+    """The buffer is accessed otherwise than by its elements."""
+
+
+class StoredTypeError(ScheduleFailure):
+    """Elements of the buffer cannot be stored in that type."""
+
+    hint = "the type must have as many lanes as that of the buffer"
+
+
+class AlignmentError(ScheduleFailure):
+    """The axis, factor or annotation of an alignment is wrong."""
+
+
+# ---- set_scope
+
+
+def _with_position(self: Schedule, arguments: dict[str, Any]) -> None:
+    place = buffer_position(self, arguments["block"], arguments["buffer_index"], "write")
+    arguments["buffer_index"] = place[1]
+
+
+@primitive("SetScope", "block", canonical=_with_position)
+def set_scope(
+    self: Schedule, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str
+) -> None:
+    """Move a buffer that a block writes into a storage scope; the buffer must be allocated.
+
+    ``buffer_index`` is its place among the writes, its name or itself. Where loops are bound to
+    threads, all that use the buffer must see one memory in the new scope.
+    """
+    sref = self._sref(block)
+    state = self.state
+    buffer, _ = checks.nth_access(state, sref, _position(buffer_index), write=True)
+    scope = storage_scope or "global"
+    if buffer.scope() == scope:
+        return
+    check_storage_scope(state, scope)
+    site = _allocation(state, sref, buffer)
+    _check_threads(state, site, buffer, scope)
+    _replace(state, site, _Scoped(buffer, scope))
+
+
+def _position(index: Any) -> int:
+    assert isinstance(index, int)  # canonical
+    return index
+
+
+def _allocation(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> StmtSRef:
+    """The block around ``sref`` that allocates a buffer."""
+    item: StmtSRef | None = sref
+    while item is not None:
+        if isinstance(item.stmt, Block):
+            if any(found is buffer for found in item.stmt.alloc_buffers):
+                return item
+            if any(match.buffer is buffer for match in item.stmt.match_buffers):
+                raise NotAllocatedError(
+                    state, f"{buffer.name} is a match_buffer of {name_of(item)}", item
+                )
+        item = item.parent
+    raise NotAllocatedError(
+        state, f"{buffer.name}, which {name_of(sref)} writes, is no buffer that a block allocates",
+        sref,
+    )  # fmt: skip
+
+
+def _check_threads(state: ScheduleState, site: StmtSRef, buffer: Buffer, scope: str) -> None:
+    """Threads that do not share memory of this scope use the buffer each for itself.
+
+    So where the blocks that use it meet must be inside of every loop over such threads.
+    """
+    if scope == "global" or scope.startswith("global.") or not state.enable_check:
+        return
+    users = [state.sref_of(item) for item in _users(site.stmt, buffer.data)]
+    if not users:
+        return
+    meeting = tree.lowest_common_ancestor(users)
+    inside = {id(meeting)}
+    item: StmtSRef | None = meeting
+    while item is not None and item is not site:
+        inside.add(id(item))
+        item = item.parent
+    together = SHARED_BY.get(scope.split(".")[0], ())
+    for user in users:
+        above: StmtSRef | None = user.parent
+        while above is not None and above is not site:
+            stmt = above.stmt
+            binding = stmt.thread_binding if isinstance(stmt, For) else None
+            if (
+                binding is not None
+                and id(above) not in inside
+                and not binding.thread_tag.startswith(together or ("none",))
+            ):
+                raise ThreadScopeError(
+                    state,
+                    f"{buffer.name} would be in {scope!r}, and {name_of(above)} over "
+                    f"{binding.thread_tag} runs {name_of(user)} but not all that use the buffer",
+                    (above, user),
+                )
+            above = above.parent
+
+
+def _users(stmt: Any, data: Var) -> Iterator[Block]:
+    """The blocks inside a statement that use a buffer, but none that only have such blocks."""
+    for realize in tree.child_realizes(stmt):
+        if data in rewrite.variables_of(realize.block):
+            inner = list(_users(realize.block, data))
+            yield from inner or [realize.block]
+
+
+# ---- replacing a buffer and what stands for parts of it
+
+
+class _Replaced(rewrite.BlockMutator):
+    """Replaces a buffer, other buffers over its data, and views of it by ``made`` ones."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        super().__init__()
+        self.data: dict[Var, Var] = {}
+        self.buffers: dict[int, Buffer] = {}
+        self.root = self.know(buffer)
+
+    def made(self, buffer: Buffer) -> Buffer:
+        """What replaces a buffer: with new data and another name."""
+        raise NotImplementedError
+
+    def know(self, buffer: Buffer) -> Buffer:
+        """Replace a buffer from here on."""
+        found = self.buffers[id(buffer)] = self.made(buffer)
+        self.data[buffer.data] = found.data
+        return found
+
+    def visit_Var(self, node: Any) -> Any:
+        return self.data.get(node, node)
+
+    def visit_Buffer(self, node: Any) -> Any:
+        found = self.buffers.get(id(node))
+        if found is not None:
+            return found
+        made = self.visit_default(node)
+        if made is not node:
+            self.buffers[id(node)] = made
+        return made
+
+    def visit_Block(self, node: Any) -> Any:
+        if self.data.keys().isdisjoint(rewrite.variables_of(node)):
+            return node
+        for match in node.match_buffers:
+            if match.source.buffer.data in self.data:
+                self.know(match.buffer)
+        return super().visit_Block(node)
+
+
+class _Scoped(_Replaced):
+    """Puts a buffer into another scope."""
+
+    def __init__(self, buffer: Buffer, scope: str) -> None:
+        self.scope = scope
+        super().__init__(buffer)
+
+    def made(self, buffer: Buffer) -> Buffer:
+        pointer = buffer.data.type_annotation
+        assert isinstance(pointer, PointerType)
+        name = f"{buffer.data.name}_{self.scope}"
+        data = Var(name, PointerType(pointer.element_type, self.scope))
+        return buffer.with_(data=data, name=f"{buffer.name}_{self.scope}")
+
+
+@deep_recursion
+def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
+    assert site.stmt is not None
+    made = work.visit(site.stmt)
+    state.replace(site, made, work.reuse)
+
+
+# ---- unsafe_set_dtype
+
+
+@primitive("UnsafeSetDType", "block")
+def unsafe_set_dtype(self: Schedule, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
+    """Store a buffer that a block writes in another type, casting at every load and store.
+
+    Unsafe: values that the type does not hold are changed. The buffer must be allocated and
+    accessed by its elements alone.
+    """
+    sref = self._sref(block)
+    state = self.state
+    buffer, _ = checks.nth_access(state, sref, buffer_index, write=True)
+    wanted = DataType(dtype)
+    if buffer.dtype == wanted:
+        return
+    if wanted.lanes != buffer.dtype.lanes or wanted.is_handle or wanted.is_scalable:
+        raise StoredTypeError(
+            state, f"{buffer.name} holds {buffer.dtype}, which cannot be stored as {wanted}", sref
+        )
+    site = _allocation(state, sref, buffer)
+    _check_elements(state, site, buffer)
+    _replace(state, site, _Retyped(buffer, wanted))
+
+
+def _check_elements(state: ScheduleState, site: StmtSRef, buffer: Buffer) -> None:
+    """The buffer, and the views of it, are used by loads and stores of elements alone."""
+    found = accesses(site.stmt, buffer)
+    if found.pointer or found.other is not None:
+        how = "through its pointer" if found.other is None else f"as {found.other.name} too"
+        raise PointerAccessError(state, f"{buffer.name} is accessed {how}", site)
+    for view in found.matched:
+        if view.dtype != buffer.dtype:
+            raise PointerAccessError(
+                state, f"{buffer.name} is accessed as {view.name} of type {view.dtype} too", site
+            )
+        _check_elements(state, site, view)
+
+
+class _Retyped(_Replaced):
+    """Gives a buffer another type."""
+
+    def __init__(self, buffer: Buffer, dtype: DataType) -> None:
+        self.old, self.new = buffer.dtype, dtype
+        super().__init__(buffer)
+
+    def made(self, buffer: Buffer) -> Buffer:
+        pointer = buffer.data.type_annotation
+        assert isinstance(pointer, PointerType)
+        kind = PointerType(PrimType(self.new), pointer.storage_scope)
+        return buffer.with_(data=Var(buffer.data.name, kind), dtype=self.new)
+
+    def visit_BufferLoad(self, node: Any) -> Any:
+        made = self.visit_default(node)
+        return Cast(node.dtype, made) if id(node.buffer) in self.buffers else made
+
+    def visit_BufferStore(self, node: Any) -> Any:
+        if id(node.buffer) not in self.buffers:
+            return self.visit_default(node)
+        value = self.visit(node.value)
+        return node.with_(
+            buffer=self.visit(node.buffer),
+            value=Cast(self.new.with_lanes(value.dtype.lanes), value),
+            indices=self.visit(node.indices),
+            predicate=self.visit(node.predicate),
+        )
+
+
+# ---- storage_align
+
+
+@primitive("StorageAlign", "block")
+def storage_align(
+    self: Schedule, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int
+) -> None:
+    """Let the stride of an axis be ``factor * k + offset`` for some k.
+
+    Of a buffer that the block writes and a block allocates; a second call for the same axis
+    replaces the first. The annotation is read by CompactBufferAllocation.
+    """
+    sref = self._sref(block)
+    state = self.state
+    buffer, _ = checks.nth_access(state, sref, buffer_index, write=True)
+    if factor < 1:
+        raise AlignmentError(state, f"expected a factor of at least 1, got {factor}", sref)
+    if not -buffer.ndim <= axis < buffer.ndim:
+        raise AlignmentError(
+            state, f"{buffer.name} has {buffer.ndim} axes, got axis {axis}", sref,
+            f"-{buffer.ndim} to {buffer.ndim - 1} are its axes",
+        )  # fmt: skip
+    axis %= buffer.ndim
+    _allocation(state, sref, buffer)
+    entries = _entries(state, sref)
+    made = [buffer_index, axis, factor, offset]
+    places = [i for i, entry in enumerate(entries) if entry[:2] == made[:2]]
+    if places:
+        entries[places[0]] = made
+    else:
+        entries.append(made)
+    assert isinstance(sref.stmt, Block)
+    annotations = {**sref.stmt.annotations, ALIGN: entries}
+    state.replace(sref, sref.stmt.with_(annotations=annotations))
+
+
+def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
+    """The alignments that the block has already."""
+    assert isinstance(sref.stmt, Block)
+    given = sref.stmt.annotations.get(ALIGN, [])
+    found = []
+    for entry in given:
+        numbers = [getattr(item, "value", item) for item in _sequence(entry)]
+        if len(numbers) != 4 or not all(isinstance(number, int) for number in numbers):
+            raise AlignmentError(
+                state, f"the annotation {ALIGN} of {name_of(sref)} is {given}", sref,
+                "it is a list of [buffer, axis, factor, offset]",
+            )  # fmt: skip
+        found.append(numbers)
+    return found
+
+
+def _sequence(value: Any) -> list[Any]:
+    return list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else []

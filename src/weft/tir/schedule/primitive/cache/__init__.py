@@ -1,0 +1,1 @@
+"""Primitives that put a copy of a buffer between blocks."""

@@ -1,0 +1,91 @@
+"""Buffers that a loop fills anew at every iteration: who leaves the loop reads the last filling.
+
+Region cover asks whether what a block reads was written before it, not when: below one loop both
+may hold at every iteration though the iterations overwrite each other. So a block that leaves a
+loop it shares with a producer needs to know that the producer's iterations write different places,
+or the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.ir.functor import collect, substitute
+from weft.tir import op
+from weft.tir.expr import IterVar, Var
+from weft.tir.schedule import dependence, tree
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.loop.loops import loop_of
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class ReusedMemoryError(ScheduleFailure):
+    """The block would read, outside of a loop, what every iteration of the loop overwrites."""
+
+
+class OverwritingAxisError(ScheduleFailure):
+    """Instances of the block overwrite each other, so their order is part of the meaning."""
+
+
+def check_values_stay(state: ScheduleState, sref: StmtSRef, top: StmtSRef) -> None:
+    """What the block reads inside the loops up to ``top`` is still there after these loops."""
+    block = tree.block_of(sref)
+    scope = tree.scope_of(sref)
+    assert scope is not None
+    left = tree.loops_above(sref, stop=top)
+    if not left:
+        return
+    data = {region.buffer.data for region in block.reads}
+    for producer in dependence.producers_of(block, tree.block_of(scope)):
+        other = state.sref_of(producer)
+        if other is sref:
+            continue
+        above = {id(loop) for loop in tree.loops_above(other)}
+        for loop in left:
+            shared = id(loop) in above and not op.is_const_int(loop_of(loop).extent, 1)
+            if shared and not _keeps(state, other, loop, data):
+                name = next(r.buffer.name for r in producer.writes if r.buffer.data in data)
+                raise ReusedMemoryError(
+                    state,
+                    f"{name_of(sref)} would leave {name_of(loop)}, at every iteration of which "
+                    f"{name_of(other)} overwrites {name}",
+                    (loop, other, sref),
+                )
+
+
+def _keeps(state: ScheduleState, producer: StmtSRef, loop: StmtSRef, data: set[Var]) -> bool:
+    """Whether iterations of the loop write different places of the buffers, or equal values."""
+    realize = tree.realize_of(state, producer)
+    variable = loop_of(loop).loop_var
+    bindings = tree.bindings_of(realize)
+    written = [region for region in realize.block.writes if region.buffer.data in data]
+    if all(_uses(substitute([p.min for p in r.region], bindings), variable) for r in written):
+        return True
+    if _uses([*realize.iter_values, realize.predicate], variable):
+        return False
+    inputs = {region.buffer.data for region in realize.block.reads}
+    inside = dependence.hazards_below(loop_of(loop)).writers
+    return not any(buffer in inside for buffer in inputs)
+
+
+def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
+    """Every spatial axis of the block is in the indices of all that it writes."""
+    block = tree.block_of(sref)
+    for region in block.writes:
+        used = set(collect([part.min for part in region.region], Var))
+        for axis in block.iter_vars:
+            single = axis.dom is not None and op.is_const_int(axis.dom.extent, 1)
+            if axis.iter_type == IterVar.DataPar and axis.var not in used and not single:
+                raise OverwritingAxisError(
+                    state,
+                    f"axis {axis.var.name} of {name_of(sref)} does not index {region.buffer.name}: "
+                    "its instances overwrite each other",
+                    sref,
+                )
+
+
+def _uses(exprs: Sequence[Any], variable: Var) -> bool:
+    return any(found is variable for found in collect(list(exprs), Var))

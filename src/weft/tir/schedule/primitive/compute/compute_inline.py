@@ -1,0 +1,302 @@
+"""compute_inline: a block dissolved into the expressions of its consumers.
+
+The block stores ``T[f(v)] = value(v)`` with an invertible ``f``. A load ``T[x]`` becomes
+``value(f^-1(x))``; the block and its buffer go. It is legal because the scope is a stage pipeline:
+what the block reads is unchanged when its consumers run, and it has written all that they read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect, substitute
+from weft.ir.structural import structural_key
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.analysis.block_access_region import get_block_read_write_region
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Let, Var
+from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache.reused_memory import check_values_stay
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.stmt import Block, BufferRegion, BufferStore
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+Value = Callable[[Sequence[PrimExpr]], PrimExpr]
+
+
+class HasInitError(ScheduleFailure):
+    """The block has an init: its buffer is written more than once."""
+
+    hint = "only blocks that compute each element in one statement can be inlined"
+
+
+class SingleBufferError(ScheduleFailure):
+    """The block writes several buffers, or reads not just one that the scope computes."""
+
+
+class InlineBodyError(ScheduleFailure):
+    """The body of the block is not of the form that can be inlined."""
+
+
+class OpaqueAccessError(ScheduleFailure):
+    """The buffer is used through its pointer, a match_buffer, or otherwise than by loads."""
+
+    hint = "only T[...] in expressions can be replaced by its value"
+
+
+@primitive("ComputeInline", "block")
+def compute_inline(self: Schedule, block: BlockRV | str) -> None:
+    """Inline a block into its consumers; the block and the buffer it writes disappear.
+
+    The block must be complete, write one buffer of the scope (no output) in one statement, and its
+    store indices must be an invertible affine map of its axes.
+    """
+    sref = self._sref(block)
+    state = self.state
+    scope = checks.scope_root(state, sref)
+    check_no_init(state, sref)
+    buffer = single_write(state, sref)
+    checks.check_not_output_block(state, sref, scope)
+    checks.check_complete_block(state, sref, scope)
+    checks.scope_root(state, sref, stage_pipeline=True)
+    consumers = dependence.consumers_of(tree.block_of(sref), tree.block_of(scope))
+    users = [state.sref_of(block) for block in consumers]
+    check_values_stay(state, sref, tree.lowest_common_ancestor([sref, *users]))
+    store = single_store(state, sref)
+    value = _value_at(state, sref, store)
+    left = surgery.edited(tree.block_of(scope), {id(sref.stmt): None}, surgery.path_up(sref, scope))
+    if left is None:
+        raise surgery.only_leaf(state, sref, scope)
+    work = Inliner(buffer, value, regions_of(tree.block_of(sref)))
+    made = work.run(left)
+    check_gone(state, scope, made, buffer)
+    state.replace(scope, made, work.reuse)
+
+
+def check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
+    """The block has no init."""
+    if tree.block_of(sref).init is not None:
+        raise HasInitError(state, f"{name_of(sref)} has an init", sref)
+
+
+def single_write(state: ScheduleState, sref: StmtSRef) -> Buffer:
+    """The one buffer that the block writes."""
+    writes = tree.block_of(sref).writes
+    if len(writes) != 1:
+        names = ", ".join([region.buffer.name for region in writes]) or "none"
+        raise SingleBufferError(
+            state, f"{name_of(sref)} writes {len(writes)} regions ({names}), expected one", sref
+        )
+    buffer: Buffer = writes[0].buffer
+    return buffer
+
+
+def single_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
+    """The store that is the whole body of the block, an element at a time."""
+    body = tree.block_of(sref).body
+    if not isinstance(body, BufferStore):
+        raise InlineBodyError(
+            state, f"the body of {name_of(sref)} is a {type(body).__name__}, expected one store",
+            sref,
+        )  # fmt: skip
+    if body.predicate is not None or any(index.dtype.lanes != 1 for index in body.indices):
+        raise InlineBodyError(state, f"{name_of(sref)} stores vectors, expected elements", sref)
+    return body
+
+
+def regions_of(block: Block) -> dict[Var, Buffer]:
+    """The buffers that the signature of a block names, by their data variables."""
+    regions: list[BufferRegion] = [*block.reads, *block.writes]
+    made = {region.buffer.data: region.buffer for region in regions}
+    made.update({buffer.data: buffer for buffer in block.alloc_buffers})
+    return made
+
+
+def check_gone(state: ScheduleState, scope: StmtSRef, made: Block, buffer: Buffer) -> None:
+    """No use of the buffer is left in the new scope."""
+    if buffer.data in rewrite.variables_of(made):
+        users = [b for b in collect(made, Block) if _uses(b, buffer)]
+        names = ", ".join(dict.fromkeys([b.name_hint for b in users])) or name_of(scope)
+        raise OpaqueAccessError(
+            state, f"{buffer.name} is used by {names} in another way than by loads of elements",
+            scope,
+        )  # fmt: skip
+
+
+def _uses(block: Block, buffer: Buffer) -> bool:
+    inner = collect(block.body, Block)
+    below = any(buffer.data in rewrite.variables_of(item) for item in inner)
+    return buffer.data in rewrite.variables_of(block) and not below
+
+
+# ---- the value as a function of the indices
+
+
+def _value_at(state: ScheduleState, sref: StmtSRef, store: BufferStore) -> Value:
+    """What the buffer holds at given indices, as an expression."""
+    block = tree.block_of(sref)
+    surgery.check_self_contained(state, sref, tree.loops_above(sref))
+    surgery.check_pure(state, sref, [store.value, *store.indices])
+    keys = _plain_axes(block, store)
+    value = store.value
+    if keys is None:
+        keys = [Var(f"ph_{i}", index.dtype) for i, index in enumerate(store.indices)]
+        value = substitute(value, _inverse(state, sref, store, keys))
+    copied = bool(collect(value, Let))
+
+    def value_at(indices: Sequence[PrimExpr]) -> PrimExpr:
+        pairs = zip(keys, indices, strict=True)
+        made = substitute(value, {key: op.cast(key.dtype, index) for key, index in pairs})
+        return _with_new_lets(made) if copied else made
+
+    return value_at
+
+
+def _with_new_lets(expr: Any) -> Any:
+    """A copy in which every let binds a variable of its own."""
+    fresh = {let.var: let.var.copy_with_suffix("") for let in collect(expr, Let)}
+    renamed = substitute(expr, fresh)
+    return renamed if not fresh else _LetVars(fresh).visit(renamed)
+
+
+class _LetVars(rewrite.BlockMutator):
+    """Renames what lets bind."""
+
+    def __init__(self, fresh: Mapping[Var, Var]) -> None:
+        super().__init__()
+        self.fresh = fresh
+
+    def visit_Let(self, node: Any) -> Any:
+        made = self.visit_default(node)
+        return made.with_(var=self.fresh.get(made.var, made.var))
+
+
+def _plain_axes(block: Block, store: BufferStore) -> list[Var] | None:
+    """The axes in the order in which they are the indices; None if it is not as simple."""
+    if len(block.iter_vars) != len(store.indices):
+        return None
+    for axis, index in zip(block.iter_vars, store.indices, strict=True):
+        if index is axis.var:
+            continue
+        dom = surgery.domain(axis)
+        unit = op.is_const_int(dom.min, 0) and op.is_const_int(dom.extent, 1)
+        if not (unit and op.is_const_int(index, 0)):
+            return None
+    return [axis.var for axis in block.iter_vars]
+
+
+def _inverse(
+    state: ScheduleState, sref: StmtSRef, store: BufferStore, outputs: Sequence[Var]
+) -> dict[Var, Any]:
+    """Each axis of the block as a function of the store's indices."""
+    axes = tree.block_of(sref).iter_vars
+    analyzer = Analyzer()
+    found = detect_iter_map(
+        store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
+        IterMapLevel.Bijective, simplify_trivial_iterators=False, analyzer=analyzer,
+    )  # fmt: skip
+    if not found.indices and store.indices:
+        shown = ", ".join([str(index) for index in store.indices])
+        raise InlineBodyError(
+            state,
+            f"{name_of(sref)} stores to {store.buffer.name}[{shown}], which is no bijective "
+            "affine map of its axes",
+            sref,
+        )
+    inverse = dict(inverse_affine_iter_map(found.indices, outputs))
+    for axis in axes:
+        dom = surgery.domain(axis)
+        if axis.var not in inverse or analyzer.can_prove_equal(dom.extent, op.const(1)):
+            inverse[axis.var] = dom.min
+    return {var: op.cast(var.dtype, expr) for var, expr in inverse.items()}
+
+
+# ---- the consumers
+
+
+class Inliner(rewrite.BlockMutator):
+    """Replaces loads of a buffer by values (if there are), and mends the signatures of blocks."""
+
+    def __init__(self, buffer: Buffer, value: Value | None, buffers: Mapping[Var, Buffer]) -> None:
+        super().__init__()
+        self.data, self.value = buffer.data, value
+        self.buffers = dict(buffers)
+        self.root: Block | None = None
+        self.values: dict[tuple[Any, ...], PrimExpr] = {}
+        self.expression: Any = None
+        """``values`` are of the outermost expression with this walk."""
+
+    @deep_recursion
+    def run(self, root: Block) -> Block:
+        """The scope without the buffer."""
+        self.root = root
+        self.buffers.update(regions_of(root))
+        made: Block = self.visit(root)
+        self.reuse.pop(root, None)
+        kept = [buffer for buffer in made.alloc_buffers if buffer.data is not self.data]
+        return made.with_(alloc_buffers=kept)
+
+    def visit_Block(self, node: Any) -> Any:
+        if self.data not in rewrite.variables_of(node):
+            return node
+        around = self.buffers
+        self.buffers = {**around, **regions_of(node)}
+        made = self.visit_default(node)
+        if node is not self.root:
+            made = with_regions(made, self.data, self.buffers)
+            self.reuse[node] = made
+        self.buffers = around
+        return made
+
+    def visit_BufferLoad(self, node: Any) -> Any:
+        made = self.visit_default(node)
+        if self.value is None or made.buffer.data is not self.data or made.predicate is not None:
+            return made
+        if any(index.dtype.lanes != 1 for index in made.indices):
+            return made
+        return self.value_of(self.value, made.indices)
+
+    def value_of(self, value: Value, indices: Sequence[PrimExpr]) -> PrimExpr:
+        """The value at a place: one object in an expression that loads it several times.
+
+        Of stages ``b[i] = a[i] * a[i]``, inlined one into the other, each would double the last.
+        """
+        if self.expression is not self._walk:
+            self.expression, self.values = self._walk, {}
+        key = tuple([id(at) if isinstance(at, Var) else structural_key(at) for at in indices])
+        known = self.values.get(key)
+        if known is None:
+            known = self.values[key] = value(indices)
+        return known
+
+
+def with_regions(block: Block, data: Var, buffers: Mapping[Var, Buffer]) -> Block:
+    """A block whose signature named a buffer that it uses no longer: its regions, found anew.
+
+    A declared region of another buffer that no access shows (a pointer went out) is kept.
+    """
+    if not any(region.buffer.data is data for region in [*block.reads, *block.writes]):
+        return block
+    found = get_block_read_write_region(block, buffers)
+    reads, writes = (
+        [*new, *_unseen(old, new, data)]
+        for old, new in zip((block.reads, block.writes), found, strict=True)
+    )
+    return block.with_(reads=reads, writes=writes)
+
+
+def _unseen(
+    old: Sequence[BufferRegion], new: Sequence[BufferRegion], data: Var
+) -> list[BufferRegion]:
+    seen = {region.buffer.data for region in new} | {data}
+    return [region for region in old if region.buffer.data not in seen]

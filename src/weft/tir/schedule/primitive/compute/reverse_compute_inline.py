@@ -1,0 +1,474 @@
+"""reverse_compute_inline: a block dissolved into the store of its only producer.
+
+The producer stores ``T[f(u)] = value(u)``, the block stores ``B[h(v)] = w(v, T[g(v)])`` with an
+invertible ``g``. The producer's store becomes ``B[h(v)] = w(v, value(u))`` with ``v = g^-1(f(u))``,
+guarded where ``v`` can leave the instances of the block that were executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import eval_set
+from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
+from weft.ir.expr import PrimExpr, Range
+from weft.ir.functor import Mutator, collect, substitute
+from weft.ir.structural import structural_equal
+from weft.support.errors import IRValueError
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BufferLoad, Call, Select, Var
+from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache.reused_memory import check_values_stay
+from weft.tir.schedule.primitive.compute.compute_inline import (
+    InlineBodyError,
+    Inliner,
+    SingleBufferError,
+    check_gone,
+    check_no_init,
+    regions_of,
+    single_store,
+)
+from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+Expressions = Sequence[PrimExpr]
+
+
+class SingleProducerError(ScheduleFailure):
+    """What the block reads is not written by one complete block alone."""
+
+
+class NotCoveredError(ScheduleFailure):
+    """The producer does not give a value to each instance of the block."""
+
+
+class UnclearInstancesError(ScheduleFailure):
+    """Which instances of a block are executed, and when, is not known exactly."""
+
+
+@dataclass(frozen=True)
+class _Producer:
+    """The producer: itself, the blocks around it below the scope, its store and its condition."""
+
+    sref: StmtSRef
+    chain: list[StmtSRef]
+    store: BufferStore
+    condition: PrimExpr | None
+
+
+@primitive("ReverseComputeInline", "block")
+def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
+    """Inline a block into its only producer; the block and the buffer between them disappear.
+
+    The block must be complete, without predicate, in one statement, and load the buffer at one
+    invertible affine map of its axes. The producer must be complete and its buffer no output.
+    """
+    sref = self._sref(block)
+    state = self.state
+    scope = checks.scope_root(state, sref)
+    check_no_init(state, sref)
+    buffer = _single_read(state, sref, scope)
+    checks.check_complete_block(state, sref, scope)
+    checks.scope_root(state, sref, stage_pipeline=True)
+    producer = _producer(state, sref, scope, buffer)
+    checks.check_not_output_block(state, producer.chain[0], scope)
+    _check_only_consumer(state, sref, scope, producer)
+    check_values_stay(state, sref, tree.lowest_common_ancestor([sref, producer.sref]))
+    store = _consumer_store(state, sref)
+    box = _executed(state, sref)
+    _check_same_value(state, sref, producer)
+    solution = _solved(state, sref, buffer, store, producer)
+    realize = _inlined(state, sref, producer, store, solution, box)
+    changes = {id(sref.stmt): None, id(producer.sref.stmt): realize}
+    path = [*surgery.path_up(sref, scope), *surgery.path_up(producer.sref, scope)]
+    reuse = {tree.block_of(producer.sref): realize.block}
+    left = surgery.edited(tree.block_of(scope), changes, path, reuse)
+    work = Inliner(buffer, None, regions_of(tree.block_of(sref)))
+    made = work.run(left)
+    check_gone(state, scope, made, buffer)
+    state.replace(scope, made, rewrite.merged(reuse, work.reuse))
+
+
+# ---- the producer and the consumer
+
+
+def _single_read(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> Buffer:
+    """The one buffer the block reads that the scope computes."""
+    writers = dependence.hazards_below(tree.block_of(scope)).writers
+    found: dict[Var, Buffer] = {}
+    for region in tree.block_of(sref).reads:
+        if region.buffer.data in writers:
+            found[region.buffer.data] = region.buffer
+    if len(found) != 1:
+        names = ", ".join([buffer.name for buffer in found.values()]) or "none"
+        raise SingleBufferError(
+            state,
+            f"{name_of(sref)} reads {len(found)} buffers that the scope computes ({names}), "
+            "expected one",
+            sref,
+        )
+    return next(iter(found.values()))
+
+
+def _producer(state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buffer) -> _Producer:
+    """The innermost block that writes the buffer, each block around it being complete."""
+    chain: list[StmtSRef] = []
+    around = scope
+    while writers := [
+        state.sref_of(realize)
+        for realize in tree.child_realizes(tree.block_of(around))
+        if any(region.buffer.data is buffer.data for region in realize.block.writes)
+    ]:
+        if len(writers) > 1 or writers[0] is sref:
+            names = ", ".join([name_of(writer) for writer in writers])
+            raise SingleProducerError(
+                state, f"{buffer.name} is written by {names}, expected one producer", tuple(writers)
+            )
+        checks.check_complete_block(state, writers[0], around)
+        check_no_init(state, writers[0])
+        chain.append(writers[0])
+        around = writers[0]
+    if not chain:
+        raise SingleProducerError(state, f"no block of the scope writes {buffer.name}", sref)
+    body: Any = tree.block_of(around).body
+    condition = None
+    if isinstance(body, IfThenElse) and body.else_case is None:
+        body, condition = body.then_case, body.condition
+    if not isinstance(body, BufferStore) or body.predicate is not None:
+        raise InlineBodyError(
+            state, f"the body of the producer, {name_of(around)}, is no single store", around
+        )
+    surgery.check_pure(state, around, [body.value, *body.indices])
+    return _Producer(around, chain, body, condition)
+
+
+def _check_only_consumer(
+    state: ScheduleState, sref: StmtSRef, scope: StmtSRef, producer: _Producer
+) -> None:
+    """No other block needs the buffer that disappears."""
+    for block in dependence.consumers_of(tree.block_of(producer.chain[0]), tree.block_of(scope)):
+        if block is not sref.stmt:
+            raise SingleProducerError(
+                state,
+                f"{producer.store.buffer.name} is read by block {block.name_hint} too",
+                (sref, state.sref_of(block)),
+                "inline that block first, or use compute_inline on the producer",
+            )
+
+
+def _consumer_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
+    """The store that is the body of the block, which has no predicate and no effects."""
+    store = single_store(state, sref)
+    predicate = tree.realize_of(state, sref).predicate
+    if not op.is_const_int(predicate, 1):
+        raise InlineBodyError(state, f"{name_of(sref)} has the predicate {predicate}", sref)
+    surgery.check_self_contained(state, sref, tree.loops_above(sref))
+    surgery.check_pure(state, sref, [store.value, *store.indices])
+    return store
+
+
+def _executed(state: ScheduleState, sref: StmtSRef) -> list[Range]:
+    """The instances of the block that are executed."""
+    box = surgery.executed_box(state, sref)
+    if box is None:
+        values = tree.realize_of(state, sref).iter_values
+        raise UnclearInstancesError(
+            state,
+            f"which instances of {name_of(sref)} are executed is not known; its axes are "
+            + ", ".join([str(value) for value in values]),
+            sref,
+        )
+    return box
+
+
+def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer) -> None:
+    """An element keeps the value that the block reads at first: then its place is no matter.
+
+    It does where the producer is done before the block starts, or writes each element once.
+    """
+    meeting = tree.lowest_common_ancestor([producer.sref, sref])
+    if not isinstance(meeting.stmt, For):
+        return
+    axes = [axis for one in producer.chain for axis in tree.block_of(one).iter_vars]
+    found = detect_iter_map(
+        producer.store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
+        IterMapLevel.Bijective, simplify_trivial_iterators=False,
+    )  # fmt: skip
+    if found.indices and (
+        _reads_are_fixed(producer, meeting.stmt) or all(_once(state, one) for one in producer.chain)
+    ):
+        return
+    raise UnclearInstancesError(
+        state,
+        f"{name_of(producer.sref)} may write an element of {producer.store.buffer.name} more than "
+        f"once below {name_of(meeting)}, which {name_of(sref)} is in too",
+        (meeting, producer.sref),
+    )
+
+
+def _reads_are_fixed(producer: _Producer, meeting: For) -> bool:
+    writers = dependence.hazards_below(meeting).writers
+    reads = [region for one in producer.chain for region in tree.block_of(one).reads]
+    return all(region.buffer.data not in writers for region in reads)
+
+
+def _once(state: ScheduleState, sref: StmtSRef) -> bool:
+    loops = [loop.stmt for loop in tree.loops_above(sref) if isinstance(loop.stmt, For)]
+    return surgery.runs_once_per_instance(tree.realize_of(state, sref), loops)
+
+
+# ---- the instance of the block that belongs to one of the producer
+
+
+def _solved(
+    state: ScheduleState,
+    sref: StmtSRef,
+    buffer: Buffer,
+    store: BufferStore,
+    producer: _Producer,
+) -> tuple[dict[Var, Any], Expressions]:
+    """The axes of the block from the producer's indices, and the indices of its loads."""
+    loads = [
+        load
+        for load in collect([store.value, *store.indices], BufferLoad)
+        if load.buffer.data is buffer.data
+    ]
+    if not loads:
+        raise InlineBodyError(state, f"{name_of(sref)} does not load {buffer.name}", sref)
+    indices = loads[0].indices
+    for load in loads[1:]:
+        if not structural_equal(load.indices, indices):
+            raise InlineBodyError(
+                state, f"{name_of(sref)} loads {buffer.name} at different places: {loads[0]} and "
+                f"{load}", sref,
+            )  # fmt: skip
+    inverse = _inverse(sref, indices, indices)
+    if inverse is None or not _is_identity(sref, inverse):
+        raise InlineBodyError(
+            state, f"{name_of(sref)} loads {loads[0]}, which is no invertible affine map of its "
+            "axes", sref,
+        )  # fmt: skip
+    solved = _inverse(sref, indices, producer.store.indices)
+    assert solved is not None
+    _check_covered(state, sref, producer, solved)
+    return solved, indices
+
+
+def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict[Var, Any] | None:
+    """Each axis where the indices have the values ``outputs``; None if that is not known."""
+    axes = tree.block_of(sref).iter_vars
+    found = detect_iter_map(
+        indices, {axis.var: surgery.domain(axis) for axis in axes}, True, IterMapLevel.NoCheck,
+        simplify_trivial_iterators=False,
+    )  # fmt: skip
+    if indices and not found.indices:
+        return None
+    values = {
+        axis.var: surgery.domain(axis).min
+        for axis in axes
+        if op.is_const_int(surgery.domain(axis).extent, 1)
+    }
+    try:
+        solved = inverse_affine_iter_map(found.indices, outputs)
+    except IRValueError:
+        return None
+    values.update(solved)
+    if any(axis.var not in values for axis in axes):
+        return None
+    return {var: op.cast(var.dtype, value) for var, value in values.items()}
+
+
+def _is_identity(sref: StmtSRef, inverse: Mapping[Var, Any]) -> bool:
+    """Whether from its loads' indices each instance of the block is known."""
+    analyzer = Analyzer()
+    axes = tree.block_of(sref).iter_vars
+    for axis in axes:
+        analyzer.bind(axis.var, surgery.domain(axis))
+    return all(analyzer.can_prove_equal(inverse[axis.var], axis.var) for axis in axes)
+
+
+def _check_covered(
+    state: ScheduleState, sref: StmtSRef, producer: _Producer, solved: Mapping[Var, Any]
+) -> None:
+    """The producer's instances reach the ends of each axis of the block."""
+    domains = {axis.var: surgery.domain(axis) for axis in _axes(producer)}
+    analyzer = Analyzer()
+    for axis in tree.block_of(sref).iter_vars:
+        dom = surgery.domain(axis)
+        reached = eval_set(solved[axis.var], domains, analyzer)
+        last = dom.min + dom.extent - 1
+        if analyzer.can_prove(op.greater(reached.min_value, dom.min)) or analyzer.can_prove(
+            op.less(reached.max_value, last)
+        ):
+            raise NotCoveredError(
+                state,
+                f"axis {axis.var.name} of {name_of(sref)} runs from {dom.min} to "
+                f"{analyzer.simplify(last)}, {name_of(producer.sref)} gives {reached.min_value} to "
+                f"{reached.max_value}",
+                (producer.sref, sref),
+            )
+
+
+def _axes(producer: _Producer) -> list[Any]:
+    return [axis for one in producer.chain for axis in tree.block_of(one).iter_vars]
+
+
+# ---- the new producer
+
+
+def _inlined(
+    state: ScheduleState,
+    sref: StmtSRef,
+    producer: _Producer,
+    store: BufferStore,
+    solution: tuple[dict[Var, Any], Expressions],
+    box: Sequence[Range],
+) -> BlockRealize:
+    """The producer that does the work of the block."""
+    solved, indices = solution
+    analyzer = Analyzer()
+    for axis in _axes(producer):
+        analyzer.bind(axis.var, surgery.domain(axis))
+    wanted = _in_box(tree.block_of(sref), box, solved)
+    inside = analyzer.simplify(wanted)
+    inside = _at_same_place(analyzer, inside, indices, solved, producer.store.indices)
+    realize = tree.realize_of(state, producer.sref)
+    _check_written(state, sref, producer, store.value, indices, analyzer, inside)
+    body: Any = _Dissolved(solved, producer.store).visit(store)
+    condition = producer.condition
+    if condition is not None:
+        if op.is_const_int(inside, 1) or structural_equal(inside, analyzer.simplify(condition)):
+            body = IfThenElse(condition, body)
+        else:
+            inside = analyzer.simplify(op.logical_and(inside, condition))
+    block = realize.block.with_(body=body)
+    predicate = _predicate(state, producer.sref, realize, inside)
+    return realize.with_(block=block, predicate=predicate)
+
+
+def _in_box(block: Block, box: Sequence[Range], solved: Mapping[Var, Any]) -> Any:
+    condition: Any = op.const(True, "bool")
+    for axis, part in zip(block.iter_vars, box, strict=True):
+        value = solved[axis.var]
+        low = op.greater_equal(value, part.min)
+        high = op.less(value, part.min + part.extent)
+        condition = op.logical_and(condition, op.logical_and(low, high))
+    return condition
+
+
+def _at_same_place(
+    analyzer: Analyzer,
+    inside: Any,
+    indices: Expressions,
+    solved: Mapping[Var, Any],
+    written: Expressions,
+) -> Any:
+    """The condition under which the instance found does load the element that is written."""
+    with analyzer.constraint_scope(inside):
+        differs = [
+            op.equal(there, here)
+            for there, here in zip(substitute(list(indices), solved), written, strict=True)
+            if not analyzer.can_prove_equal(there, here)
+        ]
+    for condition in differs:
+        inside = op.logical_and(inside, condition)
+    return analyzer.simplify(inside) if differs else inside
+
+
+def _check_written(
+    state: ScheduleState,
+    sref: StmtSRef,
+    producer: _Producer,
+    value: PrimExpr,
+    indices: Expressions,
+    analyzer: Analyzer,
+    inside: Any,
+) -> None:
+    """A block that loads under a condition has values where the producer stores nothing: refused.
+
+    Without a condition it would be undefined there, and need not be computed.
+    """
+    buffer = producer.store.buffer
+    if not _may_skip(value, buffer):
+        return
+    if producer.condition is not None:
+        with analyzer.constraint_scope(inside):
+            if not analyzer.can_prove(producer.condition):
+                _fail_uncovered(state, sref, producer, f"only where {producer.condition}")
+    around = Analyzer()
+    for axis in tree.block_of(sref).iter_vars:
+        around.bind(axis.var, surgery.domain(axis))
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        low, high = op.greater_equal(index, 0), op.less(index, extent)
+        if not (around.can_prove(low) and around.can_prove(high)):
+            _fail_uncovered(state, sref, producer, f"nothing where {index} is outside of {extent}")
+
+
+def _fail_uncovered(state: ScheduleState, sref: StmtSRef, producer: _Producer, what: str) -> None:
+    raise NotCoveredError(
+        state,
+        f"{name_of(producer.sref)} stores {what}, {name_of(sref)} has values elsewhere too",
+        (producer.sref, sref),
+    )
+
+
+def _may_skip(value: PrimExpr, buffer: Buffer) -> bool:
+    """Whether a load of the buffer stands in an expression that is evaluated conditionally."""
+    for choice in collect(value, Call):
+        if getattr(choice.op, "name", "") == "tir.if_then_else":
+            for load in collect(choice, BufferLoad):
+                if load.buffer.data is buffer.data:
+                    return True
+    return any(
+        load.buffer.data is buffer.data
+        for choice in collect(value, Select)
+        for load in collect(choice, BufferLoad)
+    )
+
+
+def _predicate(
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inside: Any
+) -> PrimExpr:
+    """The predicate of the new producer: its old one, and that the instance found is wanted."""
+    if op.is_const_int(inside, 1):
+        predicate: PrimExpr = realize.predicate
+        return predicate
+    new = Analyzer().simplify(substitute(inside, tree.bindings_of(realize)))
+    if op.is_const_int(realize.predicate, 1):
+        return new
+    analyzer = surgery.outer_analyzer(state, sref)
+    for var, dom in tree.domains(tree.loops_above(sref)).items():
+        analyzer.bind(var, dom)
+    with analyzer.constraint_scope(new):
+        if analyzer.can_prove(realize.predicate):
+            return new
+    both = op.logical_and(realize.predicate, new)
+    return analyzer.simplify(both)
+
+
+class _Dissolved(Mutator):
+    """The block's store with the producer's value in place of the loads."""
+
+    def __init__(self, solved: Mapping[Var, Any], stored: BufferStore) -> None:
+        self.solved, self.stored = solved, stored
+
+    def visit_Var(self, node: Any) -> Any:
+        return self.solved.get(node, node)
+
+    def visit_Buffer(self, node: Any) -> Any:
+        return node
+
+    def visit_BufferLoad(self, node: Any) -> Any:
+        if node.buffer.data is self.stored.buffer.data:
+            return self.stored.value
+        return self.visit_default(node)

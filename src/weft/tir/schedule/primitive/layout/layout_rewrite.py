@@ -1,0 +1,217 @@
+"""The accesses of a buffer rewritten to another layout, with simple indices.
+
+New indices are simplified as maps of the loops and block axes around them, under the conditions of
+the branches they stand in. The regions of the blocks that access the buffer are derived anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.data import has_data
+from weft.arith.iter_map import IterMapLevel, iter_map_simplify
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect
+from weft.support.recursion import deep_recursion
+from weft.tir import op
+from weft.tir.analysis.block_access_region import get_block_read_write_region
+from weft.tir.buffer import Buffer
+from weft.tir.expr import Call, Var
+from weft.tir.index_map import IndexMap
+from weft.tir.schedule import rewrite, tree
+from weft.tir.schedule.primitive.cache.cache_stage import whole
+from weft.tir.stmt import Block, BufferRegion, Stmt, seq
+
+
+@dataclass
+class LayoutPlan:
+    """How padding is filled: statements that are replaced, and new ones.
+
+    ``replaced`` is by the identity of a loop, ``after`` by that of a loop or block realization;
+    ``reuse`` has the blocks inside of the replacements.
+    """
+
+    prologue: Stmt | None = None
+    replaced: dict[int, Stmt] = field(default_factory=dict)
+    after: dict[int, Stmt] = field(default_factory=dict)
+    reuse: rewrite.Reuse = field(default_factory=dict)
+
+
+class IndexContext(rewrite.BlockMutator):
+    """A mutator that knows the loops, block axes and conditions around what it visits."""
+
+    def __init__(self, domains: Mapping[Var, Range] | None = None) -> None:
+        super().__init__()
+        self.domains = dict(domains or {})
+        self.conditions: list[PrimExpr] = []
+
+    def visit_Buffer(self, node: Any) -> Any:
+        return node
+
+    def visit_SeqStmt(self, node: Any) -> Any:
+        items = [self.visit(item) for item in node.seq]
+        same = all(new is old for new, old in zip(items, node.seq, strict=True))
+        return node if same else seq(*items)
+
+    def visit_For(self, node: Any) -> Any:
+        self.domains[node.loop_var] = tree.loop_domain(node)
+        return self.visit_default(node)
+
+    def visit_Block(self, node: Any) -> Any:
+        for axis in node.iter_vars:
+            if axis.dom is not None:
+                self.domains[axis.var] = axis.dom
+        return super().visit_Block(node)
+
+    @contextmanager
+    def under(self, condition: PrimExpr) -> Iterator[None]:
+        """The conditions with one more."""
+        self.conditions.append(condition)
+        try:
+            with self.apart(tuple(self.conditions)):
+                yield
+        finally:
+            self.conditions.pop()
+
+    def visit_IfThenElse(self, node: Any) -> Any:
+        condition = self.visit(node.condition)
+        with self.under(condition):
+            then_case = self.visit(node.then_case)
+        other = None if node.else_case is None else self.visit(node.else_case)
+        return node.with_(condition=condition, then_case=then_case, else_case=other)
+
+    def visit_Call(self, node: Any) -> Any:
+        if getattr(node.op, "name", "") != "tir.if_then_else":
+            return self.visit_default(node)
+        condition = self.visit(node.args[0])
+        if has_data(condition):  # it says nothing of places
+            args = [condition, self.visit(node.args[1]), self.visit(node.args[2])]
+            same = all(new is old for new, old in zip(args, node.args, strict=True))
+            return node if same else Call(node.dtype, node.op, args)
+        with self.under(condition):
+            value = self.visit(node.args[1])
+        with self.under(op.logical_not(condition)):
+            other = self.visit(node.args[2])
+        args = [condition, value, other]
+        same = all(new is old for new, old in zip(args, node.args, strict=True))
+        return node if same else Call(node.dtype, node.op, args)
+
+    def simple(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
+        """Indices simplified as a map of the loops and axes; a variable stays one."""
+        if all(isinstance(index, Var | IntImm) for index in indices):
+            return list(indices)
+        used = collect(list(indices), Var)
+        domains = {var: self.domains[var] for var in used if var in self.domains}
+        condition: PrimExpr = op.const(True)
+        for item in self.conditions:
+            condition = op.logical_and(condition, item)
+        analyzer = Analyzer()
+        for var, dom in domains.items():
+            analyzer.bind(var, dom)
+        found = iter_map_simplify(
+            indices, domains, condition, IterMapLevel.Surjective, analyzer=analyzer
+        )
+        return [
+            old if isinstance(new, IntImm) and isinstance(old, Var) else new
+            for old, new in zip(indices, found, strict=True)
+        ]
+
+
+class LayoutRewriter(rewrite.BufferMutator, IndexContext):
+    """Accesses of ``old`` become accesses of ``new`` through the layout."""
+
+    def __init__(self, old: Buffer, new: Buffer, layout: IndexMap, plan: LayoutPlan) -> None:
+        super().__init__()
+        self.old, self.new, self.layout, self.plan = old, new, layout, plan
+        self.analyzer = Analyzer()
+        self.replaced = dict(plan.replaced)
+
+    def moved(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
+        """Old indices as new ones."""
+        return self.simple(self.layout.map_indices(indices, analyzer=self.analyzer))
+
+    def visit_For(self, node: Any) -> Any:
+        replacement = self.replaced.pop(id(node), None)
+        made = super().visit_For(node) if replacement is None else self.visit(replacement)
+        return self.followed(node, made)
+
+    def visit_BlockRealize(self, node: Any) -> Any:
+        return self.followed(node, self.visit_default(node))
+
+    def followed(self, node: Stmt, made: Stmt) -> Stmt:
+        """A statement with what is to come after it."""
+        after = self.plan.after.get(id(node))
+        return made if after is None else seq(made, self.visit(after))
+
+    def visit_Block(self, node: Any) -> Any:
+        if self.old.data not in rewrite.variables_of(node):
+            return node
+        made = super().visit_Block(node)
+        mine = [region for region in (*made.reads, *made.writes) if self._is_mine(region)]
+        if not mine:
+            return made
+        reads, writes = get_block_read_write_region(made, {self.new.data: self.new})
+        final = made.with_(
+            reads=self._regions(made.reads, reads), writes=self._regions(made.writes, writes)
+        )
+        self.reuse[node] = final
+        return final
+
+    def _is_mine(self, region: BufferRegion) -> bool:
+        return region.buffer is self.old or region.buffer is self.new
+
+    def _regions(
+        self, declared: Sequence[BufferRegion], derived: Sequence[BufferRegion]
+    ) -> list[BufferRegion]:
+        """The declared regions with the derived one of the buffer (all of it where none is)."""
+        made: list[BufferRegion] = []
+        for region in declared:
+            if not self._is_mine(region):
+                made.append(region)
+            elif not any(item.buffer is self.new for item in made):
+                everything = BufferRegion(self.new, [whole(extent) for extent in self.new.shape])
+                made.append(derived[0] if derived else everything)
+        return made
+
+
+@deep_recursion
+def rewrite_layout(
+    scope: Block, old: Buffer, new: Buffer, layout: IndexMap, plan: LayoutPlan
+) -> tuple[Block, rewrite.Reuse]:
+    """``scope`` with the buffer in its new layout, and which block became which."""
+    work = LayoutRewriter(old, new, layout, plan)
+    made = work.visit(scope)
+    assert isinstance(made, Block)
+    if plan.prologue is not None:
+        final = made.with_(body=seq(work.visit(plan.prologue), made.body))
+        work.reuse[scope] = made = final
+    return made, rewrite.merged(plan.reuse, work.reuse)
+
+
+@deep_recursion
+def simplify_accesses(block: Block) -> Block:
+    """A block whose accesses and regions have simple indices, for the domains of its axes."""
+    made = _AccessSimplifier().visit(block)
+    assert isinstance(made, Block)
+    return made
+
+
+class _AccessSimplifier(IndexContext):
+    def visit_BufferLoad(self, node: Any) -> Any:
+        return node.with_(indices=self.simple(self.visit(node.indices)))
+
+    def visit_BufferStore(self, node: Any) -> Any:
+        value, indices = self.visit(node.value), self.visit(node.indices)
+        return node.with_(value=value, indices=self.simple(indices))
+
+    def visit_BufferRegion(self, node: Any) -> Any:
+        lows = self.simple([rng.min for rng in node.region])
+        ranges = [
+            Range.from_min_extent(low, op.cast(low.dtype, rng.extent))
+            for low, rng in zip(lows, node.region, strict=True)
+        ]
+        return node.with_(region=ranges)

@@ -1,0 +1,222 @@
+"""How a loop runs: parallel, vectorize, bind, unroll."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from weft.ir.functor import collect
+from weft.tir import op
+from weft.tir.expr import IterVar, Var
+from weft.tir.schedule import checks, flags, independence, surgery, tree
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache.cache_stage import region_text
+from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of
+from weft.tir.schedule.random_variable import LoopRV
+from weft.tir.stmt import Block, BlockRealize, BufferStore, ForKind
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+THREAD_TAGS: Final = (
+    *[f"{name}.{axis}" for name in ("blockIdx", "threadIdx", "vthread") for axis in "xyz"],
+    "vthread",
+)
+WORDS: Final = {
+    ForKind.PARALLEL: "parallel", ForKind.VECTORIZED: "vectorized",
+    ForKind.THREAD_BINDING: "bound to a thread",
+}  # fmt: skip
+
+
+class ThreadTagError(ScheduleFailure):
+    """There is no thread axis of that name."""
+
+    hint = "blockIdx.x, threadIdx.x or vthread.x, and the same with y and z"
+
+
+class LoopCarriedError(ScheduleFailure):
+    """The iterations of the loop depend on each other."""
+
+
+class RepeatedReductionError(ScheduleFailure):
+    """Every iteration of the loop would run one and the same reduction into shared memory."""
+
+
+@primitive("Parallel", "loop")
+def parallel(self: Schedule, loop: LoopRV) -> None:
+    """Run the iterations of a loop on several threads.
+
+    Every block below is complete or a reduction there, bound affinely, and uses the loop for
+    spatial axes only: then no iteration needs what another one makes. After decompose_reduction
+    this holds where the init and the update of an iteration write the same elements.
+    """
+    _set_kind(self, loop, ForKind.PARALLEL)
+
+
+@primitive("Vectorize", "loop")
+def vectorize(self: Schedule, loop: LoopRV) -> None:
+    """Run the iterations of a loop in the lanes of vectors; conditions as for ``parallel``."""
+    _set_kind(self, loop, ForKind.VECTORIZED)
+
+
+@primitive("Bind", "loop")
+def bind(self: Schedule, loop: LoopRV, thread_axis: str) -> None:
+    """Give the iterations to ``blockIdx``, ``threadIdx`` or ``vthread`` (``.x``, ``.y``, ``.z``).
+
+    The conditions are those of parallel, but that a reduction may be bound to ``threadIdx``: the
+    threads then reduce together.
+    """
+    if thread_axis not in THREAD_TAGS:
+        raise ThreadTagError(self.state, f"there is no thread axis {thread_axis!r}")
+    _set_kind(self, loop, ForKind.THREAD_BINDING, thread_axis)
+
+
+@primitive("Unroll", "loop")
+def unroll(self: Schedule, loop: LoopRV) -> None:
+    """Write the iterations of a loop one after the other."""
+    sref = self._sref(loop)
+    old = loop_of(sref)
+    _check_unbound(self.state, sref)
+    self.state.replace(sref, old.with_(kind=ForKind.UNROLLED))
+
+
+def _set_kind(self: Schedule, loop: LoopRV, kind: ForKind, thread_axis: str = "") -> None:
+    sref = self._sref(loop)
+    old = loop_of(sref)
+    if not op.is_const_int(old.min, 0):
+        raise LoopStartError(self.state, f"{name_of(sref)} starts at {old.min}, not at 0", sref)
+    if kind is not ForKind.THREAD_BINDING:
+        _check_unbound(self.state, sref)
+    checks.check_subtree_compact_dataflow(self.state, sref)
+    for realize in tree.child_realizes(old):
+        _check_block(self.state, sref, realize, kind, thread_axis)
+    _check_between_blocks(self.state, sref, kind)
+    binding = None
+    if kind is ForKind.THREAD_BINDING:
+        binding = IterVar(None, Var("", old.loop_var.dtype), IterVar.ThreadIndex, thread_axis)
+    self.state.replace(sref, old.with_(kind=kind, thread_binding=binding))
+
+
+def _check_unbound(state: ScheduleState, sref: StmtSRef) -> None:
+    binding = loop_of(sref).thread_binding
+    if binding is not None:
+        raise LoopCarriedError(
+            state, f"{name_of(sref)} is bound to {binding.thread_tag} already", sref
+        )
+
+
+def _check_block(
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, kind: ForKind, tag: str
+) -> None:
+    """The iterations of the loop may run at the same time, as far as this block goes."""
+    if not state.enable_check:
+        return
+    block_sref = state.sref_of(realize)
+    checks.check_affine_binding(state, block_sref)
+    variable, used = loop_of(sref).loop_var, False
+    pinned = independence.pinned_axes(realize.block)
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        if not any(var is variable for var in collect(value, Var)):
+            continue
+        used = True
+        together = (
+            axis.iter_type == IterVar.CommReduce and tag.startswith("threadIdx")
+            and realize.block.init is not None
+        )  # fmt: skip
+        if axis.iter_type != IterVar.DataPar and not together:
+            what = "a reduction" if axis.iter_type == IterVar.CommReduce else "no spatial axis"
+            raise LoopCarriedError(
+                state,
+                f"{name_of(sref)} cannot be {WORDS[kind]}: it runs axis {axis.var.name} of "
+                f"{name_of(block_sref)}, which is {what}",
+                (sref, block_sref),
+                _reduction_hint(realize.block, tag)
+                if axis.iter_type == IterVar.CommReduce else None,
+            )  # fmt: skip
+        if not together and axis.var not in pinned and not op.is_const_int(loop_of(sref).extent, 1):
+            raise _overlap(state, (sref, block_sref), axis.var, kind)
+    if not (used and _runs_once(state, block_sref, realize)) and _stores_again(realize.block):
+        _check_private(state, sref, block_sref, kind)
+
+
+def _reduction_hint(block: Block, tag: str) -> str:
+    """What to do instead of running the terms of a reduction at the same time."""
+    if tag.startswith("threadIdx"):
+        return "threads reduce together where the init is a part of the block: bind the loop first"
+    if flags.is_update(block):
+        return "before decompose_reduction, rfactor makes partial results that are independent"
+    return "rfactor makes partial results that are independent"
+
+
+def _runs_once(state: ScheduleState, sref: StmtSRef, realize: BlockRealize) -> bool:
+    loops = [loop_of(item) for item in tree.loops_above(sref)]
+    return not _accumulates(realize.block) or surgery.runs_once_per_instance(realize, loops)
+
+
+def _stores_again(block: Block) -> bool:
+    """Whether an instance of the block stores an element more than once, or adds to it."""
+    return _accumulates(block) or len(collect(block.body, BufferStore)) > 1
+
+
+def _accumulates(block: Block) -> bool:
+    return block.init is not None or flags.is_update(block)
+
+
+def _overlap(
+    state: ScheduleState, srefs: tuple[StmtSRef, StmtSRef], axis: Var, kind: ForKind
+) -> LoopCarriedError:
+    """Iterations of a loop that store to the same elements."""
+    loop, block = srefs
+    assert isinstance(block.stmt, Block)
+    places = ", ".join([region_text(region) for region in block.stmt.writes])
+    return LoopCarriedError(
+        state,
+        f"{name_of(loop)} cannot be {WORDS[kind]}: instances of {name_of(block)} that differ in "
+        f"{axis.name} may store to the same elements of {places}",
+        srefs,
+        "make the axis a reduction, or use enable_check=False if the elements differ",
+    )
+
+
+def _check_between_blocks(state: ScheduleState, sref: StmtSRef, kind: ForKind) -> None:
+    """No block reads or writes what another one below the loop writes in another iteration."""
+    if not state.enable_check or op.is_const_int(loop_of(sref).extent, 1):
+        return
+    carried = independence.carried_between_blocks(state, sref)
+    if carried is not None:
+        raise LoopCarriedError(
+            state,
+            f"{name_of(sref)} cannot be {WORDS[kind]}: block {carried.writer.name_hint} writes "
+            f"{region_text(carried.region)}, and block {carried.other.name_hint} may access the "
+            "same elements in another iteration",
+            (sref, *[state.sref_of(block) for block in (carried.writer, carried.other)]),
+            checks.BEFORE_DECOMPOSING if flags.is_update(carried.other) else None,
+        )
+
+
+def _check_private(
+    state: ScheduleState, sref: StmtSRef, block_sref: StmtSRef, kind: ForKind
+) -> None:
+    """A reduction that every iteration repeats writes memory that only the iteration sees."""
+    block = block_sref.stmt
+    assert isinstance(block, Block)
+    root = tree.scope_of(sref)
+    assert root is not None
+    assert isinstance(root.stmt, Block)
+    allocated = {buffer.data for buffer in root.stmt.alloc_buffers}
+    inside = {id(item) for item in tree.all_references(loop_of(sref))}
+    for region in block.writes:
+        data = region.buffer.data
+        seen = [
+            other for other in tree.all_references(root.stmt)
+            if isinstance(other, Block) and id(other) not in inside and other is not root.stmt
+            and any(r.buffer.data is data for r in (*other.reads, *other.writes))
+        ]  # fmt: skip
+        if data not in allocated or seen:
+            raise RepeatedReductionError(
+                state,
+                f"{name_of(sref)} cannot be {WORDS[kind]}: every iteration computes all of "
+                f"{name_of(block_sref)} into {region.buffer.name}, which is seen outside of it",
+                (sref, block_sref),
+            )

@@ -1,0 +1,1 @@
+"""Primitives that pad: decompose_padding, pad_einsum."""

@@ -1,0 +1,1 @@
+"""Primitives on reductions: the init apart, partial results."""

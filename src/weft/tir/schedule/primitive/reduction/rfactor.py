@@ -1,0 +1,442 @@
+"""rfactor: a reduction in two steps, partial results for each iteration of a loop and their join.
+
+``C[i] += A[i, ko * 8 + ki]`` factored over ``ki`` is ``C_rf[i, ki] += A[i, ko * 8 + ki]`` (parallel
+over ``ki``) and then ``C[i] += C_rf[i, ki]``. Sums of floats are taken in another order; of equal
+values, argmax without a tie-break may find another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from weft.arith.analyzer import Analyzer
+from weft.arith.linear import detect_linear_equation
+from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.functor import collect, substitute
+from weft.ir.type import PointerType
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.expr import LT, BufferLoad, IterVar, Var
+from weft.tir.reduction_form import Reduction
+from weft.tir.schedule import checks, rewrite, surgery, tree
+from weft.tir.schedule.define import primitive
+from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.cache.cache_stage import points
+from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.reducer import reduction_of
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    For,
+    ForKind,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    seq,
+)
+
+if TYPE_CHECKING:
+    from weft.tir.schedule.schedule import Schedule
+    from weft.tir.schedule.state import ScheduleState, StmtSRef
+
+
+class FactorLoopError(ScheduleFailure):
+    """The loop cannot be factored: not serial, not of the reduction alone, or a varying extent."""
+
+
+class FactorAxisError(ScheduleFailure):
+    """The factored buffer has no such place for its new dimension."""
+
+
+class FactorNestError(ScheduleFailure):
+    """The loops around the reduction are not those of a reduction that can be factored."""
+
+
+class FactorPredicateError(ScheduleFailure):
+    """Some partial results would never be set."""
+
+    hint = "factor a loop whose iterations all have a share, such as the inner one of a split"
+
+
+@primitive("RFactor", "loop")
+def rfactor(self: Schedule, loop: LoopRV, factor_axis: int) -> BlockRV:
+    """Factor a reduction over a serial loop of its own; returns the block of partial results.
+
+    That block, ``<name>_rf``, writes the buffer ``<name of the buffer>_rf`` with a dimension for
+    the loop at ``factor_axis`` (negative: from the end). The block that joins them keeps its name
+    and its BlockRV. The block must compute a known commutative reducer.
+    """
+    state, at = self.state, self._sref(loop)
+    sref = _only_block(state, at)
+    scope = checks.scope_root(state, sref, stage_pipeline=True)
+    checks.check_reduction_block(state, sref, scope)
+    realize, loops = tree.realize_of(state, sref), tree.loops_above(sref)
+    spatial, reduced = _touched(realize)
+    _check_factor_loop(state, at, loops)
+    _check_nest(state, sref, at, loops, (spatial, reduced))
+    reduction = reduction_of(state, sref)
+    surgery.check_pure(state, sref, reduction.operands)
+    surgery.check_self_contained(state, sref, loops)
+    axis = _checked_axis(state, reduction.buffers[0], factor_axis)
+    factored = _Factored(realize, loop_of(at), reduction, axis)
+    partial = factored.partial([loop_of(item) for item in loops])
+    _check_all_set(state, sref, factored, partial, reduced)
+    whole = factored.whole(_spatial_predicate(realize.predicate, reduced))
+    _apply(state, sref, scope, (partial, whole), factored, reduced)
+    return self._block_rv(partial.block)
+
+
+# ---- checks
+
+
+def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
+    realizes = tree.child_realizes(loop_of(at))
+    if len(realizes) != 1:
+        names = ", ".join([realize.block.name_hint for realize in realizes]) or "none"
+        raise FactorNestError(
+            state, f"{name_of(at)} has {len(realizes)} blocks ({names}), expected one", at
+        )
+    return state.sref_of(realizes[0])
+
+
+def _touched(realize: BlockRealize) -> tuple[set[Var], set[Var]]:
+    """The variables that bindings of data-parallel axes use, and those of the others."""
+    spatial: set[Var] = set()
+    reduced: set[Var] = set()
+    for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+        which = spatial if axis.iter_type == IterVar.DataPar else reduced
+        which.update(collect(value, Var))
+    return spatial, reduced
+
+
+def _check_factor_loop(state: ScheduleState, at: StmtSRef, loops: Sequence[StmtSRef]) -> None:
+    loop = loop_of(at)
+    if loop.kind is not ForKind.SERIAL:
+        kind = loop.kind.name.lower()
+        raise FactorLoopError(
+            state, f"{name_of(at)} is {kind}, expected a serial loop", at,
+            "factor first, then change the kind of the new loops",
+        )  # fmt: skip
+    if not op.is_const_int(loop.min, 0):
+        raise LoopStartError(state, f"{name_of(at)} starts at {loop.min}, not at 0", at)
+    used = set(collect(loop.extent, Var))
+    for outer in loops:
+        if loop_of(outer).loop_var in used:
+            raise FactorLoopError(
+                state, f"the extent of {name_of(at)} varies with {name_of(outer)}", (outer, at)
+            )
+
+
+def _check_nest(
+    state: ScheduleState,
+    sref: StmtSRef,
+    at: StmtSRef,
+    loops: Sequence[StmtSRef],
+    touched: tuple[set[Var], set[Var]],
+) -> None:
+    """Each loop runs one kind of axes, and below the first of the reduction is nothing else."""
+    spatial, reduced = touched
+    first = tree.child_realizes(loop_of(loops[0]))[0]
+    if first.block is not sref.stmt:
+        raise FactorNestError(
+            state, f"{name_of(sref)} is not the first block in {name_of(loops[0])}",
+            (loops[0], sref), "its partial results are computed before all of the loop",
+        )  # fmt: skip
+    inside = False
+    for item in loops:
+        var = loop_of(item).loop_var
+        if var in spatial and var in reduced:
+            raise FactorNestError(
+                state, f"{name_of(item)} runs both spatial and reduction axes", item,
+                "split the loop first",
+            )  # fmt: skip
+        if var in reduced and not inside:
+            _only_block(state, item)
+            inside = True
+        one = op.is_const_int(loop_of(item).extent, 1)
+        if item is at and var not in reduced and not one:
+            what = "runs a spatial axis" if var in spatial else "runs no axis"
+            raise FactorLoopError(state, f"{name_of(at)} {what} of {name_of(sref)}", (at, sref))
+        if inside and var not in spatial and var not in reduced and not one:
+            raise FactorNestError(
+                state, f"{name_of(item)} is inside of the reduction and runs no axis", item
+            )
+    _check_kept_bounds(state, at, loops, reduced)
+
+
+def _check_kept_bounds(
+    state: ScheduleState, at: StmtSRef, loops: Sequence[StmtSRef], reduced: set[Var]
+) -> None:
+    """No loop that stays around the join has bounds that use one that goes."""
+    gone = {loop_of(item).loop_var for item in loops if item is not at} & reduced
+    for item in loops:
+        loop = loop_of(item)
+        used = set(collect([loop.min, loop.extent], Var)) & gone
+        if used and loop.loop_var not in gone:
+            name = next(iter(used)).name
+            raise FactorNestError(state, f"the bounds of {name_of(item)} use {name}", item)
+
+
+def _checked_axis(state: ScheduleState, buffer: Buffer, factor_axis: int) -> int:
+    rank = len(buffer.shape)
+    if not -(rank + 1) <= factor_axis <= rank:
+        raise FactorAxisError(
+            state,
+            f"factor_axis {factor_axis} is not in [{-(rank + 1)}, {rank}]: {buffer.name} has "
+            f"{rank} dimensions",
+        )
+    return factor_axis + rank + 1 if factor_axis < 0 else factor_axis
+
+
+def _spatial_predicate(predicate: Any, reduced: set[Var]) -> Any:
+    """The conditions that say nothing of the reduction: they hold for the join too."""
+    kept: Any = IntImm("bool", 1)
+    for part in rewrite.conjuncts(predicate):
+        if reduced.isdisjoint(collect(part, Var)):
+            kept = op.logical_and(kept, part)
+    return kept
+
+
+def _check_all_set(
+    state: ScheduleState,
+    sref: StmtSRef,
+    factored: _Factored,
+    partial: BlockRealize,
+    reduced: set[Var],
+) -> None:
+    """Wherever the join reads partial results, their first iteration (the init) has run."""
+    realize, loops = factored.realize, tree.loops_above(sref)
+    conditions = [p for p in rewrite.conjuncts(realize.predicate) if reduced & set(collect(p, Var))]
+    if not conditions:
+        return
+    axes = zip(partial.block.iter_vars, partial.iter_values, strict=True)
+    left = {v for axis, value in axes if axis.iter_type != IterVar.DataPar for v in _vars(value)}
+    first = {loop_of(item).loop_var: loop_of(item).min for item in loops}
+    first = {var: start for var, start in first.items() if var in left}
+    analyzer = surgery.outer_analyzer(state, sref)
+    for item in loops:
+        analyzer.bind(loop_of(item).loop_var, tree.loop_domain(loop_of(item)))
+    with analyzer.constraint_scope(_spatial_predicate(realize.predicate, reduced)):
+        for part in conditions:
+            if not _always(substitute(part, first), factored.loop, analyzer):
+                raise FactorPredicateError(
+                    state,
+                    f"{name_of(sref)} runs where {part}, which leaves iterations of the factored "
+                    "loop out",
+                    sref,
+                )
+
+
+def _always(condition: Any, loop: For, analyzer: Analyzer) -> bool:
+    """Whether a condition holds in every iteration; ``a * i + b < c`` in the last one suffices."""
+    if analyzer.can_prove(condition):
+        return True
+    if not isinstance(condition, LT) or loop.loop_var in collect(condition.b, Var):
+        return False
+    linear = detect_linear_equation(condition.a, [loop.loop_var])
+    if not linear or not analyzer.can_prove(op.greater_equal(linear[0], 0)):
+        return False
+    last = substitute(condition, {loop.loop_var: loop.extent - 1})
+    return bool(analyzer.can_prove(last))
+
+
+def _vars(expr: Any) -> list[Var]:
+    return collect(expr, Var)
+
+
+# ---- the two blocks
+
+
+@dataclass
+class _Factored:
+    """The blocks and buffers that take the place of one reduction block."""
+
+    realize: BlockRealize
+    loop: For
+    reduction: Reduction
+    axis: int
+    buffers: list[Buffer] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.buffers = [self._buffer(buffer) for buffer in self.reduction.buffers]
+
+    @property
+    def block(self) -> Block:
+        """The block as it was."""
+        return self.realize.block
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer of partial results: compact, with the new dimension."""
+        pointer = buffer.data.type_annotation
+        assert isinstance(pointer, PointerType)
+        shape = list(buffer.shape)
+        shape.insert(self.axis, self.loop.extent)
+        zero = op.is_const_int(buffer.elem_offset, 0)
+        return buffer.with_(
+            data=Var(f"{buffer.data.name}_rf", pointer), name=f"{buffer.name}_rf", shape=shape,
+            strides=(), elem_offset=buffer.elem_offset if zero else None, axis_separators=(),
+            buffer_type=1,
+        )  # fmt: skip
+
+    def _loop_axis(self, loop: For, kind: int) -> IterVar:
+        return IterVar(
+            tree.loop_domain(loop), loop.loop_var.with_(name=f"v{loop.loop_var.name}"), kind
+        )
+
+    def partial(self, loops: Sequence[For]) -> BlockRealize:
+        """The block of partial results, under the old loops' variables."""
+        own = self._loop_axis(self.loop, IterVar.DataPar)
+        axes: list[IterVar] = [own]
+        values: list[Any] = [self.loop.loop_var]
+        of_loop: dict[Var, Var] = {self.loop.loop_var: own.var}
+        mapping: dict[Var, Any] = {}
+        split = self._split_axes()
+        by_var = {loop.loop_var: loop for loop in loops}
+        for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True):
+            if axis.var not in split:
+                axes.append(axis)
+                values.append(value)
+                continue
+            for var in dict.fromkeys(_vars(value)):
+                if var in by_var and var not in of_loop:
+                    made = self._loop_axis(by_var[var], IterVar.CommReduce)
+                    of_loop[var] = made.var
+                    axes.append(made)
+                    values.append(var)
+            mapping[axis.var] = op.cast(axis.var.dtype, substitute(value, of_loop))
+        return self._partial_realize(axes, values, mapping, own.var)
+
+    def _split_axes(self) -> set[Var]:
+        """The reduction axes that use the factored loop, or a loop that such an axis uses."""
+        rest = {
+            axis.var: set(_vars(value))
+            for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True)
+            if axis.iter_type != IterVar.DataPar
+        }
+        found: set[Var] = set()
+        reach = {self.loop.loop_var}
+        while more := {axis for axis, used in rest.items() if axis not in found and used & reach}:
+            found |= more
+            reach.update(*[rest[axis] for axis in more])
+        return found
+
+    def _partial_realize(
+        self, axes: list[IterVar], values: list[Any], mapping: dict[Var, Any], own: Var
+    ) -> BlockRealize:
+        block, updated = self.block, dict(zip(self.reduction.buffers, self.buffers, strict=True))
+        reads = [region for region in block.reads if region.buffer not in updated]
+        point = Range.from_min_extent(own, IntImm(own.dtype, 1))
+        writes = []
+        for region in block.writes:
+            ranges = list(region.region)
+            ranges.insert(self.axis, point)
+            writes.append(BufferRegion(updated[region.buffer], ranges))
+        operands = substitute(self.reduction.operands, mapping)
+        still = any(axis.iter_type != IterVar.DataPar for axis in axes)
+        body, init = self._statements(self.buffers, self.indices(own), operands, still)
+        made = Block(
+            axes, substitute(reads, mapping), writes, f"{block.name_hint}_rf", body, init,
+            annotations=block.annotations,
+        )  # fmt: skip
+        return BlockRealize(values, self.realize.predicate, made)
+
+    def indices(self, own: Any) -> list[PrimExpr]:
+        """The indices of a partial result."""
+        made = list(self.reduction.indices)
+        made.insert(self.axis, own)
+        return made
+
+    def whole(self, predicate: Any) -> BlockRealize:
+        """The block that joins the partial results, under the old loops' variables."""
+        own = self._loop_axis(self.loop, IterVar.CommReduce)
+        axes: list[IterVar] = [own]
+        values: list[Any] = [self.loop.loop_var]
+        renamed: dict[Var, Var] = {}
+        for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True):
+            if axis.iter_type == IterVar.DataPar:
+                fresh = axis.var.copy_with_suffix("")
+                renamed[axis.var] = fresh
+                axes.append(IterVar(axis.dom, fresh, axis.iter_type, axis.thread_tag))
+                values.append(value)
+        element, partial = substitute(
+            [list(self.reduction.indices), self.indices(own.var)], renamed
+        )
+        operands = [BufferLoad(buffer, partial) for buffer in self.buffers]
+        body, init = self._statements(self.reduction.buffers, element, operands, True)
+        made = Block(
+            axes,
+            [points(buffer, partial) for buffer in self.buffers],
+            [points(buffer, element) for buffer in self.reduction.buffers],
+            self.block.name_hint, body, init, annotations=self.block.annotations,
+        )  # fmt: skip
+        return BlockRealize(values, predicate, made)
+
+    def _statements(
+        self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any], join: bool
+    ) -> tuple[Stmt, Stmt | None]:
+        """The body of a block, and its init; without ``join`` the operands are just stored."""
+        reducer = self.reduction.reducer
+        if not join:
+            stores = zip(buffers, operands, strict=True)
+            return seq(*[BufferStore(buffer, value, indices) for buffer, value in stores]), None
+        mapping: dict[Var, Any] = dict(zip(reducer.rhs, operands, strict=True))
+        for var, buffer in zip(reducer.lhs, buffers, strict=True):
+            mapping[var] = BufferLoad(buffer, indices)
+        results = substitute(list(reducer.result), mapping)
+        starts = zip(buffers, reducer.identity_element, strict=True)
+        init = seq(*[BufferStore(buffer, start, indices) for buffer, start in starts])
+        if len(buffers) == 1:
+            return BufferStore(buffers[0], results[0], indices), init
+        lets = [
+            Var(f"v_{buffer.name}", value.dtype)
+            for buffer, value in zip(buffers, results, strict=True)
+        ]
+        pairs = zip(buffers, lets, strict=True)
+        body = seq(*[BufferStore(buffer, var, indices) for buffer, var in pairs])
+        for var, value in reversed(list(zip(lets, results, strict=True))):
+            body = LetStmt(var, value, body)
+        return body, init
+
+
+# ---- the edit
+
+
+def _apply(
+    state: ScheduleState,
+    sref: StmtSRef,
+    scope: StmtSRef,
+    blocks: tuple[BlockRealize, BlockRealize],
+    factored: _Factored,
+    reduced: set[Var],
+) -> None:
+    partial, whole = blocks
+    loops = [loop_of(item) for item in tree.loops_above(sref)]
+    chain = {id(loop): loop is factored.loop or loop.loop_var not in reduced for loop in loops}
+    join = _without_loops(loops[0], chain, factored.realize, whole)
+    outer = scope.stmt
+    assert isinstance(outer, Block)
+    top = tree.loops_above(sref)[0]
+    changes = {id(top.stmt): seq(rewrite.under_copies(partial, loops), join)}
+    reuse = {factored.block: whole.block}
+    made = surgery.edited(outer, changes, surgery.path_up(top, scope), reuse)
+    made = made.with_(alloc_buffers=[*made.alloc_buffers, *factored.buffers])
+    state.replace(scope, made, {**reuse, outer: made})
+
+
+def _without_loops(
+    stmt: Stmt, chain: dict[int, bool], old: BlockRealize, new: BlockRealize
+) -> Stmt:
+    """``stmt`` with the realization replaced; loops of ``chain`` that are False are dissolved."""
+    if stmt is old:
+        return new
+    if isinstance(stmt, For) and id(stmt) in chain:
+        body = _without_loops(stmt.body, chain, old, new)
+        return stmt.with_(body=body) if chain[id(stmt)] else body
+    if isinstance(stmt, SeqStmt):
+        return seq(*[_without_loops(item, chain, old, new) for item in stmt.seq])
+    return stmt
