@@ -53,8 +53,8 @@ def every_built_module_round_trips(monkeypatch, request):
     build = sys.modules.get("weft.driver.build")
     if build is None:
         return
+    from tests.lib.round_trip import assert_functions_round_trip
     from weft.ir.structural import structural_digest
-    from weft.testing.round_trip import assert_functions_round_trip
     from weft.tir.function import PrimFunc
     from weft.tir.stmt import Evaluate
 
@@ -96,7 +96,7 @@ def every_schedule_replays(request):
     if "weft.tir" not in sys.modules:
         yield
         return
-    from weft.testing.replay import every_schedule_checked
+    from tests.lib.replay import every_schedule_checked
 
     with every_schedule_checked(replay=request.node.get_closest_marker("no_replay") is None):
         yield
@@ -111,7 +111,7 @@ def every_pass_keeps_types(request):
     if "weft.relax" not in sys.modules or request.node.get_closest_marker("ill_typed") is not None:
         yield
         return
-    from weft.testing.typed_passes import every_pass_typed
+    from tests.lib.typed_passes import every_pass_typed
 
     with every_pass_typed():
         yield

@@ -26,13 +26,13 @@ import onnxruntime
 import weft
 from benchmarks.kernels import lowest
 from benchmarks.options import chosen, status_of
+from tests.lib.onnx_models import info, model, node
 from weft import tir
 from weft.backends.cpu.schedules.dot_intrinsics import DOTS, INTRINSICS, Dot, dot_product_sum
 from weft.relax.frontend.onnx import from_onnx
 from weft.runtime.threads.parallel import set_num_threads
 from weft.script import tir as T
 from weft.target.machine import machine_of
-from weft.testing.onnx_models import info, model, node
 
 ROUNDS: Final = 20_000
 TURNS: Final = 3

@@ -1,7 +1,7 @@
 """The twelve networks of ``python -m benchmarks models``, with random weights, as they are known.
 
 torchvision's and transformers' own models where they have one, without heads of zeros, and with
-batch norms after which activations neither vanish nor grow (``weft.testing.zoo``). The mask of the
+batch norms after which activations neither vanish nor grow (``tests.lib.zoo``). The mask of the
 two decoders is given to them as a constant, since PyTorch's exporter to ONNX does not know how they
 make it.
 """
@@ -42,7 +42,7 @@ def cnn() -> Any:
 def _vision(name: str) -> Callable[[], Any]:
     def make() -> Any:
         torch = _seeded()
-        zoo = importlib.import_module("weft.testing.zoo")
+        zoo = importlib.import_module("tests.lib.zoo")
         zoo.import_torchvision()
         model = importlib.import_module("torchvision.models").get_model(name, weights=None)
         return zoo.settle(zoo.stir(model).eval(), torch.randn(IMAGE[0].shape))
@@ -57,7 +57,7 @@ vgg11, vit_b_16 = _vision("vgg11"), _vision("vit_b_16")
 
 def _transformers() -> Any:
     _seeded()
-    importlib.import_module("weft.testing.zoo").import_torchvision()  # transformers imports it
+    importlib.import_module("tests.lib.zoo").import_torchvision()  # transformers imports it
     return importlib.import_module("transformers")
 
 

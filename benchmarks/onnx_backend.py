@@ -20,7 +20,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from weft.testing.onnx_suite import LIGHT, slices, suite_cases, why_it_fails
+from tests.lib.onnx_suite import LIGHT, slices, suite_cases, why_it_fails
 
 TABLE = Path(__file__).parents[1] / "tests" / "relax" / "frontend" / "onnx" / "not_passing.txt"
 

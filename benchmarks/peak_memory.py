@@ -14,6 +14,7 @@ import argparse
 import time
 from typing import Any
 
+from tests.lib.model_graphs import bert_base, llama, resnet50
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm
 from weft.ir.functor import substitute
@@ -23,7 +24,6 @@ from weft.relax import transform
 from weft.relax.analysis.allocation import find_allocations
 from weft.relax.ir.lattice import symbolic_vars
 from weft.runtime.memory.plan import largest_live, plan_offsets
-from weft.testing.model_graphs import bert_base, llama, resnet50
 
 LOWERED = Sequential(
     [

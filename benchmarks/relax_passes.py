@@ -5,7 +5,7 @@
 
 The graph mixes element-wise operators, products, convolutions, reshapes, concatenations, splits
 and reductions; other forms have many blocks, outputs, functions, symbols or branches
-(weft.testing.binding_graphs). Every pass of ``relax.transform`` that can be made without arguments
+(tests.lib.binding_graphs). Every pass of ``relax.transform`` that can be made without arguments
 runs alone, on the graph of operators and on the graph of kernels (LegalizeOps,
 AnnotateTIROpPattern), or on the form that its place in the pipeline gives it (``stages``); the
 slower of the two counts. Printed: milliseconds of processor time (after the garbage of what ran
@@ -21,10 +21,10 @@ import time
 
 import numpy as np
 
+from tests.lib.binding_graphs import FORMS, passes, stages
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass
 from weft.support.errors import TVMError
-from weft.testing.binding_graphs import FORMS, passes, stages
 from weft.tir.function import PrimFunc
 
 PER_KERNEL = ("LegalizeOps", "FuseTIR")

@@ -2,7 +2,7 @@
 
     python benchmarks/zoo.py [NAME ...]
 
-For each architecture of ``weft.testing.zoo``: seconds of ``torch.export`` alone and of
+For each architecture of ``tests.lib.zoo``: seconds of ``torch.export`` alone and of
 ``weft.compile`` (export included, nothing from the cache), milliseconds of a call of both, their
 ratio, and the largest difference as a share of the output's magnitude. Kernels are not scheduled
 yet: they run as written, so this shows the importer and the compiler, not the speed of the code.
@@ -20,8 +20,8 @@ from typing import Any
 import torch
 
 import weft
+from tests.lib.zoo import ZOO, Architecture
 from weft.relax.frontend.torch.capture import capture
-from weft.testing.zoo import ZOO, Architecture
 
 
 def main(names: Sequence[str]) -> None:

@@ -85,7 +85,7 @@ def test_a_cnn(platform, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", PLATFORMS)
 def test_resnet_18(platform, tmp_path):
-    from weft.testing.zoo import import_torchvision
+    from tests.lib.zoo import import_torchvision
 
     resnet = import_torchvision().models.resnet18()
     check(resnet, platform, tmp_path, torch.randn(1, 3, 224, 224))

@@ -33,8 +33,8 @@ def weft_command(*arguments):
 
 
 def model(name, shape, **options):
-    from weft.testing.onnx_models import info, node
-    from weft.testing.onnx_models import model as made
+    from tests.lib.onnx_models import info, node
+    from tests.lib.onnx_models import model as made
 
     onnx.save(made([node(name, "x", "y", **options)], [info("x", shape=shape)], ["y"]), "m.onnx")
 
@@ -91,8 +91,8 @@ def test_extents_that_the_model_does_not_name(folder, capsys):
 def batch_norm(opset):
     import numpy as np
 
-    from weft.testing.onnx_models import info, node
-    from weft.testing.onnx_models import model as made
+    from tests.lib.onnx_models import info, node
+    from tests.lib.onnx_models import model as made
 
     values = {"s": 2, "b": 1, "m": 3, "v": 4}
     numbers = {name: np.full(3, value, "float32") for name, value in values.items()}

@@ -19,7 +19,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from weft.testing.replay import every_schedule_checked
+from tests.lib.replay import every_schedule_checked
 
 BLOCK = re.compile(
     r"^```python\n(?P<code>.*?)^```\n(?:\n?^```text\n(?P<printed>.*?)^```\n)?",

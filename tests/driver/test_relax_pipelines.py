@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.model_graphs import bert_base, llama, resnet50
 from weft import relax
 from weft.driver.pipeline import RELAX_BUILD, RELAX_DEFAULT, RELAX_ZERO, get_pipeline
 from weft.support.errors import PassError
-from weft.testing.model_graphs import bert_base, llama, resnet50
 
 MODELS = {
     "resnet": resnet50(32, (1, 1, 1, 1)),

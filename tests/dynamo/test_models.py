@@ -11,9 +11,9 @@ import warnings
 import pytest
 import torch
 
+from tests.lib.zoo import find
 from weft.dynamo import backend as backend_module
 from weft.dynamo.backend import FallbackWarning
-from weft.testing.zoo import find
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 CHECKED = """
 import runpy, sys
-from weft.testing.replay import every_schedule_checked
+from tests.lib.replay import every_schedule_checked
 with every_schedule_checked():
     runpy.run_path(sys.argv[1], run_name="__main__")
 """

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 import weft
+from tests.lib.random_schedules import random_schedule
 from weft import relax, tir
 from weft.script import from_source
-from weft.testing.random_schedules import random_schedule
 from weft.tir.schedule.trace import Trace
 
 ROOT = Path(__file__).parents[2]

@@ -16,14 +16,14 @@ from pathlib import Path
 import weft
 from tests.fuzz.hostile_corpus import applied, random_saved, random_script, random_trace
 from tests.fuzz.hostile_models import random_onnx, random_suite_model
+from tests.lib.mutation import mutated_bytes, mutated_json, mutated_message
+from tests.lib.text_mutation import mutated_text
 from weft import relax
 from weft.ir.module import IRModule
 from weft.relax.expr import Function
 from weft.relax.frontend.onnx import from_onnx
 from weft.runtime.artifact.checks import interface_of
 from weft.script import from_source
-from weft.testing.mutation import mutated_bytes, mutated_json, mutated_message
-from weft.testing.text_mutation import mutated_text
 
 
 def built(program):

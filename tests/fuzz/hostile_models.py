@@ -7,9 +7,9 @@ import warnings
 
 import numpy as np
 
+from tests.lib.onnx_models import info, model, node
 from weft.relax.frontend.onnx.errors import need_onnx
 from weft.relax.frontend.onnx.registry import converter_names
-from weft.testing.onnx_models import info, model, node
 
 onnx = need_onnx()
 helper = onnx.helper

@@ -12,9 +12,9 @@ import time
 
 import pytest
 
+from tests.lib.random_operators import KINDS, problem_of, random_operator
 from weft.backends.cpu.schedules import default
 from weft.testing import schedules
-from weft.testing.random_operators import KINDS, problem_of, random_operator
 
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 SHARE = 1 / 6

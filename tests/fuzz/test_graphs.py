@@ -17,16 +17,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from weft import topi
-from weft.driver.pipeline import get_pipeline
-from weft.ir.functor import collect
-from weft.ir.op import Op
-from weft.relax.expr import Call
-from weft.relax.op.definition import FUNCTIONS
-from weft.testing.graph_forms import FORMS
-from weft.testing.graph_pool import Pool, Value, is_exact
-from weft.testing.graph_recipes import RECIPES
-from weft.testing.random_graphs import (
+from tests.lib.graph_forms import FORMS
+from tests.lib.graph_pool import Pool, Value, is_exact
+from tests.lib.graph_recipes import RECIPES
+from tests.lib.random_graphs import (
     LARGEST,
     Given,
     Graph,
@@ -38,6 +32,12 @@ from weft.testing.random_graphs import (
     script,
     shrunk,
 )
+from weft import topi
+from weft.driver.pipeline import get_pipeline
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.relax.expr import Call
+from weft.relax.op.definition import FUNCTIONS
 
 NOT_OF_A_GRAPH = set(
     """

@@ -14,9 +14,9 @@ import time
 import numpy as np
 import pytest
 
-from weft.testing.guarded_memory import GuardedMemory
-from weft.testing.memory_safety import hunt
-from weft.testing.random_memory import random_memory_program
+from tests.lib.guarded_memory import GuardedMemory
+from tests.lib.memory_safety import hunt
+from tests.lib.random_memory import random_memory_program
 
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 BLOCK = 30

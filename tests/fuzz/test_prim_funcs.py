@@ -13,14 +13,14 @@ import time
 import numpy as np
 import pytest
 
+from tests.lib.agreement import EXACT_TARGET, checked, report, shrunk
+from tests.lib.generate import FLOATS, INTEGERS, RandomProgram, random_prim_func
 from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
 from weft.ir.module import IRModule
 from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import RuntimeFault
-from weft.testing.agreement import EXACT_TARGET, checked, report, shrunk
-from weft.testing.generate import FLOATS, INTEGERS, RandomProgram, random_prim_func
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import Add, BufferLoad, Var

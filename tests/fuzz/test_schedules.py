@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import weft
-from weft.testing.random_schedules import (
+from tests.lib.random_schedules import (
     CHOOSERS,
     Move,
     problem_of,
@@ -25,7 +25,7 @@ from weft.testing.random_schedules import (
     script,
     shrunk,
 )
-from weft.testing.random_workloads import KINDS, random_workload
+from tests.lib.random_workloads import KINDS, random_workload
 from weft.tir.schedule.schedule import Schedule
 
 pytestmark = pytest.mark.no_replay("problem_of replays each schedule that the fuzzer makes")

@@ -27,7 +27,7 @@ ALLOWED: dict[str, tuple[int, str]] = {
     "weft.tensor_intrin.x86": (5, TVM),
     "weft.testing": (8, TVM),
     "weft.testing.features": (34, TVM),
-    "weft.testing.memory_safety": (1, EXAMPLE),
+    "tests.lib.memory_safety": (1, EXAMPLE),
     "weft.tir.schedule.primitive.cache.cache_stage": (1, "the name of a scope, TVM's"),
 }
 

@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from tests.lib.generate import random_prim_func
+from tests.lib.programs import matmul
 from weft import ir, relax, te, tir
 from weft.ir.node import NODE_TYPES, Array, Map, Node
 from weft.ir.structural import compared_fields, structural_digest
@@ -18,8 +20,6 @@ from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
-from weft.testing.generate import random_prim_func
-from weft.testing.programs import matmul
 
 ROOMS = ("weft.ir.", "weft.tir.", "weft.relax.", "weft.te.")
 

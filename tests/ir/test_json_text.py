@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.generate import random_prim_func
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir import json_text
 from weft.ir.field_types import checks_of, classes_named
@@ -18,7 +19,6 @@ from weft.ir.json_text import FORMAT
 from weft.ir.node import Node
 from weft.script import tir as tir_script
 from weft.support.span import SourceName, Span
-from weft.testing.generate import random_prim_func
 
 
 def again(value):

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import weft
+from tests.lib.generate import random_prim_func
 from weft import ir, nd, relax, te, tir, topi
 from weft.ir.functor import Mutator
 from weft.ir.structural import first_difference, structural_digest, structural_key
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
-from weft.testing.generate import random_prim_func
 
 
 def both(lhs, rhs, **options):

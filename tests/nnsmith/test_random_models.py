@@ -1,7 +1,7 @@
 """Random models of NNSmith: PyTorch, ONNX Runtime and a float64 judge beside weft, two ways.
 
 ``make slow`` installs nnsmith and runs 600 fixed seeds; WEFT_FUZZ_MINUTES gives new ones so many
-minutes. What a difference is explained by: ``src/weft/testing/float64_rules.py``.
+minutes. What a difference is explained by: ``tests/lib/float64_rules.py``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from weft.testing import network_batches
+from tests.lib import network_batches
 
 COUNT = 600
 AT_LEAST = 500

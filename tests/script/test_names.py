@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.round_trip import assert_round_trip
 from weft import relax, tir
 from weft.ir.module import IRModule
 from weft.script import ir as I
@@ -14,7 +15,6 @@ from weft.script import tir as T
 from weft.script.normal_form import text_normal_form
 from weft.script.parser.entry import from_source
 from weft.support.errors import DiagnosticError
-from weft.testing.round_trip import assert_round_trip
 
 NAMES = [
     "a.b", "1x", "class", "ä ö", "", "x y", "None", "T", "R", "I", "range", "print", "Module",

@@ -6,9 +6,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from weft.testing.float64_judge import Judge, values_of, widened  # noqa: E402 - after torch
-from weft.testing.float64_rules import RULES, judged  # noqa: E402 - likewise
-from weft.testing.random_networks import Network, Node  # noqa: E402 - likewise
+from tests.lib.float64_judge import Judge, values_of, widened  # noqa: E402 - after torch
+from tests.lib.float64_rules import RULES, judged  # noqa: E402 - likewise
+from tests.lib.random_networks import Network, Node  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 

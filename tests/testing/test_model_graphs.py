@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.model_graphs import bert_base, llama, resnet50
 from weft import relax
 from weft.runtime.memory.plan import largest_live, plan_offsets
-from weft.testing.model_graphs import bert_base, llama, resnet50
 
 RESNET = resnet50(32, (1, 1, 1, 1))
 BERT = bert_base(length=8, layers=1, width=128)

@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import helper
 
-from weft.testing.mutation import mutated_bytes, mutated_json, mutated_message
-from weft.testing.text_mutation import mutated_text
+from tests.lib.mutation import mutated_bytes, mutated_json, mutated_message
+from tests.lib.text_mutation import mutated_text
 
 DATA = bytes(range(200))
 TREE = {"a": [1, 2.5, "x", None, True], "b": {"c": {"d": "text"}}, "e": [[1], [2]]}

@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from weft.testing import network_batches
+from tests.lib import network_batches
 
 WORKER = """
 import json, os, sys, time

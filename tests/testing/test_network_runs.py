@@ -4,10 +4,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from tests.lib import network_runs  # noqa: E402 - likewise
+from tests.lib.network_answers import by_weft  # noqa: E402 - likewise
+from tests.lib.random_networks import Drawn, Network, Node  # noqa: E402 - likewise
 from weft.support.errors import InternalError, UnsupportedError  # noqa: E402 - after torch
-from weft.testing import network_runs  # noqa: E402 - likewise
-from weft.testing.network_answers import by_weft  # noqa: E402 - likewise
-from weft.testing.random_networks import Drawn, Network, Node  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -12,10 +12,10 @@ torch = pytest.importorskip("torch")
 
 from torch.nn import functional  # noqa: E402 - after torch
 
-from weft.testing import network_runs  # noqa: E402 - likewise
-from weft.testing.float64_judge import Judge, values_of  # noqa: E402 - likewise
-from weft.testing.float64_rules import judged  # noqa: E402 - likewise
-from weft.testing.random_networks import Drawn, Network, Node  # noqa: E402 - likewise
+from tests.lib import network_runs  # noqa: E402 - likewise
+from tests.lib.float64_judge import Judge, values_of  # noqa: E402 - likewise
+from tests.lib.float64_rules import judged  # noqa: E402 - likewise
+from tests.lib.random_networks import Drawn, Network, Node  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.torch
 FLOATS = [torch.float16, torch.float32, torch.float64]

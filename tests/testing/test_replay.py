@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import weft
+from tests.lib.replay import every_schedule_checked
 from weft import tir
 from weft.script import tir as T
-from weft.testing.replay import every_schedule_checked
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.state import ScheduleDebugMask
 

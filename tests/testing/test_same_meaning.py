@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lib.random_operators import problem_of
 from weft import te
-from weft.testing.random_operators import problem_of
 from weft.testing.schedules import assert_same_meaning
 from weft.tir import op
 

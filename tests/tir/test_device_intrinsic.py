@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
+from tests.lib.round_trip import assert_round_trip
 from weft import tir
 from weft.ir.functor import collect
 from weft.script import tir as T
-from weft.testing.round_trip import assert_round_trip
 from weft.tir.device_intrinsic import CONSTRUCTORS
 from weft.tir.expr import Call
 

@@ -19,9 +19,9 @@ torch = pytest.importorskip("torch")
 onnx = pytest.importorskip("onnx")
 
 import weft  # noqa: E402 - after the question whether torch is there
+from tests.lib.zoo import import_torchvision  # noqa: E402 - likewise
 from weft.cli.demo import MODELS  # noqa: E402 - likewise
 from weft.data import fashion_mnist  # noqa: E402 - likewise
-from weft.testing.zoo import import_torchvision  # noqa: E402 - likewise
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 TOLERANCE = 1e-4

@@ -14,7 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import weft  # noqa: E402 - after the question whether torch is there
-from weft.testing.zoo import ZOO, find, settle, stir  # noqa: E402 - likewise
+from tests.lib.zoo import ZOO, find, settle, stir  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 TOLERANCE = 1e-4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.lib.agreement import disagreement
+from tests.lib.generate import FLOATS, random_prim_func
 from weft.codegen.llvm.compile import SLP_MISTAKES
-from weft.testing.agreement import disagreement
-from weft.testing.generate import FLOATS, random_prim_func
 
 NARROWED = 78414813364
 """The seed of a program with ``float32(min(uint64(int16), uint64(int16)))`` that the SLP vectoriser

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.typed_passes import every_pass_typed
 from weft import relax
 from weft.ir.functor import rewrite
 from weft.ir.op import Op
@@ -13,7 +14,6 @@ from weft.relax.transform.passes import function_pass
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.support.errors import VerifyError
-from weft.testing.typed_passes import every_pass_typed
 
 
 @I.ir_module

@@ -4,11 +4,11 @@ import importlib.util
 from pathlib import Path
 
 import weft.relax.op  # noqa: F401 - registers the operators
+from tests.lib.operator_cases import Table
 from weft.ir.op import Op
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.op.lowering import legalisations
 from weft.relax.reference.forms import FORMS
-from weft.testing.operator_cases import Table
 
 CALLS = "a call form; tests/relax/vm runs it"
 MEMORY = "memory of the virtual machine; tests/relax/vm runs it"

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, t
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, t
 
 INF, NAN = math.inf, math.nan
 SPECIAL = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 1e-30, -1e-30, 0.5, -2.5, 3.5]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.operator_cases import Case, Table, t
 from weft import relax
 from weft.relax import op
 from weft.relax.op.definition import FUNCTIONS as F
 from weft.relax.op.selection import masked_fill
 from weft.support.errors import TVMError
-from weft.testing.operator_cases import Case, Table, t
 
 INF, NAN = math.inf, math.nan
 N = ({"n": 0}, {"n": 1}, {"n": 5})

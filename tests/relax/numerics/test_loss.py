@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from weft.testing.operator_cases import Table, by_torch, row, t
+from tests.lib.operator_cases import Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, t
 from weft import relax
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, t
 
 N = ({"n": 0}, {"n": 1}, {"n": 5})
 KINDS = ("int8", "int64", "bool", "float16", "bfloat16", "float64")

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, by_torch, row, t
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, by_torch, row, t
 
 torch = pytest.importorskip("torch")
 nn = torch.nn.functional

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, row, t
 from weft.relax.expr import const
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, row, t
 
 N = ({"n": 0}, {"n": 1}, {"n": 5})
 SCALES = [0.1, 0.02, 0.5]

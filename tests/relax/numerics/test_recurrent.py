@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, row, t
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, row, t
 
 torch = pytest.importorskip("torch")
 STEPS = ({"s": 0, "b": 2}, {"s": 1, "b": 1}, {"s": 5, "b": 3}, {"s": 3, "b": 0})

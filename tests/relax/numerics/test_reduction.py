@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, t
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, t
 
 INF, NAN = math.inf, math.nan
 N = ({"n": 1}, {"n": 4}, {"n": 17})

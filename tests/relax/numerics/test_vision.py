@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from weft.testing.operator_cases import Table, row, t
+from tests.lib.operator_cases import Table, row, t
 
 N = ({"n": 0}, {"n": 1}, {"n": 7})
 

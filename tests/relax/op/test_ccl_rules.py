@@ -4,13 +4,13 @@ import re
 
 import pytest
 
+from tests.lib.rule_cases import check_rule
 from weft import relax, script
 from weft.ir.structural import assert_structural_equal
 from weft.relax import op
 from weft.relax.distributed import DeviceMesh
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRIndexError, IRValueError
-from weft.testing.rule_cases import check_rule
 from weft.tir.expr import Var as TirVar
 
 N, M = TirVar("n", "int64"), TirVar("m", "int64")

@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from tests.lib.rule_cases import check_rule
 from weft.relax import op
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError
-from weft.testing.rule_cases import check_rule
 from weft.tir.expr import Var as TirVar
 
 N, M = TirVar("n", "int64"), TirVar("m", "int64")

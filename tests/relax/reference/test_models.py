@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.model_graphs import bert_base, llama, resnet50
 from weft import relax
 from weft.ir.transform import PassContext
 from weft.relax.reference import run
 from weft.relax.reference.verify import VerifyGraphs
-from weft.testing.model_graphs import bert_base, llama, resnet50
 
 MODELS = {
     "resnet": (lambda: resnet50(32, (1, 1, 1, 1)), [{}]),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.round_trip import assert_round_trip
 from weft import relax
 from weft.relax.testing import nn
-from weft.testing.round_trip import assert_round_trip
 
 
 def built():

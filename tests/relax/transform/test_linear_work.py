@@ -1,6 +1,6 @@
 """No pass is worse than linear: calls of Python functions are counted, at two sizes, not time.
 
-Each form of graph has many of another thing (weft.testing.binding_graphs). What a pass does
+Each form of graph has many of another thing (tests.lib.binding_graphs). What a pass does
 for four times as many is at most about four times as much.
 """
 
@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.lib.binding_graphs import FORMS, passes, stages
 from weft.ir import IRModule
 from weft.support.errors import TVMError
-from weft.testing.binding_graphs import FORMS, passes, stages
 
 SMALL, LARGE = 30, 120
 TOLERANCE = 1.35

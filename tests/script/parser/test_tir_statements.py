@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 import weft.script
+from tests.lib.round_trip import assert_round_trip
 from weft import tir
 from weft.ir.expr import GlobalVar, IntImm
 from weft.ir.functor import collect
@@ -13,7 +14,6 @@ from weft.ir.structural import assert_structural_equal
 from weft.ir.type import PointerType
 from weft.script import ir as I
 from weft.script import tir as T
-from weft.testing.round_trip import assert_round_trip
 from weft.tir import stmt as S
 from weft.tir.expr import And, BufferLoad, Call, Cast, Let, Ramp, Select, Var
 

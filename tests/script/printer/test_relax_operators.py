@@ -2,13 +2,13 @@
 
 import pytest
 
+from tests.lib.round_trip import assert_round_trip
 from weft import relax
 from weft.ir.expr import Range
 from weft.ir.op import Op
 from weft.relax.distributed.global_info import DeviceMesh
 from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
 from weft.relax.op.definition import FUNCTIONS
-from weft.testing.round_trip import assert_round_trip
 from weft.tir.index_map import IndexMap
 
 

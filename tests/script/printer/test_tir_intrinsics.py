@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.lib.round_trip import assert_round_trip
 from weft.ir.op import Op
-from weft.testing.round_trip import assert_round_trip
 from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate

@@ -1,6 +1,7 @@
 """Underlining and remarks, by object and by path."""
 
 import weft
+from tests.lib.programs import matmul
 from weft.ir.functor import collect
 from weft.runtime import ObjectPath
 from weft.script import ir as I  # noqa: N812 - the script's prefix
@@ -8,7 +9,6 @@ from weft.script import tir as T  # noqa: N812 - the script's prefix
 from weft.script.printer.doc import ExprStmtDoc, IdDoc, StmtBlockDoc
 from weft.script.printer.doc_printer import to_python_script
 from weft.script.printer.entry import underlined_heads
-from weft.testing.programs import matmul
 from weft.tir.stmt import Block, For
 
 ROOT = ObjectPath.root()

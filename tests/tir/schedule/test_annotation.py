@@ -3,8 +3,8 @@
 import pytest
 
 import weft
+from tests.lib.programs import matmul
 from weft import tir
-from weft.testing.programs import matmul
 from weft.tir.schedule.primitive.loop.annotation import AnnotationError
 
 VALUES = [1, True, 2.5, "text", [1, 2], ["a", [1, "b"]], {"x": 1, "y": [2, 3]}]

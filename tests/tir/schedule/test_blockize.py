@@ -3,9 +3,9 @@
 import pytest
 
 import weft
+from tests.lib.programs import elementwise_chain, matmul
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.block import block_division as family

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.lib.programs import elementwise_chain, matmul, padded
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul, padded
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors, surgery
 from weft.tir.schedule.primitive.compute import compute_inline as inline

@@ -1,4 +1,4 @@
-"""Programs with traps (weft.testing.dangerous_programs): each call is refused or keeps the result.
+"""Programs with traps (tests.lib.dangerous_programs): each call is refused or keeps the result.
 
 Every call of every primitive that has arguments here is tried on every program, alone and after
 other edits. Loops that may run in any order are run backwards too.
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.dangerous_programs import PROGRAMS, SIZES
 from weft import tir
 from weft.ir.functor import Mutator, rewrite, substitute
 from weft.ir.structural import structural_equal
 from weft.support.errors import InternalError, IRValueError, ScheduleError
-from weft.testing.dangerous_programs import PROGRAMS, SIZES
 from weft.testing.schedules import random_arguments
 from weft.tir.analysis import ThreadMemoryError, verify_thread_memory
 from weft.tir.interp import run

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import weft
+from tests.lib import programs
+from tests.lib.dangerous_programs import PROGRAMS
 from weft import script, tir
 from weft.ir.structural import structural_equal
 from weft.support.errors import InternalError
-from weft.testing import programs
-from weft.testing.dangerous_programs import PROGRAMS
 from weft.tir.schedule import tree
 from weft.tir.schedule.define import InstructionKind
 from weft.tir.schedule.errors import ExpiredReferenceError, ScheduleFailure

@@ -2,9 +2,9 @@
 
 import pytest
 
+from tests.lib.programs import elementwise_chain, matmul
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.loop import kinds, loops

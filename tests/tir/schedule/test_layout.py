@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.dangerous_programs.domains import under_let
+from tests.lib.programs import elementwise_chain, matmul
 from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
-from weft.testing.dangerous_programs.domains import under_let
-from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.index_map import IndexMap
 from weft.tir.interp import run

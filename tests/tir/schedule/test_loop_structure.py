@@ -3,13 +3,13 @@
 import pytest
 
 import weft
+from tests.lib.programs import elementwise_chain, matmul, symbolic_fill
 from weft import tir
 from weft.arith import Analyzer
 from weft.ir import assert_structural_equal
 from weft.ir.expr import IntImm
 from weft.ir.functor import substitute
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul, symbolic_fill
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.loop import loop_structure, loops

@@ -3,10 +3,10 @@
 import pytest
 
 import weft
+from tests.lib.programs import matmul
 from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
-from weft.testing.programs import matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import errors, surgery
 from weft.tir.schedule.primitive.padding import decompose_padding as padding

@@ -2,10 +2,10 @@
 
 import pytest
 
+from tests.lib.programs import matmul
 from weft import tir
 from weft.script import tir as T
 from weft.support.errors import InternalError
-from weft.testing.programs import matmul
 from weft.tir.schedule import flags, region_cover, tree
 from weft.tir.stmt_functor import renew_defs
 

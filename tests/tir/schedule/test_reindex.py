@@ -3,10 +3,10 @@
 import pytest
 
 import weft
+from tests.lib.programs import elementwise_chain, matmul
 from weft import tir
 from weft.ir.structural import assert_structural_equal
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning, child_names
 from weft.tir.schedule import errors
 from weft.tir.schedule.primitive.cache import cache_checks, cache_stage, reindex, reindex_cache

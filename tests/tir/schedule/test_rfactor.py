@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.programs import elementwise_chain, matmul
 from weft import te, tir, topi
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir import reducer as known
 from weft.tir.schedule import errors, reducer, surgery

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.programs import elementwise_chain, matmul, symbolic_fill
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul, symbolic_fill
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import Trace
 from weft.tir.schedule.primitive import sampling

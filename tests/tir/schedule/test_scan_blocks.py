@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 import weft
-from weft import tir
-from weft.driver.pipeline import lower_tir
-from weft.script import tir as T
-from weft.testing.dangerous_programs.running import (
+from tests.lib.dangerous_programs.running import (
     on_from_row_to_row,
     one_running_value,
     running_sums,
     running_sums_before,
 )
+from weft import tir
+from weft.driver.pipeline import lower_tir
+from weft.script import tir as T
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.interp import run
 from weft.tir.schedule.errors import NotCompactDataflowError, NotCompleteOrReductionBlockError

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.programs import elementwise_chain, matmul
 from weft import te, tir
 from weft.script import tir as T
-from weft.testing.programs import elementwise_chain, matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.interp import run
 from weft.tir.schedule import errors

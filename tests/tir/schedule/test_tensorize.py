@@ -5,9 +5,9 @@ import logging
 import pytest
 
 import weft
+from tests.lib.programs import matmul
 from weft import tir
 from weft.script import tir as T
-from weft.testing.programs import matmul
 from weft.testing.schedules import assert_same_meaning
 from weft.tir import tensor_intrinsic
 from weft.tir.schedule import errors

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import weft
+from tests.lib.agreement import disagreement
+from tests.lib.generate import random_prim_func
 from weft.ir.transform import PassContext
 from weft.script import tir as T
 from weft.support.errors import PassError
-from weft.testing.agreement import disagreement
-from weft.testing.generate import random_prim_func
 from weft.tir.interp import run
 from weft.tir.transform import (
     HoistedConditionals,

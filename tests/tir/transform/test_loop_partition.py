@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.agreement import disagreement
+from tests.lib.generate import random_prim_func
 from weft import tir
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.ir.transform import PassContext, Sequential
 from weft.script import tir as T
 from weft.support.errors import PassError
-from weft.testing.agreement import disagreement
-from weft.testing.generate import random_prim_func
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
 from weft.tir.expr import GE, GT, LE, LT, And, BufferLoad, Or, Var

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.random_workloads import random_workload
 from weft import tir
 from weft.ir.functor import collect
 from weft.script import tir as T
 from weft.support.dtype import DataType
 from weft.support.errors import PassError
 from weft.te.index_dtype import normalize_index_dtype
-from weft.testing.random_workloads import random_workload
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.interp import run
 from weft.tir.stmt import For

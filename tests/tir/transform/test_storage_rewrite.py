@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.agreement import disagreement
+from tests.lib.generate import random_prim_func
 from weft.ir.functor import collect
 from weft.script import tir as T
-from weft.testing.agreement import disagreement
-from weft.testing.generate import random_prim_func
 from weft.tir.interp import run
 from weft.tir.stmt import Allocate
 from weft.tir.transform import MergeSharedMemoryAllocations, StorageRewrite

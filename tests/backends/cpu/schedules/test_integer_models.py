@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.onnx_models import info, model, node
 from weft.relax.frontend.onnx import from_onnx
 from weft.target.host import host_features
 from weft.target.machine import machine_of
-from weft.testing.onnx_models import info, model, node
 
 pytestmark = [
     pytest.mark.onnx,

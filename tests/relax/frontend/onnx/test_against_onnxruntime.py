@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from tests.lib.onnx_models import info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
-from weft.testing.onnx_models import info, model, node, run, uniform
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="its results are what is compared with")
 pytestmark = pytest.mark.onnx

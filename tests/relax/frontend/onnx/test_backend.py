@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from tests.lib.onnx_models import info, model, node, uniform
+from tests.lib.onnx_suite import LIGHT, slices, suite_cases, why_it_fails
 from weft.relax.frontend.onnx.backend import WeftBackend
 from weft.relax.frontend.onnx.errors import OnnxModelError
-from weft.testing.onnx_models import info, model, node, uniform
-from weft.testing.onnx_suite import LIGHT, slices, suite_cases, why_it_fails
 
 pytestmark = pytest.mark.onnx
 PARTS = 8

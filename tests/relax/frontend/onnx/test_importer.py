@@ -6,10 +6,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import weft
+from tests.lib.onnx_models import check, info, model, node, run, uniform
 from weft import relax
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.coverage import operator_coverage
-from weft.testing.onnx_models import check, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
 

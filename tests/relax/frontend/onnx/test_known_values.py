@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from tests.lib.onnx_models import check, expected, info, model, node, run, uniform
 from weft.ir.functor import collect
 from weft.relax.expr import Call
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.known import fold
-from weft.testing.onnx_models import check, expected, info, model, node, run, uniform
 from weft.tir.expr import SizeVar
 
 pytestmark = pytest.mark.onnx

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from weft.testing.onnx_models import check, check_node, info, model, node, uniform
+from tests.lib.onnx_models import check, check_node, info, model, node, uniform
 
 pytestmark = pytest.mark.onnx
 
@@ -127,8 +127,8 @@ def test_pad(mode):
 
 
 def test_pad_cuts_and_takes_axes():
+    from tests.lib.onnx_models import run
     from weft.relax.frontend.onnx import from_onnx
-    from weft.testing.onnx_models import run
 
     x = uniform(3, 4)
     proto = model([node("Pad", "x p", "y")], [info("x", shape=["n", 4])], ["y"],
@@ -207,8 +207,8 @@ def test_depth_and_space():
 
 def test_norms_that_onnx_s_reference_computes_otherwise_than_its_text():
     """L1 is the sum of magnitudes; of an odd window LRN reads as many channels on both sides."""
+    from tests.lib.onnx_models import run
     from weft.relax.frontend.onnx import from_onnx
-    from weft.testing.onnx_models import run
 
     x = uniform(1, 5, 2, 2)
     proto = model([node("LpNormalization", "x", "y", p=1, axis=1)], [info("x", shape=x.shape)],
@@ -234,8 +234,8 @@ def test_losses_by_their_definition():
 
 
 def test_random_numbers_have_shape_type_and_distribution():
+    from tests.lib.onnx_models import run
     from weft.relax.frontend.onnx import from_onnx
-    from weft.testing.onnx_models import run
 
     def drawn(name, **attributes):
         proto = model([node(name, "", "y", **attributes)], [], ["y"])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from tests.lib.onnx_models import check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.registry import find_converter
-from weft.testing.onnx_models import check_node, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
+from tests.lib.onnx_models import check, check_node, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
-from weft.testing.onnx_models import check, check_node, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
 

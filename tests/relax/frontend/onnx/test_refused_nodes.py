@@ -5,12 +5,12 @@ import onnx
 import pytest
 from onnx import helper
 
+from tests.lib.onnx_models import info, model, node, run, uniform
 from weft import TVMError
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.backend import WeftBackend
 from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.registry import converter
-from weft.testing.onnx_models import info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tests.lib.onnx_models import check, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import OnnxNodeError
-from weft.testing.onnx_models import check, info, model, node, run, uniform
 
 pytestmark = pytest.mark.onnx
 

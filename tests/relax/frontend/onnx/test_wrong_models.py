@@ -5,11 +5,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from tests.lib.onnx_models import info, model, node, uniform
 from weft import TVMError
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.onnx import from_onnx
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxModelError, OnnxNodeError
-from weft.testing.onnx_models import info, model, node, uniform
 
 pytestmark = pytest.mark.onnx
 

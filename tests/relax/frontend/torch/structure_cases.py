@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from tests.lib.aten_samples import Call
 from weft.relax.frontend.torch.fallback import find_overload
-from weft.testing.aten_samples import Call
 
 TYPES = {"float32": torch.float32, "float16": torch.float16, "int64": torch.int64,
          "bool": torch.bool}  # fmt: skip

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 import weft
+from tests.lib.aten import check_model
+from tests.lib.aten_samples import Call, check_calls
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.capture import capture
 from weft.relax.frontend.torch.complex_tensor import COMPLEX
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.operators.complex_numbers import BILINEAR, COMPONENTWISE
-from weft.testing.aten import check_model
-from weft.testing.aten_samples import Call, check_calls
 
 pytestmark = pytest.mark.torch
 ops = torch.ops.aten

@@ -9,10 +9,10 @@ from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
 import weft
+from tests.lib.aten import check_model
 from weft import relax
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.capture import capture
-from weft.testing.aten import check_model
 
 pytestmark = pytest.mark.torch
 

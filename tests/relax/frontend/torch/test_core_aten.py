@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.lib.aten_samples import Call, failures, operator_samples, record
 from weft.relax.frontend.torch.complex_tensor import COMPLEX
 from weft.relax.frontend.torch.operators import CONVERTERS
-from weft.testing.aten_samples import Call, failures, operator_samples, record
 
 pytestmark = pytest.mark.torch
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from weft.testing.aten import check_model
-from weft.testing.aten_samples import SHAPES, Call, check_calls, run_calls, values
+from tests.lib.aten import check_model
+from tests.lib.aten_samples import SHAPES, Call, check_calls, run_calls, values
 
 pytestmark = pytest.mark.torch
 f16, f32, f64, i32, i64, u8, b8 = (

@@ -7,6 +7,8 @@ import math
 import pytest
 import torch
 
+from tests.lib.aten import check_overload
+from tests.lib.aten_samples import Call, calls_of, check_calls, pairs_of, values
 from weft.relax.frontend.torch.operators.binary import (
     BITS,
     COMPARISONS,
@@ -21,8 +23,6 @@ from weft.relax.frontend.torch.operators.unary import (
     PREDICATES,
     SAME_TYPE,
 )
-from weft.testing.aten import check_overload
-from weft.testing.aten_samples import Call, calls_of, check_calls, pairs_of, values
 
 pytestmark = pytest.mark.torch
 f16, f32, f64, i8, i32, i64, u8, b8 = (

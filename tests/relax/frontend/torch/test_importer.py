@@ -9,11 +9,11 @@ import pytest
 import torch
 
 import weft
+from tests.lib.aten import as_numpy, assert_same, check_model, check_overload
 from weft import relax, tir
 from weft.relax.frontend.missing import UnsupportedOperatorsError, nearest_name
 from weft.relax.frontend.torch import from_exported_program, from_fx
 from weft.relax.frontend.torch.capture import CaptureError, capture
-from weft.testing.aten import as_numpy, assert_same, check_model, check_overload
 
 pytestmark = pytest.mark.torch
 

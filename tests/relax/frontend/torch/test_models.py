@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from weft.testing.aten import check_model
+from tests.lib.aten import check_model
 
 pytestmark = pytest.mark.torch
 
@@ -17,7 +17,7 @@ def same_weights():
 
 def vision_models():
     """torchvision; its operators in C++ are not needed, but their schemas are."""
-    from weft.testing.zoo import import_torchvision
+    from tests.lib.zoo import import_torchvision
 
     return import_torchvision().models
 

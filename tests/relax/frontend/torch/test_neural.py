@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
 import weft
-from weft.testing.aten import check_model, check_overload
-from weft.testing.aten_samples import check_calls
+from tests.lib.aten import check_model, check_overload
+from tests.lib.aten_samples import check_calls
 
 pytestmark = pytest.mark.torch
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 import weft
+from tests.lib.aten_samples import Call, run_calls
 from weft import relax
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.capture import capture
-from weft.testing.aten_samples import Call, run_calls
 
 pytestmark = pytest.mark.torch
 ops = torch.ops.aten

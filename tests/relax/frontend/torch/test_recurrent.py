@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.lib.aten import check_model
 from weft.relax.frontend.torch import from_exported_program
 from weft.relax.frontend.torch.capture import CaptureError, capture
-from weft.testing.aten import check_model
 
 pytestmark = pytest.mark.torch
 

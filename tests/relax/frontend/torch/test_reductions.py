@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
-from weft.testing.aten import check_model
-from weft.testing.aten_samples import Call, calls_of, check_calls, values
+from tests.lib.aten import check_model
+from tests.lib.aten_samples import Call, calls_of, check_calls, values
 
 pytestmark = pytest.mark.torch
 f16, f32, i64, u8, b8 = torch.float16, torch.float32, torch.int64, torch.uint8, torch.bool

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from weft.testing.aten import check_model, check_overload
-from weft.testing.aten_samples import check_calls
+from tests.lib.aten import check_model, check_overload
+from tests.lib.aten_samples import check_calls
 
 pytestmark = pytest.mark.torch
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.round_trip import assert_round_trip
 from weft import relax
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, Range
@@ -14,7 +15,6 @@ from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
 from weft.support.errors import UnsupportedError
-from weft.testing.round_trip import assert_round_trip
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block

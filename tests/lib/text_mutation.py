@@ -10,7 +10,7 @@ import tokenize
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.testing.mutation import CHANGES, mutated_characters
+from tests.lib.mutation import CHANGES, mutated_characters
 
 TOKENS: Final = (
     "0", "1", "-1", "2147483648", "9223372036854775808", "1e400", "1.5", "None", "True", "'x'", "T",

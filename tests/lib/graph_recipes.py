@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.testing import graph_index_recipes, graph_layer_recipes
-from weft.testing.graph_pool import Pool, Recipe, Value
+from tests.lib import graph_index_recipes, graph_layer_recipes
+from tests.lib.graph_pool import Pool, Recipe, Value
 
 FLOATS: Final = ("float32", "float32", "float32", "float64", "float16")
 INTS: Final = ("int32", "int64", "int8", "uint8", "int32", "int64")

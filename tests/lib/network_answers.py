@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from tests.lib.random_networks import Drawn
 from weft.driver.compile import compile as weft_compile
-from weft.testing.random_networks import Drawn
 
 FLOAT32: Final = 1
 """ONNX's number for it."""

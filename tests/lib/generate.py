@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from tests.lib.random_values import ValueGenerator
 from weft.ir.expr import IntImm, PrimExpr, Range, StringImm
 from weft.ir.node import expect
 from weft.support.dtype import DataType
-from weft.testing.random_values import ValueGenerator
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Broadcast, BufferLoad, IterType, IterVar, Ramp, Var

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
+from tests.lib.guarded_memory import ROOM, GuardedMemory
 from weft.runtime.call.abi import address_of
 from weft.runtime.native.externals import add_symbol
-from weft.testing.guarded_memory import ROOM, GuardedMemory
 
 _ALLOCATE: Final = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t)
 _FREE: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

@@ -24,7 +24,7 @@ LIGHT: Final = re.compile(
 
 def suite_cases(pattern: str = "") -> dict[str, Callable[[], None]]:
     """The suite's cases for the CPU by name (without ``_cpu``), those that match a pattern."""
-    import onnx.backend.test  # noqa: PLC0415 - an optional package
+    import onnx.backend.test
 
     wanted = re.compile(pattern)
     with warnings.catch_warnings():

@@ -23,6 +23,10 @@ from unittest import mock
 
 import numpy as np
 
+from tests.lib.guarded_heap import watch_heap
+from tests.lib.guarded_memory import GuardedMemory
+from tests.lib.memory_arguments import ArgumentGenerator, CallArguments
+from tests.lib.random_memory import MemoryProgram, random_memory_program
 from weft.codegen.llvm import parallel
 from weft.codegen.llvm.compile import compile_module
 from weft.codegen.llvm.work import smallest_work
@@ -33,10 +37,6 @@ from weft.runtime.faults import AllocationFault
 from weft.runtime.native.native_library import NativeFunction, NativeLibrary
 from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
 from weft.target.target import Target
-from weft.testing.guarded_heap import watch_heap
-from weft.testing.guarded_memory import GuardedMemory
-from weft.testing.memory_arguments import ArgumentGenerator, CallArguments
-from weft.testing.random_memory import MemoryProgram, random_memory_program
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
 from weft.tir.interp import arithmetic
@@ -261,7 +261,7 @@ def hunt(start: int, count: int, planted: str = "") -> Findings:
     findings = Findings()
     seed, end = start, start + count
     while seed < end:
-        code = f"{planted}\nfrom weft.testing.memory_safety import run_seeds\n"
+        code = f"{planted}\nfrom tests.lib.memory_safety import run_seeds\n"
         code += f"run_seeds({seed}, {end - seed})"
         environment = {**os.environ, "WEFT_NO_CACHE": "1", "WEFT_NUM_THREADS": "2"}
         with subprocess.Popen(

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tests.lib.random_indices import ELEMENTS, NARROW, SIZES, IndexGenerator
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, Range, StringImm
 from weft.ir.module import IRModule
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, TVMError
-from weft.testing.random_indices import ELEMENTS, NARROW, SIZES, IndexGenerator
 from weft.tir import op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Broadcast, BufferLoad, Call, Ramp, Var

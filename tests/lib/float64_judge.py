@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import torch
 
-from weft.testing.random_networks import Network, Node
+from tests.lib.random_networks import Network, Node
 
 WIDE: Final[Mapping[torch.dtype, torch.dtype]] = {
     torch.float16: torch.float64,

@@ -21,6 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from tests.lib.aten import as_numpy, assert_same, fake_mode
 from weft.driver.build import relax_build
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.complex_tensor import is_complex
@@ -29,7 +30,6 @@ from weft.relax.frontend.torch.registry import overload_name
 from weft.runtime.device import Device
 from weft.runtime.ndarray import array
 from weft.runtime.vm.virtual_machine import VirtualMachine
-from weft.testing.aten import as_numpy, assert_same, fake_mode
 
 NUMBERS = (
     torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16,

@@ -19,14 +19,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from weft.testing.float64_rules import RULES
-from weft.testing.network_runs import FAILURES
+from tests.lib.float64_rules import RULES
+from tests.lib.network_runs import FAILURES
 
 BATCH: Final = 50
 """Seeds of one process: memory that a compiler leaves behind goes with it."""
 SECONDS: Final = 900.0
 """After so long without a line a process hangs."""
-WORKER: Final = ("-W", "ignore", "-m", "weft.testing.network_runs")
+WORKER: Final = ("-W", "ignore", "-m", "tests.lib.network_runs")
 OUTCOME: Final = '{"seed":'
 """How the line of an outcome begins; libraries print other ones."""
 REFUSALS: Final[Mapping[str, str]] = {}

@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.testing.dangerous_programs import (
-    access,
-    domains,
-    order,
-    reductions,
-    running,
-    writers,
-)
+from tests.lib.dangerous_programs import access, domains, order, reductions, running, writers
 from weft.tir.function import PrimFunc
 
 PROGRAMS: Final[dict[str, PrimFunc]] = {

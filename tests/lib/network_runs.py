@@ -1,6 +1,6 @@
 """Random networks through PyTorch, ONNX Runtime and weft, judged: one line of JSON for each.
 
-``python -m weft.testing.network_runs 0 100`` runs the seeds 0 to 99.
+``python -m tests.lib.network_runs 0 100`` runs the seeds 0 to 99.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from weft.support.errors import InternalError, TVMError
-from weft.testing.float64_judge import Judge, values_of
-from weft.testing.float64_rules import judged
-from weft.testing.network_answers import (
+from tests.lib.float64_judge import Judge, values_of
+from tests.lib.float64_rules import judged
+from tests.lib.network_answers import (
     Answers,
     by_onnxruntime,
     by_weft,
@@ -34,7 +33,8 @@ from weft.testing.network_answers import (
     dtypes_of_exported,
     exported_model,
 )
-from weft.testing.random_networks import Drawn, Network, Node, prepare, random_network
+from tests.lib.random_networks import Drawn, Network, Node, prepare, random_network
+from weft.support.errors import InternalError, TVMError
 
 OPSETS: Final = (14, 15, 16, 17)
 """Operator sets of the exported models, by seed."""

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from tests.lib.graph_pool import Pool, Recipe, Value
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Function, If, SeqExpr, ShapeExpr, Tuple, Var
 from weft.relax.ir.lattice import symbolic_vars, tensor_dims
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.support.errors import IRTypeError, IRValueError
-from weft.testing.graph_pool import Pool, Recipe, Value
 from weft.tir.expr import Var as SizeVar
 from weft.tir.stmt_functor import substitute
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import torch
 
-from weft.testing.float64_judge import MORE_SAMPLES, SAMPLED, SAMPLES, Judge, widened_tensor
+from tests.lib.float64_judge import MORE_SAMPLES, SAMPLED, SAMPLES, Judge, widened_tensor
 
 ULPS: Final = 8
 """How many units in the last place an answer may be off without a reason, ..."""

@@ -1,6 +1,6 @@
 """Recipes of random graphs for creation, indices, quantisation and neural layers with parameters.
 
-The rest of weft.testing.graph_recipes, by the same rules: text of a call, or None if nothing fits.
+The rest of tests.lib.graph_recipes, by the same rules: text of a call, or None if nothing fits.
 Indices are constants inside of the range, since what is outside has no meaning.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from weft.testing.graph_pool import Pool, Recipe, Value
+from tests.lib.graph_pool import Pool, Recipe, Value
 
 
 def _indices(p: Pool, extent: int, shape: tuple[int, ...]) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.testing.graph_pool import Pool, Recipe, Value
+from tests.lib.graph_pool import Pool, Recipe, Value
 
 
 def _rows(value: Value) -> bool:

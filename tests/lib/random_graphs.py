@@ -7,7 +7,7 @@ its calls: ``shrunk`` makes it short, ``script`` writes it down as a program.
 
 ``problem_of`` compares, on one set of inputs, the numpy reference (the Relax interpreter on the
 graph as it is) with the interpreter after each pass alone, and with native code and bytecode at
-``opt_level`` 0 and 3. See weft.testing.graph_pool for what makes floats comparable.
+``opt_level`` 0 and 3. See tests.lib.graph_pool for what makes floats comparable.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from tests.lib import graph_forms
+from tests.lib.graph_forms import FORMS
+from tests.lib.graph_pool import Pool, Value, is_exact
+from tests.lib.graph_recipes import DTYPES, RECIPES
 from weft.driver.build import relax_build
 from weft.driver.pipeline import RELAX_BUILD, get_pipeline
 from weft.ir.expr import GlobalVar
@@ -41,10 +45,6 @@ from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.script.parser.entry import from_source
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, IRTypeError, TVMError
-from weft.testing import graph_forms
-from weft.testing.graph_forms import FORMS
-from weft.testing.graph_pool import Pool, Value, is_exact
-from weft.testing.graph_recipes import DTYPES, RECIPES
 from weft.tir.expr import Var as SizeVar
 
 LARGEST: Final = 64
@@ -147,7 +147,7 @@ class Builder:
         return value
 
     def call(self, kind: str, *arguments: Any, known: bool) -> Call:
-        """The call of a private function of weft.testing.graph_forms."""
+        """The call of a private function of tests.lib.graph_forms."""
         given = [self.builder.emit(item) for item in arguments]
         func, values = graph_forms.private_call(kind, given, known)
         gvar = self.builder.add_func(func, kind.replace(" ", "_"))
@@ -441,7 +441,7 @@ def script(graph: Graph, problem: str) -> str:
     quoted = "\n".join([f"# {line}" for line in problem.splitlines()[:10]])
     return (
         f"{quoted}\n"
-        "from weft.testing.random_graphs import Given, Graph, Step, build, problem_of\n\n"
+        "from tests.lib.random_graphs import Given, Graph, Step, build, problem_of\n\n"
         f"graph = Graph({graph.n}, {graph.m}, (\n{given}), (\n{steps}))\n"
         "print(build(graph)[0])\n"
         "problem = problem_of(graph)\n"

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.lib.generate import RandomProgram
 from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import IntImm, PrimExpr
@@ -22,7 +23,6 @@ from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.script.parser.entry import from_source
 from weft.support.errors import RuntimeFault, TVMError
-from weft.testing.generate import RandomProgram
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.expr import BinaryExpr, Call, Cast, Let, Select
 from weft.tir.function import PrimFunc

@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tests.lib.random_workloads import Workload, random_workload
 from weft.ir.structural import structural_equal
 from weft.support.errors import InternalError, TVMError
-from weft.testing.random_workloads import Workload, random_workload
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
@@ -290,7 +290,7 @@ def shrunk(
 def script(seed: int, moves: Sequence[Move]) -> str:
     """The schedule as a program that shows the failure again."""
     lines = [
-        "from weft.testing.random_workloads import random_workload",
+        "from tests.lib.random_workloads import random_workload",
         "from weft.testing.schedules import assert_same_meaning",
         "from weft.tir import Schedule",
         "",

@@ -3,7 +3,7 @@
 Each function takes a source of random numbers and the valid thing and returns a damaged copy, so a
 seed says what was tried. The kinds of change follow Zalewski's afl-fuzz (2014): flipped bits,
 numbers at the borders of their types, pieces cut out, doubled, exchanged or taken from elsewhere.
-Texts of scripts have changes of their own (weft.testing.text_mutation).
+Texts of scripts have changes of their own (tests.lib.text_mutation).
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def _plain(made: Any) -> Any:
 def expected(proto: Any, *arrays: Array) -> list[Array]:
     """What ONNX's reference gives."""
     need_onnx()
-    from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - an optional package
+    from onnx.reference import ReferenceEvaluator
 
     names = [item.name for item in proto.graph.input]
     made = ReferenceEvaluator(proto).run(None, dict(zip(names, arrays, strict=True)))

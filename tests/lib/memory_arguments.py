@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from tests.lib.guarded_memory import ROOM, GuardedMemory, Placed
 from weft.ir.expr import IntImm, integer_range
 from weft.ir.functor import collect
 from weft.support.errors import TVMError
-from weft.testing.guarded_memory import ROOM, GuardedMemory, Placed
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
