@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tests.lib.operator_cases import Case, Table, t
 from weft.relax.op.definition import FUNCTIONS as F
-from weft.testing.operator_cases import Case, Table, t
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
