@@ -44,7 +44,7 @@ ANY_LIMITS = {
     "target": 31,
     "te": 42,
     "tensor_intrin": 61,
-    "testing": 121,
+    "testing": 125,
     "tir": 57,
     "tir.analysis": 54,
     "tir.interp": 63,
