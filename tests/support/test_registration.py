@@ -61,8 +61,8 @@ REGISTRIES = {
         lambda: Op.get(NAME).get_attr("another"),
     ),
     "operators": (
-        lambda f, **options: operator(NAME, f, **options)(lambda: None),
-        lambda: Op.get(NAME).get_attr("infer_struct_info"),
+        lambda f, **options: operator(f"relax.{NAME}", f, **options)(lambda: None),
+        lambda: Op.get(f"relax.{NAME}").get_attr("infer_struct_info"),
     ),
     "legalisations": (
         lambda f, **options: register_legalize(NAME, f, **options),
@@ -132,6 +132,7 @@ def no_traces(monkeypatch):
     pattern_registry.remove_patterns([NAME])
     Op.get(NAME).attributes.clear()
     FUNCTIONS.pop(NAME, None)
+    Op._registry.pop(f"relax.{NAME}", None)
 
 
 @pytest.mark.usefixtures("no_traces")

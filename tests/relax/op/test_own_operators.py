@@ -8,8 +8,11 @@ from weft import relax
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.analysis import contains_impure_call
+from weft.relax.expr import Expr
+from weft.relax.op.definition import operator
+from weft.relax.op.infer import same_as_input
 from weft.relax.struct_info import TensorStructInfo
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRTypeError, IRValueError
 
 NAME = "tests.scaled"
 
@@ -103,3 +106,33 @@ def test_a_layout_goes_through_it_if_it_says_that_it_is_elementwise(scaled, trai
         for item in (mod, changed)
     ]
     np.testing.assert_allclose(*results, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("infer", "row", "message"),
+    [
+        (lambda call, builder: None, {}, r"the struct-info rule: .*'builder'.* with \(call\)"),
+        (same_as_input, {"te": lambda x: x}, r"te: too many .*; it is called with \(x, alpha\)"),
+        (same_as_input, {"numpy": lambda x, a: x}, r"numpy: .*'a'; .* with \(x, alpha=\)"),
+        (same_as_input, {"legalize": lambda call: call}, r"legalize: .* with \(builder, call\)"),
+    ],
+)
+def test_a_row_whose_functions_take_something_else_is_refused(infer, row, message):
+    with pytest.raises(IRTypeError, match=rf"relax\.tests\.wrong: {message}"):
+
+        @operator("relax.tests.wrong", infer, **row)
+        def wrong(x: Expr, alpha: float = 1.0): ...
+
+
+def test_a_name_that_scripts_could_not_say_is_refused():
+    with pytest.raises(IRValueError, match=r"acme.wrong: expected a name that begins with 'relax"):
+
+        @operator("acme.wrong", same_as_input)
+        def wrong(x: Expr): ...
+
+
+def test_a_rule_that_gives_no_struct_info_is_named():
+    op = Op.register("tests.forgetful", FInferStructInfo=lambda call, builder: None)
+    message = "tests.forgetful: its struct-info rule gave NoneType; expected a StructInfo"
+    with pytest.raises(IRTypeError, match=message):
+        build(op)

@@ -362,19 +362,25 @@ def infer_call(call: Call, builder: Any = None) -> StructInfo:
         if rule is None:
             given = op.get_attr("FInferStructInfo")
             if given is not None:
-                derived: StructInfo = given(call, builder)
-                return derived
+                return _checked(op, given(call, builder))
             if call.sinfo_args:
                 return combined(call.sinfo_args)
             raise IRTypeError(
                 f"{op.name} has no struct-info rule; register one: "
                 f"weft.ir.register_op_attr({op.name!r}, 'FInferStructInfo', rule)"
             )
-        return infer_operator(call, rule)
+        return _checked(op, infer_operator(call, rule))
     if call.sinfo_args:
         return combined(call.sinfo_args)
     info = op.struct_info
     return ObjectStructInfo() if info is None else derive_call_ret_struct_info(info, call)
+
+
+def _checked(op: Op, info: object) -> StructInfo:
+    if not isinstance(info, StructInfo):
+        kind = type(info).__name__
+        raise IRTypeError(f"{op.name}: its struct-info rule gave {kind}; expected a StructInfo")
+    return info
 
 
 def collect_symbols(params: Any) -> dict[Any, Any]:

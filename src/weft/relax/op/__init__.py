@@ -37,7 +37,7 @@ from weft.relax.op import (
     vm,
 )
 from weft.relax.op.base import call_global
-from weft.relax.op.definition import FUNCTIONS
+from weft.relax.op.definition import FUNCTIONS, Namespace, function_of_plugin
 from weft.relax.op.linear_algebra import linear
 from weft.relax.op.selection import masked_fill
 from weft.support import slots
@@ -58,8 +58,11 @@ __all__ = list(_names())
 
 def __getattr__(name: str) -> Any:
     """The operator of that name; ``relu`` and ``dense`` stand here as well as in ``nn``."""
-    function = FUNCTIONS.get(f"nn.{name}" if name in ("dense", "relu") else name)
+    own = f"nn.{name}" if name in ("dense", "relu") else name
+    function = FUNCTIONS.get(own) or function_of_plugin(own, __name__)
     if function is None:
+        if any(item.startswith(f"{name}.") for item in FUNCTIONS):
+            return Namespace(name)
         raise AttributeError(f"there is no graph operator {name!r}")
     return function
 

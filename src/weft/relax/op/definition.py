@@ -33,6 +33,7 @@ LegalizeOps is its ``FLegalize``. The builder function is in ``FUNCTIONS`` under
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final
@@ -60,10 +61,10 @@ from weft.relax.op.lowering import Rule, TeRule
 from weft.relax.op.requirements import Reach, Requires, agreeing, fitting
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
-from weft.support import slots
+from weft.support import plugins, slots
 from weft.support.annotations import spelled
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, TVMError
+from weft.support.errors import IRTypeError, IRValueError, TVMError
 from weft.support.registration import refuse_second
 
 Infer = Callable[[Call], StructInfo]
@@ -160,7 +161,9 @@ ATTRIBUTES: Final[dict[str, Callable[[Any], Any]]] = {
 class _Definition:
     """The conversions of one operator's parameters, prepared once."""
 
-    def __init__(self, name: str, body: Callable[..., Any], override: bool) -> None:
+    op: Op
+
+    def __init__(self, name: str, body: Callable[..., Any]) -> None:
         self.body = body
         self.signature = inspect.signature(body)
         self.args: list[tuple[str, Callable[[Any], Expr], bool]] = []
@@ -177,8 +180,13 @@ class _Definition:
                     f"{name}: {parameter.name} is annotated {kind}; expected one of "
                     f"{', '.join([*ARGUMENTS, *ATTRIBUTES])}"
                 )
-        self.op = Op.register(name)
-        refuse_second("the operator", name, self.op.has_attr("infer_struct_info"), override)
+        self.name = name
+
+    def register(self, override: bool) -> Op:
+        """The operator of that name, which no other row defines."""
+        self.op = Op.register(self.name)
+        refuse_second("the operator", self.name, self.op.has_attr("infer_struct_info"), override)
+        return self.op
 
     def bind(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         try:
@@ -217,6 +225,28 @@ class _Definition:
                 )  # fmt: skip
             attrs = Attrs(items)
         return Call(self.op, operands, attrs)
+
+    def check_functions(self, infer: Any, te: Any, legalize: Any, numpy: Any) -> None:
+        """IRTypeError where a function of the row does not take what it will be called with."""
+        args, attrs = [name for name, _, _ in self.args], [name for name, _ in self.attrs]
+        self._check_takes("the struct-info rule", infer, ["call"])
+        self._check_takes("te", te, [*args, *attrs])
+        self._check_takes("legalize", legalize, ["builder", "call"])
+        self._check_takes("numpy", numpy, args, attrs)
+
+    def _check_takes(
+        self, what: str, function: Any, args: list[str], keywords: list[str] | None = None
+    ) -> None:
+        try:
+            signature = inspect.signature(function)
+        except (TypeError, ValueError):
+            return  # not given, or of C
+        try:
+            signature.bind(*args, **dict.fromkeys(keywords or ()))
+        except TypeError as error:
+            called = ", ".join([*args, *[f"{name}=" for name in keywords or ()]])
+            message = f"{self.name}: {what}: {error}; it is called with ({called})"
+            raise IRTypeError(message) from None
 
     def te_rule(self, te: Callable[..., Any], kernel: str | None, traits: Trait) -> Rule:
         """The rule of LegalizeOps that computes the operator by a tensor expression."""
@@ -285,20 +315,29 @@ def operator(
     """Define the operator ``name``; see the module's docstring.
 
     Raises:
-        IRValueError: there is an operator of that name, and ``override`` is not given.
-        IRTypeError: it has both ``te`` and ``legalize``.
+        IRValueError: the name does not begin with ``relax.``, or there is an operator of that name
+            and ``override`` is not given.
+        IRTypeError: it has both ``te`` and ``legalize``, or one of the functions does not take what
+            it is called with.
     """
+    if not name.startswith("relax."):
+        raise IRValueError(
+            f"{name}: expected a name that begins with 'relax.': relax.{name}, which scripts "
+            f"write R.{name}"
+        )
     if te is not None and legalize is not None:
         raise IRTypeError(f"{name}: expected te or legalize, got both")
 
     def define(body: Callable[..., Any]) -> Callable[..., Call]:
-        definition = _Definition(name, body, override)
+        definition = _Definition(name, body)
+        if not str(body.__module__).startswith("weft."):  # tests call those of weft's own rows
+            definition.check_functions(infer, te, legalize, numpy)
 
         @functools.wraps(body)
         def build(*args: Any, **kwargs: Any) -> Call:
             return definition.build(*args, **kwargs)
 
-        op = definition.op
+        op = definition.register(override)
         op.attributes.update(
             infer_struct_info=infer,
             params=tuple(arg[0] for arg in definition.args),
@@ -319,6 +358,31 @@ def operator(
         return build
 
     return define
+
+
+def function_of_plugin(name: str, package: str) -> Callable[..., Call] | None:
+    """The builder of an operator that plug-ins bring, by its name without ``relax.``.
+
+    None where the package that is asked for it has a module of that name, to be imported.
+    """
+    last = name.rpartition(".")[2]
+    if last.startswith("_") or importlib.util.find_spec(f"{package}.{last}") is not None:
+        return None
+    plugins.load_group(plugins.OPERATORS)
+    return FUNCTIONS.get(name)
+
+
+class Namespace:
+    """The operators below a dotted prefix that has no module: ``relax.op.acme``."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix_ = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        function = FUNCTIONS.get(f"{self.prefix_}.{name}")
+        if function is None:
+            raise AttributeError(f"there is no graph operator {self.prefix_}.{name}")
+        return function
 
 
 def peek_info(operand: Any) -> Any:

@@ -221,7 +221,7 @@ class FunctionBuilder:
             if lower is None:
                 raise LegalizeError(
                     f"{self.name}: {target.name} has no lowering here; run "
-                    "relax.transform.LegalizeOps first, or register a legalisation for it"
+                    "relax.transform.LegalizeOps first, or give its row te= or legalize="
                 )
             lower(self, call, register)
             return

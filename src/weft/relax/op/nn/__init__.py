@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.op.definition import FUNCTIONS
+from weft.relax.op.definition import FUNCTIONS, function_of_plugin
 from weft.relax.op.nn import (
     activation,
     convolution,
@@ -30,7 +30,7 @@ __all__ = list(_names())
 
 def __getattr__(name: str) -> Any:
     """The operator of that name."""
-    function = FUNCTIONS.get(f"nn.{name}")
+    function = FUNCTIONS.get(f"nn.{name}") or function_of_plugin(f"nn.{name}", __name__)
     if function is None:
         raise AttributeError(f"there is no graph operator nn.{name}")
     return function
