@@ -14,6 +14,8 @@ from weft.driver.insertions import SCHEDULING
 from weft.driver.pipeline import insert, remove
 from weft.driver.step_keys import key_of_step
 from weft.ir.transform import PassInfo, Sequential, module_pass
+from weft.script import ir as I
+from weft.script import relax as R
 from weft.support.errors import PassError
 from weft.tir import Schedule
 
@@ -86,6 +88,43 @@ def test_a_rule_beside_a_pass_is_a_pass():
     assert names()[names().index("FuseTIR") + 1] == SCHEDULING
 
 
+@I.ir_module
+class Net:
+    @R.function
+    def main(x: R.Tensor((4,), "float32")) -> R.Tensor((4,), "float32"):
+        return R.nn.relu(x)
+
+
+class Wrong(ScheduleRule):
+    """A rule that gives something else than a schedule, or fails."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def apply(self, func, target, tunable):
+        return self.answer()
+
+
+class TakesTwo(ScheduleRule):
+    """A rule that does not take what a rule is called with."""
+
+    def apply(self, func, target):
+        """Never called."""
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "message"),
+    [
+        (Wrong(list), PassError, "Wrong.apply: expected a Schedule or None, got list"),
+        (TakesTwo(), TypeError, r"TakesTwo.apply\(\) takes 3 positional arguments"),
+    ],
+)
+def test_a_wrong_rule_is_no_fault_of_weft(rule, error, message):
+    insert(before="Winograd", pass_=rule)
+    with pytest.raises(error, match=message):
+        weft.compile(Net, cache=False)
+
+
 def test_what_was_inserted_is_removed_by_itself_or_by_name():
     plain = names()
     step = insert(after="FuseTIR", pass_=same("a"))
@@ -110,6 +149,7 @@ def test_it_holds_for_every_target_whose_pipeline_has_the_neighbour():
         ({"pass_": same("a"), "before": "FuseTIR", "after": "FuseTIR"}, "expected one of before="),
         ({"pass_": 3, "after": "FuseTIR"}, "expected a pass or a ScheduleRule, got int"),
         ({"pass_": same("a"), "after": "FuseTR"}, "no step 'FuseTR'; there are: Normalize, .*"),
+        ({"pass_": same("a"), "after": "Winogrd"}, "; and the schedule rules Winograd, Default"),
         ({"pass_": same("a"), "after": "Default"}, "Default is a rule, a is none"),
         ({"pass_": "nobody.Pass", "after": "FuseTIR"}, "no installed package has a pass 'nobody"),
     ],

@@ -100,6 +100,33 @@ def test_an_operator_a_pass_a_rule_and_a_target_of_a_package_are_used(site):
     assert "acme" in found["kinds"]
 
 
+@pytest.mark.parametrize("name", ["acme.soft_sign", "nn.soft_sign"])
+def test_an_operator_of_a_package_is_in_relax_op(site, tmp_path, name):
+    folder = tmp_path / "site"
+    shutil.copytree(site, folder)
+    file = folder / "acme_weft/operators.py"
+    file.write_text(file.read_text().replace("relax.acme.soft_sign", f"relax.{name}"))
+    program = f"""
+import json, sys
+from weft import relax
+loaded = "acme_weft" in sys.modules
+print(json.dumps([loaded, relax.op.{name}.__module__]))
+"""
+    assert told(program, folder) == [False, "acme_weft.operators"]
+
+
+def test_an_entry_point_may_be_a_pass_itself(site, tmp_path):
+    shutil.copytree(site, tmp_path / "site")
+    with (tmp_path / "site/acme_weft/passes.py").open("a") as file:
+        file.write("\ncount_calls = count_calls()\n")
+    program = """
+import json
+from weft.driver import pipeline
+print(json.dumps(pipeline.insert(after="FuseTIR", pass_="acme.CountCalls").info.name))
+"""
+    assert told(program, tmp_path / "site") == "acme.CountCalls"
+
+
 CACHED = """
 import json
 import weft

@@ -10,6 +10,7 @@ from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, Pass, PassContext, PassInfo
 from weft.support.errors import PassError
+from weft.support.public_entry import calls_of_callers
 from weft.support.recursion import deep_recursion
 from weft.target.target import Target, target_meant
 from weft.tir.function import PrimFunc
@@ -24,7 +25,12 @@ class ScheduleRule(ABC):
 
     @abstractmethod
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
-        """The schedule of ``func``; None if the rule is not for it."""
+        """The schedule of ``func``; None if the rule is not for it.
+
+        Blocks have the names that tensor expressions give them; ``sch.get_child_blocks`` of the
+        block ``root`` lists them. Private functions have no ``global_symbol``. ``tunable`` is
+        False: nothing searches.
+        """
 
 
 def ApplyDefaultSchedule(*rules: ScheduleRule) -> Pass:  # noqa: N802 - TVM's name
@@ -76,11 +82,21 @@ def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | Non
     """The function by the first rule that fits, marked; None if none does."""
     target = target_of(func)
     for rule in rules:
-        found = rule.apply(func, target, False)
+        found = _applied(rule, func, target)
         if found is not None:
             [made] = [item for item in found.mod.functions.values() if isinstance(item, PrimFunc)]
             return made.with_attr(SCHEDULED, 1)
     return None
+
+
+@calls_of_callers
+def _applied(rule: ScheduleRule, func: PrimFunc, target: Target) -> Schedule | None:
+    answer: object = rule.apply(func, target, False)
+    if answer is None or isinstance(answer, Schedule):
+        return answer
+    raise PassError(
+        f"{type(rule).__name__}.apply: expected a Schedule or None, got {type(answer).__name__}"
+    )
 
 
 def target_of(func: PrimFunc) -> Target:

@@ -87,10 +87,12 @@ def _from_plugin(name: str) -> object:
     if maker is None:
         known = ", ".join(plugins.names(plugins.PASSES)) or "none"
         raise PassError(f"insert: no installed package has a pass {name!r}; there are: {known}")
+    if isinstance(maker, Pass | ScheduleRule):
+        return maker
     if not callable(maker):
         raise plugins.PluginError(
-            f"weft.passes: {name!r} is {type(maker).__name__}; expected a function that gives a "
-            "pass or a ScheduleRule"
+            f"weft.passes: {name!r} is {type(maker).__name__}; expected a pass, a ScheduleRule, or "
+            "a function that gives one"
         )
     return maker()
 
@@ -115,7 +117,7 @@ def with_insertions(
         else:
             step = item.step
             as_pass = step if isinstance(step, Pass) else ScheduleGeneratedFunctions(step)
-            _place(passes, as_pass, item, inserted)
+            _place(passes, as_pass, item, inserted, [name_of(rule) for rule in rules])
     if not any(id(rule) in inserted for rule in rules):
         return tuple(passes)
     return tuple([
@@ -126,13 +128,17 @@ def with_insertions(
 
 
 def _place(
-    steps: list[Step], step: Step, item: Insertion, inserted: dict[int, Insertion]
-) -> None:
+    steps: list[Step], step: Step, item: Insertion, inserted: dict[int, Insertion],
+    rules: Sequence[str] = (),
+) -> None:  # fmt: skip
     """Put a step beside its neighbour, behind what was put behind that earlier."""
     places = [at for at, other in enumerate(steps) if name_of(other) == item.neighbour]
     if not places:
         known = ", ".join(dict.fromkeys([name_of(other) for other in steps]))
-        raise PassError(f"insert: the pipeline has no step {item.neighbour!r}; there are: {known}")
+        raise PassError(
+            f"insert: the pipeline has no step {item.neighbour!r}; there are: {known}; "
+            f"and the schedule rules {', '.join(rules)}"
+        )
     at = places[-1] + 1 if item.is_after else places[0]
     while item.is_after and at < len(steps) and _is_beside(inserted.get(id(steps[at])), item):
         at += 1

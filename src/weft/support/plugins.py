@@ -27,7 +27,7 @@ from weft.support.errors import TVMError
 TARGETS: Final = "weft.targets"
 """Name of a kind of target -> its backend (``weft.codegen.backend.Backend``)."""
 PASSES: Final = "weft.passes"
-"""Name -> a function that gives a pass or a ScheduleRule (``weft.driver.pipeline.insert``)."""
+"""Name -> a pass or a ScheduleRule, or what gives one (``weft.driver.pipeline.insert``)."""
 OPERATORS: Final = "weft.operators"
 """Any name -> a module that registers operators and their lowering."""
 CONVERTERS: Final = "weft.converters"
