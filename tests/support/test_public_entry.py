@@ -89,7 +89,7 @@ def test_a_fault_inside_of_each_entry_is_told_once(monkeypatch):
     """The innermost entry tells it; those around it pass it on."""
     outer = public_entry("outer")
     fault = failing(AttributeError("no dtype"))
-    monkeypatch.setattr("weft.driver.build.as_target", fault)
+    monkeypatch.setattr("weft.driver.build.target_meant", fault)
     monkeypatch.setattr(entry, "parse_text", fault)
     for call, told in [
         (lambda: weft.build(doubled), "weft.build stopped with AttributeError"),
