@@ -67,6 +67,7 @@ def test_an_iteration_variable_stands_for_its_variable():
         (lambda: tir.IntImm("int32", 1.5), "expected an int, got 1.5"),
         (lambda: tir.FloatImm("int32", 1.5), "expected a floating-point type, got int32"),
         (lambda: tir.Var("x", "flot32"), "expected a data type such as 'float32'"),
+        (lambda: tir.Var("x", tir.Var("y", "int32")), "expected a data type such as 'float32'"),
     ],
 )
 def test_wrong_arguments_are_type_errors(call, text):
