@@ -80,7 +80,7 @@ PROGRAM = """
 import sys
 import numpy as np, weft
 sys.path.insert(0, {folder!r})
-from test_artifact import example
+from test_weft_file import example
 weft.compile(example(), cache=False).save({path!r})
 """
 
@@ -117,7 +117,7 @@ def test_the_runtime_alone_loads_and_runs(saved):
         capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "['runtime', 'support'] ['backends.cpu.isa'] []"
+    assert done.stdout.strip() == "['runtime', 'support'] ['backends.cpu.device', 'backends.cpu.isa'] []"
 
 
 def test_constants_of_every_type_come_back():
