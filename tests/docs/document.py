@@ -1,4 +1,4 @@
-"""Runs the ``python`` blocks of one document, in order: ``python document.py DOCUMENT FOLDER``.
+"""Runs the ``python`` blocks of one document, in order: ``-m tests.docs.document DOCUMENT FOLDER``.
 
 The blocks share a namespace and are written to files of FOLDER first, so that TVMScript's parser
 finds their source. A ``text`` block right after a ``python`` block is what that block prints. A

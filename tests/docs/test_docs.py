@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-RUNNER = Path(__file__).with_name("document.py")
 
 
 def documents() -> list[Path]:
@@ -18,8 +17,10 @@ def documents() -> list[Path]:
 
 
 def run_document(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(RUNNER), str(path), str(folder)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    command = [sys.executable, "-m", "tests.docs.document", str(path), str(folder)]
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 @pytest.mark.parametrize("path", documents(), ids=lambda path: str(path.relative_to(ROOT)))
