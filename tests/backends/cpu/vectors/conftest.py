@@ -1,3 +1,3 @@
-"""``becomes``, as the passes of weft.tir.transform have it."""
+"""``becomes``: a pass makes ``expected`` of ``before``, and both compute the same."""
 
-from tests.tir.transform.conftest import becomes  # noqa: F401 - a fixture
+from tests.lib.becomes import becomes  # noqa: F401 - a fixture
