@@ -104,9 +104,17 @@ def test_recipes_are_of_operators():
     assert not set(RECIPES) - set(FUNCTIONS) - {"linear"}  # two operators under one name
 
 
+SPECIAL = frozenset((
+    "atan2 copysign deg2rad digamma entr erfc erfcx erfinv exp2 expm1 fmax fmin frac "
+    "heaviside hypot i0 i0e i1 i1e lgamma log10 log1p log2 log_add_exp2 log_ndtr ndtr ndtri "
+    "nextafter rad2deg reciprocal sinc xlog1py xlogy "
+).split())
+"""Special functions without a recipe yet: tests/relax/numerics/test_special.py has their rows."""
+
+
 def test_operators_without_a_recipe_are_known():
     missing = {name for name in FUNCTIONS if not name.startswith(ROOMS)} - set(RECIPES)
-    assert missing == NOT_OF_A_GRAPH
+    assert missing == NOT_OF_A_GRAPH | SPECIAL
 
 
 def test_exact_floats_are_eighths():
