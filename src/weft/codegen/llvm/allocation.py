@@ -12,7 +12,7 @@ from weft.ir.expr import IntImm
 from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
-from weft.tir.lowering.small import constant_of
+from weft.tir.lowering.building import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

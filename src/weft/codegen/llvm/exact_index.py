@@ -13,7 +13,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.sharing import parts_of
 from weft.runtime.call.abi import FaultKind
 from weft.tir import expr as e
-from weft.tir.lowering.small import constant_of
+from weft.tir.lowering.building import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

@@ -27,8 +27,8 @@ from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir.lowering.building import constant_of
 from weft.tir.lowering.facts import is_call
-from weft.tir.lowering.small import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

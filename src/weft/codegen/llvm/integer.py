@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from weft.codegen.llvm.convert import mangled, splat_int, zero
 from weft.codegen.llvm.types import llvm_type, with_lanes
 from weft.support.dtype import DataType
-from weft.tir.lowering.small import constant_of
+from weft.tir.lowering.building import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

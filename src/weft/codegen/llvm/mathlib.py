@@ -17,7 +17,7 @@ from weft.ir.expr import FloatImm
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
-from weft.tir.lowering.small import constant_of
+from weft.tir.lowering.building import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

@@ -25,7 +25,7 @@ from weft.tir import expr as e
 from weft.tir.joined_index import walks
 from weft.tir.lanes import as_ramp
 from weft.tir.lowering.accesses import is_on_axis, is_within, span
-from weft.tir.lowering.small import constant_of
+from weft.tir.lowering.building import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

@@ -18,8 +18,8 @@ from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.tir.buffer import Buffer
+from weft.tir.lowering.building import constant_of
 from weft.tir.lowering.proofs import Poly, add_scaled, multiply
-from weft.tir.lowering.small import constant_of
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter

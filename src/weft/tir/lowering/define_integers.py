@@ -34,11 +34,12 @@ from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import checked, unchecked_cast
+from weft.tir.lowering.building import Names, constant_of, like
 from weft.tir.lowering.facts import FactMutator, facts_of
 from weft.tir.lowering.faults import DIVISIONS
 from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Ranges
-from weft.tir.lowering.small import Names, constant_of, integer, like, real
+from weft.tir.op import const
 from weft.tir.transform.prim_func_pass import make_pass
 
 _SHIFTS: Final = ("tir.shift_left", "tir.shift_right")
@@ -47,7 +48,7 @@ Supported = Callable[[PrimExpr], bool]
 """Whether the target has an instruction with the very meaning of an expression."""
 
 
-def nothing(expr: PrimExpr) -> bool:
+def supports_nothing(expr: PrimExpr) -> bool:
     """A target that has no such instruction."""
     return False
 
@@ -70,7 +71,7 @@ def may_be_undefined(expr: Any) -> bool:
 class Definer:
     """Writes one operation, whose operands are defined, with the guards that it needs."""
 
-    def __init__(self, ranges: Ranges, bounds: Bounds, supported: Supported = nothing) -> None:
+    def __init__(self, ranges: Ranges, bounds: Bounds, supported: Supported) -> None:
         self.ranges, self.bounds, self.supported = ranges, bounds, supported
 
     def defined(
@@ -134,8 +135,8 @@ class Definer:
 def nonzero(divisor: PrimExpr, wanted: PrimExpr | None = None) -> PrimExpr:
     """The divisor, which is tested; 1 in lanes that are not wanted."""
     if wanted is not None:
-        divisor = e.Select(wanted, divisor, integer(1, divisor.dtype))
-    condition = e.NE(divisor, integer(0, divisor.dtype))
+        divisor = e.Select(wanted, divisor, const(1, divisor.dtype))
+    condition = e.NE(divisor, const(0, divisor.dtype))
     return checked(divisor, condition, "division", "integer division by zero")
 
 
@@ -143,10 +144,10 @@ def _signed(
     kind: type, names: Names, a: PrimExpr, divisor: PrimExpr, wraps: bool
 ) -> PrimExpr:
     """A division by a number that is not 0; by -1 it divides by 1 and negates what wraps."""
-    zero = integer(0, a.dtype)
-    is_minus_one = e.EQ(divisor, integer(-1, a.dtype))
+    zero = const(0, a.dtype)
+    is_minus_one = e.EQ(divisor, const(-1, a.dtype))
     if wraps:
-        divisor = names.of("safe", e.Select(is_minus_one, integer(1, a.dtype), divisor))
+        divisor = names.of("safe", e.Select(is_minus_one, const(1, a.dtype), divisor))
     rest: PrimExpr = e.Mod(a, divisor)
     if kind is e.Mod:
         return rest
@@ -164,12 +165,12 @@ def _signed(
 def _shifted(call: e.Call, names: Names, value: PrimExpr, count: PrimExpr) -> PrimExpr:
     dtype = call.dtype
     unsigned = like(f"uint{dtype.bits}", dtype)
-    inside = names.of("inside", e.LT(e.Cast(unsigned, count), integer(dtype.bits, unsigned)))
+    inside = names.of("inside", e.LT(e.Cast(unsigned, count), const(dtype.bits, unsigned)))
     if call.op.name == "tir.shift_right" and dtype.is_int:  # the sign is what is left
-        count = e.Select(inside, count, integer(dtype.bits - 1, count.dtype))
+        count = e.Select(inside, count, const(dtype.bits - 1, count.dtype))
         return call.with_(args=(value, count))
-    count = e.Select(inside, count, integer(0, count.dtype))
-    return e.Select(inside, call.with_(args=(value, count)), integer(0, dtype))
+    count = e.Select(inside, count, const(0, count.dtype))
+    return e.Select(inside, call.with_(args=(value, count)), const(0, dtype))
 
 
 def _saturated(value: PrimExpr, dtype: DataType) -> PrimExpr:
@@ -188,17 +189,17 @@ def _saturated(value: PrimExpr, dtype: DataType) -> PrimExpr:
     largest = floats.element.numpy.type(high)
     is_exact = int(largest) == high
     top = float(largest if is_exact else np.nextafter(largest, floats.element.numpy.type(0)))
-    raised: PrimExpr = e.Select(e.GT(x, real(low, floats)), x, real(low, floats))
+    raised: PrimExpr = e.Select(e.GT(x, const(low, floats)), x, const(low, floats))
     if low:
-        raised = e.Select(e.EQ(x, x), raised, real(0, floats))
+        raised = e.Select(e.EQ(x, x), raised, const(0, floats))
     raised = names.of("raised", raised)
-    within = e.Select(e.LT(raised, real(top, floats)), raised, real(top, floats))
+    within = e.Select(e.LT(raised, const(top, floats)), raised, const(top, floats))
     if dtype.bits < 32:
         return names.around(e.Cast(dtype, unchecked_cast(like("int32", dtype), within)))
     number = unchecked_cast(dtype, within)
     if not is_exact:
-        beyond = e.GE(x, real(float(largest), floats))
-        number = e.Select(beyond, integer(high, dtype), number)
+        beyond = e.GE(x, const(float(largest), floats))
+        number = e.Select(beyond, const(high, dtype), number)
     return names.around(number)
 
 
@@ -250,12 +251,12 @@ def defined_size(size: PrimExpr, ranges: Ranges) -> PrimExpr:
     """A size, with guards that hold wherever it is used."""
     if not any(may_be_undefined(expr) for expr in collect(size, (*DIVISIONS, e.Cast, e.Call))):
         return size
-    mutator = _DefineIntegers(ranges, Bounds(ranges), nothing)
+    mutator = _DefineIntegers(ranges, Bounds(ranges), supports_nothing)
     guarded: PrimExpr = mutator.visit(size)
     return guarded
 
 
-def define_integers(func: PrimFunc, supported: Supported = nothing) -> PrimFunc:
+def define_integers(func: PrimFunc, supported: Supported = supports_nothing) -> PrimFunc:
     """The function with explicit guards around integer operations (module docstring)."""
     candidates = collect(func.body, (*DIVISIONS, e.Cast, e.Call))
     if not any(is_undefined(expr, supported) for expr in candidates):
@@ -263,6 +264,6 @@ def define_integers(func: PrimFunc, supported: Supported = nothing) -> PrimFunc:
     return func.with_(body=_DefineIntegers(*facts_of(func), supported).visit(func.body))
 
 
-def DefineIntegers(supported: Supported = nothing) -> Pass:
+def DefineIntegers(supported: Supported = supports_nothing) -> Pass:
     """The pass; ``supported`` says which conversions the target saturates by itself."""
     return make_pass("DefineIntegers", lambda func: define_integers(func, supported))

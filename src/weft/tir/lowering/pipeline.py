@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from weft.ir.transform import Pass, Sequential
-from weft.tir.lowering.define_integers import DefineIntegers, Supported, nothing
+from weft.tir.lowering.define_integers import DefineIntegers, Supported, supports_nothing
 from weft.tir.lowering.share_values import ShareValues
 from weft.tir.lowering.short_floats import WidenShortFloats
 
 
-def lower_meaning(supported: Supported = nothing, checks: bool = True) -> Pass:
+def lower_meaning(supported: Supported = supports_nothing, checks: bool = True) -> Pass:
     """The passes as one; ``supported`` says which expressions the target has instructions for.
 
     Code generation runs them itself: no pipeline of a user can leave them out.

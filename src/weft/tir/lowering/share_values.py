@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.sharing import parts_of, post_order_of, rebound
 from weft.ir.transform import Pass
@@ -251,8 +251,7 @@ def shared(root: PrimExpr, faults: Faults) -> PrimExpr:
 
 
 def _if_needed(need: PrimExpr, value: PrimExpr) -> PrimExpr:
-    number = FloatImm if value.dtype.is_float else IntImm
-    return op.if_then_else(need, value, number(value.dtype, 0))
+    return op.if_then_else(need, value, op.const(0, value.dtype))
 
 
 class _ShareValues(StatementFacts):

@@ -27,9 +27,10 @@ from weft.tir import expr as e
 from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import BINARY_FLOAT, UNARY_FLOAT, intrinsic, reinterpret
+from weft.tir.lowering.building import Names, like
 from weft.tir.lowering.effects import effects_of, return_type
 from weft.tir.lowering.facts import is_call
-from weft.tir.lowering.small import Names, integer, like, real
+from weft.tir.op import const
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
 
 _ROUNDED_ONCE: Final = (e.Add, e.Sub, e.Mul, e.Div)
@@ -52,7 +53,7 @@ def widen(value: PrimExpr) -> PrimExpr:
     wide = like("float32", value.dtype)
     number = value.value if isinstance(value, e.Broadcast) else value
     if isinstance(number, FloatImm):
-        return real(number.value, wide)
+        return const(number.value, wide)
     if value.dtype.kind != "bfloat":
         return e.Cast(wide, value)
     bits = e.Cast(like("uint32", wide), reinterpret(like("uint16", wide), value))
@@ -68,7 +69,7 @@ def narrow(value: PrimExpr, target: DataType) -> PrimExpr:
     names = Names()
     x = names.of("x", value)
     bits = names.of("bits", reinterpret(like("uint32", target), x))
-    quiet = intrinsic(bits.dtype, "bitwise_or", bits, integer(64 << 16, bits.dtype))
+    quiet = intrinsic(bits.dtype, "bitwise_or", bits, const(64 << 16, bits.dtype))
     chosen = e.Select(e.NE(x, x), quiet, _raised(bits))  # a NaN keeps its upper bits
     half = e.Cast(like("uint16", target), _shift("right", chosen, 16))
     return names.around(reinterpret(target, half))
@@ -76,8 +77,8 @@ def narrow(value: PrimExpr, target: DataType) -> PrimExpr:
 
 def _raised(bits: PrimExpr) -> PrimExpr:
     """Bits of float32 whose upper half is the nearest bfloat16, the even one of two."""
-    odd = intrinsic(bits.dtype, "bitwise_and", _shift("right", bits, 16), integer(1, bits.dtype))
-    return e.Add(bits, e.Add(odd, integer(32767, bits.dtype)))
+    odd = intrinsic(bits.dtype, "bitwise_and", _shift("right", bits, 16), const(1, bits.dtype))
+    return e.Add(bits, e.Add(odd, const(32767, bits.dtype)))
 
 
 def _rounded_to_odd(value: PrimExpr) -> PrimExpr:
@@ -92,12 +93,12 @@ def _rounded_to_odd(value: PrimExpr) -> PrimExpr:
     bits = reinterpret(like("uint32", wide), near)
     sizes = [intrinsic(wide, "fabs", number) for number in (back, x)]
     towards_zero = e.Sub(bits, e.Cast(bits.dtype, e.GT(*sizes)))
-    odd = intrinsic(bits.dtype, "bitwise_or", towards_zero, integer(1, bits.dtype))
+    odd = intrinsic(bits.dtype, "bitwise_or", towards_zero, const(1, bits.dtype))
     return names.around(e.Select(e.NE(back, x), reinterpret(near.dtype, odd), near))
 
 
 def _shift(way: str, bits: PrimExpr, count: int) -> PrimExpr:
-    return intrinsic(bits.dtype, f"shift_{way}", bits, integer(count, bits.dtype))
+    return intrinsic(bits.dtype, f"shift_{way}", bits, const(count, bits.dtype))
 
 
 # Arithmetic.
@@ -137,7 +138,7 @@ def _in_pairs(expr: e.BinaryExpr) -> PrimExpr:
     words = DataType("uint32") if lanes == 1 else DataType("uint32").with_lanes(lanes)
     pairs = [names.of(name, reinterpret(words, value))
              for name, value in (("a", expr.a), ("b", expr.b))]  # fmt: skip
-    upper = integer(0xFFFF0000, words)
+    upper = const(0xFFFF0000, words)
     halves: tuple[Callable[[PrimExpr], PrimExpr], ...] = (
         lambda pair: _shift("left", pair, 16),
         lambda pair: intrinsic(words, "bitwise_and", pair, upper),
@@ -166,7 +167,7 @@ def _extreme(expr: e.BinaryExpr) -> PrimExpr:
     dtype = expr.dtype
     words, signed = like("uint16", dtype), like("int16", dtype)
     beyond = _INFINITY[dtype.kind] + 1
-    start = integer(beyond if isinstance(expr, e.Max) else -beyond, signed)
+    start = const(beyond if isinstance(expr, e.Max) else -beyond, signed)
     counted = [
         e.Cast(words, e.Add(_flipped(reinterpret(signed, value)), start))
         for value in (expr.a, expr.b)
@@ -179,7 +180,7 @@ def _flipped(value: PrimExpr) -> PrimExpr:
     """Sign and magnitude as an integer of that order, and back."""
     names = Names()
     bits = names.of("bits", value)
-    magnitude = integer(0x7FFF, bits.dtype)
+    magnitude = const(0x7FFF, bits.dtype)
     rest = intrinsic(bits.dtype, "bitwise_and", _shift("right", bits, 15), magnitude)
     return names.around(intrinsic(bits.dtype, "bitwise_xor", bits, rest))
 
@@ -198,7 +199,7 @@ def converted(cast: e.Cast) -> PrimExpr:
             return cast
         value = widen(value)
         if target.is_bool:
-            return e.NE(value, real(0, value.dtype))
+            return e.NE(value, const(0, value.dtype))
     elif source.is_integral:
         middle = "float32" if source.bits <= 16 else "float64"
         value = e.Cast(like(middle, target), value)

@@ -21,7 +21,8 @@ _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     and not name.startswith("_")
 }  # fmt: skip
 
-__all__ = list(sorted([*_FUNCTIONS, "wrap_nested"]))  # noqa: C413 - the linter takes list() alone
+__all__ = list(_FUNCTIONS)
+__all__ += ["wrap_nested"]
 
 
 def __getattr__(name: str) -> Any:

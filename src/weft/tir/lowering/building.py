@@ -1,4 +1,4 @@
-"""Small parts that passes of this package write expressions with."""
+"""What passes of this package build expressions with: definitions, constants in lanes, types."""
 
 from __future__ import annotations
 
@@ -43,17 +43,3 @@ def like(element: str, dtype: DataType) -> DataType:
     'uint16x4'
     """
     return DataType(element) if dtype.lanes == 1 else DataType(element).with_lanes(dtype.lanes)
-
-
-def integer(value: int, dtype: DataType) -> PrimExpr:
-    """An integer constant in every lane."""
-    return _in_every_lane(IntImm(dtype.element, value), dtype)
-
-
-def real(value: float, dtype: DataType) -> PrimExpr:
-    """A floating-point constant in every lane."""
-    return _in_every_lane(FloatImm(dtype.element, float(value)), dtype)
-
-
-def _in_every_lane(number: PrimExpr, dtype: DataType) -> PrimExpr:
-    return number if dtype.lanes == 1 else e.Broadcast(number, dtype.lanes)
