@@ -1,5 +1,7 @@
 """Types of variables, values and callees agree, or somebody says so."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -53,6 +55,19 @@ def test_a_call_of_a_replaced_function_is_not_built(pipeline):
     with pytest.raises(VerifyError, match=r"main: the value of z: f returns .*int32.*but the call"):
         relax.build(mod, "llvm", relax_pipeline=pipeline)
     with pytest.raises(VerifyError, match="f returns"):
+        weft.compile(mod)
+
+
+def test_a_body_of_another_type_than_the_function_says_is_not_built():
+    """A pass that replaced ``z + z`` by ``sum(z)`` once compiled and returned a number."""
+    main = Module["main"]
+    total = relax.BlockBuilder().normalize(relax.op.sum(main.params[0]))
+    wrong = relax.Function(main.params, relax.SeqExpr([], total))
+    wrong.ret_struct_info = main.ret_struct_info
+    mod = weft.IRModule({"main": wrong})
+    message = r"main: expected a result of type R.Tensor\(\(4,\).*got R.Tensor\(\(\)"
+    assert re.search(message, type_problem(mod))
+    with pytest.raises(VerifyError, match=message):
         weft.compile(mod)
 
 

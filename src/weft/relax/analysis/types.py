@@ -29,7 +29,7 @@ from weft.support.recursion import deep_recursion
 
 
 def verify_calls(module: IRModule) -> None:
-    """Raise VerifyError where a graph calls a function of the module by another signature."""
+    """Raise VerifyError where calls, bindings or results of the graphs are of wrong types."""
     problem = type_problem(module)
     if problem is not None:
         raise VerifyError(problem)
@@ -45,6 +45,12 @@ def type_problem(module: IRModule, reinfer: bool = False) -> str | None:
             problem = binding_problem(binding, module, reinfer)
             if problem is not None:
                 return f"{gvar.name_hint}: {problem}"
+        if _differ(func.ret_struct_info, func.body.struct_info):
+            return (
+                f"{gvar.name_hint}: expected a result of type {func.ret_struct_info}, as the "
+                f"function says, got {func.body.struct_info}; whoever changed the body has to "
+                "give it as ret_struct_info, too"
+            )
     return None
 
 
