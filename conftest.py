@@ -24,6 +24,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The heap of a test process is large and hardly any of it is garbage: walk it seldom.
 gc.set_threshold(50_000, 20, 20)
 
+# A package that tests install: collected, its modules would register operators in every process.
+collect_ignore = ["tests/driver/acme_weft"]
+
 _ROUND_TRIPPED: set[bytes] = set()
 """Digests of the bodies of functions that were checked in this process."""
 

@@ -14,7 +14,6 @@ import pytest
 import weft
 from weft import relax, tir
 from weft.driver import model_cache
-from weft.driver.module_keys import digest_of_rules
 from weft.driver.sources import Request
 from weft.ir.transform import PassContext
 from weft.relax.op.lowering import legalisations
@@ -31,25 +30,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path))
     monkeypatch.delenv("WEFT_NO_CACHE", raising=False)
     return tmp_path / "models"
-
-
-@pytest.fixture(autouse=True)
-def rules_of_weft(monkeypatch):
-    """Operators and converters that other tests of this process left would turn the cache off."""
-    left = {
-        operator for operator, rule in legalisations().items()
-        if digest_of_rules([rule, operator.get_attr("te"), operator.get_attr("numpy")]) is None
-    }  # fmt: skip
-    monkeypatch.setattr(
-        model_cache, "legalisations",
-        lambda: {op: rule for op, rule in legalisations().items() if op not in left},
-    )  # fmt: skip
-    for name, table in model_cache._CONVERTERS:
-        rows = getattr(importlib.import_module(name), table)
-        for key, row in list(rows.items()):
-            functions = [item.function for item in row] if isinstance(row, list) else [row]
-            if digest_of_rules(functions) is None:
-                monkeypatch.delitem(rows, key)
 
 
 @pytest.fixture
