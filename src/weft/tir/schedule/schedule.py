@@ -55,17 +55,38 @@ __all__ = ["Schedule", "ScheduleError"]
 
 
 class Schedule:
-    """A schedule over a PrimFunc or the PrimFuncs of an IRModule.
+    """Rewrites loops and blocks of a program step by step, without changing what it computes.
 
-    The module given is not changed; ``sch.mod`` is the scheduled one. ``debug_mask="all"`` checks
-    the state after every edit, ``error_render_level`` ("detail", "fast", "none") says how much
-    errors show, and ``enable_check=False`` leaves the legality of most primitives to the caller.
+    Each method of the table below is a primitive: it changes ``sch.mod``, or refuses and leaves it
+    as it was. A primitive takes and returns *random variables*, which go on naming their loop or
+    block through later changes. The calls are recorded in ``sch.trace``, which replays them.
 
-    Example:
-        >>> sch = tir.Schedule(matmul)  # doctest: +SKIP
-        >>> i, j, k = sch.get_loops(sch.get_block("C"))  # doctest: +SKIP
-        >>> outer, inner = sch.split(j, factors=[None, 8])  # doctest: +SKIP
-        >>> sch.vectorize(inner)  # doctest: +SKIP
+    Args:
+        mod: the PrimFunc, or the module with PrimFuncs, to start from. It is not changed.
+        seed: what the random numbers of sampling start from.
+        debug_mask: "all" checks the state after every change.
+        error_render_level: what an error shows: "detail" has the program underlined, "fast"
+            leaves that out, "none" the hint too.
+        enable_check: False leaves most conditions of primitives to the caller.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> i, j = sch.get_loops("B")
+    >>> outer, inner = sch.split(j, factors=[None, 8])
+    >>> sch.vectorize(inner)
+    >>> print(sch.get(i))
+    A = T.Buffer((8, 32))
+    B = T.Buffer((8, 32))
+    for i, j_0 in T.grid(8, 4):
+        for j_1 in T.vectorized(8):
+            with T.block("B"):
+                v_i = T.axis.spatial(8, i)
+                v_j = T.axis.spatial(32, j_0 * 8 + j_1)
+                T.reads(A[v_i, v_j])
+                T.writes(B[v_i, v_j])
+                B[v_i, v_j] = A[v_i, v_j] * T.float32(2.0)
 
     Source: TVM's ``tir.Schedule`` (Feng et al., "TensorIR", ASPLOS 2023).
     """
@@ -110,17 +131,37 @@ class Schedule:
         return self.state.mod
 
     def show(self, *args: Any, **kwargs: Any) -> None:
-        """Print the module and the trace."""
+        """Print the module and the trace, coloured where the output is a terminal or a notebook."""
         self.mod.show(*args, **kwargs)
         if self.trace is not None:
             self.trace.show(*args[:1], **{k: v for k, v in kwargs.items() if k == "style"})
 
     def work_on(self, func_name: str) -> None:
-        """Choose the function in which ``get_block`` looks when it is given no name."""
+        """Choose the function in which ``get_block`` looks when it is given no function's name.
+
+        Args:
+            func_name: the name of a PrimFunc of the module.
+
+        Raises:
+            IRKeyError: the module has no such PrimFunc.
+        """
         self.func_working_on = self._function_named(func_name)
 
     def copy(self) -> Schedule:
-        """A schedule of its own; every random variable of this one is valid in it."""
+        """Return a schedule of the same state that can be changed by itself.
+
+        Every BlockRV, LoopRV and number of this schedule is valid in the copy.
+
+        >>> from weft import te, tir
+        >>> A = te.placeholder((8, 32), name="A")
+        >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+        >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+        >>> i, j = sch.get_loops("B")
+        >>> other = sch.copy()
+        >>> outer, inner = other.split(j, factors=[None, 8])
+        >>> len(other.get_loops("B")), len(sch.get_loops("B"))
+        (3, 2)
+        """
         made = object.__new__(Schedule)
         made.state, pairs = self.state.copy()
         made.error_render_level = self.error_render_level
@@ -137,7 +178,23 @@ class Schedule:
     # ---- random variables
 
     def get(self, rand_var_or_sref: ExprRV | RandomVariable | StmtSRef) -> Any:
-        """The Block, For or int that a random variable or reference stands for."""
+        """Return what a random variable stands for: a Block, a For loop or a number.
+
+        Args:
+            rand_var_or_sref: a BlockRV or a block's name, a LoopRV, a sampled number, an expression
+                of such, or a StmtSRef.
+
+        Raises:
+            IRIndexError: the variable belongs to another schedule.
+            ExpiredReferenceError: its block or loop is gone; the message says by which call.
+
+        >>> from weft import te, tir
+        >>> A = te.placeholder((8, 32), name="A")
+        >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+        >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+        >>> sch.get(sch.get_loops("B")[1]).extent.value
+        32
+        """
         if isinstance(rand_var_or_sref, StmtSRef):
             return rand_var_or_sref.stmt
         if isinstance(rand_var_or_sref, str):
@@ -148,13 +205,20 @@ class Schedule:
         return value.value if isinstance(value, IntImm) else value
 
     def get_sref(self, rand_var_or_stmt: RandomVariable | Block | For) -> StmtSRef | None:
-        """The reference behind a random variable, or to a loop or block of the module."""
+        """Return the reference behind a random variable, or to a loop or block node of the module.
+
+        References stay valid through edits. Where the node is not in the module, there is none.
+        """
         if isinstance(rand_var_or_stmt, RandomVariable):
             return self._sref(rand_var_or_stmt)
         return self.state.get_sref(rand_var_or_stmt)
 
     def remove_rv(self, rand_var: RandomVariable | ExprRV) -> None:
-        """Forget a random variable."""
+        """Forget a random variable: from here on the schedule does not know it.
+
+        Raises:
+            IRIndexError: the schedule does not know it now.
+        """
         if rand_var not in self._symbols:
             raise IRIndexError(f"remove_rv: {rand_var!r} is no random variable of this schedule")
         del self._symbols[rand_var]
@@ -271,13 +335,17 @@ class Schedule:
     # ---- randomness
 
     def seed(self, seed: int) -> None:
-        """Set the state of the random numbers; -1 takes one from the system."""
+        """Set where the random numbers of sampling start.
+
+        Args:
+            seed: the same seed draws the same numbers; -1 takes one from the system.
+        """
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise IRTypeError(f"seed: expected an int, got {type(seed).__name__} {seed!r}")
         self._seed = secrets.randbelow(SEED_MODULUS - 1) + 1 if seed == -1 else seed
 
     def fork_seed(self) -> int:
-        """A seed for another schedule; the state of this one moves on."""
+        """Return a seed for another schedule, different in each call."""
         return (self._next_random() * FORK_FACTOR) % SEED_MODULUS
 
     def _next_random(self) -> int:

@@ -70,7 +70,28 @@ def _integer(what: str, value: Any) -> int:
 def sample_categorical(
     self: Schedule, candidates: list[int], probs: list[float], decision: int | None = None
 ) -> ExprRV:
-    """One of ``candidates``, each with its probability; ``decision`` is the place of one."""
+    """Draw one of several numbers, each with its own probability.
+
+    Args:
+        candidates: the numbers to draw from.
+        probs: how likely each of them is, relative to the others.
+        decision: the place of the number to take, counted from 0. Left out, it is drawn.
+
+    Returns:
+        A number that other primitives take as a factor or an annotation; the trace keeps the place.
+
+    Raises:
+        CandidateError: the two lists differ in length or are empty, or a probability is negative.
+        DecisionError: ``decision`` is no place in the list.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> width = sch.sample_categorical([4, 8, 16], probs=[0.25, 0.5, 0.25], decision=1)
+    >>> sch.get(width)
+    8
+    """
     count = len(candidates)
     if not count or count != len(probs):
         raise CandidateError(
@@ -117,12 +138,34 @@ def sample_perfect_tile(
     max_innermost_factor: int = 16,
     decision: list[int] | None = None,
 ) -> list[ExprRV | None]:
-    """Extents of ``n`` tiles whose product is the extent of a loop, to be given to ``split``.
+    """Draw the factors for splitting a loop into tiles that fill it exactly.
 
-    The last is at most ``max_innermost_factor`` (-1: any). A loop whose extent is not constant gets
-    the one tiling that always fits: None, then ones. A ``decision`` that no longer divides the
-    extent, because another one before it has changed, is made to fit: from its last tile outwards,
-    a factor that does not divide takes all that is left.
+    Args:
+        loop: the loop to be split. One whose extent is no constant gets the one answer that
+            always fits: None, then ones.
+        n: the number of factors.
+        max_innermost_factor: the largest last factor; -1 for no limit.
+        decision: the factors to take. Left out, they are drawn. They are made to fit an extent
+            that they do not fill: going from the last factor outwards, one that does not divide
+            what is left takes all of it, and the first is what remains.
+
+    Returns:
+        The factors, outermost first, for ``split``.
+
+    Raises:
+        TileCountError: ``n`` or ``max_innermost_factor`` is too small.
+        DecisionError: ``decision`` does not hold ``n`` positive numbers.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> loop = sch.get_loops("B")[1]
+    >>> factors = sch.sample_perfect_tile(loop, n=2, decision=[4, 8])
+    >>> [sch.get(factor) for factor in factors]
+    [4, 8]
+    >>> sch.split(loop, factors)
+    [LoopRV(j_0), LoopRV(j_1)]
     """
     sref = self._sref(loop)
     _check_count(self.state, sref, n)
@@ -161,10 +204,31 @@ def sample_partitioned_tile(
     innerpart_factor: int = 1,
     decision: list[int] | None = None,
 ) -> list[ExprRV | None]:
-    """Extents of ``n`` tiles whose product is the extent of a loop, the inner ones a multiple.
+    """Draw factors for splitting a loop whose inner ones multiply to a multiple of a number.
 
-    The product of the tiles from ``partition_pos`` on is a multiple of ``innerpart_factor``, which
-    must divide the (constant) extent. A ``decision`` is made to fit as by ``sample_perfect_tile``.
+    Args:
+        loop: the loop to be split; its extent must be constant.
+        n: the number of factors.
+        partition_pos: the first of the inner factors, counted from 0.
+        innerpart_factor: what divides the product of the inner factors. It must divide the extent.
+        decision: the factors to take, made to fit as by ``sample_perfect_tile``. Left out, they
+            are drawn.
+
+    Returns:
+        The factors, outermost first, for ``split``.
+
+    Raises:
+        TileCountError: the numbers do not fit each other or the extent.
+        DecisionError: ``decision`` does not hold ``n`` positive numbers.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> loop = sch.get_loops("B")[1]
+    >>> outer, inner = sch.sample_partitioned_tile(loop, n=2, partition_pos=1, innerpart_factor=8)
+    >>> sch.get(inner) % 8
+    0
     """
     sref = self._sref(loop)
     _check_count(self.state, sref, n)
@@ -341,10 +405,27 @@ def _decide(self: Schedule, decision: Any) -> None:
 def sample_compute_location(
     self: Schedule, block: BlockRV | str, decision: int | None = None
 ) -> LoopRV:
-    """A loop to give to ``compute_at``: one around the consumers, "inline", or "where it stands".
+    """Draw the loop that ``compute_at`` moves a block to.
 
-    The decision is the number of the loop among those around the first consumer, -1 for where it
-    stands, -2 for inline. One that is not possible becomes the possible one before it.
+    Args:
+        block: the block to be moved, or its name.
+        decision: which place to take: the number of a loop around the first consumer, counted
+            from 0; -1 for where the block stands; -2 for inlining it. One that is not possible
+            becomes the nearest possible one before it. Left out, the place is drawn.
+
+    Returns:
+        What ``compute_at`` and ``reverse_compute_at`` take as their loop; a LoopRV also where the
+        place is no loop.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> place = sch.sample_compute_location("B", decision=0)
+    >>> sch.compute_at("B", place)
+    >>> sch.get_child_blocks(sch.get_loops("C")[0])
+    [BlockRV(B), BlockRV(C)]
     """
     sref = self._sref(block)
     if decision is not None:

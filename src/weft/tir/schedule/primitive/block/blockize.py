@@ -45,11 +45,29 @@ if TYPE_CHECKING:
 def blockize(
     self: Schedule, target: LoopRV | list[BlockRV], preserve_unit_iters: bool = True
 ) -> BlockRV:
-    """Make the loops from ``target`` inwards, or several neighbouring blocks, one block.
+    """Make one block of a loop and all inside it, or of several blocks that stand side by side.
 
-    The block under a loop keeps its name and BlockRV; the new one around it is ``<name>_o``.
-    Blocks given as a list must stand side by side in one loop or block.
-    ``preserve_unit_iters`` keeps axes of extent 1 in bindings.
+    The new block hides what is in it: the blocks around see only which regions it reads and writes.
+
+    Args:
+        target: the loop, or a list of blocks.
+        preserve_unit_iters: keep axes of extent 1 in what the new block's axes are bound to.
+
+    Returns:
+        The new block, ``<name>_o``. A block under the loop keeps its name and its BlockRV.
+
+    Raises:
+        BlockizeNestError: there is more than one block under the loop, or the blocks are not side
+            by side.
+        SubspaceError: the axes of the block do not divide into loops outside and inside.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> row = sch.blockize(sch.get_loops("B")[1])
+    >>> sch.get(row).reads[0].region
+    [I.Range.from_min_extent(v_i_o, 1), I.Range(0, 32)]
     """
     state = self.state
     if isinstance(target, LoopRV):

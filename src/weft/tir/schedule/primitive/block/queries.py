@@ -22,9 +22,23 @@ def _with_function(self: Schedule, arguments: dict[str, object]) -> None:
 
 @primitive("GetBlock", pure=True, canonical=_with_function)
 def get_block(self: Schedule, name: str, func_name: str | None = None) -> BlockRV:
-    """The block of that name in a function (default: the one worked on, see ``work_on``).
+    """Return the block of a name.
 
-    Raises BlockNotFoundError if no block or more than one has the name.
+    Args:
+        name: the block's name, as in ``T.block(name)``; "root" is the block around all others.
+        func_name: the function to look in. Left out, it is the one that ``work_on`` chose, or the
+            only function, or ``main``.
+
+    Raises:
+        BlockNotFoundError: no block has the name, or several have.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.get_block("B")
+    BlockRV(B)
     """
     root = self.state.roots[self._function_named(func_name or "main")]
     assert isinstance(root.stmt, Block)
@@ -49,13 +63,37 @@ def get_block(self: Schedule, name: str, func_name: str | None = None) -> BlockR
 
 @primitive("GetLoops", "block", pure=True)
 def get_loops(self: Schedule, block: BlockRV | str) -> list[LoopRV]:
-    """The loops around a block inside its scope, outermost first."""
+    """Return the loops around a block, outermost first, up to the next block around it.
+
+    Args:
+        block: the block, or its name.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.get_loops("B")
+    [LoopRV(i), LoopRV(j)]
+    """
     return self._loop_rvs(tree.loops_above(self._sref(block)))
 
 
 @primitive("GetChildBlocks", "block_or_loop", pure=True)
 def get_child_blocks(self: Schedule, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
-    """The blocks inside a block or loop that are in no other block inside it."""
+    """Return the blocks directly inside a block or loop: those in no other block inside it.
+
+    Args:
+        block_or_loop: the block or loop to look into.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.get_child_blocks(sch.get_block("root"))
+    [BlockRV(B), BlockRV(C)]
+    """
     stmt = self._sref(block_or_loop).stmt
     assert isinstance(stmt, For | Block)
     return self._block_rvs([realize.block for realize in tree.child_realizes(stmt)])
@@ -63,7 +101,21 @@ def get_child_blocks(self: Schedule, block_or_loop: BlockRV | LoopRV) -> list[Bl
 
 @primitive("GetProducers", "block", pure=True)
 def get_producers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
-    """The blocks of the scope that write what the block reads (or writes again)."""
+    """Return the blocks that write what a block reads, or that write what it writes before it does.
+
+    Only blocks in the same scope, the next block around it, are returned.
+
+    Args:
+        block: the block, or its name.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.get_producers("C")
+    [BlockRV(B)]
+    """
     sref = self._sref(block)
     scope = checks.scope_root(self.state, sref)
     assert isinstance(sref.stmt, Block)
@@ -73,7 +125,21 @@ def get_producers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
 
 @primitive("GetConsumers", "block", pure=True)
 def get_consumers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
-    """The blocks of the scope that read (or write again) what the block writes."""
+    """Return the blocks that read what a block writes, or that write it again after it does.
+
+    Only blocks in the same scope, the next block around it, are returned.
+
+    Args:
+        block: the block, or its name.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.get_consumers("B")
+    [BlockRV(C)]
+    """
     sref = self._sref(block)
     scope = checks.scope_root(self.state, sref)
     assert isinstance(sref.stmt, Block)
@@ -83,9 +149,21 @@ def get_consumers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
 
 @primitive("GetOutputBlocks", "scope_block", pure=True)
 def get_output_blocks(self: Schedule, scope_block: BlockRV | str) -> list[BlockRV]:
-    """The blocks inside a scope that write memory which is not allocated inside of it.
+    """Return the blocks inside a scope that write memory which the scope does not allocate itself.
 
-    Those in other blocks are among them, after the blocks that they are in.
+    A block that stands inside another one of the result comes after it.
+
+    Args:
+        scope_block: the block to look into, or its name; "root" gives the blocks that write the
+            function's results.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.get_output_blocks("root")
+    [BlockRV(C)]
     """
     scope = self._sref(scope_block).stmt
     assert isinstance(scope, Block)
@@ -102,4 +180,18 @@ def get_output_blocks(self: Schedule, scope_block: BlockRV | str) -> list[BlockR
 
 @primitive("EnterPostproc")
 def enter_postproc(self: Schedule) -> None:
-    """Mark the place in the trace from which on calls are post-processing."""
+    """Mark in the trace that the calls from here on are post-processing.
+
+    The program does not change. Replaying a trace with ``remove_postproc=True`` leaves out what
+    follows the mark.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> sch.enter_postproc()
+    >>> print(sch.trace)
+    # from tvm import tir
+    def apply_trace(sch: tir.Schedule) -> None:
+      sch.enter_postproc()
+    """

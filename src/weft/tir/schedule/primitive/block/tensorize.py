@@ -45,11 +45,50 @@ def tensorize(
     tensor_intrin: str,
     preserve_unit_iters: bool = True,
 ) -> None:
-    """Put the implementation of a tensor intrinsic where its description is computed.
+    """Replace a piece of a program by the implementation of a tensor intrinsic.
 
-    ``block_or_loop`` is a block, or a loop that becomes one (see ``blockize``). What it computes
-    must be the description, but for the names of variables and the place of the regions. The
-    intrinsic is one that ``TensorIntrin.register`` knows.
+    What the piece computes must be the description of the intrinsic, but for the names of variables
+    and the place of the buffers' regions.
+
+    Args:
+        block_or_loop: the block, or a loop; all inside the loop becomes a block first.
+        tensor_intrin: the name under which ``tir.TensorIntrin.register`` has the intrinsic;
+            ``import weft.tensor_intrin`` registers those of weft.
+        preserve_unit_iters: keep axes of extent 1 in what the new block's axes are bound to.
+
+    Raises:
+        TensorIntrinMismatchError: the piece is not what the intrinsic describes; the message names
+            the first difference.
+        TensorIntrinError: the implementation does not suit its description, or this program.
+        IRValueError: no such intrinsic is registered.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> from weft.script import tir as T
+    >>> @T.prim_func
+    ... def double8(a: T.handle, b: T.handle) -> None:
+    ...     A = T.match_buffer(a, (8,), offset_factor=1)
+    ...     B = T.match_buffer(b, (8,), offset_factor=1)
+    ...     with T.block("root"):
+    ...         T.reads(A[0:8])
+    ...         T.writes(B[0:8])
+    ...         for i in range(8):
+    ...             with T.block("B"):
+    ...                 v = T.axis.spatial(8, i)
+    ...                 B[v] = A[v] * T.float32(2)
+    >>> @T.prim_func
+    ... def double8_vector(a: T.handle, b: T.handle) -> None:
+    ...     A = T.match_buffer(a, (8,), offset_factor=1)
+    ...     B = T.match_buffer(b, (8,), offset_factor=1)
+    ...     with T.block("root"):
+    ...         T.reads(A[0:8])
+    ...         T.writes(B[0:8])
+    ...         B[T.ramp(0, 1, 8)] = A[T.ramp(0, 1, 8)] * T.broadcast(T.float32(2), 8)
+    >>> _ = tir.TensorIntrin.register("example.double8", double8, double8_vector, override=True)
+    >>> outer, inner = sch.split(sch.get_loops("B")[1], factors=[None, 8])
+    >>> sch.tensorize(inner, "example.double8")
     """
     state, sref = self.state, self._sref(block_or_loop)
     intrinsic = TensorIntrin.get(tensor_intrin)

@@ -65,9 +65,27 @@ def _plain_places(self: Schedule, arguments: dict[str, Any]) -> None:
 def unsafe_hide_buffer_access(
     self: Schedule, block: BlockRV | str, buf_type: str, buf_index_array: list[int]
 ) -> None:
-    """Take accesses out of those that a block declares ("read" or "write", by their places).
+    """Take buffers out of those that a block declares to read or write.
 
-    Unsafe: other primitives no longer see that the block depends on these buffers.
+    Unsafe: other primitives no longer see that the block depends on them.
+
+    Args:
+        block: the block, or its name.
+        buf_type: "read" or "write".
+        buf_index_array: the places of the buffers among the block's reads or writes.
+
+    Raises:
+        AccessKindError: ``buf_type`` is neither of the two.
+        AccessIndexError: the block has no access at one of the places, or a place occurs twice.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.unsafe_hide_buffer_access("C", "read", [0])
+    >>> len(sch.get(sch.get_block("C")).reads)
+    0
     """
     sref = self._sref(block)
     _check_kind(self.state, sref, buf_type)
@@ -154,12 +172,30 @@ def annotate_buffer_access(
     buf_type: str | int,
     gen_new_ranges: Any,
 ) -> None:
-    """Say which region of a buffer a block accesses, where the analysis knows less.
+    """Declare which region of a buffer a block accesses, where the analysis of its body knows less.
 
-    ``gen_new_ranges`` gives, of the axes of the block, ``(begin, end)`` or an index for each axis
-    of the buffer. The region must hold every access; it is refused where one is surely outside,
-    and otherwise taken on trust. The annotation ``explicit_read_region`` (or ``write``) keeps the
-    place of the region.
+    The region must hold every access. One that surely leaves something out is refused, all others
+    are taken on trust.
+
+    Args:
+        block: the block, or its name.
+        buffer_index: the buffer's place among the block's reads or writes.
+        buf_type: "read" or "write".
+        gen_new_ranges: a function from the block's axes to one item for each axis of the buffer:
+            a pair ``(begin, end)``, or an index where it is one element.
+
+    Raises:
+        AccessKindError: ``buf_type`` is neither of the two.
+        AccessRegionError: the region does not fit the buffer, or an access is outside it.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.annotate_buffer_access("B", 0, "read", lambda i, j: (i, (0, 32)))
+    >>> sch.get(sch.get_block("B")).reads[0].region
+    [I.Range.from_min_extent(v_i, 1), I.Range(0, 32)]
     """
     sref = self._sref(block)
     state = self.state

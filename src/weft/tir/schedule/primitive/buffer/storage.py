@@ -68,10 +68,26 @@ def _with_position(self: Schedule, arguments: dict[str, Any]) -> None:
 def set_scope(
     self: Schedule, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str
 ) -> None:
-    """Move a buffer that a block writes into a storage scope; the buffer must be allocated.
+    """Put a buffer that a block writes into another storage scope, such as "shared" or "local".
 
-    ``buffer_index`` is its place among the writes, its name or itself. Where loops are bound to
-    threads, all that use the buffer must see one memory in the new scope.
+    Args:
+        block: a block that writes the buffer, or its name.
+        buffer_index: the buffer's place among what the block writes, its name, or itself. The
+            function must allocate it.
+        storage_scope: the new scope.
+
+    Raises:
+        NotAllocatedError: the buffer is a parameter of the function.
+        ThreadScopeError: not all threads that use the buffer would see the same memory.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.set_scope("B", 0, "local")
+    >>> sch.get(sch.get_block("B")).writes[0].buffer.scope()
+    'local'
     """
     sref = self._sref(block)
     state = self.state
@@ -222,10 +238,29 @@ def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
 
 @primitive("UnsafeSetDType", "block")
 def unsafe_set_dtype(self: Schedule, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
-    """Store a buffer that a block writes in another type, casting at every load and store.
+    """Store a buffer that a block writes in another type; each load and store converts.
 
-    Unsafe: values that the type does not hold are changed. The buffer must be allocated and
-    accessed by its elements alone.
+    Unsafe: values that the new type does not hold change.
+
+    Args:
+        block: a block that writes the buffer, or its name.
+        buffer_index: the buffer's place among what the block writes. The function must allocate
+            it.
+        dtype: the new type.
+
+    Raises:
+        NotAllocatedError: the buffer is a parameter of the function.
+        PointerAccessError: the buffer is used other than by loads and stores of its elements.
+        StoredTypeError: elements of the buffer cannot be stored in that type.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.unsafe_set_dtype("B", 0, "float16")
+    >>> sch.get(sch.get_block("B")).writes[0].buffer.dtype
+    'float16'
     """
     sref = self._sref(block)
     state = self.state
@@ -292,10 +327,31 @@ class _Retyped(_Replaced):
 def storage_align(
     self: Schedule, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int
 ) -> None:
-    """Let the stride of an axis be ``factor * k + offset`` for some k.
+    """Ask that the stride of a buffer's axis be ``factor * k + offset`` for some k.
 
-    Of a buffer that the block writes and a block allocates; a second call for the same axis
-    replaces the first. The annotation is read by CompactBufferAllocation.
+    The elements in between stay unused. Rows whose stride is no multiple of the number of memory
+    banks keep threads from waiting for the same bank.
+
+    Args:
+        block: a block that writes the buffer, or its name.
+        buffer_index: the buffer's place among what the block writes. The function must allocate
+            it.
+        axis: the axis whose stride it is; negative numbers count from the end.
+        factor: a positive number.
+        offset: what the stride is beyond a multiple of ``factor``.
+
+    Raises:
+        NotAllocatedError: the buffer is a parameter of the function.
+        AlignmentError: the buffer has no such axis, or ``factor`` is not positive.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.storage_align("B", 0, axis=0, factor=32, offset=4)
+    >>> sch.get(sch.get_block("B")).annotations["buffer_dim_align"]
+    [[0, 0, 32, 4]]
     """
     sref = self._sref(block)
     state = self.state

@@ -62,10 +62,23 @@ DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 def cache_index(
     self: Schedule, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0
 ) -> list[BlockRV]:
-    """Compute expressions of a block's axes into buffers before the block; the block reads those.
+    """Compute index expressions of a block beforehand, into buffers that the block reads.
 
-    Taken are expressions that occur at least ``cse_thresh`` times (0: all the largest ones).
-    Returns the blocks that compute them, none if there is nothing to compute.
+    Args:
+        block: the block, or its name.
+        storage_scope: where the buffers of indices lie.
+        cse_thresh: how often an expression must occur to be computed beforehand; 0 takes all, each
+            as large as possible.
+
+    Returns:
+        The blocks that compute the indices; none, if there is nothing to compute.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((4,), name="A")
+    >>> B = te.compute((16,), lambda i: A[i // 4] + A[i // 4], name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> sch.cache_index("B", "global")
+    [BlockRV(index_0)]
     """
     state, sref = self.state, self._sref(block)
     check_storage_scope(state, storage_scope)

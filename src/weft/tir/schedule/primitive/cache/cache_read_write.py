@@ -74,11 +74,30 @@ def cache_read(
     storage_scope: str,
     consumer_blocks: list[BlockRV | str] | None = None,
 ) -> BlockRV:
-    """Copy a buffer into ``storage_scope`` before it is read; the readers read the copy.
+    """Copy a buffer before a block reads it; the block then reads the copy.
 
-    The buffer is given by its place among the reads of the block, or by itself or its name.
-    ``consumer_blocks`` are the blocks that shall read the copy (default: all in the scope). At most
-    one block of the scope may write the buffer. Returns the block that copies.
+    Args:
+        block: the block that reads, or its name.
+        read_buffer_index: the buffer's place among what the block reads, its name, or itself. At
+            most one block of the scope may write it.
+        storage_scope: where the copy lies, such as "shared" or "local".
+        consumer_blocks: the blocks that shall read the copy. Left out, all of the scope do.
+
+    Returns:
+        The block that copies, ``<buffer>_<scope>``.
+
+    Raises:
+        BufferIndexError: the block reads no such buffer.
+        WriterCountError: several blocks write the buffer.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> copy = sch.cache_read("C", 0, "local")
+    >>> copy, sch.get(sch.get_block("C")).reads[0].buffer.name
+    (BlockRV(B_local), 'B_local')
     """
     state, sref = self.state, self._sref(block)
     check_storage_scope(state, storage_scope)
@@ -240,11 +259,29 @@ def cache_write(
     storage_scope: str,
     consumer_blocks: list[BlockRV | str] | None = None,
 ) -> BlockRV:
-    """Let a block write into ``storage_scope``, and copy that into the buffer afterwards.
+    """Let a block write into a buffer of its own, and copy that to where the result belongs.
 
-    The buffer is given by its place among the writes of the block, or by itself or its name. The
-    ``consumer_blocks`` read the new buffer too, all others the original. No other block of the
-    scope may write the buffer. Returns the block that copies.
+    Args:
+        block: the block that writes, or its name. No other block of the scope may write the buffer.
+        write_buffer_index: the buffer's place among what the block writes, its name, or itself.
+        storage_scope: where the new buffer lies, such as "shared" or "local".
+        consumer_blocks: the blocks that shall read the new buffer; all others read the old one.
+
+    Returns:
+        The block that copies, ``<buffer>_<scope>``.
+
+    Raises:
+        BufferIndexError: the block writes no such buffer.
+        WriterCountError: several blocks write the buffer.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> copy = sch.cache_write("C", 0, "local")
+    >>> copy, sch.get(sch.get_block("C")).writes[0].buffer.name
+    (BlockRV(C_local), 'C_local')
     """
     state, sref = self.state, self._sref(block)
     check_storage_scope(state, storage_scope)
@@ -301,9 +338,29 @@ def cache_inplace(
     read_buffer_index: int | str | Buffer,
     storage_scope: str,
 ) -> list[BlockRV]:
-    """Copy what a block reads of a buffer that it also writes, and copy it back afterwards.
+    """Let a block that changes a buffer in place work on a copy, which is copied back afterwards.
 
-    The copies stand right before and after the block. Returns the blocks that copy.
+    Args:
+        block: the block that reads and writes the buffer, or its name.
+        read_buffer_index: the buffer's place among what the block reads, its name, or itself.
+        storage_scope: where the copy lies, such as "shared" or "local".
+
+    Returns:
+        The block that copies before, and the one that copies back.
+
+    Raises:
+        NotInplaceError: the block does not write the buffer that it reads.
+
+    >>> from weft import tir
+    >>> from weft.script import tir as T
+    >>> @T.prim_func
+    ... def increase(A: T.Buffer((16,), "float32")):
+    ...     for i in range(16):
+    ...         with T.block("A"):
+    ...             v = T.axis.spatial(16, i)
+    ...             A[v] = A[v] + T.float32(1)
+    >>> sch = tir.Schedule(increase)
+    >>> before, after = sch.cache_inplace("A", 0, "local")
     """
     state, sref = self.state, self._sref(block)
     check_storage_scope(state, storage_scope)

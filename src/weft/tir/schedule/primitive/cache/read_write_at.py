@@ -77,7 +77,30 @@ def read_at(
     read_buffer_index: int,
     storage_scope: str,
 ) -> BlockRV:
-    """In each iteration of the loop, copy all that is read of a buffer in it before it is read."""
+    """Copy, in each iteration of a loop, the part of a buffer that the iteration reads.
+
+    Args:
+        loop: the loop around the block.
+        block: the block that reads, or its name.
+        read_buffer_index: the buffer's place among what the block reads.
+        storage_scope: where the copy lies, such as "shared" or "local".
+
+    Returns:
+        The block that copies, at the beginning of the loop's body.
+
+    Raises:
+        NotInLoopError: the block is not inside the loop.
+        AccessOrderError: the loop reads and writes the buffer in turns: one copy would not do.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> copy = sch.read_at(sch.get_loops("C")[0], "C", 0, "shared")
+    >>> sch.get(copy).reads[0].region
+    [I.Range.from_min_extent(v0, 1), I.Range(0, 32)]
+    """
     state, sref, at = self.state, self._sref(block), self._sref(loop)
     check_storage_scope(state, storage_scope)
     buffer, _ = checks.nth_access(state, sref, read_buffer_index, write=False)
@@ -106,7 +129,30 @@ def write_at(
     write_buffer_index: int,
     storage_scope: str,
 ) -> BlockRV:
-    """In each iteration of the loop, write a buffer elsewhere and copy that after it."""
+    """In each iteration of a loop, let a block write elsewhere, and copy that back at the end.
+
+    Args:
+        loop: the loop around the block.
+        block: the block that writes, or its name.
+        write_buffer_index: the buffer's place among what the block writes.
+        storage_scope: where the new buffer lies, such as "shared" or "local".
+
+    Returns:
+        The block that copies, at the end of the loop's body.
+
+    Raises:
+        NotInLoopError: the block is not inside the loop.
+        AccessOrderError: the loop reads and writes the buffer in turns: one copy would not do.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> copy = sch.write_at(sch.get_loops("B")[0], "B", 0, "local")
+    >>> sch.get(copy).writes[0].region
+    [I.Range.from_min_extent(v0, 1), I.Range(0, 32)]
+    """
     state, sref, at = self.state, self._sref(block), self._sref(loop)
     check_storage_scope(state, storage_scope)
     buffer, _ = checks.nth_access(state, sref, write_buffer_index, write=True)

@@ -200,10 +200,27 @@ def _with_place(self: Schedule, arguments: dict[str, Any]) -> None:
 
 @primitive("ReIndex", "block", canonical=_with_place)
 def reindex(self: Schedule, block: BlockRV | str, buffer: Any) -> BlockRV:
-    """Put a copy of a buffer, laid out by the axes of the block, before or after the block.
+    """Put a copy between a block and a buffer, laid out in the order of the block's axes.
 
-    ``buffer`` is ``("read", i)``, ``("write", i)``, a name or a Buffer. The block must be alone in
-    its loops and access the buffer with one set of indices. Returns the block that copies.
+    Args:
+        block: the block, or its name. It must be alone in its loops.
+        buffer: ``("read", i)`` or ``("write", i)`` for a place among the block's accesses, a name,
+            or a Buffer. The block must access it by one set of indices.
+
+    Returns:
+        The block that copies: before the block for a read, after it for a write.
+
+    Raises:
+        AccessPatternError: the block accesses the buffer by several sets of indices.
+        NotLeafBlockError: there are other blocks in the block.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((32, 8), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[j, i] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.reindex("B", ("read", 0))
+    >>> sch.get(copy).writes[0].buffer.shape
+    [8, 32]
     """
     state, sref = self.state, self._sref(block)
     kind, index = buffer

@@ -90,10 +90,29 @@ def reindex_cache_read(
     storage_scope: str,
     index_map: Any,
 ) -> BlockRV:
-    """Copy what the block reads of a buffer into ``storage_scope``, laid out by ``index_map``.
+    """Copy what a block reads of a buffer, in a layout of the caller's.
 
-    The map goes from the axes of the block (all of them) to the indices of the copy. The block must
-    read one element in each instance. Returns the block that copies.
+    Args:
+        block: the block, or its name. Each instance of it must read one element.
+        read_buffer_index: the buffer's place among what the block reads.
+        storage_scope: where the copy lies, such as "shared" or "local".
+        index_map: from the block's axes (all of them) to the indices of the copy: a function, or an
+            IndexMap.
+
+    Returns:
+        The block that copies.
+
+    Raises:
+        AccessPatternError: an instance of the block reads more than one element.
+        NotInjectiveError: two elements would come to the same place of the copy.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.reindex_cache_read("B", 0, "global", lambda i, j: (j // 8, i, j % 8))
+    >>> sch.get(copy).writes[0].buffer.shape
+    [4, 8, 8]
     """
     state, sref = self.state, self._sref(block)
     check_storage_scope(state, storage_scope)
@@ -137,10 +156,29 @@ def reindex_cache_write(
     storage_scope: str,
     index_map: Any,
 ) -> BlockRV:
-    """Let the block write into ``storage_scope``, laid out by ``index_map``, and copy that back.
+    """Let a block write into a buffer in a layout of the caller's, and copy that back afterwards.
 
-    The map goes from the axes of the block (all of them) to the indices of the new buffer. The
-    block must write one element in each instance. Returns the block that copies.
+    Args:
+        block: the block, or its name. Each instance of it must write one element.
+        write_buffer_index: the buffer's place among what the block writes.
+        storage_scope: where the new buffer lies, such as "shared" or "local".
+        index_map: from the block's axes (all of them) to the indices of the new buffer: a function,
+            or an IndexMap.
+
+    Returns:
+        The block that copies.
+
+    Raises:
+        AccessPatternError: an instance of the block writes more than one element.
+        NotInjectiveError: two elements would come to the same place of the new buffer.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> copy = sch.reindex_cache_write("B", 0, "global", lambda i, j: (j // 8, i, j % 8))
+    >>> sch.get(copy).reads[0].buffer.shape
+    [4, 8, 8]
     """
     state, sref = self.state, self._sref(block)
     check_storage_scope(state, storage_scope)

@@ -65,9 +65,32 @@ class _Axis(NamedTuple):
 
 @primitive("RollingBuffer", "block")
 def rolling_buffer(self: Schedule, block: BlockRV | str, write_buffer_index: int) -> None:
-    """Fold a buffer that the block writes into a ring along its outermost overlapping axis.
+    """Keep of a buffer only what a window needs: the next window reuses the part that both cover.
 
-    The block must be in a loop with all consumers of the buffer, whose tiles overlap.
+    The buffer becomes a ring: an element is stored at its index modulo the window's size, and is
+    computed once instead of once for each window.
+
+    Args:
+        block: the block that writes the buffer, or its name. It stands in a loop together with all
+            blocks that read the buffer (see ``compute_at``), and the tiles that two iterations
+            compute overlap.
+        write_buffer_index: the buffer's place among what the block writes.
+
+    Raises:
+        RollingMatchError: the tiles do not overlap in a way that a ring can hold.
+        RollingPlaceError: no loop is around the block and all that read the buffer.
+        OutputBlockError: the buffer is a result of the function.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((12,), name="A")
+    >>> B = te.compute((10,), lambda i: A[i] + A[i + 2], name="B")
+    >>> C = te.compute((8,), lambda i: B[i] * B[i + 2], name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> outer, inner = sch.split(sch.get_loops("C")[0], factors=[None, 4])
+    >>> sch.compute_at("B", outer)
+    >>> sch.rolling_buffer("B", 0)
+    >>> sch.get(sch.get_block("B")).writes[0].buffer.shape
+    [6]
     """
     state, sref = self.state, self._sref(block)
     buffer, region = checks.nth_access(state, sref, write_buffer_index, write=True)

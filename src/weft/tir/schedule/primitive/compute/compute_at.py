@@ -58,10 +58,31 @@ def compute_at(
     preserve_unit_loops: bool = False,
     index: int = LAST,
 ) -> None:
-    """Move a producer below a loop around its consumers; it computes there what they need there.
+    """Move a producer into a loop around its consumers; there it computes what one iteration needs.
 
-    ``preserve_unit_loops`` keeps new loops of extent 1. ``index`` is the place in the body of the
-    loop: -1 the last possible, -2 the first possible, else the number of statements before it.
+    Args:
+        block: the block that produces, or its name.
+        loop: a loop around all its consumers; or what ``sample_compute_location`` returned.
+        preserve_unit_loops: keep new loops of extent 1.
+        index: where in the body of the loop: the number of statements before it, -1 for the last
+            possible place, -2 for the first.
+
+    Raises:
+        RequiredBlocksError: a consumer is not inside the loop.
+        NotInSameScopeError: the block and the loop are in different scopes.
+        OutputBlockError: the block writes a result of the function.
+        DomainUnsolvedError: which elements one iteration needs cannot be solved for.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.compute_at("B", sch.get_loops("C")[0])
+    >>> [sch.get(loop).extent.value for loop in sch.get_loops("B")]
+    [8, 32]
+    >>> sch.get_child_blocks(sch.get_loops("C")[0])
+    [BlockRV(B), BlockRV(C)]
     """
     place = self._sref(loop)
     if place is INLINE_MARK:
@@ -78,10 +99,29 @@ def reverse_compute_at(
     preserve_unit_loops: bool = False,
     index: int = LAST,
 ) -> None:
-    """Move a consumer below a loop around its producers; it uses there what they make there.
+    """Move a consumer into a loop around its producers; there it uses what one iteration computed.
 
-    ``preserve_unit_loops`` keeps new loops of extent 1. ``index`` is the place in the body of the
-    loop: -1 the last possible, -2 the first possible, else the number of statements before it.
+    Args:
+        block: the block that consumes, or its name.
+        loop: a loop around all its producers; or what ``sample_compute_location`` returned.
+        preserve_unit_loops: keep new loops of extent 1.
+        index: where in the body of the loop: the number of statements before it, -1 for the last
+            possible place, -2 for the first.
+
+    Raises:
+        RequiredBlocksError: a producer is not inside the loop.
+        NotInSameScopeError: the block and the loop are in different scopes.
+        PartialReductionError: a reduction would add a term twice, or not at all.
+        LostInstancesError: the block reads elements that no iteration of the loop computes.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.reverse_compute_at("C", sch.get_loops("B")[0])
+    >>> sch.get_child_blocks(sch.get_loops("B")[0])
+    [BlockRV(B), BlockRV(C)]
     """
     place = self._sref(loop)
     if place is INLINE_MARK:

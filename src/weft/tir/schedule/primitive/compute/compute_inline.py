@@ -56,10 +56,26 @@ class OpaqueAccessError(ScheduleFailure):
 
 @primitive("ComputeInline", "block")
 def compute_inline(self: Schedule, block: BlockRV | str) -> None:
-    """Inline a block into its consumers; the block and the buffer it writes disappear.
+    """Compute a block's elements where they are read; the block and its buffer disappear.
 
-    The block must be complete, write one buffer of the scope (no output) in one statement, and its
-    store indices must be an invertible affine map of its axes.
+    Args:
+        block: the block, or its name. It computes each element of one buffer in one statement, and
+            the buffer is no result of the function.
+
+    Raises:
+        IncompleteBlockError: the block is a reduction, or not all of it is known.
+        OutputBlockError: the buffer is a result of the function.
+        InlineBodyError: the block is not one statement, or the element it stores cannot be solved
+            for its axes.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.compute_inline("B")
+    >>> sch.get_child_blocks(sch.get_block("root"))
+    [BlockRV(C)]
     """
     sref = self._sref(block)
     state = self.state

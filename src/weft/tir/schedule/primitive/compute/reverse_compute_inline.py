@@ -68,10 +68,26 @@ class _Producer:
 
 @primitive("ReverseComputeInline", "block")
 def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
-    """Inline a block into its only producer; the block and the buffer between them disappear.
+    """Compute a block where its only producer stores; the block and the buffer between disappear.
 
-    The block must be complete, without predicate, in one statement, and load the buffer at one
-    invertible affine map of its axes. The producer must be complete and its buffer no output.
+    Args:
+        block: the block that consumes, or its name. It reads the buffer at one element, in one
+            statement, and has no predicate.
+
+    Raises:
+        SingleProducerError: the buffer has no producer, several, or another consumer.
+        InlineBodyError: the block is not one statement, or the element it reads cannot be solved
+            for its axes.
+        NotCoveredError: it reads elements that the producer does not compute.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.reverse_compute_inline("C")
+    >>> sch.get_child_blocks(sch.get_block("root"))
+    [BlockRV(B)]
     """
     sref = self._sref(block)
     state = self.state

@@ -73,7 +73,27 @@ def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
 
 @primitive("TransformBlockLayout", "block index_map", canonical=_index_map)
 def transform_block_layout(self: Schedule, block: BlockRV | str, index_map: Any) -> None:
-    """Map the axes of a block, and its loops, by ``index_map``, an IndexMap or a function."""
+    """Give a block other axes, and other loops around it, by a map of the old ones.
+
+    Args:
+        block: the block, or its name; it is alone in its loops.
+        index_map: from the old axes to the new ones: a function, or an IndexMap. It must be
+            bijective.
+
+    Raises:
+        BlockMapError: the map does not fit the axes, is not bijective, or would change the order in
+            which the block uses the same elements.
+        BlockNestError: the block's axes are not each a loop of their own, with nothing else inside.
+        MixedAxisError: a new axis would mix a spatial axis with a reduction.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> sch.transform_block_layout("B", lambda i, j: (i * 32 + j,))
+    >>> [sch.get(loop).extent.value for loop in sch.get_loops("B")]
+    [256]
+    """
     state, sref = self.state, self._sref(block)
     scope = checks.scope_root(state, sref)
     loops = tree.loops_above(sref)

@@ -154,12 +154,33 @@ def transform_layout(
     *,
     assume_injective_transform: bool = False,
 ) -> None:
-    """Store a buffer in another layout: element ``i`` at ``index_map(i)``.
+    """Store a buffer in another layout: the element at ``i`` comes to lie at ``index_map(i)``.
 
-    ``buffer`` is ``("read", i)``, ``("write", i)``, a name or a Buffer of the block; ``index_map``
-    an IndexMap or a function, which may also return ``IndexMap.AXIS_SEPARATOR``. ``pad_value`` (a
-    number, an expression, a function of the new indices or an IndexMap) is what padding holds; with
-    ``T.undef()`` nothing is said of it. ``assume_injective_transform`` trusts the map unseen.
+    All blocks that use the buffer change their indices; the block named here also changes its axes
+    where that is possible.
+
+    Args:
+        block: a block that uses the buffer, or its name.
+        buffer: ``("read", i)`` or ``("write", i)`` for a place among the block's accesses, a name,
+            or a Buffer.
+        index_map: from old indices to new ones: a function, or an IndexMap. A function may also
+            return ``IndexMap.AXIS_SEPARATOR`` between them (see ``set_axis_separator``).
+        pad_value: what the new elements hold that no old one comes to: a number, an expression, a
+            function of the new indices or an IndexMap. With ``T.undef()`` nothing is said of them.
+        assume_injective_transform: trust that no two elements come to the same place.
+
+    Raises:
+        LayoutMapError: two elements would come to the same place, or the map does not fit.
+        IntroducesPaddingError: the new layout has more elements, and no ``pad_value`` is given.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // 16, j % 16))
+    >>> sch.get(sch.get_block("B")).writes[0].buffer.shape
+    [8, 2, 16]
     """
     separators: list[int] = []
     if callable(index_map) and not isinstance(index_map, IndexMap):
@@ -391,7 +412,28 @@ def _separator_arguments(self: Schedule, arguments: dict[str, Any]) -> None:
 def set_axis_separator(
     self: Schedule, block: BlockRV | str, buffer: Any, axis_separators: Any
 ) -> None:
-    """Set between which axes of a buffer flattening keeps dimensions apart (``[]``: none)."""
+    """Set which axes of a buffer stay apart when it is flattened.
+
+    Flattening makes one axis of all of them, or one of each group between separators.
+
+    Args:
+        block: a block that uses the buffer, or its name.
+        buffer: ``("read", i)`` or ``("write", i)`` for a place among the block's accesses, a name,
+            or a Buffer.
+        axis_separators: the axes before which a new group begins; ``[]`` for one group.
+
+    Raises:
+        AxisSeparatorError: the numbers do not increase, or one is no axis of the buffer.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> sch.set_axis_separator("B", ("write", 0), [1])
+    >>> sch.get(sch.get_block("B")).writes[0].buffer.axis_separators
+    [1]
+    """
     state, sref = self.state, self._sref(block)
     old, _ = checks.nth_access(state, sref, buffer[1], write=buffer[0] == "write")
     scope = defining_block(state, sref, old)

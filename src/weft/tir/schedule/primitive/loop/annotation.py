@@ -23,9 +23,23 @@ class AnnotationError(ScheduleFailure):
 
 @primitive("Annotate", "block_or_loop ann_val")
 def annotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
-    """Attach ``ann_key: ann_val`` to a loop or block: a str, a number, or lists and dicts of such.
+    """Attach a value to a loop or block, for passes to read.
 
-    A number may be a sampled one.
+    Args:
+        block_or_loop: the loop or block.
+        ann_key: the name of the annotation.
+        ann_val: a str, a number (a sampled one too), or lists and dicts of these.
+
+    Raises:
+        AnnotationError: there is an annotation of that name already.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> sch.annotate(sch.get_loops("B")[0], "remark", "rows")
+    >>> sch.get(sch.get_loops("B")[0]).annotations["remark"]
+    'rows'
     """
     sref = self._sref(block_or_loop)
     stmt = _annotated(sref)
@@ -40,7 +54,24 @@ def annotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_
 
 @primitive("Unannotate", "block_or_loop")
 def unannotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
-    """Remove an annotation of a loop or block."""
+    """Remove an annotation from a loop or block.
+
+    Args:
+        block_or_loop: the loop or block.
+        ann_key: the name of the annotation.
+
+    Raises:
+        AnnotationError: there is no annotation of that name.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> sch.annotate("B", "remark", "doubles")
+    >>> sch.unannotate("B", "remark")
+    >>> dict(sch.get(sch.get_block("B")).annotations)
+    {}
+    """
     sref = self._sref(block_or_loop)
     stmt = _annotated(sref)
     if ann_key not in stmt.annotations:

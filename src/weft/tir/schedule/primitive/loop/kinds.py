@@ -45,27 +45,83 @@ class RepeatedReductionError(ScheduleFailure):
 
 @primitive("Parallel", "loop")
 def parallel(self: Schedule, loop: LoopRV) -> None:
-    """Run the iterations of a loop on several threads.
+    """Let the iterations of a loop run on several threads at once.
 
-    Every block below is complete or a reduction there, bound affinely, and uses the loop for
-    spatial axes only: then no iteration needs what another one makes. After decompose_reduction
-    this holds where the init and the update of an iteration write the same elements.
+    The loop must be independent: each block inside may use it for spatial axes only, so that no
+    iteration needs what another one computes.
+
+    Args:
+        loop: the loop. It keeps its LoopRV.
+
+    Raises:
+        LoopCarriedError: an iteration needs, or may overwrite, what another one computes.
+        NotAffineBindingError: how a block's axes depend on the loop is not clear.
+        NotCompactDataflowError: a block inside is neither complete nor a reduction.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> i, j = sch.get_loops("B")
+    >>> sch.parallel(i)
+    >>> sch.get(i).kind.name
+    'PARALLEL'
     """
     _set_kind(self, loop, ForKind.PARALLEL)
 
 
 @primitive("Vectorize", "loop")
 def vectorize(self: Schedule, loop: LoopRV) -> None:
-    """Run the iterations of a loop in the lanes of vectors; conditions as for ``parallel``."""
+    """Let the iterations of a loop run at once, each in a lane of vector instructions.
+
+    The iterations must be independent of each other, as for ``parallel``. The extent must be
+    constant when the program is built.
+
+    Args:
+        loop: the loop. It keeps its LoopRV.
+
+    Raises:
+        LoopCarriedError: an iteration needs, or may overwrite, what another one computes.
+        NotAffineBindingError: how a block's axes depend on the loop is not clear.
+        NotCompactDataflowError: a block inside is neither complete nor a reduction.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> outer, inner = sch.split(sch.get_loops("B")[1], factors=[None, 8])
+    >>> sch.vectorize(inner)
+    >>> sch.get(inner).kind.name
+    'VECTORIZED'
+    """
     _set_kind(self, loop, ForKind.VECTORIZED)
 
 
 @primitive("Bind", "loop")
 def bind(self: Schedule, loop: LoopRV, thread_axis: str) -> None:
-    """Give the iterations to ``blockIdx``, ``threadIdx`` or ``vthread`` (``.x``, ``.y``, ``.z``).
+    """Give the iterations of a loop to the threads of a launch, one to each.
 
-    The conditions are those of parallel, but that a reduction may be bound to ``threadIdx``: the
-    threads then reduce together.
+    The iterations must be independent of each other, as for ``parallel``; but a reduction may be
+    bound to ``threadIdx``, whose threads then reduce together.
+
+    Args:
+        loop: the loop; it starts at 0. It keeps its LoopRV.
+        thread_axis: ``blockIdx``, ``threadIdx`` or ``vthread``, with ``.x``, ``.y`` or ``.z``.
+
+    Raises:
+        ThreadTagError: there is no such thread axis.
+        LoopStartError: the loop does not start at 0.
+        LoopCarriedError: an iteration needs, or may overwrite, what another one computes.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> i, j = sch.get_loops("B")
+    >>> sch.bind(i, "blockIdx.x")
+    >>> sch.bind(j, "threadIdx.x")
+    >>> sch.get(j).thread_binding.thread_tag
+    'threadIdx.x'
     """
     if thread_axis not in THREAD_TAGS:
         raise ThreadTagError(self.state, f"there is no thread axis {thread_axis!r}")
@@ -74,7 +130,20 @@ def bind(self: Schedule, loop: LoopRV, thread_axis: str) -> None:
 
 @primitive("Unroll", "loop")
 def unroll(self: Schedule, loop: LoopRV) -> None:
-    """Write the iterations of a loop one after the other."""
+    """Write the iterations of a loop out, one after the other, when the program is built.
+
+    Args:
+        loop: the loop. It keeps its LoopRV.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> outer, inner = sch.split(sch.get_loops("B")[1], factors=[None, 4])
+    >>> sch.unroll(inner)
+    >>> sch.get(inner).kind.name
+    'UNROLLED'
+    """
     sref = self._sref(loop)
     old = loop_of(sref)
     _check_unbound(self.state, sref)

@@ -51,7 +51,23 @@ def _plain_order(self: Schedule, arguments: dict[str, Any]) -> None:
 
 @primitive("ReorderBlockIterVar", "block new_order", canonical=_plain_order)
 def reorder_block_iter_var(self: Schedule, block: BlockRV | str, new_order: list[int]) -> None:
-    """Put the axes of a block into another order: ``new_order`` has the old places."""
+    """Put the axes of a block into another order; the loops stay as they are.
+
+    Args:
+        block: the block, or its name.
+        new_order: the old place of each axis, in the new order.
+
+    Raises:
+        AxisOrderError: ``new_order`` does not name each place once.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> sch.reorder_block_iter_var("B", new_order=[1, 0])
+    >>> [axis.var.name for axis in sch.get(sch.get_block("B")).iter_vars]
+    ['v_j', 'v_i']
+    """
     sref = self._sref(block)
     old = sref.stmt
     assert isinstance(old, Block)
@@ -96,7 +112,22 @@ def _replace_realize(
 
 @primitive("AddUnitLoop", "block_or_loop")
 def add_unit_loop(self: Schedule, block_or_loop: BlockRV | LoopRV) -> LoopRV:
-    """Put a loop that runs once around a loop or block."""
+    """Put a loop of one iteration around a loop or block.
+
+    Args:
+        block_or_loop: what the new loop shall be around.
+
+    Returns:
+        The new loop.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> unit = sch.add_unit_loop(sch.get_loops("B")[0])
+    >>> sch.get(unit).extent.value
+    1
+    """
     sref = self._sref(block_or_loop)
     if isinstance(sref.stmt, For):
         made = _unit_loop(sref.stmt)
@@ -122,11 +153,29 @@ def loop_partition(
     factors: list[int | ExprRV | None],
     preserve_unit_iters: bool = True,
 ) -> list[LoopRV]:
-    """Cut a loop into loops that run one after the other, of the given numbers of iterations.
+    """Cut a loop into several that run one after the other, each a part of its iterations.
 
-    One factor may be None: it becomes what the others leave; without one, a last part has that.
-    Each part is a block of its own, all of them in one; they declare what the blocks inside access
-    (TVM declares nothing, and so misleads whatever is done next). The extent must be constant.
+    Args:
+        loop: the loop to cut; its extent is constant. It is gone afterwards.
+        factors: how many iterations each part has, in order. One may be None: it takes what the
+            others leave. Without a None, what they leave becomes one more part.
+        preserve_unit_iters: keep parts of one iteration in what the axes of blocks are bound to.
+
+    Returns:
+        The loops of the parts. Each stands in a block of its own, and all of these in one more.
+
+    Raises:
+        PartitionFactorError: a number is not positive, or no iteration is left for the last part.
+        SymbolicLoopError: the extent is no constant.
+        PartitionedReductionError: the init of a reduction inside would run in each part.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> head, tail = sch.loop_partition(sch.get_loops("B")[1], factors=[24, None])
+    >>> sch.get(tail).extent.value
+    8
     """
     del preserve_unit_iters  # the new loops are bound as the old one was
     sref = self._sref(loop)

@@ -88,11 +88,33 @@ def split(
     preserve_unit_iters: bool = True,
     disable_predication: bool = False,
 ) -> list[LoopRV]:
-    """Split a loop into nested loops of the given extents, outermost first.
+    """Split a loop into loops nested in each other, of the given extents.
 
-    One factor may be None: it becomes ``ceildiv(extent, product of the others)``. Where the product
-    exceeds the extent, the blocks inside get a predicate, unless ``disable_predication``.
-    ``preserve_unit_iters`` keeps loops of extent 1 in the bindings.
+    Where the extents multiply to more than the loop's own, the blocks inside get a predicate that
+    leaves out the iterations beyond its end.
+
+    Args:
+        loop: the loop to split; it is gone afterwards.
+        factors: the extents of the new loops, outermost first. One may be None: it becomes the
+            smallest extent with which the others cover the loop.
+        preserve_unit_iters: keep new loops of extent 1 in what the axes of blocks are bound to.
+        disable_predication: add no predicate. The caller knows that the last tile is full.
+
+    Returns:
+        The new loops, outermost first.
+
+    Raises:
+        SplitFactorError: a factor is not positive, several are None, or all are given and do not
+            cover the loop.
+        AnnotatedLoopError: the loop has annotations or is bound to a thread, which would be lost.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> outer, inner = sch.split(sch.get_loops("B")[1], factors=[None, 8])
+    >>> [sch.get(loop).extent.value for loop in sch.get_loops("B")]
+    [8, 4, 8]
     """
     sref = self._sref(loop)
     check_plain_loop(self.state, sref)
@@ -229,7 +251,28 @@ def _simplified(
 
 @primitive("Fuse", "*loops")
 def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
-    """Fuse loops that are nested directly in each other, outermost first, into one."""
+    """Make one loop of several that are nested directly in each other.
+
+    Args:
+        loops: the loops, outermost first; they are gone afterwards.
+        preserve_unit_iters: keep loops of extent 1 in what the axes of blocks are bound to.
+
+    Returns:
+        The new loop. Its extent is the product of theirs.
+
+    Raises:
+        NotNestedError: something else stands between two of the loops, or they are out of order.
+        DependentLoopError: the extent of one depends on another one.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> i, j = sch.get_loops("B")
+    >>> both = sch.fuse(i, j)
+    >>> sch.get(both).extent.value
+    256
+    """
     srefs = [self._sref(loop) for loop in loops]
     if not srefs:
         raise NotNestedError(self.state, "no loops are given")
@@ -294,7 +337,26 @@ def loops_with(state: ScheduleState, variables: Sequence[Var]) -> list[StmtSRef]
 
 @primitive("Reorder", "*ordered_loops")
 def reorder(self: Schedule, *ordered_loops: LoopRV) -> None:
-    """Put loops of one nest into the given order, outermost first; others keep their places."""
+    """Put loops of one nest into a new order.
+
+    Args:
+        ordered_loops: the loops, in their new order, outermost first. Loops of the nest that are
+            not named keep their places.
+
+    Raises:
+        LoopOrderError: a loop is given twice, or the new order would change a result.
+        NotNestedError: the loops are no chain of loops around the same blocks.
+        DependentLoopError: a loop would move out of one that its extent depends on.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> i, j = sch.get_loops("B")
+    >>> sch.reorder(j, i)
+    >>> sch.get_loops("B")
+    [LoopRV(j), LoopRV(i)]
+    """
     srefs = [self._sref(loop) for loop in ordered_loops]
     if len(srefs) < 2:
         return

@@ -51,11 +51,30 @@ Chain = list[For]
 
 @primitive("Merge", "*loops")
 def merge(self: Schedule, *loops: LoopRV) -> LoopRV:
-    """Merge loops that stand side by side (or are in nests that do) into one.
+    """Make one loop nest of several that stand side by side.
 
-    The nests, from what is around all of them inwards, have the same extents and nothing else in
-    them. The new loops stand where the last nest was and run the bodies in the order given. Returns
-    the innermost new loop.
+    The new nest stands where the last one stood and runs their bodies one after the other in each
+    iteration.
+
+    Args:
+        loops: one loop of each nest, the nests in the order in which their bodies shall run. From
+            what is around all of them inwards, the nests have equal extents and hold nothing else.
+
+    Returns:
+        The innermost new loop.
+
+    Raises:
+        MergeShapeError: the nests differ in their extents or their depth.
+        MergeOrderError: an iteration needs what a later iteration of another nest computes.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> B = te.compute((8, 32), lambda i, j: A[i, j] * 2.0, name="B")
+    >>> C = te.compute((8, 32), lambda i, j: B[i, j] + 1.0, name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, C]))
+    >>> merged = sch.merge(sch.get_loops("B")[0], sch.get_loops("C")[0])
+    >>> sch.get_child_blocks(merged)
+    [BlockRV(B), BlockRV(C)]
     """
     srefs = [self._sref(loop) for loop in loops]
     state = self.state

@@ -56,10 +56,31 @@ class _Padding:
 
 @primitive("DecomposePadding", "block loop")
 def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
-    """Split a padding block into one that fills with the constant and one that computes the rest.
+    """Make two blocks of one that pads: one fills in the constant, the other copies without a test.
 
-    The filling block comes right before ``loop``, a loop around the block. Returns it; ``block``
-    stays the computing one.
+    Args:
+        block: the block that pads, or its name: it stores a value where a condition holds and a
+            constant elsewhere. It becomes the one that copies.
+        loop: the loop around the block before which the constant is filled in.
+
+    Returns:
+        The block that fills, ``<name>_pad_const``.
+
+    Raises:
+        PaddingPatternError: the block does not store a value or a constant by a condition.
+        PaddingRegionError: where the condition holds is not known to be a box.
+        PaddingPlaceError: the loop is not around the block, or the buffer is read before it.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((30,), name="A")
+    >>> P = te.compute(
+    ...     (32,), lambda i: tir.if_then_else(tir.all(1 <= i, i < 31), A[i - 1], 0.0), name="P"
+    ... )
+    >>> sch = tir.Schedule(te.create_prim_func([A, P]))
+    >>> loop = sch.get_loops("P")[0]
+    >>> zeros = sch.decompose_padding("P", loop)
+    >>> zeros, sch.get(sch.get_loops("P")[0]).extent.value
+    (BlockRV(P_pad_const), 30)
     """
     state, sref, loop_sref = self.state, self._sref(block), self._sref(loop)
     loops = tree.loops_above(sref)[::-1]  # innermost first
@@ -85,7 +106,21 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
 
 
 def can_decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> bool:
-    """Whether ``decompose_padding`` applies; nothing is changed or recorded."""
+    """Return whether ``decompose_padding`` would accept a block and a loop; nothing is changed.
+
+    Args:
+        block: the block that pads, or its name.
+        loop: the loop around the block before which the constant would be filled in.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((30,), name="A")
+    >>> P = te.compute(
+    ...     (32,), lambda i: tir.if_then_else(tir.all(1 <= i, i < 31), A[i - 1], 0.0), name="P"
+    ... )
+    >>> sch = tir.Schedule(te.create_prim_func([A, P]))
+    >>> sch.can_decompose_padding("P", sch.get_loops("P")[0])
+    True
+    """
     found = self.get_block(block) if isinstance(block, str) else block
     sref, loop_sref = self._sref(found), self._sref(loop)
     try:

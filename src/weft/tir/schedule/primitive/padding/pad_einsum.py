@@ -66,10 +66,28 @@ def _padding(self: Schedule, arguments: dict[str, Any]) -> None:
 
 @primitive("PadEinsum", "block", canonical=_padding)
 def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
-    """Extend each axis of a block to a multiple of its number in ``padding``.
+    """Round the extents of a block's axes up to multiples of given numbers.
 
-    A padded axis must be a buffer index by itself. The buffers that need it are copied into padded
-    ones before, and back after.
+    Operands are copied into padded buffers before, and results out of them after. What is added to
+    a reduction does not change it.
+
+    Args:
+        block: the block, or its name: sums of products and alike, in which each padded axis is the
+            index of a buffer by itself.
+        padding: for each axis, the number whose multiple its extent becomes; 1 leaves it as it is.
+
+    Raises:
+        InvalidPaddingError: there is not one positive number for each axis.
+        NonEinsumError: the block is no such computation.
+
+    >>> from weft import te, tir
+    >>> A, B = te.placeholder((7, 5), name="A"), te.placeholder((5, 7), name="B")
+    >>> k = te.reduce_axis((0, 5), name="k")
+    >>> C = te.compute((7, 7), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B, C]))
+    >>> sch.pad_einsum("C", [8, 8, 8])
+    >>> [sch.get(loop).extent.value for loop in sch.get_loops("C")]
+    [8, 8, 8]
     """
     state, sref = self.state, self._sref(block)
     scope = checks.scope_root(state, sref, stage_pipeline=True)

@@ -46,10 +46,31 @@ class InitPredicateError(ScheduleFailure):
 
 @primitive("DecomposeReduction", "block loop")
 def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
-    """Move the init of a reduction to just before ``loop``; returns the new block, ``<name>_init``.
+    """Give the init of a reduction a block of its own, just before a loop.
 
-    The block must be a reduction block or a scan, and every loop of its reduction, or ordered axis,
-    must be ``loop`` or inside of it. What is left of the block is called ``<name>_update``.
+    Without this, the init stands in the reduction's block and is tested for in each iteration.
+
+    Args:
+        block: the reduction, or its name. It is called ``<name>_update`` afterwards.
+        loop: the loop around the block before which the init runs. The loops that run a reduction
+            axis must be this one or inside it.
+
+    Returns:
+        The block of the init, ``<name>_init``.
+
+    Raises:
+        LoopPositionError: ``loop`` is not around the block.
+        LoopHeightError: a loop outside ``loop`` runs a reduction axis.
+        NotReductionBlockError: the block is no reduction.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> k = te.reduce_axis((0, 32), name="k")
+    >>> B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> i, k = sch.get_loops("B")
+    >>> sch.decompose_reduction("B", k)
+    BlockRV(B_init)
     """
     state, sref, at = self.state, self._sref(block), self._sref(loop)
     loops = tree.loops_above(sref)

@@ -65,11 +65,33 @@ class FactorPredicateError(ScheduleFailure):
 
 @primitive("RFactor", "loop")
 def rfactor(self: Schedule, loop: LoopRV, factor_axis: int) -> BlockRV:
-    """Factor a reduction over a serial loop of its own; returns the block of partial results.
+    """Compute a reduction as partial results, one for each iteration of a loop, and then join them.
 
-    That block, ``<name>_rf``, writes the buffer ``<name of the buffer>_rf`` with a dimension for
-    the loop at ``factor_axis`` (negative: from the end). The block that joins them keeps its name
-    and its BlockRV. The block must compute a known commutative reducer.
+    The partial results do not depend on each other: their loop may be parallel or vectorized.
+
+    Args:
+        loop: a loop that runs a reduction axis of the block inside it.
+        factor_axis: where the buffer of partial results, ``<buffer>_rf``, has the dimension for
+            the loop; negative numbers count from the end.
+
+    Returns:
+        The block that computes the partial results, ``<name>_rf``. The one that joins them keeps
+        the name and the BlockRV.
+
+    Raises:
+        FactorLoopError: the loop is not serial, its extent varies, or it runs spatial axes too.
+        FactorAxisError: the buffer has no such dimension.
+        UnknownReducerError: the reduction is no commutative one that is known.
+
+    >>> from weft import te, tir
+    >>> A = te.placeholder((8, 32), name="A")
+    >>> k = te.reduce_axis((0, 32), name="k")
+    >>> B = te.compute((8,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    >>> sch = tir.Schedule(te.create_prim_func([A, B]))
+    >>> outer, inner = sch.split(sch.get_loops("B")[1], factors=[None, 4])
+    >>> partial = sch.rfactor(inner, factor_axis=0)
+    >>> sch.get(partial).writes[0].buffer.shape
+    [4, 8]
     """
     state, at = self.state, self._sref(loop)
     sref = _only_block(state, at)
