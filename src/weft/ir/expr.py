@@ -181,6 +181,8 @@ class AsPrimExpr(Protocol):
 
 ExprLike = PrimExpr | ExprOp | AsPrimExpr | int | float | str | np.generic
 """What ``as_prim_expr`` takes: an expression, or what has one form as an expression."""
+Extent = PrimExpr | int
+"""A size, or a place counted in one: a Python int where it is known, else an expression."""
 
 
 @node

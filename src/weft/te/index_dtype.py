@@ -7,7 +7,8 @@ their types: where an index is used as a value it is cast back.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator
@@ -44,7 +45,9 @@ from weft.tir.expr import Div as TruncDiv
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize, BufferRegion, BufferStore, For, LetStmt
 
-_REBUILD: dict[type, Any] = {
+LetNode = TypeVar("LetNode", Let, LetStmt)
+
+_REBUILD: dict[type[PrimExpr], Callable[[PrimExpr, PrimExpr], PrimExpr]] = {
     Add: op.add, Sub: op.subtract, Mul: op.multiply, TruncDiv: op.div, Mod: op.truncmod,
     FloorDiv: op.floordiv, FloorMod: op.floormod, Min: op.minimum, Max: op.maximum,
     EQ: op.equal, NE: op.not_equal, LT: op.less, LE: op.less_equal, GT: op.greater,
@@ -138,7 +141,7 @@ class _IndexDtype(Mutator):
             indices=self.indices(store.indices),
         )
 
-    def visit_Let(self, let: Let | LetStmt) -> Any:
+    def visit_Let(self, let: LetNode) -> LetNode:
         value = op.cast(let.value.dtype, self.visit(let.value))
         return let.with_(value=value, body=self.visit(let.body))
 
@@ -152,8 +155,7 @@ class _IndexDtype(Mutator):
             return expr.with_(a=a, b=b)
         if not isinstance(expr, CompareExpr):
             a, b = _both_narrow(a, expr.a, b), _both_narrow(b, expr.b, a)
-        result: PrimExpr = _REBUILD[type(expr)](a, b)
-        return result
+        return _REBUILD[type(expr)](a, b)
 
     def visit_Cast(self, expr: Cast) -> PrimExpr:
         value = self.visit(expr.value)

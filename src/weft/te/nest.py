@@ -39,7 +39,7 @@ class NestLevel:
         """The block, bound to the loops."""
         return BlockRealize(self.bindings, IntImm(DataType("bool"), 1), block)
 
-    def renewed(self) -> NestLevel:
+    def with_new_variables(self) -> NestLevel:
         """The same loops with new block variables, for a second block in the nest."""
         other = NestLevel()
         other.loops, other.bindings = self.loops, self.bindings

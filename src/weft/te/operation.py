@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn, TypeVar, overload
+
+import numpy as np
 
 from weft.ir.attrs import as_attrs
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, as_prim_expr
@@ -116,9 +118,9 @@ class ExternOp(Operation):
     """Outputs written by the statement ``body`` through buffers that stand for the tensors."""
 
     inputs: Array[Tensor] = field(default=(), visit=False)
-    input_placeholders: Array[Any] = field(default=(), defines=True)
-    output_placeholders: Array[Any] = field(default=(), defines=True)
-    body: Any = None
+    input_placeholders: Array[Buffer] = field(default=(), defines=True)
+    output_placeholders: Array[Buffer] = field(default=(), defines=True)
+    body: Stmt | None = None
 
     def _check_(self) -> None:
         self.attrs = as_attrs(self.attrs)
@@ -139,6 +141,15 @@ class ExternOp(Operation):
 
 
 ShapeLike = ExprLike | Sequence[ExprLike]
+Element = Callable[..., ExprLike]
+"""From the indices of an element to its expression."""
+Elements = Callable[..., list[PrimExpr] | tuple[ExprLike, ...]]
+"""The same for several tensors of one shape."""
+Body = Callable[[list[Buffer], list[Buffer]], Stmt | PrimExpr]
+"""From the buffers of the inputs and of the outputs to the statement that writes the outputs."""
+Tensors = Tensor | list[Tensor] | tuple[Tensor, ...]
+Buffers = Buffer | list[Buffer] | tuple[Buffer, ...] | None
+Item = TypeVar("Item")
 
 
 def placeholder(shape: ShapeLike, dtype: str | None = None, name: str = "placeholder") -> Tensor:
@@ -181,14 +192,24 @@ def _whole(extent: float) -> int:
     return int(extent)
 
 
+@overload
+def compute(
+    shape: ShapeLike, fcompute: Element, name: str = "compute", tag: str = "",
+    attrs: Mapping[str, object] | None = None, varargs_names: Sequence[str] | None = None,
+) -> Tensor: ...  # fmt: skip
+@overload
+def compute(
+    shape: ShapeLike, fcompute: Elements, name: str = "compute", tag: str = "",
+    attrs: Mapping[str, object] | None = None, varargs_names: Sequence[str] | None = None,
+) -> Tensor | tuple[Tensor, ...]: ...  # fmt: skip
 def compute(
     shape: ShapeLike,
-    fcompute: Callable[..., Any],
+    fcompute: Element | Elements,
     name: str = "compute",
     tag: str = "",
-    attrs: Mapping[str, Any] | None = None,
+    attrs: Mapping[str, object] | None = None,
     varargs_names: Sequence[str] | None = None,
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """Define a tensor by what each of its elements is.
 
     Args:
@@ -232,7 +253,7 @@ def _from_zero(extent: PrimExpr) -> Range:
 
 
 def _axis_names(
-    name: str, fcompute: Callable[..., Any], ndim: int, varargs_names: Sequence[str] | None
+    name: str, fcompute: Callable[..., object], ndim: int, varargs_names: Sequence[str] | None
 ) -> list[str]:
     if not callable(fcompute):
         raise IRTypeError(
@@ -265,17 +286,32 @@ def _axis_names(
     return names + [f"i{i}" for i in range(rest)] if variadic else names
 
 
+@overload
+def extern(
+    shape: ShapeLike, inputs: Tensors, fcompute: Body, name: str = "extern",
+    dtype: str | Sequence[str] | None = None, in_buffers: Buffers = None,
+    out_buffers: Buffers = None, tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor: ...  # fmt: skip
+@overload
+def extern(
+    shape: Sequence[Sequence[ExprLike]], inputs: Tensors, fcompute: Body,
+    name: str = "extern", dtype: str | Sequence[str] | None = None,
+    in_buffers: Buffers = None,
+    out_buffers: Buffers = None, tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor | list[Tensor]: ...  # fmt: skip
 def extern(
     shape: ShapeLike | Sequence[ShapeLike],
-    inputs: Sequence[Tensor],
-    fcompute: Callable[..., Any],
+    inputs: Tensors,
+    fcompute: Body,
     name: str = "extern",
     dtype: str | Sequence[str] | None = None,
-    in_buffers: Buffer | Sequence[Buffer] | None = None,
-    out_buffers: Buffer | Sequence[Buffer] | None = None,
+    in_buffers: Buffers = None,
+    out_buffers: Buffers = None,
     tag: str = "",
-    attrs: Mapping[str, Any] | None = None,
-) -> Any:
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor | list[Tensor]:
     """Define tensors by a statement that writes them, instead of by their elements.
 
     Args:
@@ -336,7 +372,7 @@ def extern(
     return outputs[0] if len(outputs) == 1 else outputs
 
 
-def as_list(value: Any) -> list[Any]:
+def as_list(value: Item | list[Item] | tuple[Item, ...] | None) -> list[Item]:
     """A list: of nothing for None, of one value, or of those of a list or tuple."""
     if value is None:
         return []
@@ -352,7 +388,7 @@ def _shapes(shape: Any) -> list[Array[PrimExpr]]:
 def _extern_dtypes(
     name: str, inputs: list[Tensor], dtype: str | Sequence[str] | None, count: int
 ) -> list[str]:
-    given: list[str] = as_list(dtype)
+    given = [dtype] if isinstance(dtype, str) else list(dtype or ())
     if not given:
         kinds = {tensor.dtype for tensor in inputs}
         if len(kinds) != 1:
@@ -365,7 +401,9 @@ def _extern_dtypes(
     return given
 
 
-def extern_primfunc(input_tensors: Sequence[Tensor], primfunc: PrimFunc, **kwargs: Any) -> Any:
+def extern_primfunc(
+    input_tensors: list[Tensor] | tuple[Tensor, ...], primfunc: PrimFunc, **kwargs: Any
+) -> Tensor | list[Tensor]:
     """Define tensors by a TensorIR function that writes them.
 
     Args:
@@ -400,7 +438,7 @@ def size_var(name: str = "size", dtype: str = "int32", span: Span | None = None)
     return variable
 
 
-def const(value: Any, dtype: str = "int32", span: Span | None = None) -> PrimExpr:
+def const(value: float | np.generic, dtype: str = "int32", span: Span | None = None) -> PrimExpr:
     """Make a constant of a data type."""
     return op.const(value, dtype, span)
 
@@ -455,7 +493,7 @@ def _as_domain(dom: RangeLike) -> Range:
     return Range.from_min_extent(begin, op.subtract(end, begin))
 
 
-def scan(*args: Any, **kwargs: Any) -> Any:
+def scan(*args: object, **kwargs: object) -> NoReturn:
     """Raise UnsupportedError: recurrences are written with ``te.extern``, or as TVMScript."""
     raise UnsupportedError(
         "Unsupported Operation: ScanOp. te.scan cannot be turned into TensorIR (nor can it in "

@@ -8,7 +8,6 @@ its own. Blocks get the operations' names, buffers the tensors', block axes ``v_
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.attrs import Attrs
@@ -53,8 +52,9 @@ those of the function as if operations had made them: what a schedule can work o
 
 @deep_recursion
 def create_prim_func(
-    ops: Tensor | Var | list[Any] | tuple[Any, ...], index_dtype_override: str | None = None
-) -> PrimFunc:
+    ops: Tensor | Var | list[Tensor] | list[Var] | list[Tensor | Var] | tuple[Tensor | Var, ...],
+    index_dtype_override: str | None = None,
+) -> PrimFunc:  # fmt: skip
     """Make the TensorIR function that computes tensors.
 
     Args:
@@ -69,7 +69,7 @@ def create_prim_func(
     >>> len(te.create_prim_func([A, B]).params)
     2
     """
-    arguments = list(ops) if isinstance(ops, list | tuple) else [ops]
+    arguments: list[Tensor | Var] = list(ops) if isinstance(ops, list | tuple) else [ops]
     for argument in arguments:
         if not isinstance(argument, Tensor | Var):
             raise IRTypeError(
@@ -210,7 +210,7 @@ class _Builder:
         else:
             stages: list[Stmt] = []
             for index, buffer in enumerate(buffers):
-                level = leaf.renewed() if index else leaf
+                level = leaf.with_new_variables() if index else leaf
                 value = self.lower(operation.body[index], level)
                 store = BufferStore(buffer, value, self.indices(operation, level))
                 block = self.block(level, buffer.name, store, None, annotations)
@@ -304,7 +304,7 @@ class _Builder:
         """The operation's attributes, tensors in them replaced by their buffers."""
         return Attrs({key: self.annotation(value) for key, value in operation.attrs.items()})
 
-    def annotation(self, value: Any) -> Any:
+    def annotation(self, value: object) -> object:
         if isinstance(value, list | tuple):
             return Array([self.annotation(item) for item in value])
         return self.buffers[value.key] if isinstance(value, Tensor) else value
@@ -389,7 +389,7 @@ class _LayoutFree(Mutator):
     def __init__(self, parameters: dict[int, int]) -> None:
         super().__init__()
         self.parameters = parameters
-        self.found: set[int] = set()
+        self.layout_free: set[int] = set()
 
     def visit_Block(self, block: Block) -> Block:
         block = self.visit_default(block)
@@ -397,7 +397,7 @@ class _LayoutFree(Mutator):
         if buffers is None:
             return block
         rest = [buffer for buffer in buffers if id(buffer) not in self.parameters]
-        self.found |= {self.parameters[id(b)] for b in buffers if id(b) in self.parameters}
+        self.layout_free |= {self.parameters[id(b)] for b in buffers if id(b) in self.parameters}
         kept = {k: v for k, v in block.annotations.items() if k != LAYOUT_FREE_PLACEHOLDERS}
         if rest:
             kept[LAYOUT_FREE_PLACEHOLDERS] = Array(rest)
@@ -412,6 +412,6 @@ def _collect_layout_free(func: PrimFunc) -> PrimFunc:
     }
     mover = _LayoutFree(positions)
     body = mover.visit(func.body)
-    if not mover.found:
+    if not mover.layout_free:
         return func.with_(body=body)
-    return func.with_(body=body).with_attr(LAYOUT_FREE_BUFFERS, Array(sorted(mover.found)))
+    return func.with_(body=body).with_attr(LAYOUT_FREE_BUFFERS, Array(sorted(mover.layout_free)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, overload
 
 from weft.ir.expr import ExprLike, PrimExpr, as_prim_expr
 from weft.ir.node import Array
@@ -19,9 +19,33 @@ from weft.tir.expr import CommReducer, IterType, IterVar, Reduce, Var
 from weft.tir.reducer import declare_reducer
 
 Combine = Callable[[Any, Any], Any]
+"""From two values, or from two sequences of components, to the combined ones."""
+Identity = Callable[..., Any]
+"""From the data type of each component to the value that changes nothing."""
+Axes = IterVar | Sequence[IterVar]
 
 
-def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "reduce") -> Any:
+class Reducer(Protocol):
+    """A reduction: of an expression over axes, of a tuple over axes, or of the values given."""
+
+    @overload
+    def __call__(
+        self, expr: ExprLike, axis: Axes | ExprLike, where: ExprLike | None = None,
+        init: ExprLike | None = None, /, *args: ExprLike,
+    ) -> PrimExpr: ...  # fmt: skip
+    @overload
+    def __call__(
+        self, expr: ExprLike, axis: Axes, where: ExprLike | None = None,
+        init: ExprLike | None = None,
+    ) -> PrimExpr: ...  # fmt: skip
+    @overload
+    def __call__(
+        self, expr: list[PrimExpr] | tuple[ExprLike, ...], axis: Axes,
+        where: ExprLike | None = None, init: list[PrimExpr] | tuple[ExprLike, ...] | None = None,
+    ) -> tuple[PrimExpr, ...]: ...  # fmt: skip
+
+
+def comm_reducer(fcombine: Combine, fidentity: Identity, name: str = "reduce") -> Reducer:
     """Make a reduction from a function that combines two values.
 
     Args:
@@ -45,7 +69,10 @@ def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "
         wrong = fidentity if callable(fcombine) else fcombine
         raise IRTypeError(f"comm_reducer: expected two functions, got {type(wrong).__name__}")
 
-    def reducer(expr: Any, axis: Any, where: Any = None, init: Any = None, *args: Any) -> Any:
+    def reducer(
+        expr: Any, axis: Any, where: ExprLike | None = None, init: Any = None,
+        *args: ExprLike,
+    ) -> Any:  # fmt: skip
         if isinstance(axis, IterVar | list | tuple):
             return _reduce(name, fcombine, fidentity, (expr, axis, where, init))
         result = fcombine(expr, axis)
@@ -62,7 +89,9 @@ def comm_reducer(fcombine: Combine, fidentity: Callable[..., Any], name: str = "
     return reducer
 
 
-def _reduce(name: str, fcombine: Combine, fidentity: Any, args: tuple[Any, Any, Any, Any]) -> Any:
+def _reduce(
+    name: str, fcombine: Combine, fidentity: Identity, args: tuple[Any, Any, Any, Any]
+) -> PrimExpr | tuple[PrimExpr, ...]:
     expr, axis, where, init = args
     axes = _axes(name, axis)
     several = isinstance(expr, list | tuple)
@@ -98,7 +127,7 @@ def _axes(name: str, axis: IterVar | Sequence[IterVar]) -> Array[IterVar]:
     return axes
 
 
-def _typed(name: str, values: Any, dtypes: list[DataType]) -> Array[PrimExpr]:
+def _typed(name: str, values: Sequence[ExprLike], dtypes: list[DataType]) -> Array[PrimExpr]:
     """One expression a component, each of the component's type (numbers are converted)."""
     if len(values) != len(dtypes):
         raise IRValueError(f"{name}: expected {len(dtypes)} components, got {len(values)}")

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import ClassVar, ParamSpec, Self, TypeVar
 
 from weft.support.errors import IRValueError
 from weft.support.scopes import Scopes
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class TagScope:
@@ -38,11 +41,11 @@ class TagScope:
     def __exit__(self, *exception: object) -> None:
         self._open.pop()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[P, Result]) -> Callable[P, Result]:
         """Run a function inside the scope (decorator)."""
 
         @functools.wraps(function)
-        def tagged(*args: Any, **kwargs: Any) -> Any:
+        def tagged(*args: P.args, **kwargs: P.kwargs) -> Result:
             with TagScope(self.tag):
                 return function(*args, **kwargs)
 

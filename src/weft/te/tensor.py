@@ -16,7 +16,7 @@ from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
 from weft.support.span import Span
 from weft.tir.expr import IterVar, ProducerLoad
 
-TENSOR_OPERATORS: Final[dict[str, Callable[..., Any]]] = {}
+TENSOR_OPERATORS: Final[dict[str, Callable[..., Tensor]]] = {}
 """Name of an operator (``add`` ...) -> its function on whole tensors; topi fills it."""
 
 
@@ -24,12 +24,12 @@ Indices = ExprLike | list[ExprLike] | tuple[ExprLike, ...]
 Operand = Union["Tensor", ExprLike]
 
 
-def register_tensor_operators(**functions: Callable[..., Any]) -> None:
+def register_tensor_operators(**functions: Callable[..., Tensor]) -> None:
     """``weft.topi`` hands in what ``+``, ``*`` ... do with whole tensors."""
     TENSOR_OPERATORS.update(functions)
 
 
-def _apply(name: str, *operands: Any) -> Any:
+def _apply(name: str, *operands: object) -> Tensor:
     function = TENSOR_OPERATORS.get(name)
     if function is None:
         raise UnsupportedError(
@@ -84,7 +84,7 @@ class Tensor(Node):
 
     shape: Array[PrimExpr] = field(visit=False)
     dtype: DataType
-    op: Any = field(visit=False)
+    op: Operation = field(visit=False)
     value_index: int = 0
 
     def _check_(self) -> None:
@@ -159,62 +159,62 @@ class Tensor(Node):
 
     __str__ = __repr__
 
-    def astype(self, dtype: str, span: Span | None = None) -> Any:
+    def astype(self, dtype: str, span: Span | None = None) -> Tensor:
         """The tensor with every element converted to ``dtype``."""
         return _apply("cast", self, dtype)
 
-    def __add__(self, other: Operand) -> Any:
+    def __add__(self, other: Operand) -> Tensor:
         return _apply("add", self, other)
 
-    def __radd__(self, other: Operand) -> Any:
+    def __radd__(self, other: Operand) -> Tensor:
         return _apply("add", other, self)
 
-    def __sub__(self, other: Operand) -> Any:
+    def __sub__(self, other: Operand) -> Tensor:
         return _apply("subtract", self, other)
 
-    def __rsub__(self, other: Operand) -> Any:
+    def __rsub__(self, other: Operand) -> Tensor:
         return _apply("subtract", other, self)
 
-    def __mul__(self, other: Operand) -> Any:
+    def __mul__(self, other: Operand) -> Tensor:
         return _apply("multiply", self, other)
 
-    def __rmul__(self, other: Operand) -> Any:
+    def __rmul__(self, other: Operand) -> Tensor:
         return _apply("multiply", other, self)
 
-    def __truediv__(self, other: Operand) -> Any:
+    def __truediv__(self, other: Operand) -> Tensor:
         return _apply("divide", self, other)
 
-    def __rtruediv__(self, other: Operand) -> Any:
+    def __rtruediv__(self, other: Operand) -> Tensor:
         return _apply("divide", other, self)
 
-    def __floordiv__(self, other: Operand) -> Any:
+    def __floordiv__(self, other: Operand) -> Tensor:
         return _apply("floor_divide", self, other)
 
-    def __rfloordiv__(self, other: Operand) -> Any:
+    def __rfloordiv__(self, other: Operand) -> Tensor:
         return _apply("floor_divide", other, self)
 
-    def __mod__(self, other: Operand) -> Any:
+    def __mod__(self, other: Operand) -> Tensor:
         return _apply("floor_mod", self, other)
 
-    def __rmod__(self, other: Operand) -> Any:
+    def __rmod__(self, other: Operand) -> Tensor:
         return _apply("floor_mod", other, self)
 
-    def __pow__(self, other: Operand) -> Any:
+    def __pow__(self, other: Operand) -> Tensor:
         return _apply("power", self, other)
 
-    def __neg__(self) -> Any:
+    def __neg__(self) -> Tensor:
         return _apply("negative", self)
 
-    def __lt__(self, other: Operand) -> Any:
+    def __lt__(self, other: Operand) -> Tensor:
         return _apply("less", self, other)
 
-    def __le__(self, other: Operand) -> Any:
+    def __le__(self, other: Operand) -> Tensor:
         return _apply("less_equal", self, other)
 
-    def __gt__(self, other: Operand) -> Any:
+    def __gt__(self, other: Operand) -> Tensor:
         return _apply("greater", self, other)
 
-    def __ge__(self, other: Operand) -> Any:
+    def __ge__(self, other: Operand) -> Tensor:
         return _apply("greater_equal", self, other)
 
 

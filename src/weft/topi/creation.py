@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, Extent, FloatImm, IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.te.operation import as_list
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
+    Extents,
     as_sequence,
     compute_ax,
     compute_one,
@@ -21,20 +22,23 @@ from weft.topi.extents import (
 )
 from weft.topi.simplify import simplified
 
+Fill = Tensor | PrimExpr | float
+"""What fills a tensor: a number, an expression or a tensor without axes."""
 
-def full(shape: Any, dtype: str, fill_value: Any) -> Tensor:
+
+def full(shape: Extents, dtype: str, fill_value: Fill) -> Tensor:
     """``shape`` filled with a number, an expression or a 0-d tensor."""
     value = _fill_value(fill_value, dtype)
     return compute_ax(as_sequence(shape), lambda *_: value, "T_full", tag=tag.ELEMWISE)
 
 
-def full_like(x: Tensor, fill_value: Any) -> Tensor:
+def full_like(x: Tensor, fill_value: Fill) -> Tensor:
     """A tensor of x's shape and dtype filled with a number."""
     value = _fill_value(fill_value, x.dtype)
     return compute_ax(x.shape, lambda *_: value, "T_full_like", tag=tag.ELEMWISE)
 
 
-def _fill_value(value: Any, dtype: str) -> PrimExpr:
+def _fill_value(value: Fill, dtype: str) -> PrimExpr:
     if isinstance(value, Tensor):
         if value.ndim:
             raise IRTypeError(f"full: expected a 0-d fill value, got {value.ndim} dimensions")
@@ -42,12 +46,12 @@ def _fill_value(value: Any, dtype: str) -> PrimExpr:
     return op.cast(dtype, value) if isinstance(value, PrimExpr) else op.const(value, dtype)
 
 
-def zeros(shape: Any, dtype: str = "float32") -> Tensor:
+def zeros(shape: Extents, dtype: str = "float32") -> Tensor:
     """Zeros."""
     return full(shape, dtype, 0)
 
 
-def ones(shape: Any, dtype: str = "float32") -> Tensor:
+def ones(shape: Extents, dtype: str = "float32") -> Tensor:
     """Ones."""
     return full(shape, dtype, 1)
 
@@ -62,20 +66,22 @@ def ones_like(x: Tensor) -> Tensor:
     return full_like(x, 1)
 
 
-def arange(start: Any, stop: Any = None, step: Any = 1, dtype: str = "float32") -> Tensor:
+def arange(
+    start: ExprLike, stop: ExprLike | None = None, step: ExprLike = 1, dtype: str = "float32"
+) -> Tensor:
     """``start, start + step, ...`` up to, without, ``stop``; one argument is the stop."""
     if stop is None:
         start, stop = 0, start
     begin, end, width = as_prim_expr(start), as_prim_expr(stop), as_prim_expr(step)
     count = _arange_count(begin, end, width)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         return op.cast(dtype, op.add(begin, op.multiply(width, indices[0])))
 
     return compute_ax([count], element, "T_arange", tag=tag.INJECTIVE)
 
 
-def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Any:
+def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Extent:
     if isinstance(width, IntImm | FloatImm) and width.value == 0:
         raise IRValueError("arange: the step must not be 0")
     numbers = [item.value for item in (begin, end, width) if isinstance(item, IntImm | FloatImm)]
@@ -89,7 +95,7 @@ def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Any:
 
 
 def hamming_window(
-    window_size: Any, periodic: Any, alpha: Any, beta: Any, dtype: str
+    window_size: Extent, periodic: ExprLike, alpha: ExprLike, beta: ExprLike, dtype: str
 ) -> Tensor:
     """alpha - beta * cos(2 pi i / n), n = window_size if periodic, else one less; 1 of size 1.
 
@@ -104,7 +110,7 @@ def hamming_window(
     if op.is_const_int(size, 1):
         return full([size], dtype, 1)
 
-    def element(i: Any) -> Any:
+    def element(i: PrimExpr) -> PrimExpr:
         angle = op.cast(wide, i) * op.const(2 * math.pi, wide) / op.cast(wide, last)
         value = op.cast(wide, alpha) - op.cast(wide, beta) * op.cos(angle)
         if not isinstance(size, IntImm):
@@ -114,13 +120,13 @@ def hamming_window(
     return compute_one([size], element, "T_hamming_window", tag.ELEMWISE)
 
 
-def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
+def trilu(data: Tensor, k: Tensor | Extent, upper: bool) -> Tensor:
     """The upper (or lower) triangle of the last two axes from diagonal ``k``; the rest is 0."""
     if data.ndim < 2:
         raise IRValueError(f"trilu: expected at least 2 dimensions, got {data.ndim}")
     diagonal = k() if isinstance(k, Tensor) else k
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         row, column = indices[-2], indices[-1]
         if upper:
             inside = op.greater_equal(op.subtract(column, diagonal), row)
@@ -131,20 +137,20 @@ def trilu(data: Tensor, k: Any, upper: bool) -> Tensor:
     return compute_one(data.shape, element, name="trilu", tag=tag.ELEMWISE)
 
 
-def tril(data: Tensor, k: Any = 0) -> Tensor:
+def tril(data: Tensor, k: Tensor | Extent = 0) -> Tensor:
     """The lower triangle."""
     return trilu(data, k, False)
 
 
-def triu(data: Tensor, k: Any = 0) -> Tensor:
+def triu(data: Tensor, k: Tensor | Extent = 0) -> Tensor:
     """The upper triangle."""
     return trilu(data, k, True)
 
 
-def eye(n: Any, m: Any = None, k: Any = 0, dtype: str = "float32") -> Tensor:
+def eye(n: Extent, m: Extent | None = None, k: Extent = 0, dtype: str = "float32") -> Tensor:
     """Ones on diagonal ``k`` of an (n, m) matrix of zeros."""
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         here = op.equal(op.subtract(indices[1], indices[0]), k)
         return op.select(here, op.const(1, dtype), op.const(0, dtype))
 
@@ -152,7 +158,7 @@ def eye(n: Any, m: Any = None, k: Any = 0, dtype: str = "float32") -> Tensor:
 
 
 def one_hot(
-    indices: Tensor, on_value: Any, off_value: Any, depth: Any, axis: int = -1,
+    indices: Tensor, on_value: Fill, off_value: Fill, depth: Extent, axis: int = -1,
     dtype: str = "float32",
 ) -> Tensor:  # fmt: skip
     """``on_value`` where the new ``axis`` (of extent ``depth``) equals the index."""
@@ -163,16 +169,16 @@ def one_hot(
     extent = op.const(depth, indices.shape[0].dtype) if counted else depth
     shape = [*indices.shape[:place], extent, *indices.shape[place:]]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         index = indices(*point[:place], *point[place + 1 :])
         return op.select(op.equal(index, op.cast(index.dtype, point[place])), on, off)
 
     return compute_ax(shape, element, "T_one_hot", tag=tag.INJECTIVE)
 
 
-def elemwise_sum(xs: Any) -> Tensor:
+def elemwise_sum(xs: Tensor | list[Tensor] | tuple[Tensor, ...]) -> Tensor:
     """The sum of tensors of one shape."""
-    tensors = as_sequence(xs)
+    tensors = as_list(xs)
     if not tensors:
         raise IRValueError("elemwise_sum: expected at least one tensor, got none")
     for tensor in tensors[1:]:
@@ -183,10 +189,7 @@ def elemwise_sum(xs: Any) -> Tensor:
                 f"{shape_text(tensors[0].shape)} and {shape_text(tensor.shape)}"
             )
 
-    def element(*indices: Any) -> Any:
-        total = tensors[0](*indices)
-        for tensor in tensors[1:]:
-            total = op.add(total, tensor(*indices))
-        return total
+    def element(*indices: PrimExpr) -> PrimExpr:
+        return op.add_n(*[tensor(*indices) for tensor in tensors])
 
     return compute_ax(tensors[0].shape, element, "T_elemwise_sum", tag=tag.ELEMWISE)

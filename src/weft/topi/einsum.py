@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
@@ -31,7 +32,7 @@ class _Subscripts:
         else:
             letters = [c for term in self.terms for c in term if not c.isdigit()]
             self.result = [*broadcast, *sorted(c for c in set(letters) if letters.count(c) == 1)]
-        self.extents: dict[str, Any] = {}
+        self.extents: dict[str, PrimExpr] = {}
         for term, tensor in zip(self.terms, operands, strict=True):
             for letter, extent in zip(term, tensor.shape, strict=True):
                 self._meet(letter, extent, text)
@@ -47,7 +48,7 @@ class _Subscripts:
             )
         return term.replace("...", "".join([str(i) for i in range(count - 1, -1, -1)]))
 
-    def _meet(self, letter: str, extent: Any, text: str) -> None:
+    def _meet(self, letter: str, extent: PrimExpr, text: str) -> None:
         known = self.extents.get(letter)
         if known is None or is_const(known, 1):
             self.extents[letter] = extent
@@ -56,23 +57,24 @@ class _Subscripts:
                 f"einsum: {letter!r} of {text!r} has the extents {known} and {extent}"
             )
 
-    def is_broadcast(self, letter: str, extent: Any) -> bool:
+    def is_broadcast(self, letter: str, extent: PrimExpr) -> bool:
         """Whether a tensor's one element along a letter stands for all."""
         return is_const(extent, 1) and (letter.isdigit() or not is_const(self.extents[letter], 1))
 
 
-def einsum(subscripts: str, *operand: Any) -> Tensor:
+def einsum(subscripts: str, *operand: Tensor | Sequence[Tensor]) -> Tensor:
     """The sum of products over the letters that the result lacks (numpy.einsum)."""
-    single = len(operand) == 1 and isinstance(operand[0], list | tuple)
-    tensors: tuple[Tensor, ...] = tuple(operand[0]) if single else operand
-    plan = _Subscripts(subscripts, tensors)
+    tensors: list[Tensor] = []
+    for item in operand:
+        tensors += [item] if isinstance(item, Tensor) else item
+    plan = _Subscripts(subscripts, tuple(tensors))
     summed = [c for c in plan.extents if c not in plan.result]
     axes = {c: reduce_axis((0, plan.extents[c]), name=c) for c in summed}
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         at = dict(zip(plan.result, indices, strict=True))
         at.update({c: axis.var for c, axis in axes.items()})
-        value: Any = None
+        value: PrimExpr | None = None
         for term, tensor in zip(plan.terms, tensors, strict=True):
             source = [
                 op.const(0, "int32") if plan.is_broadcast(c, extent) else at[c]
@@ -80,6 +82,7 @@ def einsum(subscripts: str, *operand: Any) -> Tensor:
             ]
             factor = tensor(*source)
             value = factor if value is None else value * factor
+        assert value is not None  # a text names at least one operand
         return te_reduction.sum(value, axis=list(axes.values())) if axes else value
 
     shape = [plan.extents[c] for c in plan.result]

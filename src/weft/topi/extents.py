@@ -6,53 +6,59 @@ checks raise IRValueError or IRIndexError with the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TypeGuard, TypeVar
 
-from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, Extent, IntImm, PrimExpr, as_prim_expr
 from weft.ir.structural import structural_equal
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
+from weft.te.operation import Element, Elements, as_list, compute
+from weft.te.tensor import Operand, Tensor
 from weft.tir import op
 from weft.topi.simplify import simplified
 
-Shape = Sequence[Any]
+Item = TypeVar("Item")
+Shape = Sequence[Extent]
+Point = Sequence[PrimExpr]
+"""The indices of an element."""
+Extents = Extent | Sequence[Extent]
+"""One number for all axes, or one for each."""
+Axes = Extents | None
+"""Axes of a tensor, the last of which is -1; None are all of them."""
 
 
 def compute_ax(
-    shape: Shape, function: Callable[..., Any], name: str, tag: str = "", attrs: Any = None
-) -> Tensor:
+    shape: Shape, function: Element, name: str, tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+) -> Tensor:  # fmt: skip
     """``te.compute`` of one output with the axes named ``ax0, ax1, ...``."""
     names = [f"ax{i}" for i in range(len(shape))]
-    made: Tensor = compute(shape, function, name, tag, attrs, varargs_names=names)
-    return made
+    return compute(shape, function, name, tag, attrs, varargs_names=names)
 
 
 def compute_pair(
-    shape: Shape, function: Callable[..., Any], name: str, tag: str = ""
+    shape: Shape, function: Elements, name: str, tag: str = ""
 ) -> tuple[Tensor, Tensor]:
     """``compute_ax`` of two outputs."""
     names = [f"ax{i}" for i in range(len(shape))]
-    made: tuple[Tensor, Tensor] = compute(shape, function, name, tag, varargs_names=names)
-    return made
+    first, second = as_list(compute(shape, function, name, tag, varargs_names=names))
+    return first, second
 
 
 def compute_one(
-    shape: Shape, function: Callable[..., Any], name: str = "compute", tag: str = "",
-    attrs: Any = None, varargs_names: Sequence[str] | None = None,
+    shape: Shape, function: Element, name: str = "compute", tag: str = "",
+    attrs: Mapping[str, object] | None = None, varargs_names: Sequence[str] | None = None,
 ) -> Tensor:  # fmt: skip
     """``te.compute`` of one output, axes named after the function's parameters."""
-    made: Tensor = compute(shape, function, name, tag, attrs, varargs_names)
-    return made
+    return compute(shape, function, name, tag, attrs, varargs_names)
 
 
-def is_const(extent: Any, value: int | None = None) -> bool:
+def is_const(extent: Extent, value: int | None = None) -> TypeGuard[IntImm | int]:
     """Whether an extent is a constant (of that value)."""
     return op.is_const_int(as_prim_expr(extent), value)
 
 
-def const_int(value: Any, what: str) -> int:
+def const_int(value: ExprLike, what: str) -> int:
     """A Python int from an int or a constant; raises IRTypeError for a symbolic value."""
     expr = simplified(as_prim_expr(value))
     if not isinstance(expr, IntImm):
@@ -60,13 +66,12 @@ def const_int(value: Any, what: str) -> int:
     return expr.value
 
 
-def const_ints(values: Any, what: str) -> list[int]:
+def const_ints(values: Extents, what: str) -> list[int]:
     """Python ints from a sequence of constants or from one."""
-    sequence = values if isinstance(values, list | tuple) else [values]
-    return [const_int(value, what) for value in sequence]
+    return [const_int(value, what) for value in as_sequence(values)]
 
 
-def same_extent(first: Any, second: Any) -> bool:
+def same_extent(first: Extent, second: Extent) -> bool:
     """Whether two extents are known to be equal."""
     a, b = as_prim_expr(first), as_prim_expr(second)
     if isinstance(a, IntImm) and isinstance(b, IntImm):
@@ -74,17 +79,25 @@ def same_extent(first: Any, second: Any) -> bool:
     return a is b or structural_equal(a, b)
 
 
-def may_be_equal(first: Any, second: Any) -> bool:
+def may_be_equal(first: Extent, second: Extent) -> bool:
     """Whether two extents can be equal: false for two different constants only."""
     return same_extent(first, second) or not (is_const(first) and is_const(second))
 
 
-def product(extents: Shape) -> Any:
+def product(extents: Shape) -> Extent:
     """The product of extents; 1 of none."""
-    result: Any = 1
+    result: Extent = 1
     for extent in extents:
         result = extent * result if result == 1 and isinstance(result, int) else result * extent
     return result
+
+
+def placed(items: Sequence[Item], at: Sequence[int]) -> list[Item]:
+    """Items in the order of a layout: item ``i`` stands in place ``at[i]``.
+
+    ``placed("NCHW", [0, 3, 1, 2]) -> ["N", "H", "W", "C"]``
+    """
+    return [items[at.index(place)] for place in range(len(items))]
 
 
 def shape_text(shape: Shape) -> str:
@@ -92,7 +105,7 @@ def shape_text(shape: Shape) -> str:
     return "(" + ", ".join([str(extent) for extent in shape]) + ")"
 
 
-def normalize_axis(axis: Any, ndim: int, name: str) -> int:
+def normalize_axis(axis: Extent, ndim: int, name: str) -> int:
     """An axis in [0, ndim); raises IRIndexError outside of [-ndim, ndim)."""
     value = const_int(axis, f"{name}: axis")
     if not -ndim <= value < ndim:
@@ -100,7 +113,7 @@ def normalize_axis(axis: Any, ndim: int, name: str) -> int:
     return value % ndim
 
 
-def normalize_axes(axis: Any, ndim: int, name: str) -> list[int]:
+def normalize_axes(axis: Axes, ndim: int, name: str) -> list[int]:
     """Axes in order, without repetition; None means all."""
     if axis is None:
         return list(range(ndim))
@@ -110,23 +123,23 @@ def normalize_axes(axis: Any, ndim: int, name: str) -> list[int]:
     return sorted(axes)
 
 
-def as_sequence(value: Any) -> list[Any]:
+def as_sequence(value: Extents) -> list[Extent]:
     """A list from a sequence or from one value."""
-    return list(value) if isinstance(value, list | tuple) else [value]
+    return list(value) if isinstance(value, Sequence) else [value]
 
 
-def operand(value: Any, other: Any = None) -> Any:
+def operand(value: Operand, other: Operand | None = None) -> Tensor | PrimExpr:
     """A tensor, or a scalar expression; a Python number takes the type of ``other``."""
     if isinstance(value, Tensor | PrimExpr):
         return value
-    if other is not None and isinstance(value, bool | int | float):
+    if isinstance(other, Tensor | PrimExpr) and isinstance(value, bool | int | float):
         dtype = other.dtype
         if dtype.is_float or not isinstance(value, float):
             return op.const(value, dtype)
     return as_prim_expr(value)
 
 
-def broadcast_shape(first: Shape, second: Shape, name: str) -> list[Any]:
+def broadcast_shape(first: Shape, second: Shape, name: str) -> list[Extent]:
     """The common shape of two by numpy's rule; a symbolic extent goes with any other."""
     rank = max(len(first), len(second))
     lhs = [1] * (rank - len(first)) + list(first)
@@ -134,7 +147,7 @@ def broadcast_shape(first: Shape, second: Shape, name: str) -> list[Any]:
     return [_broadcast_extent(a, b, (first, second, name)) for a, b in zip(lhs, rhs, strict=True)]
 
 
-def _broadcast_extent(a: Any, b: Any, context: tuple[Shape, Shape, str]) -> Any:
+def _broadcast_extent(a: Extent, b: Extent, context: tuple[Shape, Shape, str]) -> Extent:
     if same_extent(a, b):
         return b if isinstance(a, int) else a
     if is_const(a, 1):
@@ -154,41 +167,41 @@ def _broadcast_extent(a: Any, b: Any, context: tuple[Shape, Shape, str]) -> Any:
     return op.select(op.equal(a, 1), b, op.select(op.equal(b, 1), a, op.maximum(a, b)))
 
 
-def broadcast_indices(shape: Shape, target: Shape, indices: Sequence[Any]) -> list[Any]:
+def broadcast_indices(shape: Shape, target: Shape, indices: Point) -> list[PrimExpr]:
     """Where the element ``indices`` of a tensor broadcast to ``target`` lies in ``shape``.
 
     Where an extent is not proved to be the target's, the kernel compares them: neither equal nor
     1 is the index -1, so that it ends in an error instead of reading a part of the tensor.
     """
     offset = len(target) - len(shape)
-    found = []
+    source = []
     for extent, whole, index in zip(shape, target[offset:], indices[offset:], strict=True):
         if same_extent(extent, whole):
-            found.append(index)
+            source.append(index)
         elif is_const(extent, 1):
-            found.append(op.const(0, index.dtype))
+            source.append(op.const(0, index.dtype))
         else:
             compared = op.select(op.equal(extent, whole), index, op.const(-1, index.dtype))
             if not is_const(extent):
-                one = op.equal(extent, 1)
-                compared = op.if_then_else(one, op.const(0, index.dtype), compared)
-            found.append(compared)
-    return found
+                stretched = op.equal(extent, 1)
+                compared = op.if_then_else(stretched, op.const(0, index.dtype), compared)
+            source.append(compared)
+    return source
 
 
-def ravel_index(indices: Sequence[Any], shape: Shape) -> PrimExpr:
+def ravel_index(indices: Point, shape: Shape) -> PrimExpr:
     """The row-major position of an element."""
-    flat: Any = None
+    flat: Extent | None = None
     for index, extent in zip(indices, shape, strict=True):
         flat = index if flat is None else flat * extent + index
     return as_prim_expr(0 if flat is None else flat)
 
 
-def unravel_index(flat: Any, shape: Shape) -> list[Any]:
+def unravel_index(flat: Extent, shape: Shape) -> list[PrimExpr]:
     """The indices of the element at a row-major position (zeros where there is no element)."""
     if any(is_const(extent, 0) for extent in shape):
         return [op.const(0, as_prim_expr(extent).dtype) for extent in shape]
-    indices: list[Any] = []
+    indices: list[PrimExpr] = []
     rest = flat
     for extent in reversed(shape):
         indices.append(op.floormod(rest, extent))

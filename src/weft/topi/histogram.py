@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.stmt import Stmt
 
 
 def histogram(data: Tensor, low: Tensor, high: Tensor, bins: int) -> Tensor:
@@ -17,14 +16,14 @@ def histogram(data: Tensor, low: Tensor, high: Tensor, bins: int) -> Tensor:
     What lies outside, and NaN, is not counted. The counts have the type of the data.
     """
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         source, lows, highs = (ib.buffer_ptr(buffer) for buffer in ins)
         target = ib.buffer_ptr(outs[0])
-        zero, one = op.const(0, data.dtype), op.const(1, data.dtype)
+        zero, unit = op.const(0, data.dtype), op.const(1, data.dtype)
         with ib.for_range(0, bins, "b") as b:
             target[b] = zero
-        wider = ib.let("wider", op.select(op.equal(lows[()], highs[()]), one, zero))
+        wider = ib.let("wider", op.select(op.equal(lows[()], highs[()]), unit, zero))
         start, end = ib.let("start", lows[()] - wider), ib.let("end", highs[()] + wider)
         with ib.for_range(0, data.shape[0], "i") as i:
             value = ib.let("value", source[i])
@@ -33,16 +32,15 @@ def histogram(data: Tensor, low: Tensor, high: Tensor, bins: int) -> Tensor:
                 part = (value - start) / (end - start) * op.const(float(bins), data.dtype)
                 place = op.cast("int64", part)
                 place = ib.let("place", op.minimum(place, op.const(bins - 1, "int64")))
-                target[place] = target[place] + one
+                target[place] = target[place] + unit
         return ib.get()
 
     reads = [
         decl_buffer(t.shape, t.dtype, name, data_alignment=8)
         for t, name in ((data, "data"), (low, "low"), (high, "high"))
     ]
-    made: Tensor = extern(
-        [[bins]], [data, low, high], body, name="histogram", dtype=[data.dtype],
+    return extern(
+        [bins], [data, low, high], body, name="histogram", dtype=[data.dtype],
         in_buffers=reads, out_buffers=[decl_buffer([bins], data.dtype, "out_buf",
                                                    data_alignment=8)],
     )  # fmt: skip
-    return made

@@ -7,20 +7,22 @@ an index inside; ``fast`` takes it as it is (the compiled program still checks i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import Extent, PrimExpr, as_prim_expr
 from weft.support.errors import IRTypeError, IRValueError
-from weft.te.tensor import Tensor
+from weft.te.tensor import Operand, Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
+    Point,
+    Shape,
     broadcast_indices,
     broadcast_shape,
     compute_ax,
     const_int,
     may_be_equal,
     normalize_axis,
+    operand,
     product,
     shape_text,
     unravel_index,
@@ -28,7 +30,7 @@ from weft.topi.extents import (
 
 
 def take(
-    a: Tensor, indices: Any, axis: Any = None, batch_dims: int = 0, mode: str = "clip"
+    a: Tensor, indices: Operand, axis: Extent | None = None, batch_dims: int = 0, mode: str = "clip"
 ) -> Tensor:
     """Elements of ``a`` along ``axis`` at ``indices`` (of any shape); axis None: of the flat a.
 
@@ -37,32 +39,30 @@ def take(
     """
     if mode not in ("clip", "wrap", "fast", "nan"):
         raise IRValueError(f"take: expected mode clip, wrap, fast or nan, got {mode!r}")
-    positions = indices if isinstance(indices, Tensor) else None
-    scalar = None if positions is not None else as_prim_expr(indices)
-    kind = positions.dtype if positions is not None else as_prim_expr(indices).dtype
-    if not kind.is_integral:
-        raise IRTypeError(f"take: the indices must be integers, got {kind}")
-    inner = () if positions is None else positions.shape
+    positions = indices if isinstance(indices, Tensor) else as_prim_expr(indices)
+    if not positions.dtype.is_integral:
+        raise IRTypeError(f"take: the indices must be integers, got {positions.dtype}")
+    inner: Shape = positions.shape if isinstance(positions, Tensor) else ()
     if axis is None:
-        return _take_flat(a, positions, scalar, mode)
+        return _take_flat(a, positions, inner, mode)
     place = normalize_axis(axis, a.ndim, "take")
     batch = const_int(batch_dims, "take: batch_dims") % (a.ndim + 1)
     count = len(inner) - batch
     shape = [*a.shape[:place], *inner[batch:], *a.shape[place + 1 :]]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         where = (*point[:batch], *point[place : place + count])
-        index = scalar if positions is None else positions(*where)
-        return _lookup(a, index, (*point[:place], None, *point[place + count :]), mode)
+        index = positions(*where) if isinstance(positions, Tensor) else positions
+        return _lookup(a, index, place, (*point[:place], *point[place + count :]), mode)
 
     return compute_ax(shape, element, "T_take", tag=tag.INJECTIVE)
 
 
-def _take_flat(a: Tensor, positions: Tensor | None, scalar: Any, mode: str) -> Tensor:
+def _take_flat(a: Tensor, positions: Tensor | PrimExpr, shape: Shape, mode: str) -> Tensor:
     size = as_prim_expr(product(a.shape))
 
-    def element(*point: Any) -> Any:
-        index = scalar if positions is None else positions(*point)
+    def element(*point: PrimExpr) -> PrimExpr:
+        index = positions(*point) if isinstance(positions, Tensor) else positions
         if mode == "wrap":
             index = op.floormod(index, size)
         elif mode == "clip":
@@ -70,28 +70,26 @@ def _take_flat(a: Tensor, positions: Tensor | None, scalar: Any, mode: str) -> T
         value = a(*unravel_index(index, a.shape))
         return _nan_outside(a, value, index, size) if mode == "nan" else value
 
-    shape = () if positions is None else positions.shape
     return compute_ax(shape, element, "T_take", tag=tag.INJECTIVE)
 
 
-def _lookup(a: Tensor, index: Any, point: tuple[Any, ...], mode: str) -> PrimExpr:
-    """a at ``point`` with None replaced by the index."""
-    place = next(i for i, item in enumerate(point) if item is None)
+def _lookup(a: Tensor, index: PrimExpr, place: int, point: Point, mode: str) -> PrimExpr:
+    """a at ``index`` along the axis ``place``, and at ``point`` along the others."""
     extent = a.shape[place]
     if mode == "wrap":
         index = op.floormod(index, extent)
     elif mode == "clip":
         index = _clipped(index, extent)
-    value = a(*point[:place], index, *point[place + 1 :])
+    value = a(*point[:place], index, *point[place:])
     return _nan_outside(a, value, index, extent) if mode == "nan" else value
 
 
-def _clipped(index: Any, extent: Any) -> PrimExpr:
+def _clipped(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     low = op.maximum(op.const(0, index.dtype), index)
     return op.minimum(low, op.subtract(extent, 1))
 
 
-def _nan_outside(a: Tensor, value: PrimExpr, index: Any, extent: Any) -> PrimExpr:
+def _nan_outside(a: Tensor, value: PrimExpr, index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     if not a.dtype.is_float:
         raise IRTypeError(f"take: mode='nan' needs a floating-point tensor, got {a.dtype}")
     inside = op.logical_and(op.less_equal(0, index), op.less(index, extent))
@@ -108,7 +106,7 @@ def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
     if not indices.dtype.is_integral:
         raise IRTypeError(f"gather: the indices must be integers, got {indices.dtype}")
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         return data(*point[:place], indices(*point), *point[place + 1 :])
 
     return compute_ax(indices.shape, element, "T_gather", tag=tag.INJECTIVE)
@@ -126,7 +124,7 @@ def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
     rest = indices.ndim - 1
     shape = [*indices.shape[1:], *a.shape[batch + width :]]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         where = point[:rest]
         source = [*point[:batch], *[indices(number, *where) for number in range(width)]]
         return a(*source, *point[rest:])
@@ -139,7 +137,7 @@ def index_tensor(data: Tensor, indices: Sequence[Tensor]) -> Tensor:
     shape = joint_shape(data, indices, "index_tensor")
     rank = len(shape)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         where = [
             from_end(t(*broadcast_indices(t.shape, shape, point[:rank])), extent)
             for t, extent in zip(indices, data.shape, strict=False)
@@ -150,14 +148,14 @@ def index_tensor(data: Tensor, indices: Sequence[Tensor]) -> Tensor:
     return compute_ax(outer, element, "T_index_tensor", tag=tag.INJECTIVE)
 
 
-def joint_shape(data: Tensor, indices: Sequence[Tensor], name: str) -> list[Any]:
+def joint_shape(data: Tensor, indices: Sequence[Tensor], name: str) -> list[Extent]:
     """The shape that index tensors broadcast to."""
     if not indices or len(indices) > data.ndim:
         raise IRValueError(
             f"{name}: expected 1 to {data.ndim} index tensors for data of {data.ndim} "
             f"dimensions, got {len(indices)}"
         )
-    shape: list[Any] = []
+    shape: list[Extent] = []
     for tensor in indices:
         if not tensor.dtype.is_integral or tensor.dtype.is_bool:
             raise IRTypeError(f"{name}: the indices must be integers, got {tensor.dtype}")
@@ -165,30 +163,29 @@ def joint_shape(data: Tensor, indices: Sequence[Tensor], name: str) -> list[Any]
     return shape
 
 
-def from_end(index: PrimExpr, extent: Any) -> PrimExpr:
+def from_end(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     """An index that counts from the end if it is negative."""
     if not index.dtype.is_int:
         return index
     return op.if_then_else(op.less(index, 0), op.add(index, extent), index)
 
 
-def where(condition: Tensor, x: Any, y: Any) -> Tensor:
+def where(condition: Tensor | PrimExpr, x: Operand, y: Operand) -> Tensor:
     """x where the condition is not 0, else y; all three broadcast."""
-    shape: list[Any] = []
-    operands = [condition, x, y]
+    shape: list[Extent] = []
+    operands = [operand(item) for item in (condition, x, y)]
     for item in operands:
         if isinstance(item, Tensor):
             shape = broadcast_shape(shape, item.shape, "where")
 
-    def element(*point: Any) -> Any:
-        values = [
+    def element(*point: PrimExpr) -> PrimExpr:
+        chosen, first, second = [
             item(*broadcast_indices(item.shape, shape, point)) if isinstance(item, Tensor) else item
             for item in operands
         ]
-        chosen = values[0]
         if not chosen.dtype.is_bool:
             chosen = op.not_equal(chosen, op.const(0, chosen.dtype))
-        return op.select(chosen, values[1], values[2])
+        return op.select(chosen, first, second)
 
     return compute_ax(shape, element, "T_where", tag=tag.BROADCAST)
 
@@ -206,7 +203,7 @@ def sequence_mask(
             f"{data.shape[1 - place]}"
         )
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         inside = op.less(point[place], valid_length(point[1 - place]))
         return op.select(inside, data(*point), op.const(mask_value, data.dtype))
 

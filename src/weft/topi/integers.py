@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.ir_builder import BufferVar, IRBuilder
+from weft.tir.stmt import Stmt
 from weft.topi.extents import broadcast_indices, broadcast_shape, product, unravel_index
 from weft.topi.simplify import simplified
 
-Loop = Callable[[Any, Any, PrimExpr, PrimExpr], PrimExpr]
+Loop = Callable[[IRBuilder, BufferVar, PrimExpr, PrimExpr], PrimExpr]
+"""(builder, three cells, left, right) -> the result; the statements between are emitted."""
 
 
 def integer_power(lhs: Tensor, rhs: Tensor) -> Tensor:
@@ -26,33 +28,31 @@ def gcd(lhs: Tensor, rhs: Tensor) -> Tensor:
     return _looped("gcd", lhs, rhs, _gcd)
 
 
-def _power(ib: Any, state: Any, x: PrimExpr, exponent: PrimExpr) -> PrimExpr:
-    one, zero = op.const(1, x.dtype), op.const(0, x.dtype)
-    state[0], state[1], state[2] = one, x, exponent
+def _power(ib: IRBuilder, state: BufferVar, x: PrimExpr, exponent: PrimExpr) -> PrimExpr:
+    unit, zero = op.const(1, x.dtype), op.const(0, x.dtype)
+    state[0], state[1], state[2] = unit, x, exponent
     with ib.while_loop(op.greater(state[2], zero)):
-        with ib.if_scope(op.not_equal(op.bitwise_and(state[2], one), zero)):
+        with ib.if_scope(op.not_equal(op.bitwise_and(state[2], unit), zero)):
             state[0] = state[0] * state[1]
         state[1] = state[1] * state[1]
-        state[2] = op.right_shift(state[2], one)
+        state[2] = op.right_shift(state[2], unit)
     if x.dtype.is_uint:
-        whole: PrimExpr = state[0]
-        return whole
+        return state[0]
     minus = op.const(-1, x.dtype)
-    even = op.equal(op.bitwise_and(exponent, one), zero)
-    inverse = op.select(op.equal(x, minus), op.select(even, one, minus), zero)
-    inverse = op.select(op.equal(x, one), one, inverse)
+    even = op.equal(op.bitwise_and(exponent, unit), zero)
+    inverse = op.select(op.equal(x, minus), op.select(even, unit, minus), zero)
+    inverse = op.select(op.equal(x, unit), unit, inverse)
     return op.select(op.less(exponent, zero), inverse, state[0])
 
 
-def _gcd(ib: Any, state: Any, x: PrimExpr, y: PrimExpr) -> PrimExpr:
+def _gcd(ib: IRBuilder, state: BufferVar, x: PrimExpr, y: PrimExpr) -> PrimExpr:
     zero = op.const(0, x.dtype)
     state[0], state[1] = op.abs(x), op.abs(y)
     with ib.while_loop(op.not_equal(state[1], zero)):
         state[2] = op.truncmod(state[0], state[1])
         state[0] = state[1]
         state[1] = state[2]
-    found: PrimExpr = state[0]
-    return found
+    return state[0]
 
 
 def _looped(name: str, lhs: Tensor, rhs: Tensor, loop: Loop) -> Tensor:
@@ -60,7 +60,7 @@ def _looped(name: str, lhs: Tensor, rhs: Tensor, loop: Loop) -> Tensor:
     shape = broadcast_shape(lhs.shape, rhs.shape, name)
     count = simplified(as_prim_expr(product(shape)))
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         a, b, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
         with ib.for_range(0, count, "i", kind="parallel") as i:
@@ -75,8 +75,7 @@ def _looped(name: str, lhs: Tensor, rhs: Tensor, loop: Loop) -> Tensor:
         decl_buffer(t.shape, t.dtype, name, data_alignment=8)
         for t, name in ((lhs, "lhs"), (rhs, "rhs"))
     ]
-    made: Tensor = extern(
-        [shape], [lhs, rhs], body, name=name, dtype=[lhs.dtype], in_buffers=reads,
+    return extern(
+        shape, [lhs, rhs], body, name=name, dtype=[lhs.dtype], in_buffers=reads,
         out_buffers=[decl_buffer(shape, lhs.dtype, "out_buf", data_alignment=8)],
     )  # fmt: skip
-    return made

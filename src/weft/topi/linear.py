@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.topi import tag
 from weft.topi.extents import (
+    Extents,
     as_sequence,
     broadcast_indices,
     broadcast_shape,
     compute_one,
     may_be_equal,
     normalize_axis,
+    placed,
     shape_text,
 )
 
@@ -45,7 +48,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
         shape.append(b.shape[-2] if swap_b else b.shape[-1])
     k = reduce_axis((0, depth_a), name="k")
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         outer, inner = indices[: len(batch)], list(indices[len(batch) :])
         left = [k.var] if row else [inner.pop(0), k.var]
         right = [k.var] if column else [k.var, inner.pop(0)]
@@ -58,7 +61,7 @@ def matmul(a: Tensor, b: Tensor, transp_a: bool = False, transp_b: bool = False)
     return compute_one(shape, element, "T_matmul", tag="matmul", varargs_names=names)
 
 
-def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, axes: int | Sequence[Extents]) -> Tensor:
     """Sum over pairs of axes: the last n of a with the first n of b, or two lists of axes."""
     if isinstance(axes, int):
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
@@ -75,15 +78,10 @@ def tensordot(a: Tensor, b: Tensor, axes: Any) -> Tensor:
     free_a = [i for i in range(a.ndim) if i not in left]
     free_b = [i for i in range(b.ndim) if i not in right]
 
-    def element(*indices: Any) -> Any:
-        lhs: list[Any] = [None] * a.ndim
-        rhs: list[Any] = [None] * b.ndim
-        for axis, index in zip(free_a, indices, strict=False):
-            lhs[axis] = index
-        for axis, index in zip(free_b, indices[len(free_a) :], strict=True):
-            rhs[axis] = index
-        for k, mine, its in zip(ks, left, right, strict=True):
-            lhs[mine] = rhs[its] = k.var
+    def element(*indices: PrimExpr) -> PrimExpr:
+        summed = [k.var for k in ks]
+        lhs = placed([*indices[: len(free_a)], *summed], [*free_a, *left])
+        rhs = placed([*indices[len(free_a) :], *summed], [*free_b, *right])
         value = a(*lhs) * b(*rhs)
         return te_reduction.sum(value, axis=ks) if ks else value
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.support.span import Span
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_ax, compute_one
 
 Scalar = Callable[[PrimExpr], PrimExpr]
+Bound = PrimExpr | float
 
 
-def elementwise(x: Any, function: Scalar, name: str = "compute") -> Tensor:
+def elementwise(x: Tensor, function: Scalar, name: str = "compute") -> Tensor:
     """``function`` of every element; of a scalar expression (not in the types), its value."""
     if not isinstance(x, Tensor):
-        scalar: Any = function(as_prim_expr(x))
-        result: Tensor = scalar
-        return result
+        return function(as_prim_expr(x))
     return compute_one(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
 
 
@@ -198,16 +197,16 @@ def sign(x: Tensor) -> Tensor:
 
 
 def _sign(value: PrimExpr) -> PrimExpr:
-    zero, one, minus = (op.const(v, value.dtype) for v in (0, 1, -1 if _signed(value) else 0))
+    zero, unit, minus = (op.const(v, value.dtype) for v in (0, 1, -1 if _signed(value) else 0))
     negative_part = op.select(value < zero, minus, zero)
-    return op.select(value > zero, one, negative_part)
+    return op.select(value > zero, unit, negative_part)
 
 
 def _signed(value: PrimExpr) -> bool:
     return not (value.dtype.is_uint or value.dtype.is_bool)
 
 
-def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
+def clip(x: Tensor, a_min: Bound | None, a_max: Bound | None) -> Tensor:
     """x limited to [a_min, a_max]; None leaves a side open."""
 
     def limited(value: PrimExpr) -> PrimExpr:
@@ -221,11 +220,11 @@ def clip(x: Tensor, a_min: Any, a_max: Any) -> Tensor:
     return elementwise(x, limited)
 
 
-def _limit(bound: Any, dtype: DataType) -> PrimExpr:
+def _limit(bound: Bound, dtype: DataType) -> PrimExpr:
     return op.cast(dtype, bound) if isinstance(bound, PrimExpr) else op.const(bound, dtype)
 
 
-def cast(x: Any, dtype: str, span: Any = None) -> Any:
+def cast(x: Tensor, dtype: str, span: Span | None = None) -> Tensor:
     """x converted to ``dtype`` (float to int saturates, NaN becomes 0)."""
     return elementwise(x, lambda v: op.cast(dtype, v, span))
 
@@ -250,7 +249,7 @@ def fast_erf(x: Tensor) -> Tensor:
     return erf(x)
 
 
-def ceil_log2(x: Any) -> Any:
+def ceil_log2(x: Tensor) -> Tensor:
     """The smallest integer n with 2**n >= x, for a positive integer x."""
     dtype = x.dtype
     if not dtype.is_integral:
@@ -265,8 +264,8 @@ def _ceil_log2(x: PrimExpr) -> PrimExpr:
     estimate = op.cast(x.dtype, op.ceil(op.log2(op.cast("float64", x))))
     if x.dtype.bits <= 32:
         return estimate
-    zero, one = op.const(0, x.dtype), op.const(1, x.dtype)
-    below = op.maximum(estimate, one) - one
-    by_one_less = op.equal(op.right_shift(x - one, below), zero)
-    more = op.not_equal(op.right_shift(x - one, estimate), zero)
-    return op.select(by_one_less, below, op.select(more, estimate + one, estimate))
+    zero, unit = op.const(0, x.dtype), op.const(1, x.dtype)
+    below = op.maximum(estimate, unit) - unit
+    by_one_less = op.equal(op.right_shift(x - unit, below), zero)
+    more = op.not_equal(op.right_shift(x - unit, estimate), zero)
+    return op.select(by_one_less, below, op.select(more, estimate + unit, estimate))

@@ -10,7 +10,6 @@ far out the first element lies (Chan, Golub, LeVeque 1983, the corrected two-pas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
@@ -19,8 +18,9 @@ from weft.te.operation import reduce_axis
 from weft.te.reduction import comm_reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.expr import IterVar
 from weft.topi import tag
-from weft.topi.extents import compute_ax, compute_pair, product
+from weft.topi.extents import Point, compute_ax, compute_pair, product
 
 _two_sums = comm_reducer(
     lambda x, y: (x[0] + y[0], x[1] + y[1]),
@@ -55,7 +55,7 @@ class Moments:
             self.outer_shape, self._sums, f"{name}_red_temp", tag=tag.COMM_REDUCE
         )
 
-    def _reduced(self, outer: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def _reduced(self, outer: Point) -> tuple[list[IterVar], list[PrimExpr]]:
         """New reduction axes, and the point in the data that they and the outer indices give."""
         ks = [
             reduce_axis((0, extent), name=f"k{axis}")
@@ -63,14 +63,14 @@ class Moments:
         ]
         return ks, self._point(outer, [k.var for k in ks])
 
-    def _point(self, outer: Sequence[Any], inner: Sequence[Any]) -> list[Any]:
+    def _point(self, outer: Point, inner: Point) -> list[PrimExpr]:
         remaining, reduced = list(outer), dict(zip(self.axes, inner, strict=True))
         return [reduced[i] if i in reduced else remaining.pop(0) for i in range(self.data.ndim)]
 
-    def _wide_at(self, point: Sequence[Any]) -> PrimExpr:
+    def _wide_at(self, point: Point) -> PrimExpr:
         return op.cast(self.dtype, self.data(*point))
 
-    def _first(self, outer: Sequence[Any]) -> PrimExpr:
+    def _first(self, outer: Point) -> PrimExpr:
         """The first element of a row; 0 of a row that has none."""
         value = self._wide_at(
             self._point(outer, [op.const(0, extent.dtype) for extent in self.extents])
@@ -83,31 +83,31 @@ class Moments:
                 return zero
         return value
 
-    def _distance(self, *outer: Any) -> Any:
+    def _distance(self, *outer: PrimExpr) -> PrimExpr:
         ks, point = self._reduced(outer)
         value = self._wide_at(point)
         return te_reduction.sum(value - self._first(outer), axis=ks) if ks else value - value
 
-    def _sums(self, *outer: Any) -> Any:
+    def _sums(self, *outer: PrimExpr) -> tuple[PrimExpr, ...]:
         ks, point = self._reduced(outer)
         value = self._wide_at(point) - self.center(*outer)
         pair = (value, value * value)
         return _two_sums(pair, axis=ks) if ks else pair
 
-    def mean(self, outer: Sequence[Any]) -> PrimExpr:
+    def mean(self, outer: Point) -> PrimExpr:
         """The mean of the row."""
         return self.center(*outer) + op.div(self.total(*outer), self.count)
 
-    def variance(self, outer: Sequence[Any]) -> PrimExpr:
+    def variance(self, outer: Point) -> PrimExpr:
         """The mean squared distance from the mean; never negative."""
         shift = op.div(self.total(*outer), self.count)
         value = op.div(self.squares(*outer), self.count) - shift * shift
         return op.maximum(value, op.const(0, self.dtype))
 
-    def normalized(self, point: Sequence[Any], epsilon: float) -> PrimExpr:
+    def normalized(self, point: Point, epsilon: float) -> PrimExpr:
         """(x - mean) / sqrt(variance + epsilon) at a point of the data, in the wide type."""
         outer = [index for i, index in enumerate(point) if i not in self.axes]
         shift = op.div(self.total(*outer), self.count)
         value = self._wide_at(point) - self.center(*outer) - shift
-        result: PrimExpr = value * op.rsqrt(self.variance(outer) + op.const(epsilon, self.dtype))
-        return result
+        scale: PrimExpr = op.rsqrt(self.variance(outer) + op.const(epsilon, self.dtype))
+        return value * scale

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft import te
+from weft.ir.expr import Extent, PrimExpr
+from weft.te.tensor import Tensor
 from weft.tir.index_map import IndexMap
 from weft.tir.op import const as tir_const
 from weft.tir.op import if_then_else, is_const_int
 from weft.topi.creation import full as plain_full
-from weft.topi.extents import product
+from weft.topi.extents import Extents, product
 from weft.topi.indexing import gather_nd as plain_gather_nd
 from weft.topi.scatter import scatter_nd as plain_scatter_nd
 from weft.topi.simplify import simplified
@@ -17,7 +17,7 @@ from weft.topi.transform import repeat as plain_repeat
 from weft.topi.transform import reshape, transpose
 
 
-def expand_dims(x: Any, axes: list[int]) -> Any:
+def expand_dims(x: Tensor, axes: list[int]) -> Tensor:
     """New axes of extent 1."""
     rank = len(x.shape) + len(axes)
     new = {axis % rank for axis in axes}
@@ -30,33 +30,33 @@ def expand_dims(x: Any, axes: list[int]) -> Any:
     )
 
 
-def repeat(x: Any, repeats: int, axis: int | None) -> Any:
+def repeat(x: Tensor, repeats: int, axis: int | None) -> Tensor:
     """Elements repeated, along the flat tensor if there is no axis."""
     if axis is None:
         x, axis = reshape(x, [simplified(product(x.shape))]), 0
     return plain_repeat(x, repeats, axis)
 
 
-def gather_nd(data: Any, indices: Any, batch_dims: int) -> Any:
+def gather_nd(data: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
     """topi takes the index vectors along the first axis."""
     rank = len(indices.shape)
     moved = transpose(indices, [rank - 1, *range(rank - 1)])
     return plain_gather_nd(data, moved, batch_dims)
 
 
-def full(shape: Any, dtype: str, value: Any) -> Any:
+def full(shape: Extents, dtype: str, value: Tensor | PrimExpr | float) -> Tensor:
     """A tensor of one value: a number, or the element of a tensor without dimensions."""
-    scalar = value() if hasattr(value, "op") and hasattr(value, "shape") else value
+    scalar = value() if isinstance(value, Tensor) else value
     return plain_full(shape, dtype, scalar.astype(dtype) if hasattr(scalar, "astype") else scalar)
 
 
-def layout_transform(x: Any, index_map: IndexMap, pad_value: Any) -> Any:
+def layout_transform(x: Tensor, index_map: IndexMap, pad_value: Extent | None) -> Tensor:
     """Each element of the result is read where the inverse map says, or is padding."""
     inverse, padding = index_map.non_surjective_inverse(x.shape)
     where = IndexMap(inverse.initial_indices, [padding])
     fill = tir_const(0, str(x.dtype)) if pad_value is None else pad_value
 
-    def moved(*indices: Any) -> Any:
+    def moved(*indices: PrimExpr) -> PrimExpr:
         value = x(*inverse.map_indices(indices))
         (is_padding,) = where.map_indices(indices)
         return value if is_const_int(is_padding, 0) else if_then_else(is_padding, fill, value)
@@ -64,7 +64,7 @@ def layout_transform(x: Any, index_map: IndexMap, pad_value: Any) -> Any:
     return te.compute(index_map.map_shape(x.shape), moved, name="layout_transform")
 
 
-def scatter_nd(data: Any, indices: Any, updates: Any, reduction: str) -> Any:
+def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, reduction: str) -> Tensor:
     """topi takes the index vectors along the first axis."""
     rank = len(indices.shape)
     moved = transpose(indices, [rank - 1, *range(rank - 1)])

@@ -5,20 +5,26 @@ Sums and products of 16-bit floats are taken in float32 and rounded once (design
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
-
 from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
-from weft.te.reduction import comm_reducer
+from weft.te.reduction import Reducer, comm_reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.tir.reducer import breaks_ties
 from weft.topi import tag
-from weft.topi.extents import compute_ax, compute_pair, is_const, normalize_axes, ravel_index
+from weft.topi.extents import (
+    Axes,
+    Point,
+    Shape,
+    compute_ax,
+    compute_pair,
+    is_const,
+    normalize_axes,
+    ravel_index,
+)
 from weft.topi.moments import wide
 
 _prod = comm_reducer(lambda x, y: x * y, lambda dtype: op.const(1, dtype), name="prod")
@@ -29,7 +35,7 @@ _any = comm_reducer(op.logical_or, lambda dtype: op.const(False, dtype), name="a
 class ReductionPlan:
     """The reduced axes of a tensor, and how output indices map into it."""
 
-    def __init__(self, data: Tensor, axis: Any, keepdims: bool, name: str) -> None:
+    def __init__(self, data: Tensor, axis: Axes, keepdims: bool, name: str) -> None:
         if not isinstance(data, Tensor):
             raise IRTypeError(f"{name}: expected a te.Tensor, got {type(data).__name__}")
         self.data = data
@@ -40,9 +46,9 @@ class ReductionPlan:
         ]
 
     @property
-    def shape(self) -> list[Any]:
+    def shape(self) -> list[PrimExpr]:
         """The shape of the result."""
-        kept: list[Any] = []
+        kept: list[PrimExpr] = []
         for position, extent in enumerate(self.data.shape):
             if position not in self.axes:
                 kept.append(extent)
@@ -50,23 +56,23 @@ class ReductionPlan:
                 kept.append(op.const(1, extent.dtype))
         return kept
 
-    def indices(self, outer: Sequence[Any]) -> list[Any]:
+    def indices(self, outer: Point) -> list[PrimExpr]:
         """The indices into the data at an output element."""
         remaining = list(outer)
-        found: list[Any] = []
+        point: list[PrimExpr] = []
         for position in range(self.data.ndim):
             if position in self.axes:
-                found.append(self.reduce_axes[self.axes.index(position)].var)
+                point.append(self.reduce_axes[self.axes.index(position)].var)
                 if self.keepdims:
                     remaining.pop(0)
             else:
-                found.append(remaining.pop(0))
-        return found
+                point.append(remaining.pop(0))
+        return point
 
 
 def comm_reduce(
-    data: Tensor, axis: Any, keepdims: bool, reducer: Callable[..., Any], name: str,
-    accumulator: Any = None,
+    data: Tensor, axis: Axes, keepdims: bool, reducer: Reducer, name: str,
+    accumulator: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Reduce ``data``; without an axis to reduce (0-d) it is copied.
 
@@ -75,27 +81,27 @@ def comm_reduce(
     plan = ReductionPlan(data, axis, keepdims, name)
     kind = data.dtype if accumulator is None else DataType(accumulator)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         value = op.cast(kind, data(*plan.indices(indices)))
         return reducer(value, axis=plan.reduce_axes) if plan.axes else value
 
     return compute_ax(plan.shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
 
 
-def sum(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
+def sum(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The sum over ``axis``."""
     return _rounded(data, sum_in(data, axis, keepdims, _accumulator(data)))
 
 
-def sum_in(data: Tensor, axis: Any, keepdims: bool, accumulator: Any) -> Tensor:
+def sum_in(data: Tensor, axis: Axes, keepdims: bool, accumulator: str | None) -> Tensor:
     """The sum over ``axis`` of terms converted to a type, which the result has."""
     return comm_reduce(data, axis, keepdims, te_reduction.sum, "sum", accumulator)
 
 
-def prod(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:
+def prod(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The product over ``axis``."""
-    made = comm_reduce(data, axis, keepdims, _prod, "prod", _accumulator(data))
-    return _rounded(data, made)
+    product = comm_reduce(data, axis, keepdims, _prod, "prod", _accumulator(data))
+    return _rounded(data, product)
 
 
 def _accumulator(data: Tensor) -> DataType | None:
@@ -111,22 +117,22 @@ def _rounded(data: Tensor, whole: Tensor) -> Tensor:
     return compute_ax(whole.shape, lambda *i: op.cast(data.dtype, whole(*i)), name)
 
 
-def max(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
+def max(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The largest element over ``axis``."""
     return comm_reduce(data, axis, keepdims, te_reduction.max, "max")
 
 
-def min(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
+def min(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """The smallest element over ``axis``."""
     return comm_reduce(data, axis, keepdims, te_reduction.min, "min")
 
 
-def all(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
+def all(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """Whether all elements over ``axis`` hold (bool)."""
     return comm_reduce(_boolean(data, "all"), axis, keepdims, _all, "all")
 
 
-def any(data: Tensor, axis: Any = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
+def any(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:  # noqa: A001 - as TVM
     """Whether any element over ``axis`` holds (bool)."""
     return comm_reduce(_boolean(data, "any"), axis, keepdims, _any, "any")
 
@@ -138,7 +144,7 @@ def _boolean(data: Tensor, name: str) -> Tensor:
 
 
 def argmax(
-    data: Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False
+    data: Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
 ) -> Tensor:
     """The index of the largest element over ``axis`` (over all: of the flattened tensor).
 
@@ -148,30 +154,30 @@ def argmax(
 
 
 def argmin(
-    data: Tensor, axis: Any = None, keepdims: bool = False, select_last_index: bool = False
+    data: Tensor, axis: Axes = None, keepdims: bool = False, select_last_index: bool = False
 ) -> Tensor:
     """The index of the smallest element over ``axis``; as argmax otherwise."""
     return _arg_reduce(data, axis, keepdims, arg_reducer(False, select_last_index), "argmin")
 
 
-def arg_reducer(largest: bool, select_last: bool) -> Any:
+def arg_reducer(largest: bool, select_last: bool) -> Reducer:
     """NaN counts as the best value, as in numpy. The identity's index loses against any other, so
     that a row of nothing but the worst value gives a place in the row.
     """
     better = op.greater if largest else op.less
     order = op.greater if select_last else op.less
 
-    def combine(lhs: Any, rhs: Any) -> tuple[PrimExpr, ...]:
+    def combine(lhs: Point, rhs: Point) -> tuple[PrimExpr, ...]:
         return tuple(breaks_ties(better, order, nan=lhs[1].dtype.is_float)(lhs, rhs))
 
-    def identity(index: Any, value: Any) -> tuple[PrimExpr, PrimExpr]:
+    def identity(index: DataType, value: DataType) -> tuple[PrimExpr, PrimExpr]:
         start = te_reduction.lowest(value) if largest else te_reduction.highest(value)
         return op.const(-1, index) if select_last else op.max_value(index), start
 
     return comm_reducer(combine, identity, name="argmax" if largest else "argmin")
 
 
-def _arg_reduce(data: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str) -> Tensor:
+def _arg_reduce(data: Tensor, axis: Axes, keepdims: bool, reducer: Reducer, name: str) -> Tensor:
     plan = ReductionPlan(data, axis, keepdims, name)
     reduced = [data.shape[item] for item in plan.axes]
     if [1 for extent in reduced if is_const(extent, 0)]:
@@ -179,16 +185,16 @@ def _arg_reduce(data: Tensor, axis: Any, keepdims: bool, reducer: Any, name: str
     if not plan.axes:
         return compute_ax([], lambda: op.const(0, "int32"), f"{data.op.name}_red")
 
-    def pair(*indices: Any) -> Any:
+    def pair(*indices: PrimExpr) -> tuple[PrimExpr, ...]:
         position = ravel_index([item.var for item in plan.reduce_axes], reduced)
         return reducer((position, data(*plan.indices(indices))), axis=plan.reduce_axes)
 
     base = data.op.name
-    found, _ = compute_pair(plan.shape, pair, f"{base}_red_temp", tag=tag.COMM_REDUCE_IDX)
-    return compute_ax(plan.shape, lambda *i: found(*i), f"{base}_red", tag=tag.COMM_REDUCE_IDX)
+    places, _ = compute_pair(plan.shape, pair, f"{base}_red_temp", tag=tag.COMM_REDUCE_IDX)
+    return compute_ax(plan.shape, lambda *i: places(*i), f"{base}_red", tag=tag.COMM_REDUCE_IDX)
 
 
-def collapse_sum(data: Tensor, target_shape: Any, accumulator: Any = None) -> Tensor:
+def collapse_sum(data: Tensor, target_shape: Shape, accumulator: str | None = None) -> Tensor:
     """The sum of ``data`` down to ``target_shape``: what undoes a broadcast.
 
     ``accumulator`` is the type that sums are taken in (None: as ``sum``).
@@ -208,10 +214,10 @@ def collapse_sum(data: Tensor, target_shape: Any, accumulator: Any = None) -> Te
     plan = ReductionPlan(data, axes, False, "collapse_sum")
     kind = wide(data.dtype) if accumulator is None else DataType(accumulator)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         kept = [index for i, index in enumerate(indices) if lead + i not in axes]
         value = op.cast(kind, data(*plan.indices(kept)))
         return te_reduction.sum(value, axis=plan.reduce_axes)
 
-    made = compute_ax(target_shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
-    return _rounded(data, made)
+    total = compute_ax(target_shape, element, f"{data.op.name}_red", tag=tag.COMM_REDUCE)
+    return _rounded(data, total)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.te.operation import extern
+from weft.te.tensor import Tensor
 from weft.tir import ir_builder
 from weft.tir import op as tir_op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.stmt import Stmt
 
 
-def multinomial_from_uniform(prob: Any, uniform: Any, rows: Any, dtype: str) -> Any:
+def multinomial_from_uniform(prob: Tensor, uniform: Tensor, rows: Tensor, dtype: str) -> Tensor:
     """The first index at which the running sum of a row exceeds a uniform number."""
     count, vocabulary = uniform.shape[0], prob.shape[1]
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         weights, draws, places = (ib.buffer_ptr(buffer) for buffer in ins)
         target = ib.buffer_ptr(outs[0])
@@ -33,7 +33,7 @@ def multinomial_from_uniform(prob: Any, uniform: Any, rows: Any, dtype: str) -> 
 
     inputs = [prob, uniform, rows]
     return extern(
-        [(count, 1)], inputs, body, name="multinomial_from_uniform", dtype=[dtype],
+        (count, 1), inputs, body, name="multinomial_from_uniform", dtype=[dtype],
         in_buffers=[decl_buffer(t.shape, t.dtype, t.op.name, data_alignment=8) for t in inputs],
         out_buffers=[decl_buffer((count, 1), dtype, "out_buf", data_alignment=8)],
     )  # fmt: skip

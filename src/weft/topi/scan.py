@@ -8,12 +8,12 @@ schedules.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.support.dtype import DataType
-from weft.te.operation import extern
+from weft.te.operation import as_list, extern
 from weft.te.primfunc import STAGES
 from weft.te.reduction import highest, lowest
 from weft.te.tensor import Tensor
@@ -22,7 +22,7 @@ from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import BufferLoad, IterType, IterVar, Var
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
-from weft.topi.extents import is_const, normalize_axis, product
+from weft.topi.extents import Shape, is_const, normalize_axis, product
 from weft.topi.math import cast
 from weft.topi.transform import reshape
 
@@ -37,8 +37,8 @@ class _Running(NamedTuple):
 
 
 def scanop(
-    data: Tensor, binop: Callable[..., Any], identity_value: Any, op_name: str,
-    axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None,
+    data: Tensor, binop: Callable[[PrimExpr, PrimExpr], PrimExpr], identity_value: float,
+    op_name: str, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """``out[i] = binop(out[i - 1], data[i])`` along ``axis`` (None: of the flattened data).
 
@@ -56,7 +56,7 @@ def scanop(
         return empty
     wide = _accumulator(kind)
 
-    def step(value: Any, _place: Any, running: Any) -> Any:
+    def step(value: PrimExpr, _place: PrimExpr, running: PrimExpr) -> PrimExpr:
         return binop(running, op.cast(wide, value))
 
     total = _Running("running", op.const(identity_value, wide), step)
@@ -73,10 +73,12 @@ def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Ten
         return cast(data, str(data.dtype)), cast(data, "int64")
     least = lowest if largest else highest
 
-    def place(value: Any, here: Any, best: Any, where: Any) -> Any:
+    def place(value: PrimExpr, here: PrimExpr, best: PrimExpr, where: PrimExpr) -> PrimExpr:
         return op.select(_replaces(value, best, largest), op.cast("int64", here), where)
 
-    def extreme(value: Any, _here: Any, best: Any, _where: Any) -> Any:
+    def extreme(
+        value: PrimExpr, _here: PrimExpr, best: PrimExpr, _where: PrimExpr
+    ) -> PrimExpr:
         return op.select(_replaces(value, best, largest), value, best)
 
     running = [
@@ -94,17 +96,17 @@ def _scan(
 ) -> list[Tensor]:  # fmt: skip
     """The running values along an axis, each cast to a result's type: one block, one loop a row."""
 
-    def body(ins: Any, outs: Any) -> Stmt:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         return _stage(ins[0], outs, axis, running, name, exclusive)
 
     shape = [as_prim_expr(extent) for extent in data.shape]
-    made = extern(
+    outputs = extern(
         [shape] * len(results), [data], body, name=name, dtype=[kind for kind, _ in results],
         in_buffers=[decl_buffer(shape, data.dtype, data.op.name)],
         out_buffers=[decl_buffer(shape, kind, label, data_alignment=8) for kind, label in results],
         tag=name,
     )  # fmt: skip
-    return list(made) if len(results) > 1 else [made]
+    return as_list(outputs)
 
 
 def _stage(
@@ -122,7 +124,7 @@ def _stage(
                     value.name)
         for value in running
     ]  # fmt: skip
-    row_of: Sequence[Any] = row or [0]
+    row_of: Shape = row or [0]
     before = [BufferLoad(buffer, row_of) for buffer in held]
     steps: list[Stmt] = [
         BufferStore(buffer, value.step(BufferLoad(source, at), axes[axis], *before), row_of)
@@ -189,7 +191,7 @@ def cumprod(
     return scanop(data, op.multiply, 1, "cumprod_generic", axis, dtype, exclusive)
 
 
-def _replaces(value: Any, best: Any, largest: bool) -> Any:
+def _replaces(value: PrimExpr, best: PrimExpr, largest: bool) -> PrimExpr:
     """Whether the next value is the extreme, also one that equals the last."""
     better = op.greater_equal(value, best) if largest else op.less_equal(value, best)
     return op.logical_or(better, op.isnan(value)) if value.dtype.is_float else better

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.errors import IRValueError
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.ir_builder import BufferVar, IRBuilder
+from weft.tir.stmt import Stmt
 from weft.topi import tag
 from weft.topi.extents import (
     broadcast_indices,
@@ -26,10 +28,14 @@ from weft.topi.indexing import from_end, joint_shape
 from weft.topi.simplify import simplified
 from weft.topi.transform import slice_window
 
-Combine = Callable[[Any, Any], PrimExpr]
+Combine = Callable[[PrimExpr, PrimExpr], PrimExpr]
+Emit = Callable[[IRBuilder, BufferVar, list[BufferVar]], None]
+"""Writes into the copy of the data what the other tensors say."""
 
 
-def _replace(old: Any, new: Any) -> PrimExpr:  # noqa: ARG001 - the signature of all combiners
+def _replace(
+    old: PrimExpr, new: PrimExpr  # noqa: ARG001 - the signature of all combiners
+) -> PrimExpr:
     return as_prim_expr(new)
 
 
@@ -47,11 +53,11 @@ def _combiner(reduction: str, name: str) -> Combine:
     return _COMBINE[reduction]
 
 
-def _scatter(data: Tensor, others: list[Tensor], emit: Any, name: str) -> Tensor:
+def _scatter(data: Tensor, others: list[Tensor], emit: Emit, name: str) -> Tensor:
     """Copy data to the output, then let ``emit(ib, output, others)`` write into it."""
     size = simplified(as_prim_expr(product(data.shape)))
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         source, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(outs[0])
         with ib.for_range(0, size, "i") as i:
@@ -62,11 +68,10 @@ def _scatter(data: Tensor, others: list[Tensor], emit: Any, name: str) -> Tensor
     inputs = [data, *others]
     reads = [decl_buffer(t.shape, t.dtype, t.op.name, data_alignment=8) for t in inputs]
     buffer = decl_buffer(data.shape, data.dtype, "out_buf", data_alignment=8)
-    made: Tensor = extern(
-        [data.shape], inputs, body, name=name, dtype=[data.dtype], in_buffers=reads,
+    return extern(
+        data.shape, inputs, body, name=name, dtype=[data.dtype], in_buffers=reads,
         out_buffers=[buffer], tag=name,
     )  # fmt: skip
-    return made
 
 
 def scatter_elements(
@@ -86,7 +91,7 @@ def scatter_elements(
         )
     size = simplified(as_prim_expr(product(indices.shape)))
 
-    def emit(ib: Any, target: Any, others: Any) -> None:
+    def emit(ib: IRBuilder, target: BufferVar, others: list[BufferVar]) -> None:
         positions, values = others
         with ib.for_range(0, size, "p") as p:
             point = unravel_index(p, indices.shape)
@@ -108,7 +113,7 @@ def scatter_nd(data: Tensor, indices: Tensor, updates: Tensor, mode: str = "upda
     outer = indices.ndim - 1
     size = simplified(as_prim_expr(product(updates.shape)))
 
-    def emit(ib: Any, target: Any, others: Any) -> None:
+    def emit(ib: IRBuilder, target: BufferVar, others: list[BufferVar]) -> None:
         positions, values = others
         with ib.for_range(0, size, "p") as p:
             point = unravel_index(p, updates.shape)
@@ -134,7 +139,7 @@ def index_put(
     combine = op.add if accumulate else _replace
     size = simplified(as_prim_expr(product(chosen)))
 
-    def emit(ib: Any, target: Any, others: Any) -> None:
+    def emit(ib: IRBuilder, target: BufferVar, others: list[BufferVar]) -> None:
         *positions, given = others
         with ib.for_range(0, size, "p") as p:
             point = unravel_index(p, chosen)
@@ -153,7 +158,7 @@ def index_put(
 
 
 def slice_scatter(
-    data: Tensor, src: Tensor, start: Any, end: Any, step: int = 1, axis: int = 0
+    data: Tensor, src: Tensor, start: PrimExpr, end: PrimExpr, step: int = 1, axis: int = 0
 ) -> Tensor:
     """``data`` with ``src`` in the place of ``start:end:step`` along ``axis``, step 1 or more."""
     place = normalize_axis(axis, data.ndim, "slice_scatter")
@@ -162,7 +167,7 @@ def slice_scatter(
         raise IRValueError(f"slice_scatter: expected a step of 1 or more, got {width}")
     low, count = slice_window(data.shape[place], start, end, (width, False))
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         offset = op.subtract(point[place], low)
         number = op.floordiv(offset, width)
         inside = op.logical_and(op.greater_equal(offset, 0), op.less(number, count))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.stmt import Stmt
 from weft.topi.extents import may_be_equal, product, shape_text, unravel_index
 from weft.topi.simplify import simplified
 
@@ -25,8 +24,7 @@ def _stands_before(item: PrimExpr, value: PrimExpr, right: bool) -> PrimExpr:
 
 
 def _is_number(value: PrimExpr) -> PrimExpr:
-    made: PrimExpr = op.logical_not(op.isnan(value))
-    return made
+    return op.logical_not(op.isnan(value))
 
 
 def searchsorted(
@@ -51,7 +49,7 @@ def searchsorted(
     kind = DataType(out_dtype)
     count = simplified(as_prim_expr(product(values.shape)))
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         sequence, given = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1])
         target = ib.buffer_ptr(outs[0])
@@ -74,9 +72,8 @@ def searchsorted(
         decl_buffer(t.shape, t.dtype, name, data_alignment=8)
         for t, name in ((sorted_sequence, "sequence"), (values, "values"))
     ]
-    made: Tensor = extern(
-        [values.shape], [sorted_sequence, values], body, name="searchsorted", dtype=[kind],
+    return extern(
+        values.shape, [sorted_sequence, values], body, name="searchsorted", dtype=[kind],
         in_buffers=buffers,
         out_buffers=[decl_buffer(values.shape, kind, "out_buf", data_alignment=8)],
     )  # fmt: skip
-    return made

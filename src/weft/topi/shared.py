@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import overload
 
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.tir.expr import Let, Var
@@ -26,7 +26,11 @@ class Bindings:
     def __init__(self) -> None:
         self._rows: list[tuple[Var, PrimExpr]] = []
 
-    def __call__(self, value: Any) -> Any:
+    @overload
+    def __call__(self, value: PrimExpr) -> PrimExpr: ...
+    @overload
+    def __call__(self, value: PrimExpr | float) -> PrimExpr | float: ...
+    def __call__(self, value: PrimExpr | float) -> PrimExpr | float:
         """A variable of the value; a variable, a constant or a Python number is itself."""
         if not isinstance(value, PrimExpr) or isinstance(value, Var | IntImm | FloatImm):
             return value
@@ -45,7 +49,7 @@ def sharing(function: Callable[..., PrimExpr]) -> Callable[..., PrimExpr]:
     """The function of expressions without its first parameter, the bindings."""
 
     @functools.wraps(function)
-    def computed(*args: Any) -> PrimExpr:
+    def computed(*args: PrimExpr | float) -> PrimExpr:
         bind = Bindings()
         return bind.around(function(bind, *map(bind, args)))
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import overload
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import Extent, IntImm, PrimExpr
 from weft.tir.expr import Var
 
 
-def simplified(expr: Any) -> Any:
+@overload
+def simplified(expr: PrimExpr) -> PrimExpr: ...
+@overload
+def simplified(expr: Extent) -> Extent: ...
+def simplified(expr: Extent) -> Extent:
     """A simpler expression of the same value; numbers pass."""
     if not isinstance(expr, PrimExpr) or isinstance(expr, IntImm | Var):
         return expr

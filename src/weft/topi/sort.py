@@ -7,24 +7,28 @@ first elements are found by insertion, with one comparison for each element that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, Literal, overload
 
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
-from weft.te.operation import extern
+from weft.te.operation import as_list, extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
-from weft.tir.ir_builder import IRBuilder
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.ir_builder import BufferVar, IRBuilder
+from weft.tir.stmt import Stmt
 from weft.topi.creation import full
-from weft.topi.extents import const_int, is_const, normalize_axis, product, unravel_index
+from weft.topi.extents import Point, const_int, is_const, normalize_axis, product, unravel_index
 from weft.topi.simplify import simplified
 from weft.topi.transform import strided_slice
 
-Key = Callable[[Any], PrimExpr]
-Order = Callable[[IRBuilder, PrimExpr, Key, bool], Any]
+Key = Callable[[PrimExpr], PrimExpr]
+Order = Callable[[IRBuilder, PrimExpr, Key, bool], BufferVar]
 """Emits what finds the first indices of 0 .. count - 1 by key; returns the array that has them."""
+
+Kind = tuple[str, DataType]
+""""values" or "indices", and their dtype."""
 
 MOST_INSERTED: Final = 32
 """Elements that are inserted where they belong; more of them are sorted."""
@@ -32,7 +36,7 @@ MOST_INSERTED: Final = 32
 
 def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExpr:
     """Whether ``first`` must stand before ``second``; false for equal ones."""
-    before: PrimExpr = op.less(first, second) if ascending else op.greater(first, second)
+    before = op.less(first, second) if ascending else op.greater(first, second)
     if not first.dtype.is_float:
         return before
     early, late = (second, first) if ascending else (first, second)
@@ -40,7 +44,7 @@ def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExp
     return op.logical_or(before, only_one)
 
 
-def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> Any:
+def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> BufferVar:
     """Emit the sort of 0 .. count - 1 by key; returns the array that holds the order."""
     order = ib.allocate(count.dtype, [count], "order")
     scratch = ib.allocate(count.dtype, [count], "scratch")
@@ -74,13 +78,13 @@ def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> An
 def _insertion(wanted: int) -> Order:
     """The order of the first ``wanted`` of all elements, each put where it belongs among them."""
 
-    def emit(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> Any:
+    def emit(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> BufferVar:
         order = ib.allocate(count.dtype, [wanted], "order")
         state = ib.allocate(count.dtype, [1], "state")
         free = state[0]
         with ib.for_range(0, count, "j") as j:
 
-            def precedes(other: Any, j: Any = j) -> PrimExpr:
+            def precedes(other: PrimExpr, j: PrimExpr = j) -> PrimExpr:
                 return _comes_before(key(j), key(order[other]), ascending)
 
             last = op.const(wanted - 1, count.dtype)
@@ -98,7 +102,7 @@ def _insertion(wanted: int) -> Order:
 
 
 def _sorted_rows(
-    data: Tensor, place: int, ascending: bool, kinds: list[Any], wanted: int | None = None
+    data: Tensor, place: int, ascending: bool, kinds: list[Kind], wanted: int | None = None
 ) -> list[Tensor]:
     """Values and/or indices in order: ``kinds`` holds ("values", dtype), ("indices", dtype).
 
@@ -106,25 +110,25 @@ def _sorted_rows(
     """
     shape = data.shape
     emit = _merge_sort if wanted is None else _insertion(wanted)
-    made_shape = [*shape[:place], shape[place] if wanted is None else wanted, *shape[place + 1 :]]
-    if [1 for extent in made_shape if is_const(extent, 0)]:
-        return [full(made_shape, dtype, 0) for _, dtype in kinds]
+    sorted_shape = [*shape[:place], shape[place] if wanted is None else wanted, *shape[place + 1 :]]
+    if [1 for extent in sorted_shape if is_const(extent, 0)]:
+        return [full(sorted_shape, dtype, 0) for _, dtype in kinds]
     rows = [*shape[:place], *shape[place + 1 :]]
     row_count = simplified(as_prim_expr(product(rows)))
     count = shape[place]
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         source = ib.buffer_ptr(ins[0])
         targets = [ib.buffer_ptr(buffer) for buffer in outs]
         with ib.for_range(0, row_count, "row", kind="parallel") as row:
             point = [simplified(index) for index in unravel_index(row, rows)]
 
-            def at(position: Any, point: Any = point) -> tuple[Any, ...]:
+            def at(position: PrimExpr, point: Point = point) -> tuple[PrimExpr, ...]:
                 return (*point[:place], position, *point[place:])
 
             order = emit(ib, count, lambda i: source[at(i)], ascending)
-            with ib.for_range(0, made_shape[place], "j") as j:
+            with ib.for_range(0, sorted_shape[place], "j") as j:
                 for target, (what, dtype) in zip(targets, kinds, strict=True):
                     picked = source[at(order[j])] if what == "values" else order[j]
                     target[at(j)] = op.cast(dtype, picked)
@@ -132,13 +136,14 @@ def _sorted_rows(
 
     reads = decl_buffer(shape, data.dtype, "data_buf", data_alignment=8)
     writes = [
-        decl_buffer(made_shape, dtype, f"out_{what}", data_alignment=8) for what, dtype in kinds
+        decl_buffer(sorted_shape, dtype, f"out_{what}", data_alignment=8) for what, dtype in kinds
     ]
-    made = extern(
-        [made_shape] * len(kinds), [data], body, name="sort_cpu", dtype=[kind[1] for kind in kinds],
+    outputs = extern(
+        [sorted_shape] * len(kinds), [data], body, name="sort_cpu",
+        dtype=[dtype for _, dtype in kinds],
         in_buffers=[reads], out_buffers=writes, tag="sort_cpu",
     )  # fmt: skip
-    return made if isinstance(made, list) else [made]
+    return as_list(outputs)
 
 
 def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:
@@ -158,10 +163,19 @@ def argsort(
     return _sorted_rows(data, place, is_ascend, [("indices", DataType(dtype))])[0]
 
 
+@overload
+def topk(
+    data: Tensor, k: int = 1, axis: int = -1, ret_type: Literal["both"] = "both",
+    is_ascend: bool = False, dtype: str = "int64",
+) -> list[Tensor]: ...  # fmt: skip
+@overload
+def topk(
+    data: Tensor, k: int, axis: int, ret_type: str, is_ascend: bool = False, dtype: str = "int64"
+) -> Tensor | list[Tensor]: ...
 def topk(
     data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
     dtype: str = "int64",
-) -> Any:  # fmt: skip
+) -> Tensor | list[Tensor]:  # fmt: skip
     """The k largest (smallest if ``is_ascend``) along ``axis``: ``[values, indices]`` or one.
 
     k < 1 takes all.

@@ -98,19 +98,19 @@ _ERFINV_TAIL: Final = (
 @sharing
 def erfinv(bind: Bindings, y: PrimExpr) -> PrimExpr:
     """The x whose erf is y: Giles' single-precision fit (2010), then four Newton steps."""
-    one = _const(1.0, y)
-    w = bind(-op.log((one - y) * (one + y)))
+    unit = _const(1.0, y)
+    w = bind(-op.log((unit - y) * (unit + y)))
     centre = polynomial(bind(w - _const(2.5, y)), _ERFINV_CENTRE)
     tail = polynomial(bind(op.sqrt(w) - _const(3.0, y)), _ERFINV_TAIL)
     x = bind(op.select(op.less(w, _const(5.0, y)), centre, tail) * y)
     for _ in range(4):
         slope = _const(2.0 / math.sqrt(math.pi), y) * op.exp(-x * x)
         side = bind(op.select(op.less(y, _const(0.0, y)), -_const(1.0, y), _const(1.0, y)))
-        away = side * ((one - side * y) - erfc(side * x))
+        away = side * ((unit - side * y) - erfc(side * x))
         x = bind(x - away / slope)
     size = op.abs(y)
-    ends = op.select(op.equal(size, one), y * op.infinity(y.dtype), _const(math.nan, y))
-    return op.select(op.less(size, one), x, ends)
+    ends = op.select(op.equal(size, unit), y * op.infinity(y.dtype), _const(math.nan, y))
+    return op.select(op.less(size, unit), x, ends)
 
 
 _LANCZOS: Final = (
@@ -124,9 +124,9 @@ _LANCZOS: Final = (
 @sharing
 def lgamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """log |gamma(x)|: Lanczos' sum, the reflection formula below 1/2 (AS 6.1.17)."""
-    half, one = _const(0.5, x), _const(1.0, x)
+    half, unit = _const(0.5, x), _const(1.0, x)
     low = op.less(x, half)
-    z = bind(op.select(low, one - x, x) - one)
+    z = bind(op.select(low, unit - x, x) - unit)
     total = _const(_LANCZOS[0], x)
     for index, coefficient in enumerate(_LANCZOS[1:]):
         total = total + _const(coefficient, x) / (z + _const(index + 1.0, x))
@@ -147,15 +147,15 @@ def digamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
 
     -inf or inf at 0 by its sign, NaN at negative integers, as PyTorch.
     """
-    zero, one = _const(0.0, x), _const(1.0, x)
+    zero, unit = _const(0.0, x), _const(1.0, x)
     low = op.less(x, zero)
-    z = bind(op.select(low, one - x, x))
+    z = bind(op.select(low, unit - x, x))
     total = zero
     for _ in range(10):
         step = op.less(z, _const(10.0, x))
-        total = op.select(step, total - one / z, total)
-        total, z = bind(total), bind(op.select(step, z + one, z))
-    w = bind(one / (z * z))
+        total = op.select(step, total - unit / z, total)
+        total, z = bind(total), bind(op.select(step, z + unit, z))
+    w = bind(unit / (z * z))
     series = w * polynomial(w, (1 / 12, -691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12))
     value = bind(total + op.log(z) - _const(0.5, x) / z - series)
     distance = bind(x - op.nearbyint(x))
@@ -181,17 +181,17 @@ _ZETA_STEPS: Final = 40
 @sharing
 def zeta(bind: Bindings, x: PrimExpr, q: PrimExpr) -> PrimExpr:
     """Hurwitz' zeta, the sum of (q + k) ** -x: Euler and Maclaurin's formula from q + k > 9."""
-    one = _const(1.0, x)
+    unit = _const(1.0, x)
     total = op.power(q, -x)
     a = q
     for step in range(_ZETA_STEPS):
         on = op.const(True, "bool") if step < 9 else op.less_equal(a, _const(9.0, x))
         on = bind(on)
-        a = bind(op.select(on, a + one, a))
+        a = bind(op.select(on, a + unit, a))
         total = total + op.select(on, op.power(a, -x), _const(0.0, x))
     power = bind(op.power(a, -x))
-    total = total + power * a / (x - one) - _const(0.5, x) * power
-    factor, divisor = one, 1.0
+    total = total + power * a / (x - unit) - _const(0.5, x) * power
+    factor, divisor = unit, 1.0
     for k, bernoulli in enumerate(_BERNOULLI):
         factor = bind(factor * (x + _const(2.0 * k, x)))
         power = bind(power / a)
@@ -206,8 +206,8 @@ def zeta(bind: Bindings, x: PrimExpr, q: PrimExpr) -> PrimExpr:
     value = op.select(rough, _const(math.nan, x), total)
     pole = op.logical_and(op.less_equal(q, zero), whole)
     value = op.select(pole, op.infinity(x.dtype), value)
-    value = op.select(op.less(x, one), _const(math.nan, x), value)
-    return op.select(op.equal(x, one), op.infinity(x.dtype), value)
+    value = op.select(op.less(x, unit), _const(math.nan, x), value)
+    return op.select(op.equal(x, unit), op.infinity(x.dtype), value)
 
 
 def polygamma(n: int, x: PrimExpr) -> PrimExpr:
@@ -223,16 +223,16 @@ def polygamma(n: int, x: PrimExpr) -> PrimExpr:
 @sharing
 def trigamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """The second derivative of log gamma: recurrence and the series AS 6.4.12."""
-    half, one = _const(0.5, x), _const(1.0, x)
+    half, unit = _const(0.5, x), _const(1.0, x)
     low = op.less(x, half)
-    z = bind(op.select(low, one - x, x))
+    z = bind(op.select(low, unit - x, x))
     total = _const(0.0, x)
     for _ in range(8):
-        total = total + one / (z * z)
-        z = bind(z + one)
-    w = bind(one / (z * z))
+        total = total + unit / (z * z)
+        z = bind(z + unit)
+    w = bind(unit / (z * z))
     series = polynomial(w, (5 / 66, -1 / 30, 1 / 42, -1 / 30, 1 / 6)) * w / z
-    value = bind(total + one / z + w * half + series)
+    value = bind(total + unit / z + w * half + series)
     sine = bind(op.sin(_const(math.pi, x) * (x - op.nearbyint(x))))
     reflected = _const(math.pi**2, x) / (sine * sine) - value
     return op.select(low, reflected, value)
@@ -356,20 +356,20 @@ def normal_quantile(bind: Bindings, p: PrimExpr) -> PrimExpr:
 
     One in the square of p - 1/2, two in the root of -log(p) or -log(1 - p) for the tails.
     """
-    zero, half, one = _const(0.0, p), _const(0.5, p), _const(1.0, p)
+    zero, half, unit = _const(0.0, p), _const(0.5, p), _const(1.0, p)
     q = bind(p - half)
     square = bind(_const(0.180625, p) - q * q)
-    root = bind(op.sqrt(-op.log(op.select(op.less(q, zero), p, one - p))))
+    root = bind(op.sqrt(-op.log(op.select(op.less(q, zero), p, unit - p))))
     near = _quotient(bind(root - _const(1.6, p)), _QUANTILE_NEAR)
     far = _quotient(bind(root - _const(5.0, p)), _QUANTILE_FAR)
     size = op.select(op.less_equal(root, _const(5.0, p)), near, far)
     tail = op.select(op.less(q, zero), -size, size)
     inside = op.less_equal(op.abs(q), _const(0.425, p))
-    found = op.select(inside, q * _quotient(square, _QUANTILE_CENTRE), tail)
-    between = op.logical_and(op.less(zero, p), op.less(p, one))
+    quantile = op.select(inside, q * _quotient(square, _QUANTILE_CENTRE), tail)
+    between = op.logical_and(op.less(zero, p), op.less(p, unit))
     ends = op.select(op.equal(p, zero), -op.infinity(p.dtype), _const(math.nan, p))
-    ends = op.select(op.equal(p, one), op.infinity(p.dtype), ends)
-    return op.select(between, found, ends)
+    ends = op.select(op.equal(p, unit), op.infinity(p.dtype), ends)
+    return op.select(between, quantile, ends)
 
 
 def _quotient(x: PrimExpr, parts: tuple[Sequence[float], Sequence[float]]) -> PrimExpr:

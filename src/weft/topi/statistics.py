@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from weft.ir.expr import constant_value
+from weft.ir.expr import Extent, PrimExpr, constant_value
 from weft.support.dtype import DataType
+from weft.te.tensor import Tensor
 from weft.tir.op import const as tir_const
 from weft.tir.op import floordiv, if_then_else, isnan, logical_not
 from weft.tir.op import sqrt as tir_sqrt
 from weft.topi.broadcast import divide, multiply, subtract
-from weft.topi.extents import compute_ax, product
+from weft.topi.extents import Point, Shape, compute_ax, product
 from weft.topi.math import cast, sqrt
 from weft.topi.moments import Moments
 from weft.topi.reduction import sum_in
@@ -19,13 +20,13 @@ from weft.topi.sort import argsort
 from weft.topi.transform import reshape, transpose
 
 
-def _axes(x: Any, axis: Any) -> list[int]:
+def _axes(x: Tensor, axis: int | list[int] | None) -> list[int]:
     if axis is None:
         return list(range(len(x.shape)))
     return [item % len(x.shape) for item in (axis if isinstance(axis, list) else [axis])]
 
 
-def product_of(extents: list[Any]) -> Any:
+def product_of(extents: Shape) -> Extent:
     """The product of extents, in simplest form."""
     return simplified(product(extents))
 
@@ -34,12 +35,12 @@ FEW_TERMS = 128
 """So many float32 terms are added in float32: n terms of one sign err by n * eps / 2 at most."""
 
 
-def accumulator(x: Any, axis: Any) -> str:
+def accumulator(x: Tensor, axis: int | list[int] | None) -> str:
     """The type that the sum over axes is taken in."""
     return summing_type(x.dtype, product_of([x.shape[item] for item in _axes(x, axis)]))
 
 
-def summing_type(dtype: DataType, count: Any) -> str:
+def summing_type(dtype: DataType, count: Extent) -> str:
     """The type that a sum of ``count`` terms is taken in.
 
     float32 for 16-bit floats; float64 for float32 terms whose number is large or not known, so that
@@ -53,23 +54,22 @@ def summing_type(dtype: DataType, count: Any) -> str:
     return "float32" if terms is not None and terms <= FEW_TERMS else "float64"
 
 
-def sum_of(x: Any, axis: Any, keepdims: bool) -> Any:
+def sum_of(x: Tensor, axis: int | list[int] | None, keepdims: bool) -> Tensor:
     """The sum, rounded once to the type of its terms."""
-    made = sum_in(x, axis, keepdims, accumulator(x, axis))
-    return made if made.dtype == x.dtype else cast(made, str(x.dtype))
+    total = sum_in(x, axis, keepdims, accumulator(x, axis))
+    return total if total.dtype == x.dtype else cast(total, str(x.dtype))
 
 
-def mean_of(x: Any, axis: Any, keepdims: bool) -> Any:
+def mean_of(x: Tensor, axis: int | list[int] | None, keepdims: bool) -> Tensor:
     """The sum divided by the number of elements."""
-    count: Any = tir_const(1, "int32")
+    count: PrimExpr = tir_const(1, "int32")
     for item in _axes(x, axis):
         count = count * x.shape[item]
-    whole = sum_in(x, axis, keepdims, accumulator(x, axis))
-    made = divide(whole, count)
-    return made if made.dtype == x.dtype else cast(made, str(x.dtype))
+    mean = divide(sum_in(x, axis, keepdims, accumulator(x, axis)), count)
+    return mean if mean.dtype == x.dtype else cast(mean, str(x.dtype))
 
 
-def variance_of(x: Any, axis: Any, keepdims: bool) -> Any:
+def variance_of(x: Tensor, axis: int | list[int] | None, keepdims: bool) -> Tensor:
     """The mean of squared distances from the mean."""
     if not x.dtype.is_float:
         distance = subtract(x, mean_of(x, axis, True))
@@ -77,14 +77,17 @@ def variance_of(x: Any, axis: Any, keepdims: bool) -> Any:
     return _spread(x, axis, keepdims, lambda variance: variance)
 
 
-def std_of(x: Any, axis: Any, keepdims: bool) -> Any:
+def std_of(x: Tensor, axis: int | list[int] | None, keepdims: bool) -> Tensor:
     """The root of the variance."""
     if not x.dtype.is_float:
         return sqrt(variance_of(x, axis, keepdims))
     return _spread(x, axis, keepdims, tir_sqrt)
 
 
-def _spread(x: Any, axis: Any, keepdims: bool, function: Any) -> Any:
+def _spread(
+    x: Tensor, axis: int | list[int] | None, keepdims: bool,
+    function: Callable[[PrimExpr], PrimExpr],
+) -> Tensor:  # fmt: skip
     """A function of the variance, which is taken in float32 at least."""
     axes = sorted(_axes(x, axis))
     moments = Moments(x, axes, x.op.name)
@@ -94,18 +97,20 @@ def _spread(x: Any, axis: Any, keepdims: bool, function: Any) -> Any:
         if keepdims or i not in axes
     ]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         outer = [p for i, p in enumerate(point) if i not in axes] if keepdims else point
         return function(moments.variance(outer)).astype(x.dtype)
 
     return compute_ax(shape, element, "variance")
 
 
-def _is_number(x: Any) -> Any:
+def _is_number(x: Tensor) -> Tensor:
     return compute_ax(x.shape, lambda *point: logical_not(isnan(x(*point))), "is_number")
 
 
-def median_of(x: Any, axis: Any, keepdims: bool) -> Any:
+def median_of(
+    x: Tensor, axis: int | list[int] | None, keepdims: bool
+) -> Tensor | tuple[Tensor, Tensor]:
     """The lower median, with indices over one axis; the first NaN of a row is its median."""
     axes = _axes(x, axis)
     kept = [item for item in range(len(x.shape)) if item not in axes]
@@ -120,13 +125,13 @@ def median_of(x: Any, axis: Any, keepdims: bool) -> Any:
         if keepdims or item not in axes
     ]
 
-    def place(point: Any) -> tuple[Any, Any]:
+    def place(point: Point) -> tuple[Point, PrimExpr]:
         outer = [p for item, p in enumerate(point) if item not in axes] if keepdims else point
         sorted_first = numbers(*outer)  # NaNs come last, in their order
         rank = if_then_else(sorted_first < count, sorted_first, floordiv(count - 1, 2))
         return outer, order(*outer, rank)
 
-    def value(*point: Any) -> Any:
+    def value(*point: PrimExpr) -> PrimExpr:
         outer, where = place(point)
         return rows(*outer, where)
 
@@ -136,14 +141,20 @@ def median_of(x: Any, axis: Any, keepdims: bool) -> Any:
     return values, compute_ax(shape, lambda *point: place(point)[1], "median_index")
 
 
-def scanned(scan: Any, x: Any, axis: Any, dtype: Any, exclusive: bool) -> Any:
+def scanned(
+    scan: Callable[[Tensor, int | None, str | None, bool], Tensor], x: Tensor, axis: int | None,
+    dtype: str | None, exclusive: bool,
+) -> Tensor:  # fmt: skip
     """Running sums or products in O(n), of a dtype (None: of the terms')."""
     kind = DataType(dtype or x.dtype)
     sums = scan(x, axis, None if kind.is_bool else str(kind), exclusive)
     return sums if sums.dtype == kind else cast(sums, str(kind))
 
 
-def first_place(search: Any, x: Any, axis: Any, keepdims: bool) -> Any:
+def first_place(
+    search: Callable[[Tensor, int | None, bool], Tensor], x: Tensor, axis: int | None,
+    keepdims: bool,
+) -> Tensor:  # fmt: skip
     """Where an extreme value stands, as int64."""
     places = search(x, axis, keepdims)
     return places if places.dtype == "int64" else cast(places, "int64")

@@ -6,18 +6,18 @@ Each is injective: a kernel that uses it reads the source directly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent, PrimExpr
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, unravel_index
+from weft.topi.extents import Shape, compute_ax, unravel_index
 from weft.topi.moments import wide
 
 
-def as_strided(data: Tensor, shape: Sequence[Any], strides: Sequence[Any], offset: Any) -> Tensor:
+def as_strided(data: Tensor, shape: Shape, strides: Shape, offset: Extent) -> Tensor:
     """Element ``i`` of the result is number ``offset + sum(i * strides)`` of the flat data.
 
     >>> from weft import te
@@ -26,8 +26,8 @@ def as_strided(data: Tensor, shape: Sequence[Any], strides: Sequence[Any], offse
     [4, 3]
     """
 
-    def element(*point: Any) -> Any:
-        place: Any = op.const(offset, "int64") if isinstance(offset, int) else offset
+    def element(*point: PrimExpr) -> PrimExpr:
+        place: PrimExpr = op.const(offset, "int64") if isinstance(offset, int) else offset
         for index, stride in zip(point, strides, strict=True):
             place = place + op.cast("int64", index) * stride
         return data(*unravel_index(place, data.shape))
@@ -35,24 +35,24 @@ def as_strided(data: Tensor, shape: Sequence[Any], strides: Sequence[Any], offse
     return compute_ax(list(shape), element, "T_as_strided", tag=tag.INJECTIVE)
 
 
-def unfold(data: Tensor, axis: int, size: Any, step: Any, count: Any) -> Tensor:
+def unfold(data: Tensor, axis: int, size: Extent, step: Extent, count: Extent) -> Tensor:
     """``count`` windows of ``size`` elements along an axis, which become the last axis."""
     shape = [*data.shape[:axis], count, *data.shape[axis + 1 :], size]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         source = point[axis] * step + point[-1]
         return data(*point[:axis], source, *point[axis + 1 : -1])
 
     return compute_ax(shape, element, "T_unfold", tag=tag.INJECTIVE)
 
 
-def diagonal(data: Tensor, offset: int, first: int, second: int, count: Any) -> Tensor:
+def diagonal(data: Tensor, offset: int, first: int, second: int, count: Extent) -> Tensor:
     """The diagonal of two axes, which become one at the end; above it for positive offsets."""
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
     shape = [*(data.shape[axis] for axis in rest), count]
 
-    def element(*point: Any) -> Any:
-        source: list[Any] = [None] * data.ndim
+    def element(*point: PrimExpr) -> PrimExpr:
+        source: list[PrimExpr | None] = [None] * data.ndim
         for axis, index in zip(rest, point, strict=False):
             source[axis] = index
         source[first] = point[-1] + max(-offset, 0)
@@ -68,7 +68,7 @@ def diagonal_scatter(
     """The data with other values on a diagonal of two axes; the values are as ``diagonal``'s."""
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         row, column = point[first], point[second]
         index = row - max(-offset, 0)
         on_it = op.all(op.equal(column - row, offset), op.less_equal(0, index))
@@ -78,7 +78,7 @@ def diagonal_scatter(
     return compute_ax(list(data.shape), element, "T_diagonal_scatter", tag=tag.INJECTIVE)
 
 
-def im2col(data: Tensor, counts: Sequence[Any], geometry: Sequence[Sequence[int]]) -> Tensor:
+def im2col(data: Tensor, counts: Shape, geometry: Sequence[Sequence[int]]) -> Tensor:
     """Windows of images: (batch, channels, kernel ..., counts ...) of (batch, channels, ...).
 
     ``geometry`` is (kernel, dilation, padding, stride), each with a number for each axis of space;
@@ -88,7 +88,7 @@ def im2col(data: Tensor, counts: Sequence[Any], geometry: Sequence[Sequence[int]
     count = len(kernel)
     shape = [*data.shape[:2], *kernel, *counts]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         inner, outer = point[2 : 2 + count], point[2 + count :]
         source = [
             outer[i] * stride[i] + inner[i] * dilation[i] - padding[i] for i in range(count)
@@ -103,7 +103,7 @@ def im2col(data: Tensor, counts: Sequence[Any], geometry: Sequence[Sequence[int]
     return compute_ax(shape, element, "T_im2col", tag=tag.INJECTIVE)
 
 
-def col2im(columns: Tensor, size: Sequence[Any], geometry: Sequence[Sequence[int]]) -> Tensor:
+def col2im(columns: Tensor, size: Shape, geometry: Sequence[Sequence[int]]) -> Tensor:
     """Windows added up where they overlap: what ``im2col`` read, of images of ``size``.
 
     ``columns`` is (batch, channels, kernel ..., counts ...); ``geometry`` as for ``im2col``.
@@ -113,7 +113,7 @@ def col2im(columns: Tensor, size: Sequence[Any], geometry: Sequence[Sequence[int
     shape = [*columns.shape[:2], *size]
     axes = [reduce_axis((0, extent), name=f"k{i}") for i, extent in enumerate(kernel)]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         shifted = [
             point[2 + i] + padding[i] - axes[i].var * dilation[i] for i in range(count)
         ]

@@ -6,32 +6,34 @@ The names are TVM's; each takes and returns numpy arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from weft.support.errors import IRValueError
 
 
-def softmax_python(a_np: Any, axis: int = 1) -> Any:
+def softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
     """exp(a) over its sum along an axis, in the shape of ``a_np``.
 
     >>> softmax_python(np.zeros((1, 2), "float32")).tolist()
     [[0.5, 0.5]]
     """
     powers = np.exp(a_np - np.max(a_np, axis=axis, keepdims=True))
-    return powers / powers.sum(axis=axis, keepdims=True)
+    shares: np.ndarray = powers / powers.sum(axis=axis, keepdims=True)
+    return shares
 
 
-def log_softmax_python(a_np: Any, axis: int = 1) -> Any:
+def log_softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
     """The logarithm of softmax along an axis."""
     moved = a_np - np.max(a_np, axis=axis, keepdims=True)
-    return moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
+    logarithms: np.ndarray = moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
+    return logarithms
 
 
 def batch_matmul(
-    x: Any, y: Any, out_dtype: str | None = None, trans_x: bool = False, trans_y: bool = True
-) -> Any:
+    x: np.ndarray, y: np.ndarray, out_dtype: str | None = None, trans_x: bool = False,
+    trans_y: bool = True,
+) -> np.ndarray:  # fmt: skip
     """(batch, m, k) times (batch, n, k), or (batch, k, n) without ``trans_y``: (batch, m, n).
 
     A batch of 1 goes with any other.
@@ -39,13 +41,14 @@ def batch_matmul(
     kind = out_dtype or x.dtype
     lhs = np.swapaxes(x, 1, 2) if trans_x else x
     rhs = np.swapaxes(y, 1, 2) if trans_y else y
-    return np.matmul(lhs.astype(kind), rhs.astype(kind))
+    product: np.ndarray = np.matmul(lhs.astype(kind), rhs.astype(kind))
+    return product
 
 
 def strided_slice_python(
-    data: Any, begin: Sequence[int], end: Sequence[int], strides: Any,
+    data: np.ndarray, begin: Sequence[int], end: Sequence[int], strides: int | Sequence[int] | None,
     slice_mode: str = "end", axes: Sequence[int] | None = None,
-) -> Any:  # fmt: skip
+) -> np.ndarray:  # fmt: skip
     """``data[begin:end:strides]`` along the axes (all, if none is named).
 
     With ``slice_mode="size"`` ``end`` holds numbers of elements, -1 for all that follow.
@@ -67,9 +70,9 @@ def strided_slice_python(
 
 
 def attention_python(
-    q: Any, k: Any, v: Any, bias: Any, qk_scale: Any, causal: str = "none",
-    window_size: int | None = None, layout: str = "BSNH",
-) -> Any:  # fmt: skip
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray | None, qk_scale: float | str,
+    causal: str = "none", window_size: int | None = None, layout: str = "BSNH",
+) -> np.ndarray:  # fmt: skip
     """softmax(q kᵀ * scale + bias) v, for each batch and head, in the layout of ``q``.
 
     ``layout`` names the axes: batch (B), positions (S), heads (N), features (H). Consecutive heads
@@ -94,5 +97,5 @@ def attention_python(
         last = rows + (abs(scores.shape[-2] - scores.shape[-1]) if causal == "BottomRight" else 0)
         is_seen = (columns <= last) & (columns > last - (window_size or scores.shape[-1] + 1))
         scores = np.where(is_seen, scores, -np.inf)
-    made = softmax_python(scores, -1) @ value
-    return made.transpose(["BNSH".index(axis) for axis in layout])
+    attended: np.ndarray = softmax_python(scores, -1) @ value
+    return attended.transpose(["BNSH".index(axis) for axis in layout])

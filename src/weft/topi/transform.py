@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
-from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import Extent, IntImm, PrimExpr, as_prim_expr
 from weft.support.errors import IRIndexError, IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
+    Axes,
+    Extents,
+    Shape,
     as_sequence,
     compute_ax,
     compute_one,
@@ -34,18 +37,18 @@ from weft.topi.simplify import simplified
 INT64_MAX = (1 << 63) - 1
 
 
-def expand_dims(a: Tensor, axis: Any, num_newaxis: int = 1) -> Tensor:
+def expand_dims(a: Tensor, axis: Extent, num_newaxis: int = 1) -> Tensor:
     """``num_newaxis`` axes of extent 1 put in before ``axis`` (of the result, if negative)."""
     place = normalize_axis(axis, a.ndim + 1, "expand_dims")
     count = const_int(num_newaxis, "expand_dims: num_newaxis")
-    one = op.const(1, a.shape[0].dtype if a.ndim else "int32")
-    shape = [*a.shape[:place], *[one] * count, *a.shape[place:]]
+    unit = op.const(1, a.shape[0].dtype if a.ndim else "int32")
+    shape = [*a.shape[:place], *[unit] * count, *a.shape[place:]]
     return compute_ax(
         shape, lambda *i: a(*i[:place], *i[place + count :]), "T_expand_dims", tag=tag.BROADCAST
     )
 
 
-def squeeze(a: Tensor, axis: Any = None) -> Tensor:
+def squeeze(a: Tensor, axis: Axes = None) -> Tensor:
     """The axes of extent 1 (or those in ``axis``, which must be) left out."""
     if axis is None:
         axes = [i for i, extent in enumerate(a.shape) if is_const(extent, 1)]
@@ -58,7 +61,7 @@ def squeeze(a: Tensor, axis: Any = None) -> Tensor:
             )
     kept = [extent for i, extent in enumerate(a.shape) if i not in axes]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         remaining = list(indices)
         return a(*[_zero(a, i) if i in axes else remaining.pop(0) for i in range(a.ndim)])
 
@@ -81,8 +84,8 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
                 f"transpose: {tuple(order)} is no permutation of the {a.ndim} axes"
             )
 
-    def element(*indices: Any) -> Any:
-        source: list[Any] = [None] * a.ndim
+    def element(*indices: PrimExpr) -> PrimExpr:
+        source: list[PrimExpr | None] = [None] * a.ndim
         for index, axis in zip(indices, order, strict=True):
             source[axis] = index
         return a(*source)
@@ -90,7 +93,7 @@ def transpose(a: Tensor, axes: Sequence[int] | None = None) -> Tensor:
     return compute_ax([a.shape[i] for i in order], element, "T_transpose", tag=tag.INJECTIVE)
 
 
-def reshape(a: Tensor, newshape: Any) -> Tensor:
+def reshape(a: Tensor, newshape: Extents) -> Tensor:
     """The elements in row-major order as another shape; one extent may be -1."""
     target = _inferred_shape(a, [as_prim_expr(e) for e in as_sequence(newshape)])
     count, have = simplified(as_prim_expr(product(target))), as_prim_expr(product(a.shape))
@@ -101,7 +104,7 @@ def reshape(a: Tensor, newshape: Any) -> Tensor:
     if [1 for extent in target if is_const(extent, 0)]:
         return compute_ax(target, lambda *_: op.const(0, a.dtype), "T_reshape", tag=tag.INJECTIVE)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         flat = simplified(ravel_index(indices, target))
         if a.ndim == 0:
             return a()
@@ -135,7 +138,7 @@ def flatten(data: Tensor) -> Tensor:
     rest = simplified(as_prim_expr(product(data.shape[1:])))
     shape = [data.shape[0], rest]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         tail = unravel_index(indices[1], data.shape[1:])
         return data(indices[0], *[simplified(index) for index in tail])
 
@@ -156,7 +159,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
         total = total + other.shape[place]
     shape = [*first.shape[:place], simplified(total), *first.shape[place + 1 :]]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         offsets = itertools.accumulate([tensor.shape[place] for tensor in tensors[:-1]])
         # the position in each tensor: negative before it
         starts = [indices[place], *[indices[place] - offset for offset in offsets]]
@@ -172,7 +175,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 _CHAIN: Final = 4
 
 
-def _last_begun(begun: Sequence[Any], values: Sequence[PrimExpr]) -> PrimExpr:
+def _last_begun(begun: Shape, values: Sequence[PrimExpr]) -> PrimExpr:
     """The last of the values whose condition holds; each condition implies the one before it.
 
     A few are asked one after the other, from the last one, as TVM writes it. More are halved, so
@@ -212,7 +215,7 @@ def stack(a: Sequence[Tensor], axis: int = 0) -> Tensor:
     dtype = first.shape[0].dtype if first.ndim else "int32"
     shape = [*first.shape[:place], op.const(len(tensors), dtype), *first.shape[place:]]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         inside = (*indices[:place], *indices[place + 1 :])
         begun = [indices[place] >= number for number in range(len(tensors))]
         return _last_begun(begun, [tensor(*inside) for tensor in tensors])
@@ -220,15 +223,15 @@ def stack(a: Sequence[Tensor], axis: int = 0) -> Tensor:
     return compute_ax(shape, element, "T_stack", tag=tag.INJECTIVE)
 
 
-def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
+def split(ary: Tensor, indices_or_sections: Extents, axis: int = 0) -> list[Tensor]:
     """Parts along ``axis``: that many equal ones, or cut at the given positions.
 
     A position past the end is the end; a negative one counts from there.
     """
     place = normalize_axis(axis, ary.ndim, "split")
     extent = ary.shape[place]
-    if isinstance(indices_or_sections, list | tuple):
-        cuts: list[Any] = [0, *[_cut(item, extent) for item in indices_or_sections], extent]
+    if isinstance(indices_or_sections, Sequence):
+        cuts: list[Extent] = [0, *[_cut(item, extent) for item in indices_or_sections], extent]
         name = "T_split"
     else:
         sections = const_int(indices_or_sections, "split: sections")
@@ -236,7 +239,7 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
             raise IRValueError(f"split: the number of sections must be positive, got {sections}")
         # As numpy.array_split of torch.chunk: the last part may be shorter.
         step = op.ceildiv(extent, sections)
-        cuts = [op.minimum(simplified(step * i), extent) for i in range(sections)] + [extent]
+        cuts = [*[op.minimum(simplified(step * i), extent) for i in range(sections)], extent]
         name = "T_split_sections"
     parts = []
     for begin, end in itertools.pairwise(cuts):
@@ -244,14 +247,12 @@ def split(ary: Tensor, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
     return parts
 
 
-def _cut(position: Any, extent: Any) -> PrimExpr:
+def _cut(position: Extent, extent: PrimExpr) -> PrimExpr:
     """A cut as an index from 0 to the extent."""
     place = as_prim_expr(position)
     if isinstance(place, IntImm) and place.value < 0:
-        counted: PrimExpr = simplified(op.maximum(op.add(place, extent), op.const(0, extent.dtype)))
-        return counted
-    result: PrimExpr = simplified(op.minimum(place, extent))
-    return result
+        return simplified(op.maximum(op.add(place, extent), op.const(0, extent.dtype)))
+    return simplified(op.minimum(place, extent))
 
 
 def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: str) -> Tensor:
@@ -259,7 +260,7 @@ def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: s
     dtype = ary.shape[place].dtype
     shape = [*ary.shape[:place], op.cast(dtype, length), *ary.shape[place + 1 :]]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         moved = op.add(indices[place], begin)
         return ary(*indices[:place], moved, *indices[place + 1 :])
 
@@ -267,7 +268,7 @@ def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: s
 
 
 def strided_slice(
-    a: Tensor, begin: Any, end: Any, strides: Any = None, axes: Any = None,
+    a: Tensor, begin: Extents, end: Extents, strides: Extents | None = None, axes: Axes = None,
     slice_mode: str = "end", assume_inbound: bool = True,
 ) -> Tensor:  # fmt: skip
     """``a[begin:end:strides]`` along ``axes`` (the first ones if None), by Python's rules.
@@ -277,8 +278,8 @@ def strided_slice(
     """
     starts, stops = as_sequence(begin), as_sequence(end)
     places = list(range(len(starts))) if axes is None else normalize_list(a, axes)
-    steps = [1] * len(starts) if strides is None else as_sequence(strides)
-    steps = const_ints(steps, "strided_slice: strides") + [1] * (len(starts) - len(steps))
+    steps = [] if strides is None else const_ints(strides, "strided_slice: strides")
+    steps += [1] * (len(starts) - len(steps))
     if not len(starts) == len(stops) == len(places) or len(places) > a.ndim:
         raise IRValueError(
             f"strided_slice: got {len(starts)} begins, {len(stops)} ends and {len(places)} axes "
@@ -292,7 +293,7 @@ def strided_slice(
         window = slice_window(a.shape[place], start, stop, (step, assume_inbound))
         windows[place], shape[place] = (window[0], step), window[1]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         source = list(indices)
         for place, (first, step) in windows.items():
             source[place] = simplified(op.add(indices[place] * step, first))
@@ -301,12 +302,14 @@ def strided_slice(
     return compute_ax(shape, element, "T_strided_slice", tag=tag.INJECTIVE)
 
 
-def normalize_list(a: Tensor, axes: Any) -> list[int]:
+def normalize_list(a: Tensor, axes: Extents) -> list[int]:
     """Axes in the order given."""
     return [normalize_axis(axis, a.ndim, "strided_slice") for axis in as_sequence(axes)]
 
 
-def slice_window(extent: Any, start: Any, stop: Any, options: tuple[int, bool]) -> tuple[Any, Any]:
+def slice_window(
+    extent: PrimExpr, start: Extent | None, stop: Extent | None, options: tuple[int, bool]
+) -> tuple[PrimExpr, PrimExpr]:
     """First index and number of elements of a slice of one axis."""
     step, assume_inbound = options
     if step == 0:
@@ -330,7 +333,7 @@ def slice_window(extent: Any, start: Any, stop: Any, options: tuple[int, bool]) 
     return simplified(low), op.cast(extent.dtype, simplified(length))
 
 
-def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool]) -> Any:
+def _bound(value: PrimExpr | None, extent: PrimExpr, options: tuple[int, bool, bool]) -> PrimExpr:
     step, is_start, assume_inbound = options
     if value is None:
         if step > 0:
@@ -348,7 +351,7 @@ def _bound(value: PrimExpr | None, extent: Any, options: tuple[int, bool, bool])
     if assume_inbound and not isinstance(value, IntImm):
         return value
     top = extent if step > 0 else extent - 1
-    return value if step > 0 and is_const(value, 0) else op.minimum(value, top)
+    return value if step > 0 and op.is_const_int(value, 0) else op.minimum(value, top)
 
 
 def dynamic_strided_slice(
@@ -356,14 +359,14 @@ def dynamic_strided_slice(
     begin: Tensor,
     end: Tensor,  # noqa: ARG001 - TVM's signature; output_shape says where the slice ends
     strides: Tensor,
-    output_shape: Any,
+    output_shape: Extents,
 ) -> Tensor:
     """A slice whose begin and strides (1-d tensors) are data; ``output_shape`` is given.
 
     ``shape_func_dynamic_strided_slice`` computes that shape.
     """
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         source = []
         for position, index in enumerate(indices):
             start = _dynamic_bound(a, begin, strides, position)
@@ -393,16 +396,16 @@ def shape_func_dynamic_strided_slice(
     def extent(position: int) -> PrimExpr:
         step = op.cast("int64", strides(position))
         low, high = (_dynamic_bound(a, item, strides, position) for item in (begin, end))
-        one = op.const(1, "int64")
-        beyond = op.select(op.less(step, 0), op.add(step, one), op.subtract(step, one))
+        unit = op.const(1, "int64")
+        beyond = op.select(op.less(step, 0), op.add(step, unit), op.subtract(step, unit))
         count = op.floordiv(op.add(op.subtract(high, low), beyond), step)
         return op.maximum(count, op.const(0, "int64"))
 
-    def element(index: Any) -> Any:
-        made = extent(a.ndim - 1)
+    def element(index: PrimExpr) -> PrimExpr:
+        chosen = extent(a.ndim - 1)
         for position in reversed(range(a.ndim - 1)):
-            made = op.if_then_else(op.equal(index, position), extent(position), made)
-        return made
+            chosen = op.if_then_else(op.equal(index, position), extent(position), chosen)
+        return chosen
 
     return compute_ax([a.ndim], element, "T_shape_func_strided_slice_dynamic", tag=tag.INJECTIVE)
 
@@ -415,24 +418,24 @@ def repeat(a: Tensor, repeats: int, axis: int = 0) -> Tensor:
         raise IRValueError(f"repeat: expected 0 or more repeats, got {times}")
     shape = [*a.shape[:place], simplified(a.shape[place] * times), *a.shape[place + 1 :]]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         source = op.floordiv(indices[place], max(times, 1))
         return a(*indices[:place], source, *indices[place + 1 :])
 
     return compute_ax(shape, element, "T_repeat", tag=tag.BROADCAST)
 
 
-def tile(a: Tensor, reps: Any) -> Tensor:
+def tile(a: Tensor, reps: Extents) -> Tensor:
     """The tensor repeated as a whole, by numpy's rule."""
     times = as_sequence(reps)
     rank = max(a.ndim, len(times))
-    times = [1] * (rank - len(times)) + times
+    times = [*[1] * (rank - len(times)), *times]
     extents = [1] * (rank - a.ndim) + list(a.shape)
     shape = [simplified(as_prim_expr(e) * t) for e, t in zip(extents, times, strict=True)]
     if [1 for extent in shape if is_const(extent, 0)]:
         return compute_ax(shape, lambda *_: op.const(0, a.dtype), "T_tile", tag=tag.BROADCAST)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         inner = indices[rank - a.ndim :]
         source = [
             index if is_const(time, 1) else op.floormod(index, extent)
@@ -447,7 +450,7 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
     """The order of the elements along ``axis`` turned around."""
     place = normalize_axis(axis, a.ndim, "flip")
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         turned = a.shape[place] - 1 - indices[place]
         return a(*indices[:place], turned, *indices[place + 1 :])
 
@@ -465,7 +468,7 @@ def reverse_sequence(
             f"reverse_sequence: {seq_lengths.shape[0]} lengths for a batch of {a.shape[batch]}"
         )
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         length = seq_lengths(indices[batch])
         place = indices[sequence]
         turned = op.if_then_else(op.less(place, length), length - 1 - place, place)
@@ -478,7 +481,7 @@ def reverse_sequence(
 def shape(array: Tensor, dtype: str = "int32") -> Tensor:
     """The extents of a tensor as a 1-d tensor."""
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         value = op.const(0, dtype)
         for position, extent in enumerate(array.shape):
             here = op.equal(indices[0], position)
@@ -513,7 +516,7 @@ def meshgrid(a_tuple: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
     return outputs
 
 
-def _coordinate(tensor: Tensor, extents: Sequence[Any], place: int) -> Tensor:
+def _coordinate(tensor: Tensor, extents: Shape, place: int) -> Tensor:
     return compute_ax(
         extents, lambda *i: tensor(i[place]) if tensor.ndim else tensor(), "T_meshgrid",
         tag=tag.INJECTIVE,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from weft import te
+from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
+from weft.te.tensor import Tensor
 from weft.topi.einsum import einsum as plain_einsum
 from weft.topi.extents import broadcast_indices, broadcast_shape
 from weft.topi.math import cast
@@ -13,7 +15,7 @@ from weft.topi.moments import wide
 from weft.topi.nn.dense import dense as plain_dense
 
 
-def matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
+def matmul(a: Tensor, b: Tensor, out_dtype: str | None) -> Tensor:
     """numpy's matmul over broadcast batch dimensions; 16-bit floats are summed in float32."""
     a_shape, b_shape = list(a.shape), list(b.shape)
     rows, columns = len(a_shape) > 1, len(b_shape) > 1
@@ -22,7 +24,7 @@ def matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
     dtype = DataType(out_dtype or a.dtype)
     kind = str(wide(dtype))
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         k = te.reduce_axis((0, a_shape[-1]), name="k")
         outer, inner = indices[: len(batch)], list(indices[len(batch) :])
         a_row = [inner.pop(0)] if rows else []
@@ -34,36 +36,36 @@ def matmul(a: Any, b: Any, out_dtype: str | None) -> Any:
     return rounded(te.compute(shape, element, name="matmul"), dtype)
 
 
-def rounded(whole: Any, dtype: DataType) -> Any:
+def rounded(whole: Tensor, dtype: DataType) -> Tensor:
     """A product converted to its type, if it was summed in a wider one."""
     return whole if whole.dtype == dtype else cast(whole, str(dtype))
 
 
-def dense(x: Any, weight: Any, out_dtype: str | None) -> Any:
+def dense(x: Tensor, weight: Tensor, out_dtype: str | None) -> Tensor:
     """topi's dense, over leading dimensions too."""
     dtype = DataType(out_dtype or x.dtype)
     kind = str(wide(dtype))
     if len(x.shape) == 2:
         return rounded(plain_dense(x, weight, None, kind), dtype)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         k = te.reduce_axis((0, x.shape[-1]), name="k")
         lhs, rhs = x(*indices[:-1], k), weight(indices[-1], k)
         return te.sum(lhs.astype(kind) * rhs.astype(kind), axis=k)
 
-    made = te.compute([*x.shape[:-1], weight.shape[0]], element, name="T_matmul_NT")
-    return rounded(made, dtype)
+    product = te.compute([*x.shape[:-1], weight.shape[0]], element, name="T_matmul_NT")
+    return rounded(product, dtype)
 
 
-def einsum(operands: Any, subscripts: str) -> Any:
+def einsum(operands: Sequence[Tensor], subscripts: str) -> Tensor:
     """topi's einsum; sums of 16-bit floats are taken in float32."""
     kind = str(wide(operands[0].dtype))
     if kind == operands[0].dtype:
         return plain_einsum(subscripts, *operands)
-    made = plain_einsum(subscripts, *[cast(operand, kind) for operand in operands])
-    return cast(made, str(operands[0].dtype))
+    total = plain_einsum(subscripts, *[cast(operand, kind) for operand in operands])
+    return cast(total, str(operands[0].dtype))
 
 
-def outer(x: Any, y: Any) -> Any:
+def outer(x: Tensor, y: Tensor) -> Tensor:
     """The outer product."""
     return te.compute([x.shape[0], y.shape[0]], lambda i, j: x[i] * y[j], name="outer")

@@ -7,15 +7,14 @@ A grid is (batch, axes, out spatial) with the coordinates x, y (and z) along its
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import Extent, PrimExpr, as_prim_expr
+from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
+from weft.topi.extents import Point, Shape, compute_ax, is_const, may_be_equal, shape_text
 from weft.topi.image.resize import cubic_far, cubic_near
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import positions
@@ -26,7 +25,7 @@ _LETTERS = {4: "HW", 5: "DHW"}
 _CUBIC_ALPHA = -0.75
 
 
-def affine_grid(data: Tensor, target_shape: Sequence[Any], align_corners: bool = True) -> Tensor:
+def affine_grid(data: Tensor, target_shape: Shape, align_corners: bool = True) -> Tensor:
     """The grid of an affine map: data (n, 2, 3) gives (n, 2, h, w), (n, 3, 4) (n, 3, d, h, w).
 
     With ``align_corners`` -1 and 1 are the centres of the outermost pixels, else their edges.
@@ -42,18 +41,18 @@ def affine_grid(data: Tensor, target_shape: Sequence[Any], align_corners: bool =
         )
     kind = wide(data.dtype)
 
-    def coordinate(index: Any, extent: Any) -> PrimExpr:
+    def coordinate(index: PrimExpr, extent: Extent) -> PrimExpr:
         place, size = op.cast(kind, index), op.cast(kind, as_prim_expr(extent))
-        one = op.const(1, kind)
+        unit = op.const(1, kind)
         if align_corners:
-            steps = op.maximum(size - one, one)
-            edge = op.select(size > one, op.const(-1, kind), op.const(0, kind))
+            steps = op.maximum(size - unit, unit)
+            edge = op.select(size > unit, op.const(-1, kind), op.const(0, kind))
             return op.add(edge, op.div(place * op.const(2, kind), steps))
-        return op.div(place * op.const(2, kind) + one - size, size)
+        return op.div(place * op.const(2, kind) + unit - size, size)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         n, row, *point = indices
-        total: Any = op.cast(kind, data(n, row, rank))
+        total: PrimExpr = op.cast(kind, data(n, row, rank))
         for number, (index, extent) in enumerate(zip(point, target_shape, strict=True)):
             factor = op.cast(kind, data(n, row, rank - 1 - number))
             total = total + factor * coordinate(index, extent)
@@ -67,17 +66,17 @@ def affine_grid(data: Tensor, target_shape: Sequence[Any], align_corners: bool =
 class _Sampler:
     """How one axis of the image is read at a coordinate."""
 
-    def __init__(self, extent: Any, kind: Any, padding: str, align_corners: bool) -> None:
+    def __init__(self, extent: PrimExpr, kind: DataType, padding: str, align_corners: bool) -> None:
         self.extent, self.kind, self.padding = extent, kind, padding
         self.size = op.cast(kind, as_prim_expr(extent))
         self.align_corners = align_corners
 
     def position(self, coordinate: PrimExpr) -> PrimExpr:
         """From -1 .. 1 to pixels."""
-        one, half = op.const(1, self.kind), op.const(0.5, self.kind)
+        unit, half = op.const(1, self.kind), op.const(0.5, self.kind)
         if self.align_corners:
-            return op.multiply((coordinate + one) * half, self.size - one)
-        return op.multiply((coordinate + one) * self.size - one, half)
+            return op.multiply((coordinate + unit) * half, self.size - unit)
+        return op.multiply((coordinate + unit) * self.size - unit, half)
 
     def kept_inside(self, position: PrimExpr) -> PrimExpr:
         """The position after padding by the border or by reflection; zeros leave it."""
@@ -89,10 +88,10 @@ class _Sampler:
         return op.minimum(low, self.size - op.const(1, self.kind))
 
     def _reflected(self, position: PrimExpr) -> PrimExpr:
-        zero, one = op.const(0, self.kind), op.const(1, self.kind)
+        zero, unit = op.const(0, self.kind), op.const(1, self.kind)
         low = zero if self.align_corners else op.const(-0.5, self.kind)
-        span = self.size - one if self.align_corners else self.size
-        safe = op.maximum(span, one)
+        span = self.size - unit if self.align_corners else self.size
+        safe = op.maximum(span, unit)
         distance = op.abs(position - low)
         flips = op.floor(op.div(distance, safe))
         rest = distance - flips * safe
@@ -110,18 +109,18 @@ class _Sampler:
             return limited
         return op.select(op.less_equal(index, last), limited, low)
 
-    def tap(self, position: PrimExpr, number: Any, method: str) -> tuple[PrimExpr, PrimExpr]:
+    def tap(self, position: PrimExpr, number: PrimExpr, method: str) -> tuple[PrimExpr, PrimExpr]:
         """The index and the weight of neighbour ``number`` of a position."""
-        one = op.const(1, self.kind)
+        unit = op.const(1, self.kind)
         if method == "nearest":
-            return self.index(op.round(self.kept_inside(position))), one
+            return self.index(op.round(self.kept_inside(position))), unit
         if method == "bilinear":
             position = self.kept_inside(position)
         base, step = op.floor(position), op.cast(self.kind, as_prim_expr(number))
         fraction = position - base
         if method == "bilinear":
-            return self.index(base + step), op.select(step < one, one - fraction, fraction)
-        step = step - one
+            return self.index(base + step), op.select(step < unit, unit - fraction, fraction)
+        step = step - unit
         return self.index(self.kept_inside(base + step)), _cubic_weight(op.abs(fraction - step))
 
 
@@ -145,7 +144,7 @@ class _Taps:
             ),
             "position", tag=tag.INJECTIVE,
         )  # fmt: skip
-        shape = [self.count, *place.shape]
+        shape: Shape = [self.count, *place.shape]
         self.indices = compute_ax(
             shape, lambda *i: sampler.tap(place(*i[1:]), i[0], method)[0], "tap_index",
             tag=tag.INJECTIVE,
@@ -191,16 +190,18 @@ def grid_sample(
 
     taps = [_Taps(sampler, grid, i, method) for i, sampler in enumerate(samplers)]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         where = (indices[at[0]], *[indices[i] for i in at[2:]])
         return op.cast(data.dtype, _sampled(data, indices, at[2:], taps, where))
 
     return compute_ax(shape, element, "T_grid_sample", tag=tag.INJECTIVE)
 
 
-def _sampled(data: Tensor, indices: Any, axes: list[int], taps: list[_Taps], where: Any) -> Any:
+def _sampled(
+    data: Tensor, indices: Point, axes: list[int], taps: list[_Taps], where: Point
+) -> PrimExpr:
     """The weighted sum over all combinations of the axes' neighbours."""
-    total: Any = None
+    total: PrimExpr | None = None
     for chosen in itertools.product(*[range(tap.count) for tap in taps]):
         point, tests = list(indices), []
         for axis, tap, number in zip(axes, taps, chosen, strict=True):
@@ -209,7 +210,7 @@ def _sampled(data: Tensor, indices: Any, axes: list[int], taps: list[_Taps], whe
             if tap.zeros:
                 tests.append(op.less_equal(0, index))
         kind = taps[0].weights.dtype
-        value: Any = op.cast(kind, data(*point))
+        value: PrimExpr = op.cast(kind, data(*point))
         if tests:
             value = op.if_then_else(op.all(*tests), value, op.const(0, kind))
         for tap, number in zip(taps, chosen, strict=True):

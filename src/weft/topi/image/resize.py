@@ -14,7 +14,7 @@ weight is 0, and an infinite one times 0 would be NaN.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.ir.expr import PrimExpr, as_prim_expr
@@ -23,7 +23,7 @@ from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_one, same_extent
+from weft.topi.extents import Extents, Point, compute_one, same_extent
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis
 
@@ -33,6 +33,10 @@ MODES = (
 )  # fmt: skip
 
 
+Tap = tuple[PrimExpr, PrimExpr | None]
+"""The index of a neighbour and its weight; None is 1."""
+
+
 def _arithmetic(dtype: DataType) -> DataType:
     """The type that positions and sums are computed in: int16 -> float32, int32 -> float64."""
     if dtype.is_float:
@@ -40,12 +44,13 @@ def _arithmetic(dtype: DataType) -> DataType:
     return DataType("float32" if dtype.bits <= 16 else "float64")
 
 
-def _float(value: Any, kind: DataType) -> PrimExpr:
+def _float(value: PrimExpr, kind: DataType) -> PrimExpr:
     return op.cast(kind, as_prim_expr(value))
 
 
 def _coordinate(
-    index: Any, sizes: tuple[Any, Any], mode: str, part: tuple[float, float], kind: DataType
+    index: PrimExpr, sizes: tuple[PrimExpr, PrimExpr], mode: str, part: tuple[float, float],
+    kind: DataType,
 ) -> PrimExpr:
     """The position along the input axis that an output index stands for.
 
@@ -71,7 +76,7 @@ def _coordinate(
 
 
 def _cropped(
-    index: Any, extent: PrimExpr, size: PrimExpr, part: tuple[float, float]
+    index: PrimExpr, extent: PrimExpr, size: PrimExpr, part: tuple[float, float]
 ) -> PrimExpr:
     """The position for a part of the axis, corners aligned; its middle for a size of 1."""
     kind = extent.dtype
@@ -83,7 +88,7 @@ def _cropped(
     return op.if_then_else(alone, 0.5 * (start + end) * last, spread)
 
 
-def _clamped(index: PrimExpr, extent: Any) -> PrimExpr:
+def _clamped(index: PrimExpr, extent: PrimExpr) -> PrimExpr:
     low = op.maximum(index, op.const(0, index.dtype))
     return op.minimum(low, op.subtract(op.cast(index.dtype, as_prim_expr(extent)), 1))
 
@@ -133,8 +138,8 @@ def cubic_far(distance: PrimExpr, alpha: float) -> PrimExpr:
 
 
 def _taps(
-    position: PrimExpr, extent: Any, options: dict[str, Any]
-) -> list[tuple[PrimExpr, PrimExpr | None]]:
+    position: PrimExpr, extent: PrimExpr, options: dict[str, Any]
+) -> list[Tap]:
     """Input indices along one axis with their weights (None is 1)."""
     if options["method"] == "nearest_neighbor":
         return [(_clamped(_nearest(position, options["rounding"]), extent), None)]
@@ -158,7 +163,9 @@ def _taps(
     return [(place, op.div(weight, total)) for place, weight in inside]
 
 
-def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[str, Any]) -> Tensor:
+def _resize(
+    data: Tensor, size: Extents, letters: str, layout: str, options: dict[str, Any]
+) -> Tensor:
     if sorted(layout) != sorted(f"NC{letters}") or len(layout) != data.ndim:
         raise IRValueError(
             f"resize: expected a layout of the letters NC{letters} for {data.ndim} dimensions, "
@@ -189,15 +196,15 @@ def _resize(data: Tensor, size: Any, letters: str, layout: str, options: dict[st
         and same_extent(data.shape[axis], shape[axis])
     }
 
-    def place(indices: Any, number: int) -> PrimExpr:
+    def place(indices: Point, number: int) -> PrimExpr:
         axis = axes[number]
         part = (roi[number], roi[len(roi) // 2 + number])
         sizes = (data.shape[axis], shape[axis])
         return _coordinate(indices[axis], sizes, options["mode"], part, arithmetic)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         places = [place(indices, number) for number in range(len(axes))]
-        taps: dict[int, Any] = {
+        taps: dict[int, list[Tap]] = {
             axis: [(indices[axis], None)]
             if axis in kept
             else _taps(position, data.shape[axis], options)
@@ -223,7 +230,7 @@ def _as(kind: DataType, value: PrimExpr) -> PrimExpr:
 
 
 def _weighted(
-    data: Tensor, point: list[Any], axes: list[int], taps: dict[int, Any]
+    data: Tensor, point: list[PrimExpr], axes: list[int], taps: dict[int, list[Tap]]
 ) -> PrimExpr:
     """The sum over the taps of the first axis of what the other axes give."""
     if not axes:
@@ -244,10 +251,11 @@ def _public(letters: str) -> Callable[..., Tensor]:
     default_layout = f"NC{letters}"
 
     def resize(
-        data: Tensor, roi: Any, size: Any, layout: str = default_layout, method: str = "linear",
+        data: Tensor, roi: Sequence[float] | None, size: Extents, layout: str = default_layout,
+        method: str = "linear",
         coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "",
         bicubic_alpha: float = -0.5, bicubic_exclude: int = 0, extrapolation_value: float = 0.0,
-        out_dtype: str | None = None, output_shape: Any = None,
+        out_dtype: str | None = None, output_shape: Extents | None = None,
     ) -> Tensor:  # fmt: skip
         centred = coordinate_transformation_mode in ("half_pixel", "align_corners")
         options = {

@@ -8,17 +8,19 @@ of ``indices`` and ``weights``, both (outputs, taps), says which elements output
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import Extent, IntImm, PrimExpr
 from weft.ir.node import expect
 from weft.te.operation import reduce_axis
 from weft.te.reduction import sum as te_sum
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax
+from weft.topi.extents import Point, compute_ax
+
+Pair = Callable[[PrimExpr, PrimExpr], PrimExpr]
 
 _WRITTEN_OUT: Final = 4
 """Up to so many neighbours are added in one expression."""
@@ -34,13 +36,13 @@ def weighted_taps(
     names does not count. ``fill`` is the value where the mask (outputs) is set.
     """
 
-    def term(value: PrimExpr, weight: PrimExpr) -> Any:
+    def term(value: PrimExpr, weight: PrimExpr) -> PrimExpr:
         if not skip_zeros:
             return value * weight
         zero = op.const(0, weight.dtype)
         return op.select(op.equal(weight, zero), zero, value * weight)
 
-    def finish(total: PrimExpr, place: Any) -> Any:
+    def finish(total: PrimExpr, place: PrimExpr) -> PrimExpr:
         if mask is None:
             return total
         return op.if_then_else(mask(place), op.const(fill, data.dtype), total)
@@ -58,10 +60,10 @@ def fixed_point_taps(
     half, low, high = [op.const(number, "int32") for number in (1 << (bits - 1), 0, 255)]
     shift = op.const(bits, "int32")
 
-    def term(value: PrimExpr, weight: PrimExpr) -> Any:
+    def term(value: PrimExpr, weight: PrimExpr) -> PrimExpr:
         return op.cast("int32", value) * weight
 
-    def finish(total: PrimExpr, place: Any) -> Any:
+    def finish(total: PrimExpr, place: PrimExpr) -> PrimExpr:
         whole = op.right_shift(total + half, shift)
         return op.cast("uint8", op.minimum(op.maximum(whole, low), high))
 
@@ -69,15 +71,14 @@ def fixed_point_taps(
 
 
 def _summed(
-    data: Tensor, tables: tuple[Tensor, Tensor], axis: int, term: Callable[..., Any],
-    finish: Callable[..., Any],
+    data: Tensor, tables: tuple[Tensor, Tensor], axis: int, term: Pair, finish: Pair,
 ) -> Tensor:  # fmt: skip
     """``finish`` of the sum of ``term`` over the neighbours, and of the place on the axis."""
     indices, weights = tables
     shape = list(data.shape)
     shape[axis], count = indices.shape[0], int(expect(indices.shape[1], IntImm))
 
-    def value(point: Sequence[Any], tap: Any) -> Any:
+    def value(point: Point, tap: Extent) -> PrimExpr:
         moved = list(point)
         moved[axis] = indices(point[axis], tap)
         return term(data(*moved), weights(point[axis], tap))

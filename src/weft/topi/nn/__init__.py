@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.te.tensor import Tensor
 from weft.topi.math import fast_exp, fast_tanh, sigmoid, tanh
 from weft.topi.nn import activation
 from weft.topi.nn.conv_transpose import (
@@ -53,11 +54,11 @@ from weft.topi.nn.softmax import fast_softmax, log_softmax, softmax
 from weft.topi.transform import flatten
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Callable[..., Tensor]:
     """The activation of that name."""
     if name not in activation.__all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    function: Callable[..., Any] = getattr(activation, name)
+    function: Callable[..., Tensor] = getattr(activation, name)
     return function
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
@@ -49,7 +48,7 @@ def relu6(x: Tensor) -> Tensor:
 def leaky_relu(x: Tensor, alpha: float) -> Tensor:
     """x where it is positive, else alpha * x."""
 
-    def leaky(value: PrimExpr) -> Any:
+    def leaky(value: PrimExpr) -> PrimExpr:
         slope = _const(alpha, value)
         return op.select(op.greater(value, _const(0, value)), value, value * slope)
 
@@ -68,7 +67,7 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
             f"prelu: expected a slope of shape ({x.shape[place]},), got {shape_text(slope.shape)}"
         )
 
-    def channelwise(*indices: Any) -> Any:
+    def channelwise(*indices: PrimExpr) -> PrimExpr:
         value = x(*indices)
         positive = op.greater(value, _const(0, value))
         return op.select(positive, value, value * slope(0 if is_shared else indices[place]))
@@ -76,10 +75,10 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
     return compute_one(x.shape, channelwise)
 
 
-def _in_float32(x: Tensor, function: Callable[[PrimExpr], Any]) -> Tensor:
+def _in_float32(x: Tensor, function: Callable[[PrimExpr], PrimExpr]) -> Tensor:
     """``function`` of every element; of float16 and bfloat16 in float32, rounded once."""
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         if not value.dtype.is_float or value.dtype.bits >= 32:
             return function(value)
         return op.cast(value.dtype, function(op.cast("float32", value)))
@@ -90,7 +89,7 @@ def _in_float32(x: Tensor, function: Callable[[PrimExpr], Any]) -> Tensor:
 def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x) - 1)."""
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         below = _const(alpha, value) * expm1(value)
         return op.select(op.greater(value, _const(0, value)), value, below)
 
@@ -100,7 +99,7 @@ def elu(x: Tensor, alpha: float = 1.0) -> Tensor:
 def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
     """x where it is positive, else alpha * (exp(x / alpha) - 1)."""
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         below = _const(alpha, value) * expm1(op.div(value, _const(alpha, value)))
         return op.select(op.greater(value, _const(0, value)), value, below)
 
@@ -111,7 +110,7 @@ def selu(x: Tensor) -> Tensor:
     """The scaled elu with its fixed two constants."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         above, below = _const(scale, value) * value, _const(scale * alpha, value) * expm1(value)
         return op.select(value > _const(0, value), above, below)
 
@@ -136,7 +135,7 @@ def silu(x: Tensor) -> Tensor:
 def softplus(x: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x is above the threshold."""
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         scaled = value * _const(beta, value)
         rest = op.log1p(op.exp(-op.abs(scaled)))
         smooth = op.div(op.maximum(scaled, _const(0, value)) + rest, _const(beta, value))
@@ -179,7 +178,7 @@ def mish(x: Tensor) -> Tensor:
     Of float32 all but e in float64: five roundings would add up.
     """
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         power = op.cast("float64", op.exp(op.minimum(value, _const(20, value))))
         n = power * (power + _const(2, power))
         curved = op.cast("float64", value) * op.div(n, n + _const(2, power))
@@ -192,8 +191,8 @@ def mish(x: Tensor) -> Tensor:
 def log_sigmoid(x: Tensor) -> Tensor:
     """log(1 / (1 + exp(-x))) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
 
-    def curve(value: PrimExpr) -> Any:
-        rest = op.log1p(op.exp(-op.abs(value)))
+    def curve(value: PrimExpr) -> PrimExpr:
+        rest: PrimExpr = op.log1p(op.exp(-op.abs(value)))
         return op.minimum(value, _const(0, value)) - rest
 
     return _in_float32(x, curve)
@@ -202,7 +201,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     """x where |x| > lambd, else 0."""
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         small = op.less_equal(op.abs(value), _const(lambd, value))
         return op.select(small, _const(0, value), value)
 
@@ -212,7 +211,7 @@ def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
 def softshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
     """x - lambd above lambd, x + lambd below -lambd, else 0."""
 
-    def curve(value: PrimExpr) -> Any:
+    def curve(value: PrimExpr) -> PrimExpr:
         edge = _const(lambd, value)
         moved = op.select(op.greater(value, edge), value - edge, value + edge)
         return op.select(op.less_equal(op.abs(value), edge), _const(0, value), moved)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from weft import te
-from weft.ir.expr import constant_value
+from weft.ir.expr import Extent, PrimExpr, constant_value
+from weft.te.tensor import Tensor
 from weft.tir.expr import Select
 from weft.tir.op import abs as tir_abs
 from weft.tir.op import all as tir_all
@@ -30,14 +30,16 @@ _LARGER = te.comm_reducer(
 )
 """The largest score, by one instruction where ``te.max``, which keeps NaN, takes three."""
 
-Allowed = Callable[[Any, Any], Any]
+Allowed = Callable[[PrimExpr, PrimExpr], PrimExpr]
 """Whether query i may look at key j, by their positions."""
+Shifted = Callable[[PrimExpr, PrimExpr, Extent], PrimExpr]
+"""The same, with the diagonal shifted to the right."""
 
 
 def masked_attention(
-    query: Any, key: Any, value: Any, bias: Any, scale: Any, allowed: Allowed | None,
-    is_any_allowed: bool = True,
-) -> Any:  # fmt: skip
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scale: float | None,
+    allowed: Allowed | None, is_any_allowed: bool = True,
+) -> Tensor:  # fmt: skip
     """softmax(query key^T * scale + bias) value, per batch and head.
 
     ``is_any_allowed`` says that the mask leaves at least one key for every query.
@@ -74,7 +76,7 @@ def masked_attention(
     )  # fmt: skip
 
 
-def _powers(scores: Any) -> tuple[Any, Any]:
+def _powers(scores: Tensor) -> tuple[Tensor, Tensor]:
     """exp(score - largest of its row), and their sum in every row.
 
     A NaN may be lost to the largest score: its own power is NaN, and so is the sum.
@@ -96,7 +98,7 @@ def _powers(scores: Any) -> tuple[Any, Any]:
     return powers, total
 
 
-def _combined(weights: Any, value: Any, owner: Callable[[Any], Any]) -> Any:
+def _combined(weights: Tensor, value: Tensor, owner: Callable[[PrimExpr], PrimExpr]) -> Tensor:
     """The sum of the values by their weights: (batch, length, heads, features)."""
     batch, heads, length, keys = weights.shape
     j = te.reduce_axis((0, keys), name="j")
@@ -109,20 +111,20 @@ def _combined(weights: Any, value: Any, owner: Callable[[Any], Any]) -> Any:
     )
 
 
-def _not_zero(total: Any, keys: Any) -> Any:
+def _not_zero(total: PrimExpr, keys: PrimExpr) -> PrimExpr:
     """A sum of powers to divide by: 1 where there are no keys."""
     if constant_value(keys):
         return total  # the largest power is 1
     return Select(total.equal(tir_const(0, total.dtype)), tir_const(1, total.dtype), total)
 
 
-def _owner(heads: Any, owners: Any) -> Callable[[Any], Any]:
+def _owner(heads: PrimExpr, owners: PrimExpr) -> Callable[[PrimExpr], PrimExpr]:
     """From a head of queries to its head of keys and values."""
     group = _group(heads, owners)
     return lambda head: head if group is None else floordiv(head, group)
 
 
-def _group(heads: Any, owners: Any) -> Any:
+def _group(heads: PrimExpr, owners: PrimExpr) -> Extent | None:
     """How many heads of queries share one of keys; None where each has its own."""
     mine, its = constant_value(heads), constant_value(owners)
     if is_const(simplified(heads - owners), 0):
@@ -130,7 +132,7 @@ def _group(heads: Any, owners: Any) -> Any:
     return floordiv(heads, owners) if mine is None or not its else mine // its
 
 
-def _scaled(scores: Any, scale: Any, features: Any) -> Any:
+def _scaled(scores: Tensor, scale: float | None, features: PrimExpr) -> Tensor:
     """Scores times the scale, by default 1 / sqrt(features)."""
     known = constant_value(features)
     if scale is None and known is None:
@@ -140,7 +142,7 @@ def _scaled(scores: Any, scale: Any, features: Any) -> Any:
     return broadcast.multiply(scores, tir_const(factor, scores.dtype))
 
 
-def _masked(scores: Any, allowed: Allowed, filler: Any) -> Any:
+def _masked(scores: Tensor, allowed: Allowed, filler: PrimExpr) -> Tensor:
     """Scores, and the filler for forbidden pairs."""
     return te.compute(
         scores.shape,
@@ -149,12 +151,12 @@ def _masked(scores: Any, allowed: Allowed, filler: Any) -> Any:
     )  # fmt: skip
 
 
-def _in_order(causal_mask: str | None, window: int | None) -> Any:
+def _in_order(causal_mask: str | None, window: int | None) -> Shifted | None:
     """The condition of the masks on (i, j, how far the diagonal is shifted), or None."""
     if causal_mask is None and window is None:
         return None
 
-    def condition(i: Any, j: Any, shift: Any) -> Any:
+    def condition(i: PrimExpr, j: PrimExpr, shift: Extent) -> PrimExpr:
         parts = []
         if causal_mask is not None:
             parts.append(j <= i + shift)
@@ -166,17 +168,17 @@ def _in_order(causal_mask: str | None, window: int | None) -> Any:
 
 
 def attention(
-    query: Any, key: Any, value: Any, scale: float | None, causal_mask: str | None,
+    query: Tensor, key: Tensor, value: Tensor, scale: float | None, causal_mask: str | None,
     window_size: int | None,
-) -> Any:  # fmt: skip
+) -> Tensor:  # fmt: skip
     """softmax(query key^T * scale) value."""
     return attention_bias(query, key, value, None, scale, causal_mask, window_size)
 
 
 def attention_bias(
-    query: Any, key: Any, value: Any, bias: Any, scale: float | None, causal_mask: str | None,
-    window_size: int | None,
-) -> Any:  # fmt: skip
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scale: float | None,
+    causal_mask: str | None, window_size: int | None,
+) -> Tensor:  # fmt: skip
     """softmax(query key^T * scale + bias) value, the pairs that the masks leave."""
     condition = _in_order(causal_mask, window_size)
     shift = tir_abs(key.shape[1] - query.shape[1]) if causal_mask == "BottomRight" else 0
@@ -184,11 +186,11 @@ def attention_bias(
     return masked_attention(query, key, value, bias, scale, allowed, window_size is None)
 
 
-def _segment(starts: Any, length: Any, name: str) -> Any:
+def _segment(starts: Tensor, length: PrimExpr, name: str) -> Tensor:
     """The number of the sequence that each position belongs to."""
     part = te.reduce_axis((0, starts.shape[0]), name=f"{name}_part")
 
-    def number(i: Any) -> Any:
+    def number(i: PrimExpr) -> PrimExpr:
         begun = Select(starts(part.var).astype("int64") <= i.astype("int64"), 1, 0)
         return te.sum(begun.astype("int32"), axis=part)
 
@@ -196,22 +198,22 @@ def _segment(starts: Any, length: Any, name: str) -> Any:
 
 
 def attention_var_len(
-    query: Any, key: Any, value: Any, starts_q: Any, starts_k: Any, scale: float | None,
-    causal_mask: str | None, window_size: int | None,
-) -> Any:  # fmt: skip
+    query: Tensor, key: Tensor, value: Tensor, starts_q: Tensor, starts_k: Tensor,
+    scale: float | None, causal_mask: str | None, window_size: int | None,
+) -> Tensor:  # fmt: skip
     """Attention in which a query looks at the keys of its own sequence."""
     condition, shifted = _in_order(causal_mask, window_size), causal_mask == "BottomRight"
     mine = _segment(starts_q, query.shape[1], "sequence_q")
     its = _segment(starts_k, key.shape[1], "sequence_k")
 
-    def begin(starts: Any, number: Any) -> Any:
+    def begin(starts: Tensor, number: PrimExpr) -> PrimExpr:
         return starts(tir_max(number - 1, 0)).astype("int64")
 
-    def extent(starts: Any, number: Any) -> Any:
+    def extent(starts: Tensor, number: PrimExpr) -> PrimExpr:
         end = starts(tir_min(number, starts.shape[0].astype("int32") - 1)).astype("int64")
         return end - begin(starts, number)
 
-    def allowed(i: Any, j: Any) -> Any:
+    def allowed(i: PrimExpr, j: PrimExpr) -> PrimExpr:
         number = mine(i)  # 0 before the first sequence, the length of starts after the last
         same = tir_all(its(j) == number, number > 0, number < starts_q.shape[0])
         if condition is None:

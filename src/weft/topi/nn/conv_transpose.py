@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
@@ -11,7 +10,7 @@ from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_one, is_const, may_be_equal, shape_text
+from weft.topi.extents import Extents, compute_one, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import pad_amounts, per_axis, rounded
 from weft.topi.nn.padding import pad
@@ -19,7 +18,7 @@ from weft.topi.simplify import simplified
 
 
 def dilate(
-    data: Tensor, strides: Any, dilation_value: float = 0.0, name: str = "DilatedInput"
+    data: Tensor, strides: Extents, dilation_value: float = 0.0, name: str = "DilatedInput"
 ) -> Tensor:
     """``data`` with ``strides[i] - 1`` values put between neighbours of axis i."""
     steps = per_axis(strides, data.ndim, "dilate: strides")
@@ -27,7 +26,7 @@ def dilate(
         raise IRValueError(f"dilate: strides: expected 1 or more, got {shape_text(steps)}")
     shape = [_spread(e, s) for e, s in zip(data.shape, steps, strict=True)]
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         conditions, source = [], []
         for index, step in zip(indices, steps, strict=True):
             if is_const(step, 1):
@@ -45,17 +44,17 @@ def dilate(
     return compute_one(shape, element, name=name, tag=tag.INJECTIVE, varargs_names=names)
 
 
-def _spread(extent: Any, step: Any) -> Any:
+def _spread(extent: PrimExpr, step: Extent) -> Extent:
     """The extent after spreading: one of 0 elements stays 0."""
     if is_const(extent, 0) or is_const(step, 1):
         return extent
-    made = simplified((extent - 1) * step + 1)
-    return made if is_const(made) else op.maximum(made, 0)
+    spread = simplified((extent - 1) * step + 1)
+    return spread if is_const(spread) else op.maximum(spread, 0)
 
 
 def conv_transpose(
-    data: Tensor, kernel: Tensor, strides: Any, padding: Any, out_dtype: str | None = None,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents, out_dtype: str | None = None,
+    output_padding: Extents = 0, groups: int = 1, dilation: Extents = 1,
 ) -> Tensor:  # fmt: skip
     """The transpose of a convolution: data (n, c, spatial), kernel (c, filters / groups, spatial).
 
@@ -88,7 +87,7 @@ def conv_transpose(
     axes = [reduce_axis((0, k), name=n) for k, n in zip(window, ("dh", "dw", "dd"), strict=False)]
     dtype = DataType(out_dtype) if out_dtype else data.dtype
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         b, c, *point = indices
         channel = dc.var if groups == 1 else op.floordiv(c, filters) * depth + dc.var
         filter_index = c if groups == 1 else op.floormod(c, filters)
@@ -109,15 +108,16 @@ def conv_transpose(
 
 
 def conv1d_transpose_ncw(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str, output_padding: Any
-) -> Tensor:
+    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str,
+    output_padding: Extents,
+) -> Tensor:  # fmt: skip
     """Transposed convolution over one spatial axis."""
     return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding)
 
 
 def group_conv1d_transpose_ncw(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str, output_padding: Any,
-    groups: int,
+    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str,
+    output_padding: Extents, groups: int,
 ) -> Tensor:  # fmt: skip
     """Transposed convolution over one spatial axis, in groups."""
     return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding, groups)
@@ -125,16 +125,16 @@ def group_conv1d_transpose_ncw(
 
 def conv2d_transpose_nchw(
     Input: Tensor, Filter: Tensor,  # noqa: N803 - as TVM
-    strides: Any, padding: Any, out_dtype: str,
-    output_padding: Any,
+    strides: Extents, padding: Extents, out_dtype: str,
+    output_padding: Extents,
 ) -> Tensor:  # fmt: skip
     """Transposed convolution over two spatial axes."""
     return conv_transpose(Input, Filter, strides, padding, out_dtype, output_padding)
 
 
 def group_conv2d_transpose_nchw(
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, out_dtype: str, output_padding: Any,
-    groups: int,
+    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str,
+    output_padding: Extents, groups: int,
 ) -> Tensor:  # fmt: skip
     """Transposed convolution over two spatial axes, in groups."""
     return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding, groups)

@@ -7,9 +7,7 @@ floats are summed in float32.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
+from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
@@ -18,12 +16,15 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
+    Extents,
+    Shape,
     as_sequence,
     compute_ax,
     compute_one,
     const_int,
     is_const,
     may_be_equal,
+    placed,
     shape_text,
 )
 from weft.topi.moments import wide
@@ -33,7 +34,7 @@ from weft.topi.simplify import simplified
 SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def per_axis(value: Any, count: int, what: str) -> list[Any]:
+def per_axis(value: Extents, count: int, what: str) -> list[Extent]:
     """One value an axis, from one for all or a sequence."""
     values = as_sequence(value)
     values = values * count if len(values) == 1 else values
@@ -42,7 +43,9 @@ def per_axis(value: Any, count: int, what: str) -> list[Any]:
     return values
 
 
-def pad_amounts(padding: Any, kernel: Sequence[Any], what: str) -> tuple[list[Any], list[Any]]:
+def pad_amounts(
+    padding: Extents | str, kernel: Shape, what: str
+) -> tuple[list[Extent], list[Extent]]:
     """Amounts before and after every axis; "VALID" is none, "SAME" keeps extents at stride 1."""
     count = len(kernel)
     if isinstance(padding, str):
@@ -50,7 +53,7 @@ def pad_amounts(padding: Any, kernel: Sequence[Any], what: str) -> tuple[list[An
             raise IRValueError(f"{what}: expected padding VALID or SAME, got {padding!r}")
         if padding.upper() == "VALID":
             return [0] * count, [0] * count
-        before = [op.floordiv(k - 1, 2) for k in kernel]
+        before: list[Extent] = [op.floordiv(k - 1, 2) for k in kernel]
         return before, [op.subtract(k - 1, low) for k, low in zip(kernel, before, strict=True)]
     values = as_sequence(padding)
     if len(values) == 2 * count:
@@ -59,7 +62,7 @@ def pad_amounts(padding: Any, kernel: Sequence[Any], what: str) -> tuple[list[An
     return list(values), list(values)
 
 
-def window_count(sizes: tuple[Any, Any, Any], what: str, extra: Any = 0) -> Any:
+def window_count(sizes: tuple[Extent, Extent, Extent], what: str, extra: Extent = 0) -> Extent:
     """How many windows there are; ``sizes``: the padded extent, a window's, the stride.
 
     ``extra`` elements after the data let a window begin that the data do not fill. Raises
@@ -84,9 +87,9 @@ def positions(layout: str, letters: str, what: str) -> list[int]:
 
 
 def conv(
-    inp: Tensor, filt: Tensor, stride: Any, padding: Any, dilation: Any, groups: int = 1,
-    data_layout: str = "", kernel_layout: str = "", out_dtype: str | None = None,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+    inp: Tensor, filt: Tensor, stride: Extents, padding: Extents | str, dilation: Extents,
+    groups: int = 1, data_layout: str = "", kernel_layout: str = "", out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
     auto_scheduler_should_rewrite_layout: bool = False,
 ) -> Tensor:  # fmt: skip
     """The convolution of ``inp`` (N, C, spatial) with ``filt`` (O, C / groups, spatial).
@@ -112,11 +115,12 @@ def conv(
     dilations = per_axis(dilation, dim, "conv: dilation")
     window = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     before, after = pad_amounts(padding, window, "conv")
-    shape = [batch, filters]
+    shape: list[Extent] = [batch, filters]
     for i in range(dim):
-        padded = extents[i] + before[i] + after[i]
-        shape.append(window_count((padded, window[i], strides[i]), f"conv: axis {letters[i]}"))
-    lows, highs = [0] * inp.ndim, [0] * inp.ndim
+        whole = extents[i] + before[i] + after[i]
+        shape.append(window_count((whole, window[i], strides[i]), f"conv: axis {letters[i]}"))
+    lows: list[Extent] = [0] * inp.ndim
+    highs: list[Extent] = [0] * inp.ndim
     for i in range(dim):
         lows[data_at[2 + i]], highs[data_at[2 + i]] = before[i], after[i]
     padded = pad(inp, lows, highs, name="pad_temp")
@@ -126,14 +130,14 @@ def conv(
     dtype = DataType(out_dtype) if out_dtype else inp.dtype
     kind = wide(dtype)
 
-    def element(*args: Any) -> Any:
+    def element(*args: PrimExpr) -> PrimExpr:
         n, f, *point = [args[i] for i in data_at]
-        channel: Any = rc.var
+        channel: PrimExpr = rc.var
         if group_count > 1:
             channel = op.floordiv(f, op.floordiv(filters, group_count)) * depth + rc.var
         moved = [point[i] * strides[i] + axes[i].var * dilations[i] for i in range(dim)]
-        source = padded(*_placed([n, channel, *moved], data_at))
-        weight = filt(*_placed([f, rc.var, *[axis.var for axis in axes]], kernel_at))
+        source = padded(*placed([n, channel, *moved], data_at))
+        weight = filt(*placed([f, rc.var, *[axis.var for axis in axes]], kernel_at))
         value = op.cast(kind, source) * op.cast(kind, weight)
         ordered = sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)
         reduced = [axis for _, axis in ordered]
@@ -141,12 +145,12 @@ def conv(
 
     name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
     attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
-    axis_names = _placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at)
-    whole = compute_one(
-        _placed(shape, data_at), element, name=name, tag=name, attrs=attrs,
+    axis_names = placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at)
+    convolved = compute_one(
+        placed(shape, data_at), element, name=name, tag=name, attrs=attrs,
         varargs_names=axis_names,
     )  # fmt: skip
-    return rounded(whole, dtype)
+    return rounded(convolved, dtype)
 
 
 def rounded(whole: Tensor, dtype: DataType) -> Tensor:
@@ -157,21 +161,14 @@ def rounded(whole: Tensor, dtype: DataType) -> Tensor:
     return compute_ax(whole.shape, lambda *i: op.cast(dtype, whole(*i)), name, tag.ELEMWISE)
 
 
-def _first(pair: tuple[int, Any]) -> int:
+def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
-def _placed(items: Sequence[Any], at: Sequence[int]) -> list[Any]:
-    """Items in N, C, spatial order put where the layout wants them."""
-    placed: list[Any] = [None] * len(items)
-    for item, place in zip(items, at, strict=True):
-        placed[place] = item
-    return placed
-
-
 def _check_channels(
-    tensors: tuple[Tensor, Tensor], channels: Any, depth: Any, filters: Any, groups: int
-) -> None:
+    tensors: tuple[Tensor, Tensor], channels: PrimExpr, depth: PrimExpr, filters: PrimExpr,
+    groups: int,
+) -> None:  # fmt: skip
     data, kernel = tensors
     if not may_be_equal(simplified(depth * groups), channels):
         raise IRValueError(
@@ -183,8 +180,8 @@ def _check_channels(
 
 
 def conv1d(
-    data: Tensor, kernel: Tensor, strides: Any = 1, padding: Any = "VALID", dilation: Any = 1,
-    groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "",
+    data: Tensor, kernel: Tensor, strides: Extents = 1, padding: Extents | str = "VALID",
+    dilation: Extents = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "",
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Convolution over one spatial axis."""
@@ -193,7 +190,7 @@ def conv1d(
 
 
 def conv2d(
-    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any,
+    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents | str, dilation: Extents,
     data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
@@ -203,7 +200,8 @@ def conv2d(
 
 
 def conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
+    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str, dilation: Extents,
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d of NCHW data and an OIHW kernel."""
@@ -211,9 +209,10 @@ def conv2d_nchw(
 
 
 def conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
+    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str, dilation: Extents,
     out_dtype: str | None = None,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
     """conv2d of NHWC data and an HWIO kernel, which is free to be laid out anew."""
     return conv(
@@ -223,7 +222,8 @@ def conv2d_nhwc(
 
 
 def group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
+    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str, dilation: Extents,
     groups: int, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d_nchw in groups."""
@@ -231,7 +231,8 @@ def group_conv2d_nchw(
 
 
 def group_conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
+    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str, dilation: Extents,
     groups: int, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """conv2d_nhwc in groups."""
@@ -239,8 +240,9 @@ def group_conv2d_nhwc(
 
 
 def conv3d(
-    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int = 1,
-    data_layout: str = "NCDHW", kernel_layout: str = "", out_dtype: str | None = None,
+    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents | str, dilation: Extents,
+    groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "",
+    out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """Convolution over three spatial axes."""
     layout = kernel_layout or ("OIDHW" if data_layout == "NCDHW" else "DHWIO")
@@ -248,7 +250,8 @@ def conv3d(
 
 
 def depthwise_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Any, padding: Any, dilation: Any,  # noqa: N803 - as TVM
+    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str, dilation: Extents,
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """One kernel a channel: data (n, c, h, w), kernel (c, multiplier, kh, kw)."""
@@ -265,12 +268,12 @@ def depthwise_conv2d_nchw(
     di = reduce_axis((0, kernel_h), name="di")
     dj = reduce_axis((0, kernel_w), name="dj")
     dtype = DataType(out_dtype) if out_dtype else Input.dtype
-    shape = [Input.shape[0], simplified(channels * multiplier)]
+    shape: list[Extent] = [Input.shape[0], simplified(channels * multiplier)]
     for i, extent in enumerate((height, width)):
         sizes = extent + before[i] + after[i], window[i], steps[i]
         shape.append(window_count(sizes, f"depthwise_conv2d: axis {'HW'[i]}"))
 
-    def element(b: Any, c: Any, i: Any, j: Any) -> Any:
+    def element(b: PrimExpr, c: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
         source = padded(
             b, op.floordiv(c, multiplier), i * steps[0] + di.var * widths[0],
             j * steps[1] + dj.var * widths[1],
@@ -279,6 +282,6 @@ def depthwise_conv2d_nchw(
         value = op.cast(wide(dtype), source) * op.cast(wide(dtype), weight)
         return te_reduction.sum(value, axis=[di, dj])
 
-    whole = compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
-    return rounded(whole, dtype)
+    convolved = compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
+    return rounded(convolved, dtype)
 

@@ -11,15 +11,24 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
-from weft.topi.extents import compute_one, const_int, is_const, may_be_equal, shape_text
+from weft.tir.expr import IterVar
+from weft.topi.extents import (
+    Extents,
+    Point,
+    compute_one,
+    const_int,
+    is_const,
+    may_be_equal,
+    shape_text,
+)
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import (
     SPATIAL,
@@ -40,9 +49,12 @@ Axes = Sequence[tuple[str, int]]
 class _Split:
     """An index into an axis, as a block and a place in it."""
 
-    outer: Any
-    inner: Any
+    outer: PrimExpr
+    inner: PrimExpr
     factor: int
+
+
+Index = PrimExpr | _Split
 
 
 def blocked_axes(layout: str, letters: str, what: str) -> Axes:
@@ -65,54 +77,54 @@ def _factor(axes: Axes, letter: str) -> int:
     return max(factor for name, factor in axes if name == letter)
 
 
-def _extents(tensor: Tensor, axes: Axes, what: str) -> dict[str, Any]:
+def _extents(tensor: Tensor, axes: Axes, what: str) -> dict[str, Extent]:
     """The whole extent of each letter."""
     if tensor.ndim != len(axes):
         raise IRValueError(f"{what}: expected {len(axes)} dimensions, got {tensor.ndim}")
-    found: dict[str, Any] = {}
+    extents: dict[str, Extent] = {}
     for (letter, factor), extent in zip(axes, tensor.shape, strict=True):
         if factor and not may_be_equal(extent, factor):
             raise IRValueError(
                 f"{what}: expected an extent of {factor} for the axis {factor}{letter.lower()}, "
                 f"got {shape_text(tensor.shape)}"
             )
-        found[letter] = found.get(letter, 1) * (factor or extent)
-    return {letter: simplified(extent) for letter, extent in found.items()}
+        extents[letter] = extents.get(letter, 1) * (factor or extent)
+    return {letter: simplified(extent) for letter, extent in extents.items()}
 
 
-def _shape(extents: Mapping[str, Any], axes: Axes, what: str) -> list[Any]:
+def _shape(extents: Mapping[str, Extent], axes: Axes, what: str) -> list[Extent]:
     """The dimensions of a tensor in a layout."""
-    made = []
+    dimensions: list[Extent] = []
     for letter, part in axes:
         factor = _factor(axes, letter)
         if factor and not part and is_const(simplified(op.floormod(extents[letter], factor)), 0):
-            made.append(simplified(op.floordiv(extents[letter], factor)))
+            dimensions.append(simplified(op.floordiv(extents[letter], factor)))
         elif factor and not part:
             raise IRValueError(
                 f"{what}: {extents[letter]} is not known to be a multiple of the block {factor} of "
                 f"axis {letter}"
             )
         else:
-            made.append(part or extents[letter])
-    return made
+            dimensions.append(part or extents[letter])
+    return dimensions
 
 
-def _indices(values: Mapping[str, Any], axes: Axes) -> list[Any]:
+def _indices(values: Mapping[str, Index], axes: Axes) -> list[PrimExpr]:
     """Where the element of these indices lies in a layout."""
-    made = []
+    indices = []
     for letter, part in axes:
         value, factor = values[letter], _factor(axes, letter)
         if isinstance(value, _Split) and value.factor == factor:
-            made.append(value.inner if part else value.outer)
+            indices.append(value.inner if part else value.outer)
             continue
         index = _whole(value)
         if factor:
             index = op.floormod(index, factor) if part else op.floordiv(index, factor)
-        made.append(index)
-    return made
+        indices.append(index)
+    return indices
 
 
-def _values(point: Sequence[Any], axes: Axes) -> dict[str, Any]:
+def _values(point: Point, axes: Axes) -> dict[str, Index]:
     """The indices by letter of a place in a layout."""
     at = dict(zip(axes, point, strict=True))
     return {
@@ -122,8 +134,8 @@ def _values(point: Sequence[Any], axes: Axes) -> dict[str, Any]:
 
 
 def conv_blocked(
-    data: Tensor, kernel: Tensor, strides: Any, padding: Any, dilation: Any, groups: int,
-    layouts: tuple[str, str, str], out_dtype: str | None = None,
+    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents, dilation: Extents,
+    groups: int, layouts: tuple[str, str, str], out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """The convolution of data and kernel in layouts that may be blocked: (data, kernel, result).
 
@@ -150,10 +162,10 @@ def conv_blocked(
     window = {a: (weights[a] - 1) * spread[a] + 1 for a in letters}
     sides = zip(*pad_amounts(padding, list(window.values()), "conv"), strict=True)
     around = dict(zip(letters, sides, strict=True))
-    made = {"N": sizes["N"], "C": weights["O"]}
+    result: dict[str, Extent] = {"N": sizes["N"], "C": weights["O"]}
     for a in letters:
         room = (sizes[a] + sum(around[a]), window[a], steps[a])
-        made[a] = window_count(room, f"conv: axis {a}")
+        result[a] = window_count(room, f"conv: axis {a}")
     lows, highs = ([around[a][side] if a in around else 0 for a, _ in axes] for side in (0, 1))
     padded = pad(data, lows, highs, name="pad_temp")
     taps = [reduce_axis((0, weights[a]), name=n) for a, n in zip(letters, "yxz", strict=False)]
@@ -161,30 +173,31 @@ def conv_blocked(
     dtype = DataType(out_dtype) if out_dtype else data.dtype
     kind = wide(dtype)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         values = _values(point, out_axes)
         source = {"N": values["N"], "C": channel}
         if count > 1:
-            group = op.floordiv(_whole(values["C"]), op.floordiv(made["C"], count))
+            group = op.floordiv(_whole(values["C"]), op.floordiv(result["C"], count))
             source["C"] = group * weights["I"] + _whole(channel)
         weight = {"O": values["C"], "I": channel}
         for a, tap in zip(letters, taps, strict=True):
-            source[a], weight[a] = values[a] * steps[a] + tap.var * spread[a], tap.var
+            source[a] = _whole(values[a]) * steps[a] + tap.var * spread[a]
+            weight[a] = tap.var
         factors = padded(*_indices(source, axes)), kernel(*_indices(weight, kernel_axes))
         lhs, rhs = (op.cast(kind, factor) for factor in factors)
         return te_reduction.sum(lhs * rhs, axis=[*sums, *taps])
 
     name = f"conv{len(letters)}d_{re.sub('[0-9]', '', layouts[0])}"
-    whole = compute_one(_shape(made, out_axes, "conv: result"), element, name=name, tag=name)
+    whole = compute_one(_shape(result, out_axes, "conv: result"), element, name=name, tag=name)
     return rounded(whole, dtype)
 
 
-def _whole(index: Any) -> Any:
+def _whole(index: Index) -> PrimExpr:
     """An index without blocks."""
     return index.outer * index.factor + index.inner if isinstance(index, _Split) else index
 
 
-def _input_channel(extent: Any, factor: int) -> tuple[Any, list[Any]]:
+def _input_channel(extent: Extent, factor: int) -> tuple[Index, list[IterVar]]:
     """The index of an input channel, and the axes over which its sum runs."""
     if not factor:
         whole = reduce_axis((0, extent), name="rc")
@@ -195,7 +208,7 @@ def _input_channel(extent: Any, factor: int) -> tuple[Any, list[Any]]:
 
 
 def conv2d_NCHWc(  # noqa: N802 - as TVM
-    data: Tensor, kernel: Tensor, stride: Any, padding: Any, dilation: Any, layout: str,
+    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, dilation: Extents, layout: str,
     out_layout: str, out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
     """The convolution of data (n, c / a, h, w, a) and a kernel (o / b, c / a, kh, kw, a, b).

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
@@ -12,6 +11,7 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
+    Shape,
     broadcast_indices,
     broadcast_shape,
     compute_one,
@@ -23,7 +23,7 @@ from weft.topi.extents import (
 def matmul(
     tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = None, out_dtype: str | None = None,
     transpose_a: bool = False, transpose_b: bool = False,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
     """``a @ b + bias``, a (.., n, k) and b (.., k, m), either one transposed in its last two axes.
 
@@ -46,7 +46,7 @@ def matmul(
     batch = broadcast_shape(tensor_a.shape[:-2], tensor_b.shape[:-2], "nn.matmul")
     k = reduce_axis((0, depth_a), name="k")
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         *outer, i, j = indices
         left = (k.var, i) if transpose_a else (i, k.var)
         right = (j, k.var) if transpose_b else (k.var, j)
@@ -73,7 +73,7 @@ def matmul(
 
 def dense(
     data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
     """``data @ weight.T + bias``: data (.., n, k), weight (m, k), bias (m,)."""
     return matmul(
@@ -83,9 +83,9 @@ def dense(
 
 
 def batch_matmul(
-    tensor_a: Tensor, tensor_b: Tensor, oshape: Any = None, out_dtype: str | None = None,
+    tensor_a: Tensor, tensor_b: Tensor, oshape: Shape | None = None, out_dtype: str | None = None,
     transpose_a: bool = False, transpose_b: bool = True,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: Any = None,
+    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
     """``a[i] @ b[i].T`` for every i: a (b, n, k), b (b, m, k); a batch of 1 goes with any."""
     del auto_scheduler_rewritten_layout, meta_schedule_original_shape
@@ -104,7 +104,7 @@ def batch_matmul(
     batch = broadcast_shape(tensor_a.shape[:1], tensor_b.shape[:1], "batch_matmul")
     k = reduce_axis((0, depth_a), name="k")
 
-    def element(b: Any, i: Any, j: Any) -> Any:
+    def element(b: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
         left = (k.var, i) if transpose_a else (i, k.var)
         right = (j, k.var) if transpose_b else (k.var, j)
         lhs = tensor_a(*broadcast_indices(tensor_a.shape[:1], batch, [b]), *left)

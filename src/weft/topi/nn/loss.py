@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
+from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.broadcast import divide, multiply
-from weft.topi.extents import compute_ax, may_be_equal, shape_text
+from weft.topi.extents import Point, Shape, compute_ax, may_be_equal, shape_text
 from weft.topi.math import negative
 from weft.topi.reduction import sum as reduce_sum
+
+OfTarget = Callable[[PrimExpr], PrimExpr]
+"""From a target, which is a class, to a value."""
 
 
 def nll_loss(
@@ -33,13 +37,13 @@ def nll_loss(
             f"{shape_text(outer)}, got {shape_text(targets.shape)}"
         )
 
-    def picked(point: Any, value: Any) -> Any:
+    def picked(point: Point, value: OfTarget) -> PrimExpr:
         target = targets(*point)
         kept = op.not_equal(target, ignore_index)
         return op.if_then_else(kept, value(target), op.const(0, predictions.dtype))
 
-    def loss(*point: Any) -> Any:
-        def value(target: Any) -> Any:
+    def loss(*point: PrimExpr) -> PrimExpr:
+        def value(target: PrimExpr) -> PrimExpr:
             place = (point[0], target, *point[1:]) if batched else (target,)
             loss_of_target = -predictions(*place)
             return loss_of_target if weights is None else loss_of_target * weights(target)
@@ -54,12 +58,14 @@ def nll_loss(
     total = reduce_sum(losses)
     if reduction == "sum":
         return total
-    mean: Tensor = divide(total, reduce_sum(_weights(outer, picked, weights, predictions)))
-    return mean
+    return divide(total, reduce_sum(_weights(outer, picked, weights, predictions)))
 
 
-def _weights(outer: Any, picked: Any, weights: Tensor | None, predictions: Tensor) -> Tensor:
-    def value(target: Any) -> Any:
+def _weights(
+    outer: Shape, picked: Callable[[Point, OfTarget], PrimExpr], weights: Tensor | None,
+    predictions: Tensor,
+) -> Tensor:  # fmt: skip
+    def value(target: PrimExpr) -> PrimExpr:
         return op.const(1, predictions.dtype) if weights is None else weights(target)
 
     return compute_ax(

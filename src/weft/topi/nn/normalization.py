@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
@@ -13,6 +10,9 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import (
+    Axes,
+    Point,
+    Shape,
     compute_ax,
     const_int,
     may_be_equal,
@@ -25,7 +25,7 @@ from weft.topi.math import identity
 from weft.topi.moments import Moments, wide
 
 
-def _check_parameter(what: str, tensor: Tensor | None, shape: Sequence[Any]) -> None:
+def _check_parameter(what: str, tensor: Tensor | None, shape: Shape) -> None:
     if tensor is None:
         return
     fits = tensor.ndim == len(shape) and not [
@@ -37,14 +37,16 @@ def _check_parameter(what: str, tensor: Tensor | None, shape: Sequence[Any]) -> 
         )
 
 
-def _affine(value: PrimExpr, gamma: Any, beta: Any, point: Sequence[Any]) -> PrimExpr:
+def _affine(
+    value: PrimExpr, gamma: Tensor | None, beta: Tensor | None, point: Point
+) -> PrimExpr:
     if gamma is not None:
         value = value * op.cast(value.dtype, gamma(*point))
     return value if beta is None else value + op.cast(value.dtype, beta(*point))
 
 
 def layer_norm(
-    data: Tensor, gamma: Tensor | None, beta: Tensor | None, axis: Any, epsilon: float = 1e-5
+    data: Tensor, gamma: Tensor | None, beta: Tensor | None, axis: Axes, epsilon: float = 1e-5
 ) -> Tensor:
     """Normalised over ``axis``, times gamma, plus beta (both of the shape of those axes)."""
     axes = normalize_axes(axis, data.ndim, "layer_norm")
@@ -53,7 +55,7 @@ def layer_norm(
     _check_parameter("layer_norm: beta", beta, shape)
     moments = Moments(data, axes, data.op.name)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         value = moments.normalized(point, epsilon)
         result = _affine(value, gamma, beta, [point[i] for i in axes])
         return op.cast(data.dtype, result)
@@ -63,7 +65,7 @@ def layer_norm(
 
 def group_norm(
     data: Tensor, gamma: Tensor | None, beta: Tensor | None, num_groups: int, channel_axis: int,
-    axes: Any, epsilon: float = 1e-5,
+    axes: Axes, epsilon: float = 1e-5,
 ) -> Tensor:  # fmt: skip
     """Normalised over ``axes`` and a group of channels at a time; gamma and beta per channel."""
     channel = normalize_axis(channel_axis, data.ndim, "group_norm")
@@ -85,7 +87,7 @@ def group_norm(
     reduced = [channel + 1, *[axis + (axis > channel) for axis in spatial]]
     moments = Moments(grouped, sorted(reduced), data.op.name)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         index = point[channel]
         inside = (op.floordiv(index, width), op.floormod(index, width))
         value = moments.normalized((*point[:channel], *inside, *point[channel + 1 :]), epsilon)
@@ -95,7 +97,7 @@ def group_norm(
 
 
 def instance_norm(
-    data: Tensor, gamma: Tensor | None, beta: Tensor | None, channel_axis: int, axis: Any,
+    data: Tensor, gamma: Tensor | None, beta: Tensor | None, channel_axis: int, axis: Axes,
     epsilon: float = 1e-5,
 ) -> Tensor:  # fmt: skip
     """Normalised over ``axis`` for every sample and channel; gamma and beta per channel."""
@@ -105,14 +107,14 @@ def instance_norm(
     _check_parameter("instance_norm: beta", beta, [data.shape[channel]])
     moments = Moments(data, axes, data.op.name)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         value = moments.normalized(point, epsilon)
         return op.cast(data.dtype, _affine(value, gamma, beta, [point[channel]]))
 
     return compute_ax(data.shape, element, "T_instance_norm", tag=tag.INJECTIVE)
 
 
-def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> Tensor:
+def rms_norm(data: Tensor, weight: Tensor, axis: Axes, epsilon: float = 1e-5) -> Tensor:
     """x * weight / sqrt(mean(x * x) + epsilon) over ``axis``."""
     axes = normalize_axes(axis, data.ndim, "rms_norm")
     _check_parameter("rms_norm: weight", weight, [data.shape[i] for i in axes])
@@ -120,7 +122,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> 
     ks = [reduce_axis((0, data.shape[i]), name=f"k{i}") for i in axes]
     outer_shape = [extent for i, extent in enumerate(data.shape) if i not in axes]
 
-    def square_sum(*outer: Any) -> Any:
+    def square_sum(*outer: PrimExpr) -> PrimExpr:
         remaining = list(outer)
         source = [
             ks[axes.index(i)].var if i in axes else remaining.pop(0) for i in range(data.ndim)
@@ -136,7 +138,7 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Any, epsilon: float = 1e-5) -> 
         "rsqrt", tag=tag.INJECTIVE,
     )  # fmt: skip
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         outer = [index for i, index in enumerate(point) if i not in axes]
         value = inverse(*outer) * op.cast(dtype, data(*point))
         return op.cast(data.dtype, _affine(value, weight, None, [point[i] for i in axes]))
@@ -163,7 +165,7 @@ def batch_norm(
     if training:
         mean, variance = _batch_statistics(data, place)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         channel = point[place]
         deviation = op.sqrt(variance(channel) + op.const(small, variance.dtype))
         value = op.div(data(*point) - mean(channel), deviation)
@@ -208,7 +210,7 @@ def lrn(
     window = reduce_axis((0, size), name="rxs")
     half = (size - 1) // 2
 
-    def squares(*point: Any) -> Any:
+    def squares(*point: PrimExpr) -> PrimExpr:
         moved = point[place] + window.var - half
         inside = op.logical_and(op.less_equal(0, moved), op.less(moved, data.shape[place]))
         value: PrimExpr = data(*point[:place], moved, *point[place + 1 :])
@@ -217,7 +219,7 @@ def lrn(
 
     total = compute_ax(data.shape, squares, "tensor")
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         scale = op.const(bias, data.dtype) + op.const(alpha / size, data.dtype) * total(*point)
         return op.div(data(*point), op.power(scale, op.const(beta, data.dtype)))
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import as_sequence, compute_ax, compute_one, is_const
+from weft.topi.extents import Extents, Point, as_sequence, compute_ax, compute_one, is_const
 from weft.topi.simplify import simplified
+
+Amounts = tuple[PrimExpr, PrimExpr]
+"""How much is put before and after an axis."""
 
 
 def pad(
-    data: Tensor, pad_before: Any, pad_after: Any = None, pad_value: Any = 0.0,
-    name: str = "PadInput", attrs: Any = None,
+    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    pad_value: PrimExpr | float = 0.0, name: str = "PadInput",
+    attrs: Mapping[str, object] | None = None,
 ) -> Tensor:  # fmt: skip
     """``data`` with ``pad_before[i]`` and ``pad_after[i]`` (the same if None) values around."""
     before, after = _both(data, pad_before, pad_after, "pad")
@@ -25,9 +28,9 @@ def pad(
     )  # fmt: skip
     shape = _padded_shape(data, before, after)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         inside: list[PrimExpr] = []
-        source: list[Any] = []
+        source: list[PrimExpr] = []
         for index, extent, low, high in zip(indices, data.shape, before, after, strict=True):
             if is_const(low, 0) and is_const(high, 0):
                 source.append(index)
@@ -42,7 +45,9 @@ def pad(
     return compute_one(shape, element, name, tag.INJECTIVE, attrs, names)
 
 
-def _both(data: Tensor, before: Any, after: Any, name: str) -> tuple[list[Any], list[Any]]:
+def _both(
+    data: Tensor, before: Extents, after: Extents | None, name: str
+) -> tuple[list[PrimExpr], list[PrimExpr]]:
     low = [as_prim_expr(item) for item in as_sequence(before)]
     high = low if after is None or after == () else [as_prim_expr(i) for i in as_sequence(after)]
     for amounts in (low, high):
@@ -53,13 +58,13 @@ def _both(data: Tensor, before: Any, after: Any, name: str) -> tuple[list[Any], 
     return low, high
 
 
-def _padded_shape(data: Tensor, before: list[Any], after: list[Any]) -> list[Any]:
+def _padded_shape(data: Tensor, before: list[PrimExpr], after: list[PrimExpr]) -> list[PrimExpr]:
     amounts = zip(data.shape, before, after, strict=True)
     return [simplified(extent + low + high) for extent, low, high in amounts]
 
 
 def mirror_pad(
-    data: Tensor, pad_before: Any, pad_after: Any = None, mode: str = "SYMMETRIC",
+    data: Tensor, pad_before: Extents, pad_after: Extents | None = None, mode: str = "SYMMETRIC",
     name: str = "MirrorPadInput",
 ) -> Tensor:  # fmt: skip
     """Padding by mirror images; SYMMETRIC repeats the edge, REFLECT does not."""
@@ -68,7 +73,7 @@ def mirror_pad(
     before, after = _both(data, pad_before, pad_after, "mirror_pad")
     shift = 0 if mode.upper() == "SYMMETRIC" else 1
 
-    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> Any:
+    def source(index: PrimExpr, extent: PrimExpr, amounts: Amounts) -> PrimExpr:
         low, high = amounts
         inner = op.subtract(index, low)
         if not is_const(high, 0):
@@ -82,19 +87,21 @@ def mirror_pad(
 
 
 def reflect_pad(
-    data: Tensor, pad_before: Any, pad_after: Any = None, name: str = "ReflectPadInput"
-) -> Tensor:
+    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    name: str = "ReflectPadInput",
+) -> Tensor:  # fmt: skip
     """Padding by reflection, without repeating the edge (numpy's "reflect")."""
     return mirror_pad(data, pad_before, pad_after, "REFLECT", name)
 
 
 def replicate_pad(
-    data: Tensor, pad_before: Any, pad_after: Any = None, name: str = "ReplicatePadInput"
-) -> Tensor:
+    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    name: str = "ReplicatePadInput",
+) -> Tensor:  # fmt: skip
     """Padding with the edge's element (numpy's "edge")."""
     before, after = _both(data, pad_before, pad_after, "replicate_pad")
 
-    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> Any:
+    def source(index: PrimExpr, extent: PrimExpr, amounts: Amounts) -> PrimExpr:
         inner = op.subtract(index, amounts[0])
         return op.minimum(op.maximum(inner, op.const(0, inner.dtype)), extent - 1)
 
@@ -102,27 +109,29 @@ def replicate_pad(
 
 
 def circular_pad(
-    data: Tensor, pad_before: Any, pad_after: Any = None, name: str = "CircularPadInput"
-) -> Tensor:
+    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    name: str = "CircularPadInput",
+) -> Tensor:  # fmt: skip
     """Padding with the elements of the other end (numpy's "wrap")."""
     before, after = _both(data, pad_before, pad_after, "circular_pad")
 
-    def source(index: Any, extent: Any, amounts: tuple[Any, Any]) -> Any:
+    def source(index: PrimExpr, extent: PrimExpr, amounts: Amounts) -> PrimExpr:
         return op.floormod(op.subtract(index, amounts[0]), extent)
 
     return _remapped(data, before, after, source, name)
 
 
 def _remapped(
-    data: Tensor, before: Sequence[Any], after: Sequence[Any], source: Any, name: str
+    data: Tensor, before: Point, after: Point,
+    source: Callable[[PrimExpr, PrimExpr, Amounts], PrimExpr], name: str,
 ) -> Tensor:
-    def element(*indices: Any) -> Any:
-        found = []
+    def element(*indices: PrimExpr) -> PrimExpr:
+        point = []
         for i, index in enumerate(indices):
             untouched = is_const(before[i], 0) and is_const(after[i], 0)
             amounts = (before[i], after[i])
-            found.append(index if untouched else source(index, data.shape[i], amounts))
-        return data(*found)
+            point.append(index if untouched else source(index, data.shape[i], amounts))
+        return data(*point)
 
     shape = _padded_shape(data, list(before), list(after))
     return compute_ax(shape, element, name, tag=tag.INJECTIVE)

@@ -6,19 +6,32 @@ are summed in float32.
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
+from weft.te.nest import domain_of
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.expr import IterVar
 from weft.topi import tag
-from weft.topi.extents import as_sequence, compute_ax, is_const, product
+from weft.topi.extents import Extents, Point, Shape, as_sequence, compute_ax, is_const, product
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis, window_count
 from weft.topi.simplify import simplified
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What users say of windows: one number for all axes, or one an axis."""
+
+    kernel: Extents
+    stride: Extents
+    dilation: Extents
+    padding: Extents
+    ceil_mode: bool
 
 
 class _Windows:
@@ -34,33 +47,34 @@ class _Windows:
         self.axes = [layout.index(letter) for letter in letters]
         self.extents = [data.shape[axis] for axis in self.axes]
 
-    def configure(self, options: dict[str, Any]) -> None:
+    def configure(self, options: _Options) -> None:
         """Kernel, stride, dilation and padding, one an axis; the shape of the result."""
         count = len(self.axes)
-        self.kernel = per_axis(options["kernel"], count, "pool: kernel")
-        self.stride = per_axis(options["stride"], count, "pool: stride")
-        self.dilation = per_axis(options["dilation"], count, "pool: dilation")
-        padding = as_sequence(options["padding"])
+        self.kernel = per_axis(options.kernel, count, "pool: kernel")
+        self.stride = per_axis(options.stride, count, "pool: stride")
+        self.dilation = per_axis(options.dilation, count, "pool: dilation")
+        padding = as_sequence(options.padding)
         if len(padding) not in (1, count, 2 * count):
             raise IRValueError(
                 f"pool: expected 1, {count} or {2 * count} paddings, got {len(padding)}"
             )
         padding = padding * count if len(padding) == 1 else padding
         self.before, self.after = padding[:count], padding[-count:]
-        self.extra = [s - 1 if options["ceil_mode"] else 0 for s in self.stride]
+        self.extra = [s - 1 if options.ceil_mode else 0 for s in self.stride]
         self.reduce_axes = [
             reduce_axis((0, k), name=f"rv{i}") for i, k in enumerate(self.kernel)
         ]
-        self.shape = list(self.data.shape)
+        self.shape: list[Extent] = list(self.data.shape)
         for i, axis in enumerate(self.axes):
             window = (self.kernel[i] - 1) * self.dilation[i] + 1
             sizes = self.extents[i] + self.before[i] + self.after[i], window, self.stride[i]
             self.shape[axis] = window_count(sizes, f"pool: axis {axis}", self.extra[i])
             self.extra[i] = _extra(sizes, self.shape[axis], self.extra[i])
 
-    def padded(self, value: Any) -> Tensor:
+    def padded(self, value: PrimExpr) -> Tensor:
         """The data with ``value`` around it; itself if nothing is padded."""
-        lows, highs = [0] * self.data.ndim, [0] * self.data.ndim
+        lows: list[Extent] = [0] * self.data.ndim
+        highs: list[Extent] = [0] * self.data.ndim
         for i, axis in enumerate(self.axes):
             lows[axis], highs[axis] = self.before[i], self.after[i] + self.extra[i]
         if not [1 for amount in (*lows, *highs) if not is_const(amount, 0)]:
@@ -68,7 +82,7 @@ class _Windows:
         around = zip(self.data.shape, lows, highs, strict=True)
         shape = [simplified(extent + low + high) for extent, low, high in around]
 
-        def element(*indices: Any) -> Any:
+        def element(*indices: PrimExpr) -> PrimExpr:
             inside = []
             for index, extent, low, high in zip(indices, self.data.shape, lows, highs, strict=True):
                 if not is_const(low, 0):
@@ -80,17 +94,17 @@ class _Windows:
 
         return compute_ax(shape, element, "pad_temp", tag=tag.INJECTIVE)
 
-    def source(self, indices: Any) -> list[Any]:
+    def source(self, indices: Point) -> list[PrimExpr]:
         """Where the reduction reads for an output element."""
-        found = list(indices)
+        point = list(indices)
         for i, axis in enumerate(self.axes):
             moved = self.reduce_axes[i].var * self.dilation[i]
-            found[axis] = indices[axis] * self.stride[i] + moved
-        return found
+            point[axis] = indices[axis] * self.stride[i] + moved
+        return point
 
-    def count_inside(self, indices: Any) -> PrimExpr:
+    def count_inside(self, indices: Point) -> PrimExpr:
         """How many elements of a window lie inside the data; at least 1."""
-        total: Any = op.const(1, "int32")
+        total: PrimExpr = op.const(1, "int32")
         for i, axis in enumerate(self.axes):
             width = self.dilation[i]
             start = indices[axis] * self.stride[i] - self.before[i]
@@ -100,9 +114,9 @@ class _Windows:
             total = total * (op.floordiv(last - (start + skipped), width) + 1)
         return op.maximum(total, op.const(1, total.dtype))
 
-    def count_padded(self, indices: Any) -> PrimExpr:
+    def count_padded(self, indices: Point) -> PrimExpr:
         """As count_inside, counting the padding but not what ceil_mode adds."""
-        total: Any = op.const(1, "int32")
+        total: PrimExpr = op.const(1, "int32")
         for i, axis in enumerate(self.axes):
             start, width = indices[axis] * self.stride[i], self.dilation[i]
             stop = self.extents[i] + self.before[i] + self.after[i]
@@ -111,7 +125,7 @@ class _Windows:
         return op.maximum(total, op.const(1, total.dtype))
 
 
-def _extra(sizes: tuple[Any, Any, Any], count: Any, most: int) -> Any:
+def _extra(sizes: tuple[Extent, Extent, Extent], count: Extent, most: Extent) -> Extent:
     """How many elements after the padded ones the last window takes: of ``most``, where known."""
     padded, window, stride = sizes
     needed = simplified((count - 1) * stride + window - padded)
@@ -138,10 +152,9 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
         "pool_sum", tag="pool_sum",
     )  # fmt: skip
 
-    def average(*indices: Any) -> Any:
+    def average(*indices: PrimExpr) -> PrimExpr:
         if count_include_pad and not ceil_mode:
-            divisor: Any = op.cast("int32", product(windows.kernel)) if isinstance(
-                product(windows.kernel), PrimExpr) else op.const(product(windows.kernel), "int32")
+            divisor = op.cast("int32", product(windows.kernel))
         elif count_include_pad:
             divisor = windows.count_padded(indices)
         else:
@@ -151,43 +164,40 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
     return compute_ax(windows.shape, average, "pool_avg", tag=tag.ELEMWISE)
 
 
-def _pool_nd(data: Tensor, count: int, args: tuple[Any, ...]) -> Tensor:
-    kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad = args
+def _pool_nd(
+    data: Tensor, count: int, options: _Options, pool_type: str, layout: str,
+    count_include_pad: bool,
+) -> Tensor:  # fmt: skip
     windows = _Windows(data, layout, count)
-    windows.configure(
-        {
-            "kernel": kernel, "stride": stride, "dilation": dilation, "padding": padding,
-            "ceil_mode": ceil_mode,
-        }
-    )  # fmt: skip
-    return _pool(windows, pool_type, ceil_mode, count_include_pad)
+    windows.configure(options)
+    return _pool(windows, pool_type, options.ceil_mode, count_include_pad)
 
 
 def pool1d(
-    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
-    ceil_mode: bool = False, layout: str = "NCW", count_include_pad: bool = True,
+    data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
+    pool_type: str, ceil_mode: bool = False, layout: str = "NCW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """Pooling over one axis; padding is one number or (left, right)."""
-    args = (kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
-    return _pool_nd(data, 1, args)
+    options = _Options(kernel, stride, dilation, padding, ceil_mode)
+    return _pool_nd(data, 1, options, pool_type, layout, count_include_pad)
 
 
 def pool2d(
-    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
-    ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
+    data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
+    pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """Pooling over two axes; padding is (top, left, bottom, right), or fewer numbers."""
-    args = (kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
-    return _pool_nd(data, 2, args)
+    options = _Options(kernel, stride, dilation, padding, ceil_mode)
+    return _pool_nd(data, 2, options, pool_type, layout, count_include_pad)
 
 
 def pool3d(
-    data: Tensor, kernel: Any, stride: Any, dilation: Any, padding: Any, pool_type: str,
-    ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
+    data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
+    pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """Pooling over three axes; padding begins first, then ends."""
-    args = (kernel, stride, dilation, padding, pool_type, ceil_mode, layout, count_include_pad)
-    return _pool_nd(data, 3, args)
+    options = _Options(kernel, stride, dilation, padding, ceil_mode)
+    return _pool_nd(data, 3, options, pool_type, layout, count_include_pad)
 
 
 def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
@@ -197,34 +207,36 @@ def global_pool(data: Tensor, pool_type: str, layout: str = "NCHW") -> Tensor:
 
 
 def adaptive_pool(
-    data: Tensor, output_size: Any, pool_type: str, layout: str = "NCHW"
+    data: Tensor, output_size: Extents, pool_type: str, layout: str = "NCHW"
 ) -> Tensor:
     """Pooling over two axes to ``output_size`` (one number or two)."""
     return adaptive_pool_nd(data, per_axis(output_size, 2, "adaptive_pool"), pool_type, layout)
 
 
 def adaptive_pool1d(
-    data: Tensor, output_size: Any, pool_type: str, layout: str = "NCW"
+    data: Tensor, output_size: Extents, pool_type: str, layout: str = "NCW"
 ) -> Tensor:
     """Pooling over one axis to ``output_size``."""
     return adaptive_pool_nd(data, per_axis(output_size, 1, "adaptive_pool"), pool_type, layout)
 
 
 def adaptive_pool3d(
-    data: Tensor, output_size: Any, pool_type: str, layout: str = "NCDHW"
+    data: Tensor, output_size: Extents, pool_type: str, layout: str = "NCDHW"
 ) -> Tensor:
     """Pooling over three axes to ``output_size`` (one number or three)."""
     return adaptive_pool_nd(data, per_axis(output_size, 3, "adaptive_pool"), pool_type, layout)
 
 
-def _even(extent: Any, size: Any) -> int | None:
+def _even(extent: Extent, size: Extent) -> int | None:
     """The window where the sizes divide; None where windows vary."""
     if is_const(extent) and is_const(size) and int(size) and int(extent) % int(size) == 0:
         return int(extent) // int(size)
     return None
 
 
-def adaptive_window(index: Any, extent: Any, size: Any) -> tuple[Any, Any]:
+def adaptive_window(
+    index: PrimExpr, extent: PrimExpr, size: Extent
+) -> tuple[PrimExpr, PrimExpr]:
     """Begin and length of an output element's window along one axis."""
     even = _even(extent, size)
     if even is not None:
@@ -237,7 +249,7 @@ def adaptive_window(index: Any, extent: Any, size: Any) -> tuple[Any, Any]:
     return begin, op.subtract(op.select(partial, end, end + 1), begin)
 
 
-def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layout: str) -> Tensor:
+def adaptive_pool_nd(data: Tensor, output_size: Shape, pool_type: str, layout: str) -> Tensor:
     """Adaptive pooling over the spatial axes of ``layout``."""
     if pool_type not in ("max", "avg"):
         raise IRValueError(f"adaptive_pool: expected the type 'max' or 'avg', got {pool_type!r}")
@@ -246,7 +258,7 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
     for axis, size in zip(windows.axes, output_size, strict=True):
         shape[axis] = op.const(size, data.shape[axis].dtype) if isinstance(size, int) else size
 
-    def pieces(indices: Any) -> tuple[list[Any], list[Any]]:
+    def pieces(indices: Point) -> tuple[list[PrimExpr], list[IterVar]]:
         source, axes = list(indices), []
         for i, axis in enumerate(windows.axes):
             begin, length = adaptive_window(indices[axis], data.shape[axis], shape[axis])
@@ -257,7 +269,7 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
     kind = wide(data.dtype)
     rule = f"meta_schedule.adaptive_pool_{pool_type}"
 
-    def reduced(*indices: Any) -> Any:
+    def reduced(*indices: PrimExpr) -> PrimExpr:
         source, axes = pieces(indices)
         if pool_type == "max":
             return te_reduction.max(data(*source), axis=axes)
@@ -268,8 +280,8 @@ def adaptive_pool_nd(data: Tensor, output_size: list[Any], pool_type: str, layou
         return compute_ax(shape, reduced, "adaptive_pool_max", "adaptive_pool_max", attrs)
     total = compute_ax(shape, reduced, "adaptive_pool_sum", "adaptive_pool_sum")
 
-    def average(*indices: Any) -> Any:
-        count: Any = product([axis.dom.extent for axis in pieces(indices)[1]])
+    def average(*indices: PrimExpr) -> PrimExpr:
+        count = product([domain_of(axis).extent for axis in pieces(indices)[1]])
         return op.cast(data.dtype, op.div(total(*indices), op.cast(kind, count)))
 
     return compute_ax(shape, average, "adaptive_pool_avg", tag.ELEMWISE, {"schedule_rule": rule})

@@ -5,21 +5,25 @@ Of equal elements the first counts, and NaN counts as the largest, as in PyTorch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
+from weft.ir.expr import Extent, PrimExpr, constant_value
 from weft.te.operation import reduce_axis
 from weft.te.reduction import lowest
 from weft.te.tensor import Tensor
 from weft.tir import op
+from weft.tir.expr import IterVar
 from weft.topi import tag
-from weft.topi.extents import compute_ax, compute_pair
+from weft.topi.extents import Point, Shape, compute_ax, compute_pair
 from weft.topi.nn.pooling import adaptive_window
 from weft.topi.reduction import arg_reducer
 
+Choice = tuple[PrimExpr, PrimExpr | None]
+"""A place along an axis of the data, and the condition under which it is one (None: always)."""
+
 
 def max_pool_with_indices(
-    data: Tensor, size: Sequence[Any], kernel: Sequence[int], stride: Sequence[int],
+    data: Tensor, size: Shape, kernel: Sequence[int], stride: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int],
 ) -> Tensor:  # fmt: skip
     """The place (int64) of the largest element of each window; the result has ``size`` windows.
@@ -33,70 +37,70 @@ def max_pool_with_indices(
     """
     axes = [reduce_axis((0, extent), name=f"rv{i}") for i, extent in enumerate(kernel)]
 
-    def window(indices: Sequence[Any]) -> list[tuple[Any, Any]]:
-        found = []
+    def window(indices: Point) -> list[Choice]:
+        choices: list[Choice] = []
         for i, extent in enumerate(data.shape[2:]):
             begin = indices[2 + i] * stride[i] - padding[i]
             point = begin + axes[i].var * dilation[i]
             reach = dilation[i] * (kernel[i] - 1) + 1
             outside = padding[i] or _may_leave(extent, size[i], reach, stride[i])
             inside = op.all(op.less_equal(0, point), op.less(point, extent)) if outside else None
-            found.append((point, inside))
-        return found
+            choices.append((point, inside))
+        return choices
 
     return _places(data, size, axes, window)
 
 
-def _may_leave(extent: Any, size: Any, reach: Any, stride: Any) -> bool:
+def _may_leave(extent: Extent, size: Extent, reach: int, stride: int) -> bool:
     """Whether windows from the first element on may reach past the last."""
-    known = [getattr(value, "value", value) for value in (extent, size, reach, stride)]
-    if not all(isinstance(value, int) for value in known):
-        return True
-    extent, size, reach, stride = known
-    return bool((size - 1) * stride + reach > extent)
+    known, windows = constant_value(extent), constant_value(size)
+    return known is None or windows is None or (windows - 1) * stride + reach > known
 
 
-def adaptive_max_pool_with_indices(data: Tensor, size: Sequence[Any]) -> Tensor:
+def adaptive_max_pool_with_indices(data: Tensor, size: Shape) -> Tensor:
     """The place (int64) of the largest element of each of ``size`` adaptive windows."""
     extents = data.shape[2:]
     longest = [_longest(extent, count) for extent, count in zip(extents, size, strict=True)]
     axes = [reduce_axis((0, extent), name=f"rv{i}") for i, extent in enumerate(longest)]
 
-    def window(indices: Sequence[Any]) -> list[tuple[Any, Any]]:
-        found = []
+    def window(indices: Point) -> list[Choice]:
+        choices: list[Choice] = []
         for i, extent in enumerate(extents):
             begin, length = adaptive_window(indices[2 + i], extent, size[i])
-            found.append((begin + axes[i].var, op.less(axes[i].var, length)))
-        return found
+            choices.append((begin + axes[i].var, op.less(axes[i].var, length)))
+        return choices
 
     return _places(data, size, axes, window)
 
 
-def _longest(extent: Any, count: Any) -> Any:
+def _longest(extent: Extent, count: Extent) -> Extent:
     """No adaptive window is longer: ceil((i + 1) e / c) - floor(i e / c) <= ceil(e / c) + 1."""
-    known = getattr(extent, "value", extent), getattr(count, "value", count)
-    if isinstance(known[0], int) and isinstance(known[1], int):
-        even = known[1] and known[0] % known[1] == 0
-        return known[0] // known[1] if even else min(-(-known[0] // max(known[1], 1)) + 1, known[0])
+    whole, parts = constant_value(extent), constant_value(count)
+    if whole is not None and parts is not None:
+        if parts and whole % parts == 0:
+            return whole // parts
+        return min(-(-whole // max(parts, 1)) + 1, whole)
     return op.minimum(op.floordiv(extent + count - 1, count) + 1, extent)
 
 
-def _places(data: Tensor, size: Sequence[Any], axes: Sequence[Any], window: Any) -> Tensor:
+def _places(
+    data: Tensor, size: Shape, axes: Sequence[IterVar], window: Callable[[Point], list[Choice]]
+) -> Tensor:
     shape = [*data.shape[:2], *size]
     reducer = arg_reducer(True, False)
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> tuple[PrimExpr, ...]:
         points = window(indices)
         conditions = [inside for _, inside in points if inside is not None]
-        place: Any = op.const(0, "int64")
+        place: PrimExpr = op.const(0, "int64")
         for (point, _), extent in zip(points, data.shape[2:], strict=True):
             place = place * extent + point
-        value: Any = data(*indices[:2], *(point for point, _ in points))
+        value: PrimExpr = data(*indices[:2], *(point for point, _ in points))
         if conditions:
             inside = op.all(*conditions)
             place = op.if_then_else(inside, place, op.max_value("int64"))
             value = op.if_then_else(inside, value, lowest(data.dtype))
         return reducer((op.cast("int64", place), value), axis=list(axes))
 
-    found, _ = compute_pair(shape, element, "pool_places", tag=tag.COMM_REDUCE_IDX)
-    return compute_ax(shape, lambda *i: found(*i), "pool_indices", tag=tag.COMM_REDUCE_IDX)
+    places, _ = compute_pair(shape, element, "pool_places", tag=tag.COMM_REDUCE_IDX)
+    return compute_ax(shape, lambda *i: places(*i), "pool_indices", tag=tag.COMM_REDUCE_IDX)

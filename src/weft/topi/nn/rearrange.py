@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import Extent, IntImm, PrimExpr
 from weft.support.errors import IRValueError
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
-from weft.topi.extents import compute_ax, const_int, shape_text
+from weft.topi.extents import Shape, compute_ax, const_int, shape_text
 from weft.topi.simplify import simplified
 
 
@@ -34,7 +33,7 @@ def pixel_shuffle(data: Tensor, upscale_factor: int) -> Tensor:
     kept = simplified(op.floordiv(channels, factor**2))
     shape = [*outer, kept, simplified(height * factor), simplified(width * factor)]
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         *front, channel, row, column = point
         part = op.floormod(row, factor) * factor + op.floormod(column, factor)
         place = (op.floordiv(row, factor), op.floordiv(column, factor))
@@ -44,7 +43,7 @@ def pixel_shuffle(data: Tensor, upscale_factor: int) -> Tensor:
 
 
 def interleave(
-    data: Tensor, factors: Sequence[int], starts: Sequence[int], shape: Sequence[Any],
+    data: Tensor, factors: Sequence[int], starts: Sequence[int], shape: Shape,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """Images whose neighbours lie in different channels of the data: (n, channels, spatial).
@@ -56,10 +55,10 @@ def interleave(
     channels = simplified(op.floordiv(shape[1], groups))
     parts = math.prod(factors)
 
-    def element(*point: Any) -> Any:
+    def element(*point: PrimExpr) -> PrimExpr:
         batch, channel, *places = point
         moved = [place + start for place, start in zip(places, starts, strict=True)]
-        part: Any = 0
+        part: Extent = 0
         for place, factor in zip(moved, factors, strict=True):
             part = part * factor + op.floormod(place, factor)
         own = channel if groups == 1 else op.floormod(channel, channels)

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr
+from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.te import reduction as te_reduction
-from weft.te.operation import extern, reduce_axis
+from weft.te.operation import as_list, extern, reduce_axis
 from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.ir_builder import BufferVar, IRBuilder, WithScope
+from weft.tir.stmt import Stmt
 from weft.topi import tag
 from weft.topi.extents import compute_ax, is_const, may_be_equal, shape_text
 from weft.topi.moments import wide
@@ -29,8 +31,13 @@ from weft.topi.simplify import simplified
 
 Part = Callable[[int], PrimExpr]
 """What the data, or the state, adds to a gate."""
-Cell = Callable[[Part, Part, PrimExpr, Any], PrimExpr]
+Others = tuple[list[BufferVar], PrimExpr, list[BufferVar]]
+Cell = Callable[[Part, Part, PrimExpr, Others], PrimExpr]
 """(data part, state part, hidden, (other states, index, extras)) -> the new hidden value."""
+
+
+Reset = Callable[[Part, Part], PrimExpr]
+"""(data part, state part) -> what the hidden state is multiplied with before the last gate."""
 
 
 def _check_shapes(name: str, gates: int, tensors: Sequence[Tensor]) -> None:
@@ -78,7 +85,7 @@ def _turned(weight: Tensor) -> Tensor:
     )  # fmt: skip
 
 
-def _each(ib: Any, low: Any, high: Any, name: str) -> Any:
+def _each(ib: IRBuilder, low: Extent, high: Extent, name: str) -> WithScope:
     """A loop over the elements from ``low`` to ``high``, counted from 0, in vectors where known."""
     extent = simplified(high - low)
     return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
@@ -88,14 +95,14 @@ def _each(ib: Any, low: Any, high: Any, name: str) -> Any:
 class _Step:
     """One step of one sequence, as statements; the buffers that it reads and writes."""
 
-    ib: Any
-    sizes: tuple[Any, int, Any]
-    operands: tuple[Any, Any, Any]
-    running: list[Any]
-    scratch: tuple[Any, Any]
-    extras: list[Any]
+    ib: IRBuilder
+    sizes: tuple[PrimExpr, int, DataType]
+    operands: tuple[BufferVar, BufferVar, BufferVar]
+    running: list[BufferVar]
+    scratch: tuple[BufferVar, BufferVar]
+    extras: list[BufferVar]
 
-    def add_up(self, low: Any, high: Any, hidden: Any) -> None:
+    def add_up(self, low: Extent, high: Extent, hidden: BufferVar) -> None:
         """What the state adds to the gates of some rows."""
         size, _, kind = self.sizes
         _, weights, biases = self.operands
@@ -108,12 +115,14 @@ class _Step:
         ):  # fmt: skip
             sums[low + g] = sums[low + g] + op.cast(kind, weights[k, low + g]) * hidden[k]
 
-    def parts(self, at: Any, b: Any, j: Any) -> tuple[Part, Part]:
+    def parts(self, at: PrimExpr, b: PrimExpr, j: PrimExpr) -> tuple[Part, Part]:
         """What data and state add to the gates of element j."""
         size, mine, sums = self.sizes[0], self.operands[0], self.scratch[0]
         return lambda gate: mine[at, b, j + size * gate], lambda gate: sums[j + size * gate]
 
-    def take(self, at: Any, b: Any, how: tuple[Cell, Any], out: Any) -> None:
+    def take(
+        self, at: PrimExpr, b: PrimExpr, how: tuple[Cell, Reset | None], out: BufferVar
+    ) -> None:
         """The step: the gates, then the new states and the output."""
         (size, gates, _), (cell, reset), hidden = self.sizes, how, self.running[0]
         scaled, ib = self.scratch[1], self.ib
@@ -129,7 +138,10 @@ class _Step:
             out[at, b, j] = op.cast(out.dtype, hidden[j])
 
 
-def _clear(ib: Any, out: Any, where: tuple[Any, Any], extents: tuple[Any, Any]) -> None:
+def _clear(
+    ib: IRBuilder, out: BufferVar, where: tuple[PrimExpr, PrimExpr],
+    extents: tuple[PrimExpr, PrimExpr],
+) -> None:  # fmt: skip
     """Zeros in the outputs of a sequence from its end on."""
     b, end = where
     steps, size = extents
@@ -163,7 +175,7 @@ def recurrence(
     steps, batch, _ = data.shape
     size, kind = states[0].shape[1], wide(data.dtype)
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         mine, weights, biases, *rest = [ib.buffer_ptr(buffer) for buffer in ins]
         first, more = rest[: len(states)], rest[len(states) :]
@@ -171,7 +183,8 @@ def recurrence(
         running = [ib.allocate(kind, [size], "running") for _ in last]
         sums = ib.allocate(kind, [gates * size], "sums")
         scaled = running[0] if reset is None else ib.allocate(kind, [size], "scaled")
-        one = _Step(ib, (size, gates, kind), (mine, weights, biases), running, (sums, scaled), more)
+        operands = (mine, weights, biases)
+        step = _Step(ib, (size, gates, kind), operands, running, (sums, scaled), more)
         with ib.for_range(0, batch, "b") as b:
             with ib.for_range(0, size, "j") as j:
                 for state, start in zip(running, first, strict=True):
@@ -181,7 +194,7 @@ def recurrence(
                 end = ib.let("end", op.cast("int64", more[-1][b]))
                 _clear(ib, out, (b, end), (steps, size))
             with ib.for_range(0, end, "t") as t:
-                one.take(end - 1 - t if reverse else t, b, (cell, reset), out)
+                step.take(end - 1 - t if reverse else t, b, (cell, reset), out)
             with ib.for_range(0, size, "j") as j:
                 for state, result in zip(running, last, strict=True):
                     result[b, j] = op.cast(data.dtype, state[j])
@@ -192,11 +205,11 @@ def recurrence(
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     reads = [decl_buffer(t.shape, t.dtype, t.op.name) for t in inputs]
     writes = [decl_buffer(shape, data.dtype, f"out{i}") for i, shape in enumerate(shapes)]
-    made = extern(
+    outputs = extern(
         shapes, inputs, body, name=name, dtype=[data.dtype] * len(shapes), in_buffers=reads,
         out_buffers=writes, tag=name,
     )  # fmt: skip
-    return list(made)
+    return as_list(outputs)
 
 
 def lstm(
@@ -207,13 +220,13 @@ def lstm(
     if sorted(weight_layout) != sorted("IFGO"):
         raise IRValueError(f"lstm: weight_layout: expected the letters IFGO, got {weight_layout!r}")
 
-    def step(mine: Any, sums: Any, _hidden: Any, others: Any) -> PrimExpr:
+    def step(mine: Part, sums: Part, _hidden: PrimExpr, others: Others) -> PrimExpr:
         (state,), j, _ = others
         gate = {letter: mine(i) + sums(i) for i, letter in enumerate(weight_layout)}
         kept = op.sigmoid(gate["F"]) * state[j]
         state[j] = kept + op.sigmoid(gate["I"]) * op.tanh(gate["G"])
-        made: PrimExpr = op.sigmoid(gate["O"]) * op.tanh(state[j])
-        return made
+        hidden: PrimExpr = op.sigmoid(gate["O"]) * op.tanh(state[j])
+        return hidden
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell]
     return recurrence("lstm", 4, tensors, step, reverse)
@@ -225,11 +238,11 @@ def gru(
 ) -> list[Tensor]:  # fmt: skip
     """[outputs, last hidden]; gates: reset, update, new."""
 
-    def step(mine: Any, sums: Any, before: Any, _others: Any) -> PrimExpr:
+    def step(mine: Part, sums: Part, before: PrimExpr, _others: Others) -> PrimExpr:
         reset, update = op.sigmoid(mine(0) + sums(0)), op.sigmoid(mine(1) + sums(1))
         new = op.tanh(mine(2) + reset * sums(2))
-        made: PrimExpr = (op.const(1, new.dtype) - update) * new + update * before
-        return made
+        hidden: PrimExpr = (op.const(1, new.dtype) - update) * new + update * before
+        return hidden
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
     return recurrence("gru", 3, tensors, step, reverse)
@@ -243,10 +256,10 @@ def rnn(
     if activation not in ("tanh", "relu"):
         raise IRValueError(f"rnn: activation: expected tanh or relu, got {activation!r}")
 
-    def step(mine: Any, sums: Any, _before: Any, _others: Any) -> PrimExpr:
+    def step(mine: Part, sums: Part, _before: PrimExpr, _others: Others) -> PrimExpr:
         total = mine(0) + sums(0)
-        made: PrimExpr = op.maximum(total, op.const(0, total.dtype))
-        return op.tanh(total) if activation == "tanh" else made
+        hidden: PrimExpr = op.tanh(total)
+        return hidden if activation == "tanh" else op.maximum(total, op.const(0, total.dtype))
 
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
     return recurrence("rnn", 1, tensors, step, reverse)

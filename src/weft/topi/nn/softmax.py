@@ -5,13 +5,15 @@ Powers and their sums of 16-bit floats are float32.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
+from weft.ir.expr import PrimExpr
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
+from weft.te.reduction import Reducer
 from weft.te.tensor import Tensor
 from weft.tir import op
-from weft.topi.extents import compute_one, normalize_axis
+from weft.topi.extents import Point, compute_one, normalize_axis
 from weft.topi.moments import wide
 
 
@@ -24,21 +26,23 @@ class _Rows:
         self.kind = wide(x.dtype)
         self.outer = [extent for i, extent in enumerate(x.shape) if i != self.axis]
 
-    def reduce(self, reducer: Any, value: Any, name: str) -> Tensor:
+    def reduce(
+        self, reducer: Reducer, value: Callable[[Point, Point], PrimExpr], name: str
+    ) -> Tensor:
         """``reducer`` of ``value(row, full indices)`` over every row."""
         k = reduce_axis((0, self.x.shape[self.axis]), name="k")
 
-        def element(*row: Any) -> Any:
+        def element(*row: PrimExpr) -> PrimExpr:
             full = (*row[: self.axis], k.var, *row[self.axis :])
             return reducer(value(row, full), axis=k)
 
         return compute_one(self.outer, element, name=name)
 
-    def shifted(self, top: Tensor, row: Any, full: Any) -> Any:
+    def shifted(self, top: Tensor, row: Point, full: Point) -> PrimExpr:
         """An element less the largest of its row, in the wide type."""
         return op.cast(self.kind, self.x(*full)) - op.cast(self.kind, top(*row))
 
-    def row(self, indices: Any) -> tuple[Any, ...]:
+    def row(self, indices: Point) -> tuple[PrimExpr, ...]:
         """The indices without the axis."""
         return (*indices[: self.axis], *indices[self.axis + 1 :])
 
@@ -78,7 +82,7 @@ def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
         te_reduction.sum, lambda row, full: op.exp(rows.shifted(top, row, full)), "compute"
     )
 
-    def element(*indices: Any) -> Any:
+    def element(*indices: PrimExpr) -> PrimExpr:
         row = rows.row(indices)
         return op.cast(x.dtype, rows.shifted(top, row, indices) - op.log(total(*row)))
 

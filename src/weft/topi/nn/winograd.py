@@ -33,10 +33,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import Extent, IntImm, PrimExpr, Range
 from weft.ir.node import Map
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_access_region
@@ -44,6 +43,7 @@ from weft.tir.buffer import decl_buffer
 from weft.tir.expr import BufferLoad, IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
+from weft.topi.extents import Shape
 from weft.topi.nn.winograd_matrices import WINDOW, Matrix, matrices
 
 STAGE: Final = "weft.winograd"
@@ -122,8 +122,8 @@ class Form:
 
 
 def transformed_weights(
-    weights: npt.NDArray[Any], tile: int, within: str = "float64"
-) -> npt.NDArray[Any]:
+    weights: np.ndarray, tile: int, within: str = "float64"
+) -> np.ndarray:
     """Weights (filters, channels, 3, 3) as (m + 2, m + 2, channels, filters) in their dtype.
 
     Computed in the dtype ``within``, float32 as a function that takes the kernel does. What does
@@ -138,12 +138,12 @@ def transformed_weights(
     taps = weights.transpose(2, 3, 1, 0).reshape(WINDOW * WINDOW, channels * filters)
     side = tile + WINDOW - 1
     with np.errstate(all="ignore"):
-        made = (both @ taps.astype(within)).astype(weights.dtype)
-    result: npt.NDArray[Any] = made.reshape(side, side, channels, filters)
+        products = (both @ taps.astype(within)).astype(weights.dtype)
+    result: np.ndarray = products.reshape(side, side, channels, filters)
     return result
 
 
-def in_panels(weights: npt.NDArray[Any], panel: int) -> npt.NDArray[Any]:
+def in_panels(weights: np.ndarray, panel: int) -> np.ndarray:
     """Transformed weights as (m + 2, m + 2, filters / panel, channels, panel).
 
     >>> in_panels(np.ones((4, 4, 2, 8)), 4).shape
@@ -161,7 +161,7 @@ def winograd_function(form: Form, dtype: str = "float32") -> PrimFunc:
     make, or where the function takes the kernel, (filters / b, c / a, 3, 3, a, b); the result is
     (n, filters / b, h', w', b).
     """
-    return _Function(form, dtype).made()
+    return _Function(form, dtype).prim_func()
 
 
 class _Function:
@@ -188,7 +188,7 @@ class _Function:
             for name, shape in shapes.items()
         }
 
-    def made(self) -> PrimFunc:
+    def prim_func(self) -> PrimFunc:
         """The function of all stages."""
         stages = [self.pixels(), self.lines(), self.data(), self.products(), self.tile_lines(),
                   self.tiles(), self.result()]  # fmt: skip
@@ -204,11 +204,11 @@ class _Function:
         buffer_map = Map(dict(zip(params, arguments, strict=True)))
         return PrimFunc(params, body, None, buffer_map, attrs)
 
-    def load(self, name: str, *indices: Any) -> PrimExpr:
+    def load(self, name: str, *indices: Extent) -> PrimExpr:
         """An element of a buffer."""
         return BufferLoad(self.buffers[name], _integers(indices))
 
-    def store(self, name: str, value: PrimExpr, *indices: Any) -> Stmt:
+    def store(self, name: str, value: PrimExpr, *indices: Extent) -> Stmt:
         """An element of a buffer is set."""
         return BufferStore(self.buffers[name], value, _integers(indices))
 
@@ -232,12 +232,12 @@ class _Function:
         known = {buffer.data: buffer for buffer in self.buffers.values()}
         reads, writes, _ = get_block_access_region(block, known)
         loops = [Var(axis, _INDEX) for axis in axes]
-        made: Stmt = BlockRealize(
+        nest: Stmt = BlockRealize(
             loops, IntImm("bool", 1), block.with_(reads=reads, writes=writes)
         )
         for loop, extent in reversed(list(zip(loops, axes.values(), strict=True))):
-            made = For(loop, *_integers((0, extent)), ForKind.SERIAL, made)
-        return made
+            nest = For(loop, *_integers((0, extent)), ForKind.SERIAL, nest)
+        return nest
 
     def axes(self, name: str, letters: str) -> dict[str, int]:
         """The dimensions of a buffer by letters; those under a dot are no axes of the block."""
@@ -252,7 +252,9 @@ class _Function:
         _, _, height, width, _ = form.data
         top, left = form.padding[:2]
 
-        def body(n: Any, b: Any, r: Any, c: Any, x: Any, k: Any) -> list[Stmt]:
+        def body(
+            n: PrimExpr, b: PrimExpr, r: PrimExpr, c: PrimExpr, x: Any, k: PrimExpr
+        ) -> list[Stmt]:
             image, row = n, b * form.rows + r
             if form.is_whole:
                 image, row = r // form.down, r % form.down
@@ -275,7 +277,7 @@ class _Function:
             *before, x, k = at
             values = [self.load(PIXELS, *before, i, x, k) for i in range(self.form.side)]
             sums = _by_parity(matrices(self.form.tile).data, values)
-            return [self.store(LINES, one, *before, i, x, k) for i, one in enumerate(sums)]
+            return [self.store(LINES, value, *before, i, x, k) for i, value in enumerate(sums)]
 
         return self.stage(LINES, self.axes(LINES, "nbrc.xk"), body)
 
@@ -287,7 +289,7 @@ class _Function:
             row, start = t // form.across, t % form.across * form.tile
             values = [self.load(LINES, n, b, row, c, i, start + j, k) for j in range(form.side)]
             sums = _by_parity(matrices(form.tile).data, values)
-            return [self.store(DATA, one, n, b, i, j, c, t, k) for j, one in enumerate(sums)]
+            return [self.store(DATA, value, n, b, i, j, c, t, k) for j, value in enumerate(sums)]
 
         return self.stage(DATA, self.axes(DATA, "nbi.ctk"), body)
 
@@ -303,9 +305,9 @@ class _Function:
             for x in range(WINDOW):
                 taps = [self.load("kernel", *place, y, x, *inside) for y in range(WINDOW)]
                 lines.append(_of_taps(by_tap, taps))
-            made = [_of_taps(by_tap, line) for line in zip(*lines, strict=True)]
-            places = [one for row in made for one in row]
-            return [self.store(WEIGHTS, one, i, f, c, p) for i, one in enumerate(places)]
+            rows = [_of_taps(by_tap, line) for line in zip(*lines, strict=True)]
+            places = [value for row in rows for value in row]
+            return [self.store(WEIGHTS, value, i, f, c, p) for i, value in enumerate(places)]
 
         return self.stage(WEIGHTS, self.axes(WEIGHTS, ".fcp"), body)
 
@@ -336,7 +338,7 @@ class _Function:
             panel, place = filters // form.panel, filters % form.panel
             values = [self.load(PRODUCTS, n, b, i, j, panel, t, place) for i in range(form.side)]
             sums = _by_pairs(matrices(form.tile).results, values)
-            return [self.store(TILE_LINES, one, n, b, f, t, i, j, k) for i, one in enumerate(sums)]
+            return [self.store(TILE_LINES, s, n, b, f, t, i, j, k) for i, s in enumerate(sums)]
 
         return self.stage(TILE_LINES, self.axes(TILE_LINES, "nbft.jk"), body)
 
@@ -347,7 +349,7 @@ class _Function:
             *before, k = at
             values = [self.load(TILE_LINES, *before, j, k) for j in range(self.form.side)]
             sums = _by_pairs(matrices(self.form.tile).results, values)
-            return [self.store(TILES, one, *before, x, k) for x, one in enumerate(sums)]
+            return [self.store(TILES, value, *before, x, k) for x, value in enumerate(sums)]
 
         return self.stage(TILES, self.axes(TILES, "nbfti.k"), body)
 
@@ -357,7 +359,7 @@ class _Function:
 
         def body(n: Var, f: Var, y: Var, x: Var, k: Var) -> list[Stmt]:
             row, column = y // form.tile, x // form.tile
-            at: tuple[Any, ...] = (
+            at: tuple[Extent, ...] = (
                 n, row // form.rows, f, row % form.rows * form.across + column
             )  # fmt: skip
             if form.is_whole:
@@ -383,44 +385,44 @@ def _integer(value: int | PrimExpr) -> PrimExpr:
 # Sums with constant factors
 
 
-def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[Any]:
+def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[PrimExpr]:
     """The product of a matrix and values, sums of even and of odd places apart.
 
     Rows of opposite points have the same even part and opposite odd parts, which are the same
     expression here, so that code generation computes it once.
     """
-    made = []
+    products = []
     for row in matrix:
         terms = list(zip(row, values, strict=True))
         even, odd = terms[::2], terms[1::2]
         leading = [factor for factor, _ in odd if factor]
         if leading and leading[-1] < 0 and any(factor for factor, _ in even):
-            made.append(_sum(even) - _sum([(-factor, value) for factor, value in odd]))
+            products.append(_sum(even) - _sum([(-factor, value) for factor, value in odd]))
         else:
-            made.append(_plus(_sum(even), _sum(odd)))
-    return made
+            products.append(_plus(_sum(even), _sum(odd)))
+    return products
 
 
-def _of_taps(matrix: Matrix, taps: Sequence[Any]) -> list[Any]:
+def _of_taps(matrix: Matrix, taps: Shape) -> list[PrimExpr]:
     """The product of a matrix and three taps; the outer ones of opposite points are added once.
 
     >>> _of_taps(((1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (1.0, -1.0, 1.0)), [2, 3, 4])
     [2, 9, 3]
     """
-    made = []
+    products = []
     for row in matrix:
         outer, inner = _sum([(row[0], taps[0]), (row[2], taps[2])]), _sum([(abs(row[1]), taps[1])])
-        made.append(outer - inner if row[1] < 0 else _plus(outer, inner))
-    return made
+        products.append(outer - inner if row[1] < 0 else _plus(outer, inner))
+    return products
 
 
-def _by_pairs(matrix: Matrix, values: Sequence[Any]) -> list[Any]:
+def _by_pairs(matrix: Matrix, values: Shape) -> list[PrimExpr]:
     """The product of a matrix and values; those of opposite points are added or subtracted first.
 
     >>> _by_pairs(((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0)), [3, 5, 2, 4])
     [10, 7]
     """
-    made = []
+    products = []
     for row in matrix:
         pairs = []
         for at in range(1, len(values) - 1, 2):
@@ -428,12 +430,12 @@ def _by_pairs(matrix: Matrix, values: Sequence[Any]) -> list[Any]:
                 values[at] - values[at + 1]
             )  # fmt: skip
             pairs.append((row[at], both))
-        made.append(_plus(_sum(pairs), _sum([(row[0], values[0]), (row[-1], values[-1])])))
-    return made
+        products.append(_plus(_sum(pairs), _sum([(row[0], values[0]), (row[-1], values[-1])])))
+    return products
 
 
 def _sum(terms: Sequence[tuple[float, Any]]) -> Any:
-    """The sum without zeros and factors of one; None if nothing is left."""
+    """The sum of factor * value, an expression or a number; None if no factor is other than 0."""
     total = None
     for factor, value in terms:
         if factor:
@@ -442,7 +444,8 @@ def _sum(terms: Sequence[tuple[float, Any]]) -> Any:
     return total
 
 
-def _plus(one: Any, other: Any) -> Any:
-    if one is None or other is None:
-        return other if one is None else one
-    return one + other
+def _plus(first: Any, second: Any) -> Any:
+    """The sum of two values, of which None is left out."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second

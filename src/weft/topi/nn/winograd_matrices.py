@@ -68,12 +68,12 @@ def _product(factors: Sequence[Fraction]) -> Fraction:
 
 def _polynomial(roots: Sequence[Fraction]) -> list[Fraction]:
     """The coefficients, lowest power first, of the product of ``x - root``."""
-    found = [Fraction(1)]
+    coefficients = [Fraction(1)]
     for root in roots:
-        shifted = [Fraction(0), *found]
-        found = [*found, Fraction(0)]
-        found = [high - root * low for high, low in zip(shifted, found, strict=True)]
-    return found
+        shifted = [Fraction(0), *coefficients]
+        coefficients = [*coefficients, Fraction(0)]
+        coefficients = [high - root * low for high, low in zip(shifted, coefficients, strict=True)]
+    return coefficients
 
 
 def _floats(rows: Sequence[Sequence[Fraction]]) -> Matrix:

@@ -6,47 +6,43 @@ threshold of intersection over union.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
-from weft.te.operation import extern
+from weft.te.operation import as_list, extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.ir_builder import BufferVar
+from weft.tir.stmt import Stmt
 from weft.topi.extents import may_be_equal, shape_text
 from weft.topi.simplify import simplified
 from weft.topi.sort import argsort
 
 
-def _first(buffer: Any) -> PrimExpr:
+def _first(buffer: BufferVar) -> PrimExpr:
     """The one element of a scalar or of a vector of one."""
-    found: PrimExpr = buffer[0]
-    return found
+    return buffer[0]
 
 
-def _overlap(boxes: Any, batch: Any, first: Any, second: Any) -> PrimExpr:
+def _overlap(boxes: BufferVar, batch: PrimExpr, first: PrimExpr, second: PrimExpr) -> PrimExpr:
     """Intersection over union of two boxes given by any two opposite corners; 0 of none."""
 
-    def edges(box: Any, axis: int) -> tuple[PrimExpr, PrimExpr]:
-        one, other = boxes[batch, box, axis], boxes[batch, box, axis + 2]
-        return op.minimum(one, other), op.maximum(one, other)
+    def edges(box: PrimExpr, axis: int) -> tuple[PrimExpr, PrimExpr]:
+        corner, opposite = boxes[batch, box, axis], boxes[batch, box, axis + 2]
+        return op.minimum(corner, opposite), op.maximum(corner, opposite)
 
-    shared: Any = None
-    areas: list[Any] = [None, None]
+    widths, its_widths, shared_widths = [], [], []
     for axis in (0, 1):
         (low, high), (its_low, its_high) = edges(first, axis), edges(second, axis)
-        reach = op.maximum(
-            op.minimum(high, its_high) - op.maximum(low, its_low), op.const(0, low.dtype)
-        )
-        shared = reach if shared is None else shared * reach
-        for number, length in enumerate((high - low, its_high - its_low)):
-            areas[number] = length if areas[number] is None else areas[number] * length
-    union = areas[0] + areas[1] - shared
+        reach = op.minimum(high, its_high) - op.maximum(low, its_low)
+        shared_widths.append(op.maximum(reach, op.const(0, low.dtype)))
+        widths.append(high - low)
+        its_widths.append(its_high - its_low)
+    shared = shared_widths[0] * shared_widths[1]
+    union = widths[0] * widths[1] + its_widths[0] * its_widths[1] - shared
     zero = op.const(0, union.dtype)
     safe = op.select(union > zero, union, op.const(1, union.dtype))
-    found: PrimExpr = op.select(union > zero, op.div(shared, safe), zero)
-    return found
+    return op.select(union > zero, op.div(shared, safe), zero)
 
 
 def _check(boxes: Tensor, scores: Tensor) -> None:
@@ -74,7 +70,7 @@ def all_class_non_max_suppression(
     batches, classes, count = scores.shape
     rows = simplified(batches * classes * count)
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         box, score, ranks, most, overlap, least = [ib.buffer_ptr(item) for item in ins]
         indices, total = [ib.buffer_ptr(item) for item in outs]
@@ -105,9 +101,9 @@ def all_class_non_max_suppression(
 
     targets = [decl_buffer([rows, 3], "int64", "indices"), decl_buffer([1], "int64", "total")]
     inputs = [boxes, scores, order, max_output_boxes_per_class, iou_threshold, score_threshold]
-    made = extern(
+    outputs = extern(
         [[rows, 3], [1]], inputs, body, name="non_max_suppression", dtype=["int64", "int64"],
         in_buffers=[decl_buffer(item.shape, item.dtype, item.op.name) for item in inputs],
         out_buffers=targets, tag="non_max_suppression",
     )  # fmt: skip
-    return list(made)
+    return as_list(outputs)

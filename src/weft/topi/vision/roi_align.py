@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
@@ -14,8 +13,11 @@ from weft.te import reduction as te_reduction
 from weft.te.operation import extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
-from weft.tir.buffer import decl_buffer
-from weft.topi.extents import may_be_equal, shape_text
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.expr import Var
+from weft.tir.ir_builder import IRBuilder
+from weft.tir.stmt import Stmt
+from weft.topi.extents import Extents, Point, Shape, may_be_equal, placed, shape_text
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis, positions
 
@@ -24,14 +26,15 @@ from weft.topi.nn.convolution import per_axis, positions
 class _Image:
     """The data as a function of (batch, channel, row, column), its extents and working type."""
 
-    at: Any
+    at: Callable[..., PrimExpr]
     height: PrimExpr
     width: PrimExpr
     kind: DataType
 
     def bilinear(
-        self, batch: Any, channel: Any, row: PrimExpr, column: PrimExpr, largest: bool = False
-    ) -> PrimExpr:
+        self, batch: PrimExpr, channel: PrimExpr, row: PrimExpr, column: PrimExpr,
+        largest: bool = False,
+    ) -> PrimExpr:  # fmt: skip
         """The value at a point; 0 more than one pixel outside of the image.
 
         ``largest`` takes the largest of the weighted neighbours in the place of their sum.
@@ -58,7 +61,7 @@ class _Image:
 
 
 def roi_align(
-    data: Tensor, rois: Tensor, pooled_size: Any, spatial_scale: float, sample_ratio: int = -1,
+    data: Tensor, rois: Tensor, pooled_size: Extents, spatial_scale: float, sample_ratio: int = -1,
     aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
 ) -> Tensor:  # fmt: skip
     """Regions (batch index, x1, y1, x2, y2), times ``spatial_scale``, pooled to ``pooled_size``.
@@ -78,15 +81,15 @@ def roi_align(
         )
     bins = per_axis(pooled_size, 2, "roi_align: pooled_size")
     count, channels = rois.shape[0], data.shape[at[1]]
-    shape = _placed([count, channels, *bins], at)
+    shape = placed([count, channels, *bins], at)
     kind = wide(data.dtype)
     options = (float(spatial_scale), int(sample_ratio), bool(aligned), mode)
 
-    def body(ins: Any, outs: Any) -> Any:
+    def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
         source, regions, out = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
         image = _Image(
-            lambda *point: source[tuple(_placed(point, at))], data.shape[at[2]],
+            lambda *point: source[tuple(placed(point, at))], data.shape[at[2]],
             data.shape[at[3]], kind,
         )  # fmt: skip
         with ib.for_range(0, count, "roi", kind="parallel") as roi:
@@ -113,32 +116,25 @@ def roi_align(
                     total[0] = op.maximum(total[0], value) if is_max else total[0] + value
                 taken = op.maximum(samples[0] * samples[1], op.const(1, "int64"))
                 mean = total[0] if is_max else op.div(total[0], op.cast(kind, taken))
-                out[tuple(_placed([roi, c, ph, pw], at))] = op.cast(data.dtype, mean)
+                out[tuple(placed([roi, c, ph, pw], at))] = op.cast(data.dtype, mean)
         return ib.get()
 
-    made: Tensor = extern(
-        [shape], [data, rois], body, name="roi_align", dtype=[data.dtype],
+    return extern(
+        shape, [data, rois], body, name="roi_align", dtype=[data.dtype],
         in_buffers=[decl_buffer(item.shape, item.dtype, item.op.name) for item in (data, rois)],
         out_buffers=[decl_buffer(shape, data.dtype, "out_buf")], tag="roi_align",
     )  # fmt: skip
-    return made
 
 
-def _placed(items: Sequence[Any], at: Sequence[int]) -> list[Any]:
-    """Items in N, C, H, W order put where the layout wants them."""
-    placed: list[Any] = [None] * len(items)
-    for item, place in zip(items, at, strict=True):
-        placed[place] = item
-    return placed
-
-
-def _middle(index: Any, count: Any, kind: DataType) -> PrimExpr:
+def _middle(index: PrimExpr, count: PrimExpr, kind: DataType) -> PrimExpr:
     """The middle of part ``index`` of ``count``, as a fraction of the whole."""
     half = op.const(0.5, kind)
     return op.div(op.cast(kind, index) + half, op.cast(kind, count))
 
 
-def _geometry(ib: Any, region: list[Any], bins: list[Any], options: tuple[Any, ...]) -> Any:
+def _geometry(
+    ib: IRBuilder, region: Point, bins: Shape, options: tuple[float, int, bool, str]
+) -> tuple[list[Var], list[Var], list[Var]]:
     """Starts, bin sizes and numbers of samples along rows and columns."""
     scale, ratio, aligned, _ = options
     kind = region[0].dtype
@@ -149,7 +145,7 @@ def _geometry(ib: Any, region: list[Any], bins: list[Any], options: tuple[Any, .
             edge * op.const(scale, kind) - offset for edge in region[2 * axis : 2 * axis + 2]
         ]
         length = high - low if aligned else op.maximum(high - low, op.const(1, kind))
-        step = ib.let(f"step_{name}", op.div(length, op.cast(kind, op.const(bins[axis], "int64"))))
+        step = ib.let(f"step_{name}", op.div(length, op.cast(kind, op.cast("int64", bins[axis]))))
         starts.append(ib.let(f"start_{name}", low))
         steps.append(step)
         grid = op.const(ratio, "int64") if ratio > 0 else op.cast("int64", op.ceil(step))
