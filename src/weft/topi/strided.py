@@ -1,6 +1,6 @@
-"""Views that torch makes of strides, as tensors that read their source: windows, diagonals.
+"""Windows, diagonals and other views by strides, as tensors that read their source.
 
-Each is injective: a kernel that uses it reads the source directly.
+Each but ``col2im`` is injective: a kernel that uses it reads the source directly.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import Shape, compute_ax, unravel_index
 from weft.topi.moments import wide
+from weft.topi.simplify import simplified
 
 
 def as_strided(data: Tensor, shape: Shape, strides: Shape, offset: Extent) -> Tensor:
@@ -35,9 +36,16 @@ def as_strided(data: Tensor, shape: Shape, strides: Shape, offset: Extent) -> Te
     return compute_ax(list(shape), element, "T_as_strided", tag=tag.INJECTIVE)
 
 
-def unfold(data: Tensor, axis: int, size: Extent, step: Extent, count: Extent) -> Tensor:
-    """``count`` windows of ``size`` elements along an axis, which become the last axis."""
-    shape = [*data.shape[:axis], count, *data.shape[axis + 1 :], size]
+def window_count(extent: PrimExpr, size: int, step: int) -> PrimExpr:
+    """How many windows of ``size`` elements, one every ``step``, fit into an extent."""
+    return op.floordiv(extent - size, op.const(step, "int64")) + 1
+
+
+def unfold(data: Tensor, axis: int, size: int, step: int) -> Tensor:
+    """Windows of ``size`` elements along an axis, which become the last axis."""
+    axis %= data.ndim
+    count = simplified(window_count(data.shape[axis], size, step))
+    shape: list[Extent] = [*data.shape[:axis], count, *data.shape[axis + 1 :], size]
 
     def element(*point: PrimExpr) -> PrimExpr:
         source = point[axis] * step + point[-1]
@@ -46,9 +54,17 @@ def unfold(data: Tensor, axis: int, size: Extent, step: Extent, count: Extent) -
     return compute_ax(shape, element, "T_unfold", tag=tag.INJECTIVE)
 
 
-def diagonal(data: Tensor, offset: int, first: int, second: int, count: Extent) -> Tensor:
+def diagonal_length(rows: PrimExpr, columns: PrimExpr, offset: int) -> PrimExpr:
+    """How many elements a diagonal has; none where it lies outside."""
+    length = op.minimum(rows - max(-offset, 0), columns - max(offset, 0))
+    return op.maximum(length, op.const(0, "int64")) if offset else length
+
+
+def diagonal(data: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
     """The diagonal of two axes, which become one at the end; above it for positive offsets."""
+    first, second = axis1 % data.ndim, axis2 % data.ndim
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
+    count = simplified(diagonal_length(data.shape[first], data.shape[second], offset))
     shape = [*(data.shape[axis] for axis in rest), count]
 
     def element(*point: PrimExpr) -> PrimExpr:
@@ -63,9 +79,10 @@ def diagonal(data: Tensor, offset: int, first: int, second: int, count: Extent) 
 
 
 def diagonal_scatter(
-    data: Tensor, values: Tensor, offset: int, first: int, second: int
+    data: Tensor, values: Tensor, offset: int, axis1: int, axis2: int
 ) -> Tensor:
     """The data with other values on a diagonal of two axes; the values are as ``diagonal``'s."""
+    first, second = axis1 % data.ndim, axis2 % data.ndim
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
 
     def element(*point: PrimExpr) -> PrimExpr:
@@ -78,15 +95,23 @@ def diagonal_scatter(
     return compute_ax(list(data.shape), element, "T_diagonal_scatter", tag=tag.INJECTIVE)
 
 
-def im2col(data: Tensor, counts: Shape, geometry: Sequence[Sequence[int]]) -> Tensor:
-    """Windows of images: (batch, channels, kernel ..., counts ...) of (batch, channels, ...).
+def im2col(
+    data: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:  # fmt: skip
+    """Windows of images: (batch, channels, kernel ..., windows ...) of (batch, channels, ...).
 
-    ``geometry`` is (kernel, dilation, padding, stride), each with a number for each axis of space;
-    outside of the image there are zeros.
+    There is a number for each axis of space (``padding``: before each, then after each); outside
+    of the image there are zeros.
     """
-    kernel, dilation, padding, stride = geometry
     count = len(kernel)
-    shape = [*data.shape[:2], *kernel, *counts]
+    counts = [
+        simplified(window_count(
+            extent + padding[i] + padding[count + i], dilation[i] * (kernel[i] - 1) + 1, stride[i]
+        ))
+        for i, extent in enumerate(data.shape[2:])
+    ]  # fmt: skip
+    shape: list[Extent] = [*data.shape[:2], *kernel, *counts]
 
     def element(*point: PrimExpr) -> PrimExpr:
         inner, outer = point[2 : 2 + count], point[2 + count :]
@@ -103,13 +128,16 @@ def im2col(data: Tensor, counts: Shape, geometry: Sequence[Sequence[int]]) -> Te
     return compute_ax(shape, element, "T_im2col", tag=tag.INJECTIVE)
 
 
-def col2im(columns: Tensor, size: Shape, geometry: Sequence[Sequence[int]]) -> Tensor:
+def col2im(
+    columns: Tensor, size: Shape, stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:  # fmt: skip
     """Windows added up where they overlap: what ``im2col`` read, of images of ``size``.
 
-    ``columns`` is (batch, channels, kernel ..., counts ...); ``geometry`` as for ``im2col``.
+    ``columns`` is (batch, channels, kernel ..., windows ...).
     """
-    kernel, dilation, padding, stride = geometry
-    count, kind = len(kernel), wide(columns.dtype)
+    count, kind = len(size), wide(columns.dtype)
+    kernel = columns.shape[2 : 2 + count]
     shape = [*columns.shape[:2], *size]
     axes = [reduce_axis((0, extent), name=f"k{i}") for i, extent in enumerate(kernel)]
 

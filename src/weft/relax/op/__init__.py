@@ -32,6 +32,7 @@ from weft.relax.op import (
     selection,
     special,
     statistical,
+    strided,
     unary,
     vision,
     vm,

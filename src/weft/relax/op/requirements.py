@@ -101,7 +101,7 @@ def kernel_reach(call: Call, rank: int) -> list[Any]:
     return [simplified((extents[axis] - 1) * dilation[axis] + 1) for axis in range(rank)]
 
 
-def _enough(call: Call, axis: int, rank: int, extent: Any, reach: Any) -> Any:
+def least_extent(call: Call, axis: int, rank: int, extent: Any, reach: Any) -> Any:
     """The extent where a window fits into it and its padding, more than it where none does."""
     padding = call.attrs["padding"][axis] + call.attrs["padding"][rank + axis]
     least = constant_value(simplified(reach - padding))
@@ -133,7 +133,7 @@ def fitting(rule: Rule, reaches: Reach) -> Rule:
         batch, channels, *space = layout.to_canonical(dims(data), order)
         reach = reaches(call, rank)
         enough = [
-            _enough(call, axis, rank, extent, reach[axis]) for axis, extent in enumerate(space)
+            least_extent(call, axis, rank, extent, reach[axis]) for axis, extent in enumerate(space)
         ]
         name = call.op.name.rpartition(".")[2]
         cast = with_dims(bb, data, layout.from_canonical([batch, channels, *enough], order), name)

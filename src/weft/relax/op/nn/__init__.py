@@ -16,6 +16,7 @@ from weft.relax.op.nn import (
     pooling,
     rearrange,
     recurrent,
+    windows,
 )
 from weft.relax.op.nn.attention import attention  # not the module of that name
 from weft.relax.op.nn.dense import dense  # likewise

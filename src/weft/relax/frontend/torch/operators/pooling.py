@@ -10,7 +10,6 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.convolution import batched, each
 from weft.relax.frontend.torch.registry import CONVERTERS
-from weft.topi import strided
 from weft.topi.nn.pooling_indices import adaptive_max_pool_with_indices, max_pool_with_indices
 
 MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -97,9 +96,12 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
         steps = each(stride, rank) if stride else kernel
         data = batched(context, self, rank)
         if divisor_override is not None:
-            made = _sums(context, data, [kernel, [1] * rank, around, steps])
-            return fitted(context, op.divide(made, context.operand(divisor_override,
-                                                                   context.dtype)))  # fmt: skip
+            divisor = context.operand(divisor_override, context.dtype)
+            more = [step - 1 if ceil_mode else 0 for step in steps]
+            beyond = [width + rest for width, rest in zip(around, more, strict=True)]
+            windows = context.emit(op.nn.im2col(data, kernel, steps, [*around, *beyond]))
+            sums = context.emit(op.sum(windows, list(range(2, 2 + rank))))
+            return fitted(context, op.divide(sums, divisor))
         made = AVERAGE[rank](
             data, pool_size=kernel, strides=steps, padding=around, ceil_mode=ceil_mode,
             count_include_pad=count_include_pad and any(around),
@@ -107,14 +109,6 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
         return fitted(context, made)
 
     return average_pool
-
-
-def _sums(context: Context, data: Expr, geometry: list[list[int]]) -> Expr:
-    """The sum of each window."""
-    rank = len(geometry[0])
-    counts = context.shape[-rank:]
-    windows = context.emit(context.builder.call_te(strided.im2col, data, counts, geometry))
-    return context.emit(op.sum(windows, list(range(2, 2 + rank))))
 
 
 def _adaptive_average(rank: int) -> Callable[..., Expr]:

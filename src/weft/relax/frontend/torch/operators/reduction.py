@@ -104,18 +104,8 @@ def count_nonzero(context: Context, self: Expr, dim: Axes = None) -> Any:
 @converter("aten.trace.default")
 def trace(context: Context, self: Expr) -> Any:
     """The sum of the diagonal."""
-
-    def kernel(x: Any) -> Any:
-        kind = DataType(context.dtype)
-
-        def element(i: Any, j: Any) -> Any:
-            inside = tir_op.equal(i, j)
-            return tir_op.select(inside, tir_op.cast(kind, x(i, j)), tir_op.const(0, kind))
-
-        return compute_ax(x.shape, element, "diagonal")
-
-    diagonal = context.emit(context.builder.call_te(kernel, self, primfunc_name_hint="diagonal"))
-    return reduce_with(context, op.sum, diagonal, None, False)
+    diagonal = context.emit(op.diagonal(self))
+    return op.sum(context.cast(diagonal, context.dtype), [0])
 
 
 # Extremes and where they stand

@@ -14,7 +14,6 @@ from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
-from weft.topi import strided
 
 
 @converter("aten.unfold.default", "aten.unfold_copy.default")
@@ -22,9 +21,7 @@ def unfold(context: Context, self: Expr, dimension: int, size: int, step: int) -
     """Windows along a dimension, their elements along a new last one."""
     if context.rank(self) == 0:
         return op.reshape(self, context.shape)
-    axis = axis_of(dimension, context.rank(self))
-    count = context.shape[axis]
-    return context.builder.call_te(strided.unfold, self, axis, size, step, count)
+    return op.unfold(self, axis_of(dimension, context.rank(self)), size, step)
 
 
 @converter("aten.diagonal.default", "aten.diagonal_copy.default")
@@ -32,9 +29,7 @@ def diagonal(
     context: Context, self: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Expr:
     """The diagonal of two dimensions, as the last one."""
-    first, second = (axis_of(dim, context.rank(self)) for dim in (dim1, dim2))
-    count = context.shape[-1]
-    return context.builder.call_te(strided.diagonal, self, offset, first, second, count)
+    return op.diagonal(self, offset, dim1, dim2)
 
 
 @converter("aten.diagonal_scatter.default")
@@ -42,9 +37,7 @@ def diagonal_scatter(
     context: Context, self: Expr, src: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Expr:
     """The tensor with other values on a diagonal."""
-    first, second = (axis_of(dim, context.rank(self)) for dim in (dim1, dim2))
-    values = context.cast(src, context.dtype)
-    return context.builder.call_te(strided.diagonal_scatter, self, values, offset, first, second)
+    return op.diagonal_scatter(self, context.cast(src, context.dtype), offset, dim1, dim2)
 
 
 @converter("aten.diag_embed.default")
@@ -52,10 +45,8 @@ def diag_embed(
     context: Context, self: Expr, offset: int = 0, dim1: int = -2, dim2: int = -1
 ) -> Expr:
     """Matrices of zeros with the last dimension on a diagonal."""
-    rank = len(context.shape)
-    first, second = (axis_of(dim, rank) for dim in (dim1, dim2))
     zeros = context.emit(op.zeros(context.shape, context.dtype))
-    return context.builder.call_te(strided.diagonal_scatter, zeros, self, offset, first, second)
+    return op.diagonal_scatter(zeros, self, offset, dim1, dim2)
 
 
 @converter("aten.as_strided.default", "aten.as_strided_copy.default")
@@ -68,9 +59,7 @@ def as_strided(
     if order != list(range(len(order))):
         self = context.emit(op.permute_dims(self, order))
     offset = start if storage_offset is None else storage_offset
-    return context.builder.call_te(
-        strided.as_strided, self, list(size), list(stride), offset - start
-    )
+    return op.as_strided(self, list(size), list(stride), offset - start)
 
 
 def storage_order(context: Context) -> tuple[list[int], int]:

@@ -14,7 +14,6 @@ from weft.relax.frontend.torch.operators.convolution import batched, each
 from weft.relax.frontend.torch.operators.scattering import written
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
-from weft.topi import strided
 
 
 def window_counts(extents: Sequence[Any], geometry: Sequence[Sequence[int]]) -> list[Any]:
@@ -25,20 +24,16 @@ def window_counts(extents: Sequence[Any], geometry: Sequence[Sequence[int]]) -> 
     ]
 
 
-def _geometry(*parts: Any) -> list[list[int]]:
-    return [each(part, 2) for part in parts]
-
-
 @converter("aten.im2col.default")
 def im2col(
     context: Context, self: Expr, kernel_size: Any, dilation: Any, padding: Any, stride: Any
 ) -> Expr:
     """The windows of an image as columns."""
-    data = batched(context, self, 2)
-    geometry = _geometry(kernel_size, dilation, padding, stride)
-    counts = window_counts(context.dims(data)[2:], geometry)
-    made = context.emit(context.builder.call_te(strided.im2col, data, counts, geometry))
-    return op.reshape(made, context.shape)
+    kernel, spread, around, steps = [
+        each(part, 2) for part in (kernel_size, dilation, padding, stride)
+    ]
+    windows = op.nn.im2col(batched(context, self, 2), kernel, steps, around, spread)
+    return op.reshape(context.emit(windows), context.shape)
 
 
 @converter("aten.col2im.default")
@@ -47,13 +42,14 @@ def col2im(
     padding: Any, stride: Any,
 ) -> Expr:  # fmt: skip
     """Columns added up into an image."""
-    geometry = _geometry(kernel_size, dilation, padding, stride)
+    geometry = [each(part, 2) for part in (kernel_size, dilation, padding, stride)]
+    kernel, spread, around, steps = geometry
     channels = context.shape[-3]
     batch = context.shape[0] if len(context.shape) == 4 else 1
     counts = window_counts(output_size, geometry)
-    windows = context.emit(op.reshape(self, [batch, channels, *geometry[0], *counts]))
-    made = context.builder.call_te(strided.col2im, windows, list(output_size), geometry)
-    return op.reshape(context.emit(made), context.shape)
+    windows = context.emit(op.reshape(self, [batch, channels, *kernel, *counts]))
+    image = op.nn.col2im(windows, list(output_size), steps, around, spread)
+    return op.reshape(context.emit(image), context.shape)
 
 
 @converter("aten.max_unpool2d.default", "aten.max_unpool3d.default")
@@ -130,9 +126,8 @@ def avg_pool_backward(
     whole = [*context.dims(grad)[:2], *kernel, *counts]
     apart = op.reshape(shares, [*context.dims(grad)[:2], *[1] * rank, *counts])
     windows = context.emit(op.broadcast_to(apart, whole))
-    geometry = [kernel, [1] * rank, around, steps]
-    made = context.builder.call_te(strided.col2im, windows, list(extents), geometry)
-    return op.reshape(context.emit(made), context.shape)
+    image = op.nn.col2im(windows, list(extents), steps, around, [1] * rank)
+    return op.reshape(context.emit(image), context.shape)
 
 
 def _counted(

@@ -1,0 +1,123 @@
+"""Windows and diagonals against PyTorch, through relax.build."""
+
+import numpy as np
+import pytest
+
+from tests.lib.operator_cases import Case, Table, by_torch, row, t
+from weft import relax
+from weft.relax.op.definition import FUNCTIONS as F
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+N = ({"n": 0}, {"n": 1}, {"n": 5})
+
+
+def windows():
+    sizes = ({"n": 3}, {"n": 4}, {"n": 8})
+    for dtype in ("float32", "float16", "int64", "bool"):
+        every_other = by_torch(torch.Tensor.unfold, dimension=1, size=3, step=2)
+        yield row("unfold", [t(2, "n", dtype=dtype)], every_other, 1, 3, 2, sizes=sizes)
+    for axis, size, step in ((0, 1, 1), (-1, 4, 3), (1, 3, 1), (0, 0, 2)):
+        yield row("unfold", [t(2, 3, 7)], by_torch(torch.Tensor.unfold, dimension=axis, size=size,
+                  step=step), axis, size, step, note=f"{axis},{size},{step}")  # fmt: skip
+    yield row("unfold", [t("n", 0, 2)], by_torch(torch.Tensor.unfold, dimension=2, size=2, step=1),
+              2, 2, 1, sizes=N)  # fmt: skip
+
+
+def diagonals():
+    def diagonal(**at):
+        return by_torch(torch.diagonal, **at)
+
+    for offset in (0, 1, -2, 9, -9):
+        yield row("diagonal", [t("n", 4, dtype="int32")], diagonal(offset=offset), offset, sizes=N,
+                  note=f"{offset}")  # fmt: skip
+        yield row("diagonal", [t(3, 5)], diagonal(offset=offset), offset, note=f"{offset}")
+    yield row("diagonal", [t(2, "n", 3)], diagonal(offset=-1, dim1=-1, dim2=0), -1, -1, 0, sizes=N)
+    yield row("diagonal", [t("n", "n")], diagonal(), sizes=N)
+
+    def scattered(**at):
+        return by_torch(torch.diagonal_scatter, **at)
+
+    yield row("diagonal_scatter", [t("n", "n"), t("n")], scattered(), sizes=N)
+    for kind in ("bool", "int64"):
+        yield row(
+            "diagonal_scatter", [t(3, 5, dtype=kind), t(3, dtype=kind)], scattered(offset=1), 1
+        )
+    yield row("diagonal_scatter", [t(2, "n", 3), t("n", 1)], scattered(offset=-1, dim1=0, dim2=-1),
+              -1, 0, -1, sizes=N)  # fmt: skip
+
+
+def strides():
+    def strided(x, shape, steps, offset=0):
+        return np.lib.stride_tricks.as_strided(
+            np.ascontiguousarray(x).reshape(-1)[offset:], shape, [s * x.itemsize for s in steps]
+        )
+
+    for shape, steps, offset in (
+        ((3, 3), (1, 2), 2),
+        ((4,), (0,), 5),
+        ((), (), 3),
+        ((0, 2), (1, 1), 0),
+    ):
+        at = (shape, steps, offset)
+        yield row("as_strided", [t(3, 4)], lambda x, at=at: strided(x, *at), *at, note=f"{shape}")
+
+    def columns(x):
+        rows, width = x.struct_info.shape
+        return F["as_strided"](x, [width, rows], [1, width])
+
+    yield Case("as_strided", columns, [t("n", 3)], lambda x: x.T, N, note="symbolic")
+
+
+GEOMETRIES = (
+    ((2, 3), {}), ((2, 2), {"strides": 2, "padding": 1}),
+    ((3, 1), {"dilation": [2, 1], "padding": [2, 0, 1, 3], "strides": [1, 2]}),
+)  # fmt: skip
+
+
+def images():
+    for kernel, options in GEOMETRIES:
+
+        def unfolded(x, kernel=kernel, options=options):
+            pads = list(
+                relax.op.nn.im2col(np.ones((1, 1, 9, 9)), kernel, **options).attrs["padding"]
+            )
+            given = torch.nn.functional.pad(
+                torch.from_numpy(x), [pads[1], pads[3], pads[0], pads[2]]
+            )
+            steps, spread = options.get("strides", 1), options.get("dilation", 1)
+            flat = torch.nn.functional.unfold(given.double(), kernel, spread, 0, steps)
+            reach = [(k - 1) * d + 1 for k, d in zip(kernel, np.resize(spread, 2), strict=True)]
+            counts = [(e - r) // s + 1 for e, r, s in zip(
+                given.shape[2:], reach, np.resize(steps, 2), strict=True)]  # fmt: skip
+            return flat.reshape(*x.shape[:2], *kernel, *counts).numpy()
+
+        for dtype in ("float32", "float16"):
+            yield row("nn.im2col", [t(2, 3, 6, 7, dtype=dtype)], unfolded, kernel, note=f"{kernel}",
+                      **options)  # fmt: skip
+        yield row("nn.im2col", [t(1, 2, "n", 7)], unfolded, kernel, note=f"{kernel}",
+                  sizes=({"n": 5}, {"n": 8}), **options)  # fmt: skip
+    taps = np.arange(3)[:, None] + np.arange(4)
+    yield row("nn.im2col", [t(1, 2, 6, dtype="int32")], lambda x: x[:, :, taps], [3])
+
+
+def added_up():
+    def folded(x):
+        flat = torch.from_numpy(x).double().reshape(x.shape[0], -1, x.shape[4] * x.shape[5])
+        return torch.nn.functional.fold(flat, (5, 6), (2, 3), 1, 1, (2, 1)).numpy()
+
+    how = {"strides": [2, 1], "padding": 1}
+    for dtype in ("float32", "float16"):
+        yield row("nn.col2im", [t("n", 2, 2, 3, 3, 6, dtype=dtype)], folded, [5, 6],
+                  sizes=({"n": 1}, {"n": 5}), **how)  # fmt: skip
+    yield row("nn.col2im", [t("n", 1, 2, 3, dtype="int64")], lambda x: np.pad(
+        x[:, :, 0], [(0, 0), (0, 0), (0, 1)]) + np.pad(x[:, :, 1], [(0, 0), (0, 0), (1, 0)]), [4],
+        sizes=N)  # fmt: skip
+
+
+TABLE = Table([*windows(), *diagonals(), *strides(), *images(), *added_up()])
+
+
+@pytest.mark.parametrize("case", TABLE.cases, ids=str)
+def test_strided(case):
+    TABLE.check(case)
