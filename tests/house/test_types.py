@@ -79,7 +79,6 @@ NAME_LIMITS = {
     "tir": 1,
     "tir.analysis": 1,
     "tir.lowering": 10,
-    "tir.schedule": 257,
     "tir.transform": 40,
 }
 

@@ -166,10 +166,10 @@ def _flag(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> An
 
 
 def _number(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
-    found = getattr(value, "value", value)
-    if isinstance(found, bool) or not isinstance(found, int):
+    number = getattr(value, "value", value)
+    if isinstance(number, bool) or not isinstance(number, int):
         return _wrong(kind, key, "an int", value)
-    return found
+    return number
 
 
 def _text(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
@@ -195,11 +195,11 @@ _CHECKS: dict[str, Callable[..., Any]] = {
 
 
 def _checks(signature: inspect.Signature) -> list[tuple[str, Callable[..., Any]]]:
-    found = []
+    checks = []
     for parameter in signature.parameters.values():
         check = _CHECKS.get(spelled(parameter.annotation))
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL and check is _loop:
             check = _loops
         if check is not None:
-            found.append((parameter.name, check))
-    return found
+            checks.append((parameter.name, check))
+    return checks

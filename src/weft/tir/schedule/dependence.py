@@ -51,12 +51,12 @@ class Hazards:
 
 def hazards_below(stmt: For | Block) -> Hazards:
     """The dependences among ``child_realizes(stmt)``, derived once per statement object."""
-    found: Hazards = tree.derived(stmt, "schedule.hazards", _hazards)
-    return found
+    hazards: Hazards = tree.derived(stmt, "schedule.hazards", _hazards)
+    return hazards
 
 
 def _hazards(stmt: For | Block) -> Hazards:
-    made = Hazards([realize.block for realize in tree.child_realizes(stmt)])
+    hazards = Hazards([realize.block for realize in tree.child_realizes(stmt)])
     readers: dict[Var, list[Block]] = {}
     seen: set[tuple[int, int, DepKind]] = set()
 
@@ -66,22 +66,22 @@ def _hazards(stmt: For | Block) -> Hazards:
             if key not in seen:
                 seen.add(key)
                 edge = Hazard(source, target, kind)
-                made.of_source.setdefault(id(source), []).append(edge)
-                made.of_target.setdefault(id(target), []).append(edge)
+                hazards.of_source.setdefault(id(source), []).append(edge)
+                hazards.of_target.setdefault(id(target), []).append(edge)
 
-    for block in made.blocks:
+    for block in hazards.blocks:
         reads = _data_of(block.reads)
         writes = _data_of(block.writes)
         for data in reads:
-            add(made.writers.get(data, []), block, DepKind.RAW)
+            add(hazards.writers.get(data, []), block, DepKind.RAW)
         for data in writes:
-            add(made.writers.get(data, []), block, DepKind.WAW)
+            add(hazards.writers.get(data, []), block, DepKind.WAW)
             add(readers.get(data, []), block, DepKind.WAR)
         for data in reads:
             readers.setdefault(data, []).append(block)
         for data in writes:
-            made.writers.setdefault(data, []).append(block)
-    return made
+            hazards.writers.setdefault(data, []).append(block)
+    return hazards
 
 
 def _data_of(regions: Any) -> list[Var]:
@@ -137,8 +137,8 @@ def consumers_of(block: Block, scope: For | Block) -> list[Block]:
 
 def _ends(edges: list[Hazard], end: str) -> list[Block]:
     kinds = (DepKind.RAW, DepKind.WAW)
-    found = {id(getattr(e, end)): getattr(e, end) for e in edges if e.kind in kinds}
-    return list(found.values())
+    blocks = {id(getattr(e, end)): getattr(e, end) for e in edges if e.kind in kinds}
+    return list(blocks.values())
 
 
 def writers_of(buffer: Buffer, scope: For | Block) -> list[Block]:

@@ -92,20 +92,20 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
     if known is not None and known[0] == key:
         return bool(known[1]), known[2]
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Surjective,
         simplify_trivial_iterators=False,
     )  # fmt: skip
-    return remember_map(realize, ranges, found)
+    return remember_map(realize, ranges, iter_map)
 
 
 def remember_map(
-    realize: BlockRealize, ranges: Mapping[Var, Range], found: IterMapResult
+    realize: BlockRealize, ranges: Mapping[Var, Range], iter_map: IterMapResult
 ) -> tuple[bool, int | None]:
     """Keep with a realization below loops of these ranges what the map of its bindings says."""
-    affine = bool(found.indices) or not realize.iter_values
+    affine = bool(iter_map.indices) or not realize.iter_values
     instances: int | None = 1
-    for total in found.indices:
+    for total in iter_map.indices:
         if total.args:
             extent = total.args[0].extent
             affine = affine and op.is_const_int(total.args[0].scale, 1)
@@ -291,8 +291,8 @@ def pipeline_violation(state: ScheduleState, scope: StmtSRef) -> Violation | Non
         cache = block._cache = {}
     if "schedule.pipeline" not in cache:
         cache["schedule.pipeline"] = _pipeline_violation(state, scope, block)
-    found: Violation | None = cache["schedule.pipeline"]
-    return found
+    violation: Violation | None = cache["schedule.pipeline"]
+    return violation
 
 
 def _pipeline_violation(state: ScheduleState, scope: StmtSRef, block: Block) -> Violation | None:

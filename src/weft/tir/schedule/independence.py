@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 def pinned_axes(block: Block) -> frozenset[Var]:
     """The pinned axes of a block, derived once."""
-    found: frozenset[Var] = tree.derived(block, "schedule.pinned", _pinned_axes)
-    return found
+    axes: frozenset[Var] = tree.derived(block, "schedule.pinned", _pinned_axes)
+    return axes
 
 
 def _pinned_axes(block: Block) -> frozenset[Var]:
@@ -61,10 +61,10 @@ def _pinned_by(block: Block, regions: Sequence[BufferRegion]) -> set[Var]:
     ]
     ranges = [item for item, equal in zip(first.region, same, strict=True) if equal]
     spatial = {axis.var for axis in block.iter_vars if axis.iter_type == IterVar.DataPar}
-    found = {var for item in ranges if (var := _digit(item)) is not None}
-    if not spatial.issubset(found | {a.var for a in block.iter_vars if _is_unit(a.dom)}):
-        found |= _told_together(block, ranges)
-    return found
+    pinned = {var for item in ranges if (var := _digit(item)) is not None}
+    if not spatial.issubset(pinned | {a.var for a in block.iter_vars if _is_unit(a.dom)}):
+        pinned |= _told_together(block, ranges)
+    return pinned
 
 
 def _digit(item: Range) -> Var | None:
@@ -87,10 +87,10 @@ def _told_together(block: Block, ranges: Iterable[Range]) -> set[Var]:
     points = [item.min for item in ranges if _is_unit(item)]
     if not points or not domains:
         return set()
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         points, domains, True, IterMapLevel.Bijective, simplify_trivial_iterators=False
     )
-    return set(domains) if found.indices else set()
+    return set(domains) if iter_map.indices else set()
 
 
 # ---- several blocks below a loop
@@ -163,7 +163,7 @@ def _adds_over(realize: BlockRealize, variable: Var) -> bool:
     """Whether an axis that accumulates runs with the variable."""
     return any(
         axis.accumulates
-        and any(found is variable for found in collect(value, Var))
+        and any(used is variable for used in collect(value, Var))
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
     )
 
@@ -189,11 +189,11 @@ def _is_apart(state: ScheduleState, loop: StmtSRef, accesses: Sequence[_Access])
         tile = _tile(sets, analyzer)
         if tile is not None:
             same.append(tile)
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         same, {variable: tree.loop_domain(loop.stmt)}, True, IterMapLevel.Bijective,
         simplify_trivial_iterators=False,
     )  # fmt: skip
-    return bool(same) and bool(found.indices)
+    return bool(same) and bool(iter_map.indices)
 
 
 def _follow(sets: Sequence[IntervalSet], variable: Var, analyzer: Analyzer) -> bool:

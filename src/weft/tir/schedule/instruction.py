@@ -48,10 +48,10 @@ class InstructionKind:
     @staticmethod
     def get(name: str) -> InstructionKind:
         """The kind of that name, such as ``"Split"``; IRKeyError if there is none."""
-        found = InstructionKind.REGISTRY.get(name)
-        if found is None:
+        kind = InstructionKind.REGISTRY.get(name)
+        if kind is None:
             raise IRKeyError(f"InstructionKind: there is no instruction {name!r}")
-        return found
+        return kind
 
     def same_as(self, other: object) -> bool:
         """Whether both are the same kind."""
@@ -80,18 +80,18 @@ class InstructionKind:
                 f"{self.name}: expected {len(self.attrs)} attributes, got {len(attrs)}"
             )
         left = list(inputs)
-        made: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         for name in self.inputs:
             if name.startswith("*"):
-                made[name[1:]], left = left, []
+                arguments[name[1:]], left = left, []
             elif not left:
                 raise IRValueError(f"{self.name}: the input {name} is missing")
             else:
-                made[name] = left.pop(0)
+                arguments[name] = left.pop(0)
         if left:
             raise IRValueError(f"{self.name}: {len(left)} inputs too many")
-        made.update(zip(self.attrs, attrs, strict=True))
-        return made
+        arguments.update(zip(self.attrs, attrs, strict=True))
+        return arguments
 
     def call(self, schedule: Any, arguments: Mapping[str, Any], decision: Any = None) -> Any:
         """Call the method on ``schedule``; what it returns."""

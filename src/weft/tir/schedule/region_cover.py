@@ -174,16 +174,16 @@ def sharing_threads(scope: str, place: StmtSRef) -> list[StmtSRef]:
     """
     if not scope.startswith(("shared", "warp")):
         return []
-    found = []
+    loops = []
     item: StmtSRef | None = place
     while item is not None:
         binding = item.stmt.thread_binding if isinstance(item.stmt, For) else None
         if binding is not None:
             tag = binding.thread_tag
             if tag == "threadIdx.x" if scope.startswith("warp") else not tag.startswith("block"):
-                found.append(item)
+                loops.append(item)
         item = item.parent
-    return found
+    return loops
 
 
 def relaxed_region(
@@ -217,14 +217,14 @@ def _written_below(
     realize = tree.realize_of(state, sref)
     bindings = tree.bindings_of(realize)
     loops = {**_below(sref, meeting), **shared}
-    found: list[Sequence[IntervalSet]] = []
+    written: list[Sequence[IntervalSet]] = []
     for region in block.writes:
         if region.buffer.data is data:
             ranges = substitute(region.region, bindings)
             part = estimate_region_lower_bound(ranges, loops, realize.predicate, analyzer)
             if part is not None:
-                found.append(part)
-    return found
+                written.append(part)
+    return written
 
 
 def _covers(
@@ -233,17 +233,17 @@ def _covers(
     consumed: Sequence[IntervalSet],
     analyzer: Analyzer,
 ) -> bool:
-    for extent, made, used in zip(region.buffer.shape, produced, consumed, strict=True):
-        if used.is_nothing():
+    for extent, written, read in zip(region.buffer.shape, produced, consumed, strict=True):
+        if read.is_nothing():
             continue
-        if made.is_nothing():
+        if written.is_nothing():
             return False
-        dtype = made.min_value.dtype  # indices of one buffer may be of several types
-        if used.min_value.dtype is not dtype and used.is_bounded:
-            used = IntervalSet(op.cast(dtype, used.min_value), op.cast(dtype, used.max_value))
+        dtype = written.min_value.dtype  # indices of one buffer may be of several types
+        if read.min_value.dtype is not dtype and read.is_bounded:
+            read = IntervalSet(op.cast(dtype, read.min_value), op.cast(dtype, read.max_value))
         whole = IntervalSet(IntImm(dtype, 0), op.cast(dtype, extent) - 1)
-        made, used = intersect([made, whole], analyzer), intersect([used, whole], analyzer)
-        low, high = made.min_value - used.min_value, used.max_value - made.max_value
+        written, read = intersect([written, whole], analyzer), intersect([read, whole], analyzer)
+        low, high = written.min_value - read.min_value, read.max_value - written.max_value
         if not (analyzer.can_prove(low <= 0) and analyzer.can_prove(high <= 0)):
             return False
     return True

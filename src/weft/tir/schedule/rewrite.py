@@ -52,8 +52,8 @@ def _uses(node: Node) -> frozenset[Var]:
 
 def variables_of(block: Block) -> frozenset[Var]:
     """Every variable that occurs in a block; derived once per block object."""
-    found: frozenset[Var] = tree.derived(block, "schedule.variables", _uses)
-    return found
+    variables: frozenset[Var] = tree.derived(block, "schedule.variables", _uses)
+    return variables
 
 
 class BlockMutator(Mutator):
@@ -65,10 +65,10 @@ class BlockMutator(Mutator):
         self.reuse = {}
 
     def visit_Block(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        if made is not node:
-            self.reuse[node] = made
-        return made
+        block = self.visit_default(node)
+        if block is not node:
+            self.reuse[node] = block
+        return block
 
 
 class BufferMutator(BlockMutator):
@@ -112,18 +112,18 @@ class Substitution(BlockMutator):
         return self.mapping.get(id(node), node)
 
     def visit_Buffer(self, node: Any) -> Any:
-        found = self.mapping.get(id(node))
-        return self.visit_default(node) if found is None else found
+        replacement = self.mapping.get(id(node))
+        return self.visit_default(node) if replacement is None else replacement
 
     def visit_BinaryExpr(self, node: Any) -> Any:
         """Constants that the substitution brings are folded; other forms stay as written."""
-        made = self.visit_default(node)
+        expr = self.visit_default(node)
         function = OPERATORS.get(node.KIND)
-        brought = made is not node and (
-            (isinstance(made.a, IntImm) and made.a is not node.a)
-            or (isinstance(made.b, IntImm) and made.b is not node.b)
+        brought = expr is not node and (
+            (isinstance(expr.a, IntImm) and expr.a is not node.a)
+            or (isinstance(expr.b, IntImm) and expr.b is not node.b)
         )
-        return function(made.a, made.b) if brought and function is not None else made
+        return function(expr.a, expr.b) if brought and function is not None else expr
 
     def visit_Block(self, node: Any) -> Any:
         return node if self.keys.isdisjoint(variables_of(node)) else super().visit_Block(node)
@@ -133,8 +133,8 @@ class Substitution(BlockMutator):
 def substitute(stmt: Stmt, mapping: Mapping[Any, Any]) -> tuple[Stmt, Reuse]:
     """``stmt`` with variables and buffers replaced by identity."""
     work = Substitution(mapping)
-    made: Stmt = work.visit(stmt)
-    return made, work.reuse
+    substituted: Stmt = work.visit(stmt)
+    return substituted, work.reuse
 
 
 class _Predicate(BlockMutator):
@@ -151,8 +151,8 @@ class _Predicate(BlockMutator):
 @deep_recursion
 def add_predicate(stmt: Stmt, condition: Any) -> Stmt:
     """``stmt`` whose nearest blocks run only where ``condition`` holds too."""
-    made: Stmt = _Predicate(condition).visit(stmt)
-    return made
+    predicated: Stmt = _Predicate(condition).visit(stmt)
+    return predicated
 
 
 class _SimpleBindings(BlockMutator):
@@ -173,17 +173,17 @@ class _SimpleBindings(BlockMutator):
         if not node.iter_values:  # an opaque block sees the loops directly
             return node.with_(block=self.visit(node.block))
         analyzer = Analyzer()
-        found = detect_iter_map(
+        iter_map = detect_iter_map(
             node.iter_values, self.loops, node.predicate, IterMapLevel.Surjective,
             not self.keep_units, analyzer=analyzer,
         )  # fmt: skip
-        if found.indices:
-            made = node.with_(iter_values=indices_of(found, analyzer))
+        if iter_map.indices:
+            realize = node.with_(iter_values=indices_of(iter_map, analyzer))
             # As the flag of affine bindings is defined; a predicate still speaks of the bindings as
             # they were, so with one the map of the simpler ones is asked for again.
             if self.keep_units and op.is_const_int(node.predicate, 1):
-                flags.remember_map(made, self.loops, found)
-            return made
+                flags.remember_map(realize, self.loops, iter_map)
+            return realize
         if op.is_const_int(node.predicate, 1):
             return node
         # A map without the predicate is a map with it, too.
@@ -199,18 +199,18 @@ def simplify_bindings(
 ) -> tuple[Stmt, Reuse]:
     """``stmt`` with simpler bindings; ``loops`` are the loops around it."""
     work = _SimpleBindings(loops, preserve_unit_iters)
-    made: Stmt = work.visit(stmt)
-    return made, work.reuse
+    simplified: Stmt = work.visit(stmt)
+    return simplified, work.reuse
 
 
 def merged(*tables: Reuse) -> Reuse:
     """One table for rewrites made one after the other."""
-    made: Reuse = {}
+    both: Reuse = {}
     for table in tables:
-        made = {old: table.get(new, new) for old, new in made.items()}
-        known = set(made.values())
-        made.update({old: new for old, new in table.items() if new not in known})
-    return made
+        both = {old: table.get(new, new) for old, new in both.items()}
+        known = set(both.values())
+        both.update({old: new for old, new in table.items() if new not in known})
+    return both
 
 
 def conjuncts(expr: Any) -> list[Any]:

@@ -119,9 +119,9 @@ class Schedule:
     @classmethod
     def _create_non_traced(cls, mod: PrimFunc | IRModule, **options: Any) -> Schedule:
         """A schedule that records no trace."""
-        made = cls(mod, **options)
-        made.trace = None
-        return made
+        schedule = cls(mod, **options)
+        schedule.trace = None
+        return schedule
 
     # ---- the program
 
@@ -162,18 +162,19 @@ class Schedule:
         >>> len(other.get_loops("B")), len(sch.get_loops("B"))
         (3, 2)
         """
-        made = object.__new__(Schedule)
-        made.state, pairs = self.state.copy()
-        made.error_render_level = self.error_render_level
-        made.func_working_on = self.func_working_on
-        made.trace = None if self.trace is None else Trace(self.trace.insts, self.trace.decisions)
-        made._call = None
-        made._seed = self.fork_seed()
-        made._symbols = {
-            rv: pairs.get(found, found) if isinstance(found, StmtSRef) else found
-            for rv, found in self._symbols.items()
+        schedule = object.__new__(Schedule)
+        schedule.state, pairs = self.state.copy()
+        schedule.error_render_level = self.error_render_level
+        schedule.func_working_on = self.func_working_on
+        trace = self.trace
+        schedule.trace = None if trace is None else Trace(trace.insts, trace.decisions)
+        schedule._call = None
+        schedule._seed = self.fork_seed()
+        schedule._symbols = {
+            rv: pairs.get(value, value) if isinstance(value, StmtSRef) else value
+            for rv, value in self._symbols.items()
         }
-        return made
+        return schedule
 
     # ---- random variables
 
@@ -225,30 +226,30 @@ class Schedule:
 
     def _sref(self, variable: RandomVariable | str) -> StmtSRef:
         """The live reference behind a random variable; an error that names who consumed it."""
-        found = self._symbols.get(variable)
-        if not isinstance(found, StmtSRef):
+        sref = self._symbols.get(variable)
+        if not isinstance(sref, StmtSRef):
             raise IRIndexError(f"{variable!r} is no random variable of this schedule")
-        if found.stmt is None and found.consumer is not None:
+        if sref.stmt is None and sref.consumer is not None:
             kind = "block" if isinstance(variable, BlockRV) else "loop"
             name = variable.hint if isinstance(variable, RandomVariable) else variable
             raise ExpiredReferenceError(
                 f"{self._call or 'sch.get'}: {kind} {name} no longer exists: "
-                f"{found.consumer} consumed it\n"
+                f"{sref.consumer} consumed it\n"
                 f"hint: use what that call returned, or get the {kind} again"
             )
-        return found
+        return sref
 
     def _block_rv(self, block: StmtSRef | Block) -> BlockRV:
         sref = block if isinstance(block, StmtSRef) else self.state.sref_of(block)
-        made = BlockRV(getattr(sref.stmt, "name_hint", "_"))
-        self._symbols[made] = sref
-        return made
+        block_rv = BlockRV(getattr(sref.stmt, "name_hint", "_"))
+        self._symbols[block_rv] = sref
+        return block_rv
 
     def _loop_rv(self, loop: StmtSRef | For) -> LoopRV:
         sref = loop if isinstance(loop, StmtSRef) else self.state.sref_of(loop)
-        made = LoopRV(sref.stmt.loop_var.name if isinstance(sref.stmt, For) else "_")
-        self._symbols[made] = sref
-        return made
+        loop_rv = LoopRV(sref.stmt.loop_var.name if isinstance(sref.stmt, For) else "_")
+        self._symbols[loop_rv] = sref
+        return loop_rv
 
     def _block_rvs(self, blocks: Iterable[StmtSRef | Block]) -> list[BlockRV]:
         return [self._block_rv(block) for block in blocks]
@@ -257,9 +258,9 @@ class Schedule:
         return [self._loop_rv(loop) for loop in loops]
 
     def _number_rv(self, value: int, name: str = "v") -> ExprRV:
-        made = Var(name, "int32")
-        self._symbols[made] = int(value)
-        return made
+        number_rv = Var(name, "int32")
+        self._symbols[number_rv] = int(value)
+        return number_rv
 
     def _evaluated(self, value: ExprRV | int) -> PrimExpr:
         """An expression with the sampled numbers in place of their variables."""

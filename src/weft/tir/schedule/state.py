@@ -151,15 +151,15 @@ class ScheduleState:
 
     def get_sref(self, stmt: Block | For) -> StmtSRef | None:
         """The reference to a loop or block of the current program; None if it is not in it."""
-        found = self._stmt2ref.get(id(stmt))
-        return found if found is not None and found.stmt is stmt else None
+        sref = self._stmt2ref.get(id(stmt))
+        return sref if sref is not None and sref.stmt is stmt else None
 
     def sref_of(self, stmt: Block | For | BlockRealize) -> StmtSRef:
         """The reference to a statement that is known to be in the program."""
-        found = self.get_sref(stmt.block if isinstance(stmt, BlockRealize) else stmt)
-        if found is None:
+        sref = self.get_sref(stmt.block if isinstance(stmt, BlockRealize) else stmt)
+        if sref is None:
             raise InternalError("schedule: a statement is not part of the program")
-        return found
+        return sref
 
     def references(self) -> Iterable[StmtSRef]:
         """Every live reference, in no order."""
@@ -217,9 +217,9 @@ class ScheduleState:
         before = {id(item): self._stmt2ref[id(item)] for item in tree.all_references(old)}
         loops = {id(s.stmt.loop_var): s for s in before.values() if isinstance(s.stmt, For)}
         blocks = {
-            id(new): before[id(one)]
-            for one, new in (block_sref_reuse or {}).items()
-            if id(one) in before
+            id(new): before[id(replaced)]
+            for replaced, new in (block_sref_reuse or {}).items()
+            if id(replaced) in before
         }
         if isinstance(tgt_stmt, Block) and isinstance(old, Block):
             blocks.setdefault(id(tgt_stmt), src_sref)
@@ -264,14 +264,14 @@ class ScheduleState:
         blocks: dict[int, StmtSRef],
         kept: set[int],
     ) -> StmtSRef:
-        found = self._stmt2ref.get(id(node))
-        if found is not None and found.stmt is node:
-            if id(found) in kept:
+        sref = self._stmt2ref.get(id(node))
+        if sref is not None and sref.stmt is node:
+            if id(sref) in kept:
                 raise InternalError("schedule: one statement object stands at two places")
-            return found
+            return sref
         table, key = (loops, id(node.loop_var)) if isinstance(node, For) else (blocks, id(node))
-        found = table.get(key)
-        return StmtSRef(None, None) if found is None or id(found) in kept else found
+        sref = table.get(key)
+        return StmtSRef(None, None) if sref is None or id(sref) in kept else sref
 
     def _keep_all(self, node: For | Block, kept: set[int]) -> None:
         for item in tree.all_references(node):
@@ -372,9 +372,9 @@ class ScheduleState:
 
     def copy(self) -> tuple[ScheduleState, dict[StmtSRef, StmtSRef]]:
         """A state of its own over the same (immutable) program, and old reference to new."""
-        made = ScheduleState(self.mod, debug_mask=self.debug_mask, enable_check=self.enable_check)
-        pairs = {sref: made._stmt2ref[key] for key, sref in self._stmt2ref.items()}
-        return made, pairs
+        state = ScheduleState(self.mod, debug_mask=self.debug_mask, enable_check=self.enable_check)
+        pairs = {sref: state._stmt2ref[key] for key, sref in self._stmt2ref.items()}
+        return state, pairs
 
     def debug_verify(self) -> None:
         """Check that the references and the program agree (debug_mask & VERIFY_SREF_TREE)."""

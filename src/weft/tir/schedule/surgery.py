@@ -65,15 +65,15 @@ def edited(
         if isinstance(node, For | Block):
             if id(node) not in inside:
                 return stmt
-            made = with_body(node)
-            if made is None or not isinstance(stmt, BlockRealize):
-                return made
-            if reuse is not None and isinstance(made, Block):
-                reuse[stmt.block] = made
-            return stmt.with_(block=made)
+            new = with_body(node)
+            if new is None or not isinstance(stmt, BlockRealize):
+                return new
+            if reuse is not None and isinstance(new, Block):
+                reuse[stmt.block] = new
+            return stmt.with_(block=new)
         if isinstance(stmt, SeqStmt):
-            found = [visit(item) for item in stmt.seq]
-            left = [item for item in found if item is not None]
+            visited = [visit(item) for item in stmt.seq]
+            left = [item for item in visited if item is not None]
             same = len(left) == len(stmt.seq) and all(map(_is, left, stmt.seq))
             return stmt if same else seq(*left) if left else None
         if isinstance(stmt, IfThenElse) or not tree.substatements(stmt):
@@ -87,20 +87,20 @@ def edited(
     return with_body(top)
 
 
-def _is(one: object, other: object) -> bool:
-    return one is other
+def _is(first: object, second: object) -> bool:
+    return first is second
 
 
 def path_up(sref: StmtSRef, top: StmtSRef) -> list[int]:
     """The identities of what is above a reference, up to ``top`` (included)."""
-    found = []
+    path = []
     item = sref.parent
     while item is not None:
-        found.append(id(item.stmt))
+        path.append(id(item.stmt))
         if item is top:
             break
         item = item.parent
-    return found
+    return path
 
 
 def only_leaf(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> OnlyLeafError:
@@ -186,11 +186,11 @@ def executed_box(state: ScheduleState, sref: StmtSRef) -> list[Range] | None:
         return [domain(axis) for axis in axes]
     analyzer = outer_analyzer(state, sref)
     points = [Range.from_min_extent(v, IntImm(v.dtype, 1)) for v in realize.iter_values]
-    found = estimate_region_lower_bound(points, tree.domains(loops), realize.predicate, analyzer)
-    if found is None or any(part.is_nothing() or not part.is_bounded for part in found):
+    bounds = estimate_region_lower_bound(points, tree.domains(loops), realize.predicate, analyzer)
+    if bounds is None or any(part.is_nothing() or not part.is_bounded for part in bounds):
         return None
     box = []
-    for axis, part in zip(axes, found, strict=True):
+    for axis, part in zip(axes, bounds, strict=True):
         dom = domain(axis)
         last = dom.min + dom.extent - 1
         if analyzer.can_prove_equal(part.min_value, dom.min) and analyzer.can_prove_equal(
@@ -242,12 +242,12 @@ def runs_once_per_instance(
     if flags.is_one_to_one(realize, loops):
         return True
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
         simplify_trivial_iterators=False, analyzer=analyzer,
     )  # fmt: skip
     if realize.iter_values:
-        return bool(found.indices)
+        return bool(iter_map.indices)
     return all(op.is_const_int(loop.extent, 1) for loop in loops)
 
 

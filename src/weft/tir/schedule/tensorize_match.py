@@ -102,8 +102,8 @@ class _Comparer:
 
     def sequence(self, mine: SeqStmt, its: SeqStmt) -> None:
         self.count("statements", mine.seq, its.seq)
-        for one, other in zip(mine.seq, its.seq, strict=True):
-            self.statement(one, other)
+        for my_part, its_part in zip(mine.seq, its.seq, strict=True):
+            self.statement(my_part, its_part)
 
     def loop(self, mine: For, its: For) -> None:
         name = f"loop {mine.loop_var.name}"
@@ -121,7 +121,7 @@ class _Comparer:
         self.statement(mine.body, its.body)
 
     def annotations(self, of: str, mine: Any, its: Any) -> None:
-        a, b = ({key: str(value) for key, value in dict(one or {}).items()} for one in (mine, its))
+        a, b = ({key: str(value) for key, value in (side or {}).items()} for side in (mine, its))
         if a != b:
             raise Mismatch(f"annotations of {of}", a or "none", b or "none")
 
@@ -213,10 +213,10 @@ class _Comparer:
 
     def regions(self, verb: str, mine: Sequence[BufferRegion], its: Sequence[BufferRegion]) -> None:
         if len(mine) != len(its):
-            names = [", ".join([r.buffer.name for r in one]) or "none" for one in (mine, its)]
+            names = [", ".join([r.buffer.name for r in side]) or "none" for side in (mine, its)]
             raise Mismatch(f"buffers that the block {verb}", names[0], names[1])
-        for one, other in zip(mine, its, strict=True):
-            self.region(one, other)
+        for my_region, its_region in zip(mine, its, strict=True):
+            self.region(my_region, its_region)
 
     def region(self, mine: BufferRegion, its: BufferRegion) -> None:
         name = mine.buffer.name
@@ -296,8 +296,8 @@ class _Comparer:
             self.access(mine, its)
             return
         if isinstance(mine, Var) and isinstance(its, Var):
-            found = self.variables.get(mine)
-            same = found is its or (found is not None and self.equal(mine, its))
+            bound = self.variables.get(mine)
+            same = bound is its or (bound is not None and self.equal(mine, its))
             if not same or mine.dtype is not its.dtype:
                 raise Mismatch("variable", mine, its)
             return
@@ -330,8 +330,8 @@ class _Comparer:
         if isinstance(a, PrimExpr) and isinstance(b, PrimExpr):
             self.expression(a, b)
         elif isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
-            for one, other in zip(a, b, strict=True):
-                self.field(mine, its, one, other)
+            for my_item, its_item in zip(a, b, strict=True):
+                self.field(mine, its, my_item, its_item)
         elif a is not b and (isinstance(a, Node) or isinstance(b, Node) or a != b):
             raise Mismatch("value", mine, its)
 

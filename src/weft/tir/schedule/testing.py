@@ -51,17 +51,17 @@ def verify_trace_roundtrip(
     formats = [text_format] if isinstance(text_format, str) else list(text_format)
     trace = sch.trace
     assert trace is not None, "the schedule keeps no trace"
-    made = sch
+    replayed = sch
     for form in formats:
-        made = Schedule(mod, debug_mask=debug_mask)
+        replayed = Schedule(mod, debug_mask=debug_mask)
         if form == "json":
-            Trace.apply_json_to_schedule(json.loads(json.dumps(trace.as_json())), made)
+            Trace.apply_json_to_schedule(json.loads(json.dumps(trace.as_json())), replayed)
         elif form == "python":
-            _run_python(trace, made)
+            _run_python(trace, replayed)
         else:
             raise IRValueError(f"text_format: expected 'python' or 'json', got {form!r}")
-        assert_structural_equal_ignore_global_symbol(made.mod, sch.mod)
-    return made
+        assert_structural_equal_ignore_global_symbol(replayed.mod, sch.mod)
+    return replayed
 
 
 def _run_python(trace: Trace, sch: Schedule) -> None:
@@ -75,8 +75,8 @@ class _Constants:
     def __getattr__(self, name: str) -> object:
         if name == "Cast":
             return Cast
-        found = getattr(op, name, None)
-        return found if callable(found) else functools.partial(_constant, name)
+        function = getattr(op, name, None)
+        return function if callable(function) else functools.partial(_constant, name)
 
 
 def _constant(dtype: str, value: float) -> PrimExpr:

@@ -68,7 +68,7 @@ class Trace:
     def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool) -> Trace:
         """A copy in which one sampling instruction has another decision."""
         kept = self._instructions(remove_postproc)
-        decisions = {one: self.decisions[one] for one in kept if one in self.decisions}
+        decisions = {call: self.decisions[call] for call in kept if call in self.decisions}
         decisions[inst] = decision
         return Trace(kept, decisions)
 
@@ -82,7 +82,7 @@ class Trace:
             kept.append(inst)
             used |= {id(rv) for rv in random_variables(inst.inputs)}
         kept.reverse()
-        return Trace(kept, {one: self.decisions[one] for one in kept if one in self.decisions})
+        return Trace(kept, {call: self.decisions[call] for call in kept if call in self.decisions})
 
     def _instructions(self, remove_postproc: bool) -> list[Instruction]:
         names = [inst.kind.name for inst in self.insts]
@@ -252,13 +252,13 @@ def _bind_outputs(kind: InstructionKind, names: Any, result: Any, known: dict[An
 
 
 def _name_outputs(inst: Instruction, names: dict[int, str]) -> list[str]:
-    made = []
+    output_names = []
     for output in inst.outputs:
         prefix = next((p for kind, p in PREFIXES.items() if isinstance(output, kind)), "_")
         name = "_" if prefix == "_" else f"{prefix}{len(names)}"
         names[id(output)] = name
-        made.append(name)
-    return made
+        output_names.append(name)
+    return output_names
 
 
 def _named(value: Any, names: Mapping[int, str]) -> Any:

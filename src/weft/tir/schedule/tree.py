@@ -65,13 +65,13 @@ def child_references(stmt: For | Block) -> tuple[For | BlockRealize, ...]:
 
 def nearest(stmt: Stmt) -> tuple[For | BlockRealize, ...]:
     """``child_references`` of any statement, without memory."""
-    found: list[For | BlockRealize] = []
+    nearest_nodes: list[For | BlockRealize] = []
     for inner in substatements(stmt):
         if isinstance(inner, For | BlockRealize):
-            found.append(inner)
+            nearest_nodes.append(inner)
         else:
-            found.extend(nearest(inner))
-    return tuple(found)
+            nearest_nodes.extend(nearest(inner))
+    return tuple(nearest_nodes)
 
 
 def child_realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
@@ -81,13 +81,13 @@ def child_realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
 
 
 def _realizes(stmt: For | Block) -> tuple[BlockRealize, ...]:
-    found: list[BlockRealize] = []
+    realizes: list[BlockRealize] = []
     for inner in child_references(stmt):
         if isinstance(inner, BlockRealize):
-            found.append(inner)
+            realizes.append(inner)
         else:
-            found.extend(child_realizes(inner))
-    return tuple(found)
+            realizes.extend(child_realizes(inner))
+    return tuple(realizes)
 
 
 def is_only_loops_and_blocks(stmt: For | Block) -> bool:
@@ -114,10 +114,10 @@ def derived(stmt: Any, key: str, compute: Callable[[Any], Any]) -> Any:
     cache = stmt._cache
     if cache is None:
         cache = stmt._cache = {}
-    found = cache.get(key)
-    if found is None:
-        found = cache[key] = compute(stmt)
-    return found
+    fact = cache.get(key)
+    if fact is None:
+        fact = cache[key] = compute(stmt)
+    return fact
 
 
 def all_references(stmt: Stmt) -> Iterator[For | Block]:
@@ -189,12 +189,12 @@ def block_of(sref: StmtSRef) -> Block:
 
 def loops_above(sref: StmtSRef, stop: StmtSRef | None = None) -> list[StmtSRef]:
     """The loops around a reference, outermost first, up to the block around it or ``stop``."""
-    found = []
+    loops = []
     item = sref.parent
     while item is not None and isinstance(item.stmt, For) and item is not stop:
-        found.append(item)
+        loops.append(item)
         item = item.parent
-    return found[::-1]
+    return loops[::-1]
 
 
 def scope_of(sref: StmtSRef) -> StmtSRef | None:

@@ -60,10 +60,10 @@ def _plain_lists(self: Schedule, arguments: dict[str, Any]) -> None:
 
 
 def _integer(what: str, value: Any) -> int:
-    found = getattr(value, "value", value)
-    if isinstance(found, bool) or not hasattr(found, "__index__"):
+    number = getattr(value, "value", value)
+    if isinstance(number, bool) or not hasattr(number, "__index__"):
         raise IRTypeError(f"{what}: expected ints, got {type(value).__name__} {value!r}")
-    return int(found)
+    return int(number)
 
 
 @primitive("SampleCategorical", pure=True, canonical=_plain_lists)
@@ -305,14 +305,14 @@ def _checked_tiles(state: ScheduleState, sref: StmtSRef, n: int, decision: Any) 
 
 def _fitted(tiles: Sequence[int], extent: int) -> list[int]:
     """The tiles made to divide ``extent``, from the last to the first."""
-    made = list(tiles)
+    fitted = list(tiles)
     left = extent
-    for place in range(len(made) - 1, 0, -1):
-        if left % made[place]:
-            made[place] = left
-        left //= made[place]
-    made[0] = left
-    return made
+    for place in range(len(fitted) - 1, 0, -1):
+        if left % fitted[place]:
+            fitted[place] = left
+        left //= fitted[place]
+    fitted[0] = left
+    return fitted
 
 
 # ---- numbers of tilings
@@ -321,7 +321,7 @@ def _fitted(tiles: Sequence[int], extent: int) -> list[int]:
 @functools.lru_cache(maxsize=4096)
 def prime_factors(number: int) -> tuple[tuple[int, int], ...]:
     """The primes of a number with their exponents, smallest first."""
-    found = []
+    factors = []
     prime = 2
     while prime * prime <= number:
         power = 0
@@ -329,20 +329,20 @@ def prime_factors(number: int) -> tuple[tuple[int, int], ...]:
             number //= prime
             power += 1
         if power:
-            found.append((prime, power))
+            factors.append((prime, power))
         prime += 1 if prime == 2 else 2
     if number > 1:
-        found.append((number, 1))
-    return tuple(found)
+        factors.append((number, 1))
+    return tuple(factors)
 
 
 @functools.lru_cache(maxsize=1024)
 def divisors(number: int) -> tuple[int, ...]:
     """The divisors of a number, in order."""
-    found = [1]
+    products = [1]
     for prime, power in prime_factors(number):
-        found = [item * prime**exponent for item in found for exponent in range(power + 1)]
-    return tuple(sorted(found))
+        products = [item * prime**exponent for item in products for exponent in range(power + 1)]
+    return tuple(sorted(products))
 
 
 def _ways(extent: int, n: int) -> int:
@@ -442,15 +442,15 @@ def sample_compute_location(
 
 def _places(self: Schedule, block: BlockRV | str, sref: StmtSRef) -> dict[int, StmtSRef]:
     """The possible decisions with what they stand for."""
-    found = {-1: ROOT_MARK}
+    places = {-1: ROOT_MARK}
     if _succeeds(self, lambda: self.compute_inline(block)):
-        found[-2] = INLINE_MARK
+        places[-2] = INLINE_MARK
     for number, loop in _candidate_loops(self.state, sref):
         variable = self._loop_rv(loop)
         if _succeeds(self, lambda v=variable: self.compute_at(block, v, True)):
-            found[number] = loop
+            places[number] = loop
         del self._symbols[variable]
-    return found
+    return places
 
 
 def _succeeds(self: Schedule, edit: Any) -> bool:
@@ -486,7 +486,7 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     loops = around[: around.index(boundary) + 1]
     kinds = [_loop_kind(loop_of(loop)) for loop in loops]
     last = max([i for i, kind in enumerate(kinds) if kind == SPATIAL], default=-1)
-    found = []
+    candidates = []
     reduced = False
     for number, (loop, kind) in enumerate(zip(loops, kinds, strict=True)):
         extent = loop_of(loop).extent
@@ -495,8 +495,8 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
         if reduced if kind == SPATIAL else number > last:
             break
         reduced = reduced or kind != SPATIAL
-        found.append((number, loop))
-    return found
+        candidates.append((number, loop))
+    return candidates
 
 
 def _loop_kind(loop: For) -> str:
@@ -504,7 +504,7 @@ def _loop_kind(loop: For) -> str:
     kinds = set()
     for realize in tree.child_realizes(loop):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
-            if any(found is loop.loop_var for found in collect(value, Var)):
+            if any(used is loop.loop_var for used in collect(value, Var)):
                 kinds.add(KINDS.get(axis.iter_type, OPAQUE))
     if not kinds:
         return SPATIAL

@@ -89,24 +89,24 @@ def divide(
     """
     realize = tree.realize_of(state, sref)
     parts, conditions = _parts(state, sref, realize, inner, preserve_unit_iters)
-    made = Division([], [], conditions[0], [], [], conditions[1], {})
+    division = Division([], [], conditions[0], [], [], conditions[1], {})
     for position, (axis, part) in enumerate(zip(realize.block.iter_vars, parts, strict=True)):
         outer = _axis(axis, "_o", part.outer_extent)
         if outer_axes is not None:
             outer = _shared_axis(state, sref, outer, outer_axes[position : position + 1])
-        made.outer_axes.append(outer)
-        made.outer_values.append(part.outer)
+        division.outer_axes.append(outer)
+        division.outer_values.append(part.outer)
         if op.is_const_int(part.inner_extent, 1):
             unit = op.is_const_int(part.outer_extent, 1) and not preserve_unit_iters
-            made.mapping[axis.var] = IntImm(axis.var.dtype, 0) if unit else outer.var
+            division.mapping[axis.var] = IntImm(axis.var.dtype, 0) if unit else outer.var
             continue
         own = _axis(axis, "_i", part.inner_extent)
-        made.inner_axes.append(own)
-        made.inner_values.append(part.inner)
+        division.inner_axes.append(own)
+        division.inner_values.append(part.inner)
         whole = op.is_const_int(part.outer_extent, 1)
         value = own.var if whole else outer.var * part.inner_extent + own.var
-        made.mapping[axis.var] = op.cast(axis.var.dtype, value)
-    return made
+        division.mapping[axis.var] = op.cast(axis.var.dtype, value)
+    return division
 
 
 def _shared_axis(
@@ -154,14 +154,14 @@ def _parts(
     ) if realize.iter_values else ()  # fmt: skip
     outside = {loop_of(item).loop_var for item in loops} - inside
     if pairs:
-        found = [
+        parts = [
             _affine_part(state, sref, (axis, value), pair, (outside, inside))
             for axis, value, pair in zip(
                 realize.block.iter_vars, realize.iter_values, pairs[:-1], strict=True
             )
         ]
         conditions = (pairs[-1][0].extent, pairs[-1][1].extent)
-        return found, _kept_conditions(state, sref, realize, conditions, (outside, inside))
+        return parts, _kept_conditions(state, sref, realize, conditions, (outside, inside))
     return _trivial_parts(state, sref, realize, outside, inside)
 
 
@@ -173,14 +173,14 @@ def _affine_part(
     loops: tuple[set[Var], set[Var]],
 ) -> _Part:
     outer, inner = pair
-    one = all(op.is_const_int(side.extent, 1) for side in pair)
-    if one and not op.is_const_int(domain(bound[0]).extent, 1):
+    is_single = all(op.is_const_int(side.extent, 1) for side in pair)
+    if is_single and not op.is_const_int(domain(bound[0]).extent, 1):
         # One value of many: a constant, or a loop around the block that is around this one.
         return _one_place(state, sref, bound, loops)
     for side in pair:
         source = side.source
         if isinstance(source, IterSumExpr) and not op.is_const_int(source.base, 0):
-            if source.args or not one:  # else the one value of an axis of extent 1
+            if source.args or not is_single:  # else the one value of an axis of extent 1
                 raise SubspaceError(
                     state, f"a binding of {name_of(sref)} starts at {source.base}, not at 0", sref
                 )
@@ -201,11 +201,11 @@ def _one_place(
 ) -> _Part:
     """An axis that is on one side as a whole: the inner one if its value uses an inner loop."""
     axis, value = bound
-    zero, one = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
+    zero, unit = IntImm(axis.var.dtype, 0), IntImm(axis.var.dtype, 1)
     extent = domain(axis).extent
     if _is_inner(state, sref, f"axis {axis.var.name} = ", value, loops):
-        return _Part(zero, one, value, extent)
-    return _Part(value, extent, zero, one)
+        return _Part(zero, unit, value, extent)
+    return _Part(value, extent, zero, unit)
 
 
 def _trivial_parts(
@@ -216,11 +216,11 @@ def _trivial_parts(
     inside: set[Var],
 ) -> tuple[list[_Part], tuple[Any, Any]]:
     """The division where each binding uses either outer or inner loops, however it uses them."""
-    found = [
+    parts = [
         _one_place(state, sref, bound, (outside, inside))
         for bound in zip(realize.block.iter_vars, realize.iter_values, strict=True)
     ]
-    return found, _divided_conditions(state, sref, realize, (outside, inside))
+    return parts, _divided_conditions(state, sref, realize, (outside, inside))
 
 
 def _kept_conditions(
@@ -346,9 +346,9 @@ class _Simplifying(rewrite.Substitution):
         if not isinstance(node, PrimExpr):
             return super().visit(node)
         self.depth += 1
-        made = super().visit(node)
+        expr = super().visit(node)
         self.depth -= 1
-        return made if made is node or self.depth else self.analyzer.simplify(made)
+        return expr if expr is node or self.depth else self.analyzer.simplify(expr)
 
 
 @deep_recursion
@@ -358,19 +358,19 @@ def substituted(block: Block, division: Division) -> tuple[Block, rewrite.Reuse]
     for axis in division.inner_axes:
         analyzer.bind(axis.var, domain(axis))
     work = _Simplifying(division.mapping, analyzer)
-    made: Block = work.visit(block.with_(iter_vars=()))
-    return made, {old: new for old, new in work.reuse.items() if new is not made}
+    new_block: Block = work.visit(block.with_(iter_vars=()))
+    return new_block, {old: new for old, new in work.reuse.items() if new is not new_block}
 
 
 def relaxed(regions: Sequence[BufferRegion], domains: dict[Var, Range]) -> list[BufferRegion]:
     """The regions over all values of the inner axes."""
-    made = []
+    boxes = []
     for region in regions:
         sets = eval_region(region.region, domains)
         shape = zip(sets, region.buffer.shape, strict=True)
         ranges = [part.cover_range(from_zero(extent), Analyzer()) for part, extent in shape]
-        made.append(BufferRegion(region.buffer, ranges))
-    return made
+        boxes.append(BufferRegion(region.buffer, ranges))
+    return boxes
 
 
 def _outer_init(
@@ -390,8 +390,8 @@ def _outer_init(
     gone = {loop.loop_var for loop in loops} - {loop.loop_var for loop in kept}
     predicate = _init_condition(state, sref, division.inner_condition, gone)
     init, writes = substitute(block.init, mapping), substitute(list(block.writes), mapping)
-    made = Block(axes, [], writes, f"{block.name_hint}_init", init)
-    return rewrite.under_copies(BlockRealize(values, predicate, made), kept)
+    init_block = Block(axes, [], writes, f"{block.name_hint}_init", init)
+    return rewrite.under_copies(BlockRealize(values, predicate, init_block), kept)
 
 
 def _check_runs_once(

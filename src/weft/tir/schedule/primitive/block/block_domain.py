@@ -59,18 +59,18 @@ def solve(
     analyzer: Analyzer,
 ) -> list[AxisDomain]:
     """The domain of each axis, inside of ``box``, so that what is required is provided."""
-    found = {axis.var: UNKNOWN for axis in axes}
+    domains = {axis.var: UNKNOWN for axis in axes}
     for buffer, regions in required.items():
         pairs = zip(provided[buffer], regions, strict=True)
         need = [_as(have.min_value.dtype, part) for have, part in pairs]
-        made = _by_inverse(axes, buffer, provided[buffer], need, analyzer)
-        if made is None:
-            made = _by_dimension(axes, buffer, provided[buffer], need, analyzer)
-        for var, part in made:
-            found[var] = found[var].union(part, analyzer)
+        solved = _by_inverse(axes, buffer, provided[buffer], need, analyzer)
+        if solved is None:
+            solved = _by_dimension(axes, buffer, provided[buffer], need, analyzer)
+        for var, part in solved:
+            domains[var] = domains[var].union(part, analyzer)
     result = []
     for axis, limits in zip(axes, box, strict=True):
-        known = found[axis.var]
+        known = domains[axis.var]
         if not known.bound.is_bounded:
             known = AxisDomain(known.dom, NOTHING)
         limit = _as(axis.var.dtype, as_int_set(limits, analyzer))
@@ -125,15 +125,15 @@ def _by_inverse(
     """Domains from the inverse of the provided point; None where it has none."""
     if not provided or not all(is_point(part, analyzer) for part in provided):
         return None
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         [part.min_value for part in provided], {axis.var: domain(axis) for axis in axes}, True,
         IterMapLevel.Bijective, simplify_trivial_iterators=False, analyzer=analyzer,
     )  # fmt: skip
-    if not found.indices:
+    if not iter_map.indices:
         return None
     outputs = [Var(f"ph_{i}", part.min_value.dtype) for i, part in enumerate(provided)]
     try:
-        inverse = inverse_affine_iter_map(found.indices, outputs)
+        inverse = inverse_affine_iter_map(iter_map.indices, outputs)
     except IRValueError:
         return None
     needed = dict(zip(outputs, required, strict=True))
@@ -171,7 +171,7 @@ def _by_dimension(
     axes: Sequence[IterVar], buffer: Buffer, provided: Region, required: Region, analyzer: Analyzer
 ) -> list[tuple[Var, AxisDomain]]:
     variables = {axis.var for axis in axes}
-    made = []
+    domains = []
     for extent, have, need in zip(buffer.shape, provided, required, strict=True):
         if variables.isdisjoint(collect([have.min_value, have.max_value], Var)):
             continue  # the same for every instance
@@ -179,8 +179,8 @@ def _by_dimension(
             continue  # any instance may be needed
         have, need = _simple(have, analyzer), _simple(need, analyzer)
         whole = _whole(extent, have.min_value.dtype)
-        made.append(_solve(variables, have, need, whole, analyzer))
-    return made
+        domains.append(_solve(variables, have, need, whole, analyzer))
+    return domains
 
 
 def _solve(

@@ -72,9 +72,9 @@ def blockize(
     state = self.state
     if isinstance(target, LoopRV):
         at = self._sref(target)
-        made, reuse = blockized(state, at, preserve_unit_iters)
-        state.replace(at, made, reuse)
-        return self._block_rv(made.block)
+        realize, reuse = blockized(state, at, preserve_unit_iters)
+        state.replace(at, realize, reuse)
+        return self._block_rv(realize.block)
     if not isinstance(target, list | tuple) or not target:
         raise IRTypeError(
             f"sch.blockize: target: expected a LoopRV or a list of BlockRV, got {target!r}"
@@ -114,10 +114,10 @@ def _blockize_several(
     old = place.stmt
     assert isinstance(old, For | Block)
     items = _items(old)
-    made = old.with_(body=seq(*items[:low], realize, *items[low + len(ordered) :]))
-    if isinstance(old, Block) and isinstance(made, Block):
-        reuse[old] = made
-    state.replace(place, made, reuse)
+    parent = old.with_(body=seq(*items[:low], realize, *items[low + len(ordered) :]))
+    if isinstance(old, Block) and isinstance(parent, Block):
+        reuse[old] = parent
+    state.replace(place, parent, reuse)
     return outer
 
 
@@ -137,21 +137,21 @@ def _neighbours(
     assert place is not None
     old = place.stmt
     assert isinstance(old, For | Block)
-    found: dict[int, StmtSRef] = {}
+    by_position: dict[int, StmtSRef] = {}
     for sref in srefs:
         path = {id(sref.stmt), *[id(item.stmt) for item in tree.loops_above(sref, stop=place)]}
         for position, item in enumerate(_items(old)):
             node = item.block if isinstance(item, BlockRealize) else item
             if id(node) in path and _holds_only(node, sref):
-                found.setdefault(position, sref)
-    positions = sorted(found)
-    if len(found) < len(srefs) or positions[-1] - positions[0] + 1 != len(srefs):
+                by_position.setdefault(position, sref)
+    positions = sorted(by_position)
+    if len(by_position) < len(srefs) or positions[-1] - positions[0] + 1 != len(srefs):
         names = ", ".join([tree.block_of(sref).name_hint for sref in srefs])
         raise BlockizeNestError(
             state, f"blocks {names} do not stand side by side in {name_of(place)}", tuple(srefs),
             "each must be alone in its loops, and no other block between them",
         )  # fmt: skip
-    return place, [found[position] for position in positions], positions[0]
+    return place, [by_position[position] for position in positions], positions[0]
 
 
 def _holds_only(node: Stmt, sref: StmtSRef) -> bool:
@@ -227,11 +227,11 @@ def _united(regions: Sequence[BufferRegion]) -> list[BufferRegion]:
     by_buffer: dict[Buffer, list[BufferRegion]] = {}
     for region in regions:
         by_buffer.setdefault(region.buffer, []).append(region)
-    made = []
+    boxes = []
     for buffer, parts in by_buffer.items():
         ranges = []
         for dimension, extent in enumerate(buffer.shape):
             sets = [as_int_set(part.region[dimension], analyzer) for part in parts]
             ranges.append(union(sets, analyzer).cover_range(from_zero(extent), analyzer))
-        made.append(BufferRegion(buffer, ranges))
-    return made
+        boxes.append(BufferRegion(buffer, ranges))
+    return boxes

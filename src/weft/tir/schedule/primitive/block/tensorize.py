@@ -162,7 +162,7 @@ def _places(
     body = impl.body
     assert isinstance(body, BlockRealize)
     regions = {r.buffer: r.region for r in (*body.block.writes, *body.block.reads)}
-    made = []
+    bindings = []
     for param, model in zip(impl.params, desc.params, strict=True):
         buffer = impl.buffer_map[param]
         current = matched.buffers[desc.buffer_map[model]]
@@ -177,8 +177,8 @@ def _places(
         for start, part in zip(starts[lead:], regions[buffer], strict=True):
             ranges.append(Range.from_min_extent(start, op.cast(start.dtype, part.extent)))
         _check_compact(state, sref, (name, impl), buffer, BufferRegion(current, ranges))
-        made.append(MatchBufferRegion(buffer, BufferRegion(current, ranges)))
-    return made
+        bindings.append(MatchBufferRegion(buffer, BufferRegion(current, ranges)))
+    return bindings
 
 
 def _check_like(
@@ -190,7 +190,7 @@ def _check_like(
     if not same or not all(
         analyzer.can_prove_equal(a, b) for a, b in zip(buffer.shape, model.shape, strict=True)
     ):
-        shapes = [f"{one.dtype} {[str(e) for e in one.shape]}" for one in (model, buffer)]
+        shapes = [f"{item.dtype} {[str(e) for e in item.shape]}" for item in (model, buffer)]
         raise TensorIntrinError(
             state,
             f"parameter {model.name} of {name} is {shapes[0]} in the description and {shapes[1]} "

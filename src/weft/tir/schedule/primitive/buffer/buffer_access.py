@@ -99,8 +99,8 @@ def unsafe_hide_buffer_access(
                 sref,
             )
     kept = [item for place, item in enumerate(regions) if place not in buf_index_array]
-    made = old.with_(reads=kept) if buf_type == "read" else old.with_(writes=kept)
-    self.state.replace(sref, made, {old: made})
+    new = old.with_(reads=kept) if buf_type == "read" else old.with_(writes=kept)
+    self.state.replace(sref, new, {old: new})
 
 
 # ---- annotate_buffer_access
@@ -139,24 +139,24 @@ def _with_ranges(self: Schedule, arguments: dict[str, Any]) -> None:
 
 
 def _returned(ranges: Callable[..., Any], axes: Sequence[Any]) -> list[Any]:
-    found = ranges(*axes)
-    return list(found) if isinstance(found, list | tuple) else [found]
+    result = ranges(*axes)
+    return list(result) if isinstance(result, list | tuple) else [result]
 
 
 def _ends(ranges: Sequence[Any]) -> list[PrimExpr]:
     """Begin and end of each range; one expression is the range of one element."""
-    found: list[PrimExpr] = []
+    ends: list[PrimExpr] = []
     for item in ranges:
         if isinstance(item, list | tuple):
             if len(item) != 2:
                 raise IRValueError(
                     f"sch.annotate_buffer_access: expected (begin, end), got {len(item)} items"
                 )
-            found += [as_prim_expr(part) for part in item]
+            ends += [as_prim_expr(part) for part in item]
         else:
             start: Any = as_prim_expr(item)
-            found += [start, start + 1]
-    return found
+            ends += [start, start + 1]
+    return ends
 
 
 @primitive(
@@ -211,8 +211,8 @@ def annotate_buffer_access(
     key = f"explicit_{buf_type}_region"
     known = [getattr(item, "value", item) for item in old.annotations.get(key, [])]
     places = known if buffer_index in known else [*known, buffer_index]
-    made = old.with_(**{field: regions, "annotations": {**old.annotations, key: places}})
-    state.replace(sref, made, {old: made})
+    new = old.with_(**{field: regions, "annotations": {**old.annotations, key: places}})
+    state.replace(sref, new, {old: new})
 
 
 def _region(state: ScheduleState, sref: StmtSRef, buffer: Buffer, ranges: IndexMap) -> BufferRegion:
@@ -246,9 +246,9 @@ def _check_accesses(state: ScheduleState, sref: StmtSRef, region: BufferRegion, 
     """No access of the block is surely outside of the region."""
     if not state.enable_check:
         return
-    found = accesses(sref.stmt, region.buffer)
+    uses = accesses(sref.stmt, region.buffer)
     analyzer = tree.analyzer_above(sref)
-    for access in found.loads if kind == "read" else found.stores:
+    for access in uses.loads if kind == "read" else uses.stores:
         for index, rng in zip(access.indices, region.region, strict=True):
             before = op.less(index, rng.min)
             after = op.greater_equal(index, rng.min + rng.extent)

@@ -23,20 +23,20 @@ def buffer_position(
     With ``required`` ("read" or "write") a number alone is a place among those; the place itself is
     not checked. Of a buffer that is read and written, a name means the write, a Buffer the read.
     """
-    found = schedule.get(block)
-    assert isinstance(found, Block)
+    stmt = schedule.get(block)
+    assert isinstance(stmt, Block)
     value = getattr(given, "value", given)
     if isinstance(value, int) and not isinstance(value, bool) and required is not None:
         return required, value
     if isinstance(given, list | tuple) and len(given) == 2:
-        return _checked_pair(found, given, required)
+        return _checked_pair(stmt, given, required)
     if not isinstance(given, str | Buffer):
         number = "a number, " if required else ""
         raise IRTypeError(
             f"expected {number}a name, a Buffer or a pair such as ('read', 0), got "
             f"{type(given).__name__} {given!r}"
         )
-    return _found(found, given, required)
+    return _found(stmt, given, required)
 
 
 def _checked_pair(block: Block, given: Any, required: str | None) -> tuple[str, int]:

@@ -60,22 +60,22 @@ def defining_block(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> Stmt
 def check_rewritable(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> None:
     """Every use of the buffer is a load or store with one index for each axis."""
     assert isinstance(scope.stmt, Block)
-    found = accesses(scope.stmt, buffer)
+    uses = accesses(scope.stmt, buffer)
     others = list(state.function_of(scope)[1].buffer_map.values())
-    alias = found.other or next(
+    alias = uses.other or next(
         (mine for mine in others if mine.data is buffer.data and mine is not buffer), None
     )
     reason = hint = None
-    if found.pointer:
+    if uses.pointer:
         reason = f"there are pointers into {buffer.name}"
-    elif found.matched:
-        reason = f"{buffer.name} has a view, {found.matched[0].name}, made by match_buffer"
+    elif uses.matched:
+        reason = f"{buffer.name} has a view, {uses.matched[0].name}, made by match_buffer"
         hint = "transform the buffer before the block with the view is made"
     elif alias is not None:
         reason = f"the memory of {buffer.name} is also accessed as {alias.name}"
     elif buffer.strides:
         reason = f"{buffer.name} has strides {axis_text(buffer.strides)}"
-    elif any(i.dtype.lanes != 1 for use in (*found.loads, *found.stores) for i in use.indices):
+    elif any(i.dtype.lanes != 1 for use in (*uses.loads, *uses.stores) for i in use.indices):
         reason = f"{buffer.name} is accessed with vectors of indices"
     if reason is not None:
         raise LayoutAccessError(state, f"{reason}: the layout cannot change", scope, hint)
@@ -86,7 +86,7 @@ def replace_buffer(
     scope: StmtSRef,
     old: Buffer,
     new: Buffer,
-    made: Block,
+    new_scope: Block,
     reuse: rewrite.Reuse,
 ) -> None:
     """Put the rewritten scope in place, and the new buffer among the parameters."""
@@ -95,7 +95,7 @@ def replace_buffer(
         buffers = {p: new if mine is old else mine for p, mine in func.buffer_map.items()}
         _check_symbols(state, scope, old, func.params, buffers)
         state.set_function(var, func.with_(buffer_map=buffers))
-    state.replace(scope, made, reuse)
+    state.replace(scope, new_scope, reuse)
 
 
 def _check_symbols(

@@ -111,7 +111,7 @@ def _allocation(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> StmtSRe
     item: StmtSRef | None = sref
     while item is not None:
         if isinstance(item.stmt, Block):
-            if any(found is buffer for found in item.stmt.alloc_buffers):
+            if any(allocated is buffer for allocated in item.stmt.alloc_buffers):
                 return item
             if any(match.buffer is buffer for match in item.stmt.match_buffers):
                 raise NotAllocatedError(
@@ -172,7 +172,7 @@ def _users(stmt: Any, data: Var) -> Iterator[Block]:
 
 
 class _Replaced(rewrite.BlockMutator):
-    """Replaces a buffer, other buffers over its data, and views of it by ``made`` ones."""
+    """Replaces a buffer, other buffers over its data, and views of it by their ``replacement``."""
 
     def __init__(self, buffer: Buffer) -> None:
         super().__init__()
@@ -180,27 +180,27 @@ class _Replaced(rewrite.BlockMutator):
         self.buffers: dict[int, Buffer] = {}
         self.root = self.know(buffer)
 
-    def made(self, buffer: Buffer) -> Buffer:
+    def replacement(self, buffer: Buffer) -> Buffer:
         """What replaces a buffer: with new data and another name."""
         raise NotImplementedError
 
     def know(self, buffer: Buffer) -> Buffer:
         """Replace a buffer from here on."""
-        found = self.buffers[id(buffer)] = self.made(buffer)
-        self.data[buffer.data] = found.data
-        return found
+        new = self.buffers[id(buffer)] = self.replacement(buffer)
+        self.data[buffer.data] = new.data
+        return new
 
     def visit_Var(self, node: Any) -> Any:
         return self.data.get(node, node)
 
     def visit_Buffer(self, node: Any) -> Any:
-        found = self.buffers.get(id(node))
-        if found is not None:
-            return found
-        made = self.visit_default(node)
-        if made is not node:
-            self.buffers[id(node)] = made
-        return made
+        known = self.buffers.get(id(node))
+        if known is not None:
+            return known
+        buffer = self.visit_default(node)
+        if buffer is not node:
+            self.buffers[id(node)] = buffer
+        return buffer
 
     def visit_Block(self, node: Any) -> Any:
         if self.data.keys().isdisjoint(rewrite.variables_of(node)):
@@ -218,7 +218,7 @@ class _Scoped(_Replaced):
         self.scope = scope
         super().__init__(buffer)
 
-    def made(self, buffer: Buffer) -> Buffer:
+    def replacement(self, buffer: Buffer) -> Buffer:
         pointer = buffer.data.type_annotation
         assert isinstance(pointer, PointerType)
         name = f"{buffer.data.name}_{self.scope}"
@@ -229,8 +229,8 @@ class _Scoped(_Replaced):
 @deep_recursion
 def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
     assert site.stmt is not None
-    made = work.visit(site.stmt)
-    state.replace(site, made, work.reuse)
+    stmt = work.visit(site.stmt)
+    state.replace(site, stmt, work.reuse)
 
 
 # ---- unsafe_set_dtype
@@ -279,11 +279,11 @@ def unsafe_set_dtype(self: Schedule, block: BlockRV | str, buffer_index: int, dt
 
 def _check_elements(state: ScheduleState, site: StmtSRef, buffer: Buffer) -> None:
     """The buffer, and the views of it, are used by loads and stores of elements alone."""
-    found = accesses(site.stmt, buffer)
-    if found.pointer or found.other is not None:
-        how = "through its pointer" if found.other is None else f"as {found.other.name} too"
+    uses = accesses(site.stmt, buffer)
+    if uses.pointer or uses.other is not None:
+        how = "through its pointer" if uses.other is None else f"as {uses.other.name} too"
         raise PointerAccessError(state, f"{buffer.name} is accessed {how}", site)
-    for view in found.matched:
+    for view in uses.matched:
         if view.dtype != buffer.dtype:
             raise PointerAccessError(
                 state, f"{buffer.name} is accessed as {view.name} of type {view.dtype} too", site
@@ -298,15 +298,15 @@ class _Retyped(_Replaced):
         self.old, self.new = buffer.dtype, dtype
         super().__init__(buffer)
 
-    def made(self, buffer: Buffer) -> Buffer:
+    def replacement(self, buffer: Buffer) -> Buffer:
         pointer = buffer.data.type_annotation
         assert isinstance(pointer, PointerType)
         kind = PointerType(PrimType(self.new), pointer.storage_scope)
         return buffer.with_(data=Var(buffer.data.name, kind), dtype=self.new)
 
     def visit_BufferLoad(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        return Cast(node.dtype, made) if id(node.buffer) in self.buffers else made
+        load = self.visit_default(node)
+        return Cast(node.dtype, load) if id(node.buffer) in self.buffers else load
 
     def visit_BufferStore(self, node: Any) -> Any:
         if id(node.buffer) not in self.buffers:
@@ -366,12 +366,12 @@ def storage_align(
     axis %= buffer.ndim
     _allocation(state, sref, buffer)
     entries = _entries(state, sref)
-    made = [buffer_index, axis, factor, offset]
-    places = [i for i, entry in enumerate(entries) if entry[:2] == made[:2]]
+    alignment = [buffer_index, axis, factor, offset]
+    places = [i for i, entry in enumerate(entries) if entry[:2] == alignment[:2]]
     if places:
-        entries[places[0]] = made
+        entries[places[0]] = alignment
     else:
-        entries.append(made)
+        entries.append(alignment)
     assert isinstance(sref.stmt, Block)
     annotations = {**sref.stmt.annotations, ALIGN: entries}
     state.replace(sref, sref.stmt.with_(annotations=annotations))
@@ -381,7 +381,7 @@ def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
     """The alignments that the block has already."""
     assert isinstance(sref.stmt, Block)
     given = sref.stmt.annotations.get(ALIGN, [])
-    found = []
+    alignments = []
     for entry in given:
         numbers = [getattr(item, "value", item) for item in _sequence(entry)]
         if len(numbers) != 4 or not all(isinstance(number, int) for number in numbers):
@@ -389,8 +389,8 @@ def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
                 state, f"the annotation {ALIGN} of {name_of(sref)} is {given}", sref,
                 "it is a list of [buffer, axis, factor, offset]",
             )  # fmt: skip
-        found.append(numbers)
-    return found
+        alignments.append(numbers)
+    return alignments
 
 
 def _sequence(value: Any) -> list[Any]:

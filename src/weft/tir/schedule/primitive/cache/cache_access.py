@@ -53,12 +53,12 @@ class Accesses(Visitor):
 
 def accesses(stmt: Any, buffer: Buffer) -> Accesses:
     """How ``stmt`` (a block: what is inside it) uses the memory of ``buffer``."""
-    found = Accesses(buffer)
+    uses = Accesses(buffer)
     if isinstance(stmt, Block):
-        found.visit_default(stmt)
+        uses.visit_default(stmt)
     else:
-        found.visit(stmt)
-    return found
+        uses.visit(stmt)
+    return uses
 
 
 class Glue(Visitor):
@@ -90,6 +90,6 @@ class Glue(Visitor):
 
 def glue_of(block: Block) -> Glue:
     """What a block uses outside of the blocks inside it."""
-    found = Glue()
-    found.visit(block.body)
-    return found
+    glue = Glue()
+    glue.visit(block.body)
+    return glue

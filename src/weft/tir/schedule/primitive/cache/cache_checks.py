@@ -144,9 +144,9 @@ def check_not_aliased(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> 
             pairs.append((match.buffer, match.source.buffer))
         item = item.parent
     for _ in pairs:  # views of views
-        for one, other in pairs:
-            if one.data in same or other.data in same:
-                same |= {one.data, other.data}
+        for view, source in pairs:
+            if view.data in same or source.data in same:
+                same |= {view.data, source.data}
     if len(same) == 1:
         return
     assert isinstance(scope.stmt, Block)
@@ -164,14 +164,14 @@ def check_redirectable(
     state: ScheduleState, block: Block, buffer: Buffer, *, same_layout: bool
 ) -> None:
     """Every access of the buffer in a block can be made one of a copy."""
-    found = accesses(block, buffer)
+    uses = accesses(block, buffer)
     sref = state.sref_of(block)
-    if found.other is not None:
+    if uses.other is not None:
         raise AliasedBufferError(
-            state, f"{name_of(sref)} has another view of {buffer.name}: {found.other.name}", sref
+            state, f"{name_of(sref)} has another view of {buffer.name}: {uses.other.name}", sref
         )
-    fixed = next((m for m in found.matched if any(isinstance(s, IntImm) for s in m.strides)), None)
-    if same_layout or not (found.pointer or fixed is not None):
+    fixed = next((m for m in uses.matched if any(isinstance(s, IntImm) for s in m.strides)), None)
+    if same_layout or not (uses.pointer or fixed is not None):
         return
     how = "a pointer to it" if fixed is None else f"the view {fixed.name} with fixed strides"
     raise OpaqueAccessError(
@@ -185,10 +185,10 @@ def check_redirectable(
 # ---- loops that run a reader and a writer in turns
 
 
-def common_loop(one: StmtSRef, other: StmtSRef) -> StmtSRef | None:
+def common_loop(first: StmtSRef, second: StmtSRef) -> StmtSRef | None:
     """The innermost loop around both that runs more than once; None if there is none."""
-    shared = {id(loop) for loop in tree.loops_above(one)}
-    for loop in reversed(tree.loops_above(other)):
+    shared = {id(loop) for loop in tree.loops_above(first)}
+    for loop in reversed(tree.loops_above(second)):
         stmt = loop.stmt
         if id(loop) in shared and isinstance(stmt, For) and not op.is_const_int(stmt.extent, 1):
             return loop
@@ -249,8 +249,8 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
     children = tree.child_realizes(block)
     if not children:
         declared = any(region.buffer.data is buffer.data for region in block.reads)
-        found = accesses(block.body, buffer)
-        return bool(found.loads) or (found.pointer and declared)
+        uses = accesses(block.body, buffer)
+        return bool(uses.loads) or (uses.pointer and declared)
     glue = glue_of(block)
     if buffer.data in glue.loaded | glue.used:
         return True
@@ -261,10 +261,10 @@ def _reads_previous(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> boo
         if not reads or not _reads_previous(state, child, buffer):
             continue
         edges = hazards_below(block).of_target.get(id(realize.block), [])
-        made = any(
+        is_produced = any(
             edge.kind is DepKind.RAW and region_of(edge.src.writes, buffer) for edge in edges
         )
-        if not made or not region_cover.is_region_cover(state, child, sref):
+        if not is_produced or not region_cover.is_region_cover(state, child, sref):
             return True
     return False
 

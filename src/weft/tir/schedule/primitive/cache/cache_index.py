@@ -101,9 +101,9 @@ def cache_index(
     position = next(
         i for i, item in enumerate(body_items(scope.stmt)) if id(stmt) in members_of(item)
     )
-    made = seq(*[stage.stmt for stage in stages])
+    nests = seq(*[stage.stmt for stage in stages])
     buffers = [stage.buffer for stage in stages]
-    edit_scope(state, scope, redirect, [stmt], [(Place(scope, position), made)], buffers)
+    edit_scope(state, scope, redirect, [stmt], [(Place(scope, position), nests)], buffers)
     return self._block_rvs([stage.block for stage in stages])
 
 
@@ -115,7 +115,7 @@ def _axis_extents(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> dict
     realize = tree.realize_of(state, sref)
     loops = tree.domains(tree.loops_above(sref))
     outer = tree.analyzer_above(scope)
-    found: dict[Var, PrimExpr] = {}
+    extents: dict[Var, PrimExpr] = {}
     for var, value in tree.bindings_of(realize).items():
         used = collect(value, Var)
         ranges = [loops[item] for item in used if item in loops]
@@ -125,23 +125,23 @@ def _axis_extents(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> dict
             continue
         part = eval_set(as_int_set(value, outer), loops, outer)
         if part.is_bounded and outer.can_prove(op.greater_equal(part.min_value, 0)):
-            found[var] = outer.simplify(op.add(part.max_value, 1))
-    return found
+            extents[var] = outer.simplify(op.add(part.max_value, 1))
+    return extents
 
 
 def _outside(state: ScheduleState, scope: StmtSRef) -> set[Var]:
     """The variables that have one value while the scope runs."""
     func = state.function_of(scope)[1]
     shapes = [buffer.shape for buffer in func.buffer_map.values()]
-    found = {*func.params, *collect(shapes, Var)}
+    outside = {*func.params, *collect(shapes, Var)}
     item: StmtSRef | None = scope
     while item is not None:
         if isinstance(item.stmt, For):
-            found.add(item.stmt.loop_var)
+            outside.add(item.stmt.loop_var)
         elif isinstance(item.stmt, Block):
-            found.update([axis.var for axis in item.stmt.iter_vars])
+            outside.update([axis.var for axis in item.stmt.iter_vars])
         item = item.parent
-    return found
+    return outside
 
 
 class _Stores(Visitor):
@@ -184,10 +184,10 @@ class _Terms:
 
     def facts(self, expr: PrimExpr) -> _Facts:
         """The facts of an expression."""
-        found = self.known.get(id(expr))
-        if found is None:
-            found = self.known[id(expr)] = (expr, self._facts(expr))
-        return found[1]
+        entry = self.known.get(id(expr))
+        if entry is None:
+            entry = self.known[id(expr)] = (expr, self._facts(expr))
+        return entry[1]
 
     def _facts(self, expr: PrimExpr) -> _Facts:
         if isinstance(expr, Var):
@@ -213,28 +213,30 @@ class _Terms:
 
     def normal_form(self, expr: PrimExpr) -> PrimExpr:
         """The expression, simplified."""
-        found = self.normal.get(id(expr))
-        if found is None:
-            found = self.normal[id(expr)] = (expr, self.analyzer.simplify(expr))
-        return found[1]
+        entry = self.normal.get(id(expr))
+        if entry is None:
+            entry = self.normal[id(expr)] = (expr, self.analyzer.simplify(expr))
+        return entry[1]
 
-    def same(self, one: PrimExpr, other: PrimExpr) -> bool:
+    def same(self, first: PrimExpr, second: PrimExpr) -> bool:
         """Whether two expressions are the same when simplified."""
-        if one is other:
+        if first is second:
             return True
-        if one.dtype != other.dtype or self.facts(one).variables != self.facts(other).variables:
+        if first.dtype != second.dtype:
             return False
-        return expr_deep_equal(one, other) or expr_deep_equal(
-            self.normal_form(one), self.normal_form(other)
+        if self.facts(first).variables != self.facts(second).variables:
+            return False
+        return expr_deep_equal(first, second) or expr_deep_equal(
+            self.normal_form(first), self.normal_form(second)
         )
 
-    def outermost(self, expr: PrimExpr, found: list[PrimExpr]) -> None:
+    def outermost(self, expr: PrimExpr, collected: list[PrimExpr]) -> None:
         """Collect the largest candidates in an expression."""
         if self.is_candidate(expr):
-            found.append(expr)
+            collected.append(expr)
             return
         for child in children(expr):
-            self.outermost(child, found)
+            self.outermost(child, collected)
 
 
 def _is_harmless(expr: PrimExpr) -> bool:
@@ -273,11 +275,11 @@ def _has(terms: _Terms, exprs: Sequence[PrimExpr], wanted: PrimExpr) -> bool:
 
 def _counted(terms: _Terms, store: BufferStore, threshold: int) -> list[tuple[PrimExpr, int]]:
     """Candidates with how often they occur, the largest first; rare ones broken into parts."""
-    found: list[PrimExpr] = []
+    candidates: list[PrimExpr] = []
     for expr in (store.value, *store.indices):
-        terms.outermost(expr, found)
+        terms.outermost(expr, candidates)
     counts: list[tuple[PrimExpr, int]] = []
-    for expr in found:
+    for expr in candidates:
         _count(terms, counts, expr, 1)
     position = 0
     while position < len(counts):
@@ -385,12 +387,12 @@ class _LookUp(rewrite.BlockMutator):
         self.replace = [_Replace(terms, stage) for stage in stages]
 
     def visit_Block(self, node: Any) -> Any:
-        made = node.with_(
+        block = node.with_(
             body=self.visit(node.body),
             reads=[*node.reads, *[points(stage.buffer, stage.axes) for stage in self.stages]],
         )
-        self.reuse[node] = made
-        return made
+        self.reuse[node] = block
+        return block
 
     def visit_BlockRealize(self, node: Any) -> Any:
         return node

@@ -110,12 +110,12 @@ def cache_read(
     legal.check_declared(state, buffer, scope, loads=False)
     legal.check_not_aliased(state, buffer, scope)
     place, region = _source(state, buffer, scope, writer, consumers)
-    made = _make(state, scope, buffer, place, region, storage_scope, None, read=True)
+    copy = _make(state, scope, buffer, place, region, storage_scope, None, read=True)
     for item in consumers:
-        legal.check_redirectable(state, item, buffer, same_layout=made.same_layout)
-    redirect = Redirect(buffer, made.cache, made.starts)
-    edit_scope(state, scope, redirect, consumers, [(place, made.stage)], [made.cache])
-    return self._block_rv(made.block)
+        legal.check_redirectable(state, item, buffer, same_layout=copy.same_layout)
+    redirect = Redirect(buffer, copy.cache, copy.starts)
+    edit_scope(state, scope, redirect, consumers, [(place, copy.stage)], [copy.cache])
+    return self._block_rv(copy.block)
 
 
 def _readers(
@@ -193,13 +193,13 @@ def _source(
 
 def _written(state: ScheduleState, writer: Block, buffer: Buffer) -> tuple[StmtSRef, BufferRegion]:
     """The one region of the buffer that a block declares to write."""
-    found = [region for region in writer.writes if region.buffer.data is buffer.data]
-    if len(found) != 1 or found[0].buffer is not buffer:
+    regions = [region for region in writer.writes if region.buffer.data is buffer.data]
+    if len(regions) != 1 or regions[0].buffer is not buffer:
         raise legal.AliasedBufferError(
-            state, f"{writer.name_hint} writes {len(found)} regions or another view of "
+            state, f"{writer.name_hint} writes {len(regions)} regions or another view of "
             f"{buffer.name}", state.sref_of(writer),
         )  # fmt: skip
-    return state.sref_of(writer), found[0]
+    return state.sref_of(writer), regions[0]
 
 
 class _Made:
@@ -303,13 +303,13 @@ def cache_write(
         legal.check_previous_unused(state, sref, buffer)
         legal.check_surely_written(state, sref, declared, place.sref, region)
         condition = outer_conditions(state, sref, place.sref)
-    made = _make(state, scope, buffer, place, region, storage_scope, condition, read=False)
+    copy = _make(state, scope, buffer, place, region, storage_scope, condition, read=False)
     users = [writer, *consumers]
     for item in users:
-        legal.check_redirectable(state, item, buffer, same_layout=made.same_layout)
-    redirect = Redirect(buffer, made.cache, made.starts)
-    edit_scope(state, scope, redirect, users, [(place, made.stage)], [made.cache])
-    return self._block_rv(made.block)
+        legal.check_redirectable(state, item, buffer, same_layout=copy.same_layout)
+    redirect = Redirect(buffer, copy.cache, copy.starts)
+    edit_scope(state, scope, redirect, users, [(place, copy.stage)], [copy.cache])
+    return self._block_rv(copy.block)
 
 
 def _split_readers(
@@ -375,8 +375,8 @@ def cache_inplace(
             state, f"{name_of(sref)} reads {buffer.name}, it does not write it", sref,
             "use cache_read",
         )  # fmt: skip
-    made = _put_around(state, scope, sref, reads, writes, storage_scope)
-    return self._block_rvs(made)
+    copies = _put_around(state, scope, sref, reads, writes, storage_scope)
+    return self._block_rvs(copies)
 
 
 def _put_around(
@@ -417,4 +417,4 @@ def _put_around(
         state, scope, Redirect(buffer, cache, None), [target],
         [(where, stage) for where, (stage, _) in zip(places, stages, strict=True)], [cache],
     )  # fmt: skip
-    return [made for _, made in stages]
+    return [copy for _, copy in stages]

@@ -92,8 +92,8 @@ def region_text(region: BufferRegion) -> str:
     """A region as a message shows it: ``A[i * 8:i * 8 + 8, k]``."""
     parts = []
     for rng in region.region:
-        one = op.is_const_int(rng.extent, 1)
-        parts.append(f"{rng.min}" if one else f"{rng.min}:{op.add(rng.min, rng.extent)}")
+        is_point = op.is_const_int(rng.extent, 1)
+        parts.append(f"{rng.min}" if is_point else f"{rng.min}:{op.add(rng.min, rng.extent)}")
     return f"{region.buffer.name}[{', '.join(parts)}]"
 
 
@@ -106,12 +106,12 @@ def relaxed_ranges(
     loops = tree.domains(tree.loops_above(sref, stop=place))
     analyzer = Analyzer()
     sets = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
-    found: list[Range] = []
+    relaxed: list[Range] = []
     for part, extent in zip(sets, region.buffer.shape, strict=True):
         covered = part.cover_range(whole(extent), analyzer)
         free = collect([covered.min, covered.extent], Var)
-        found.append(whole(extent) if any(var in loops for var in free) else covered)
-    return copied_ranges(found, region.buffer, place)
+        relaxed.append(whole(extent) if any(var in loops for var in free) else covered)
+    return copied_ranges(relaxed, region.buffer, place)
 
 
 def copied_ranges(ranges: Sequence[Range], buffer: Buffer, place: StmtSRef) -> list[Range]:
@@ -161,13 +161,13 @@ def members_of(stmt: Stmt) -> set[int]:
     """The ids of the blocks of one scope that are at or below a statement."""
     if isinstance(stmt, BlockRealize):
         return {id(stmt.block)}
-    found: set[int] = set()
+    members: set[int] = set()
     for inner in (stmt,) if isinstance(stmt, For) else tree.nearest(stmt):
         if isinstance(inner, For):
-            found.update(id(realize.block) for realize in tree.child_realizes(inner))
+            members.update(id(realize.block) for realize in tree.child_realizes(inner))
         else:
-            found.add(id(inner.block))
-    return found
+            members.add(id(inner.block))
+    return members
 
 
 def place_after_all(scope: StmtSRef) -> Place:
@@ -186,11 +186,11 @@ def place_between(
         assert isinstance(node, For | Block)
         items = body_items(node)
         inside = [members_of(item) for item in items]
-        made = next(i for i, found in enumerate(inside) if id(writer) in found)
-        used = next(i for i, found in enumerate(inside) if not wanted.isdisjoint(found))
-        if made != used:
-            return Place(state.sref_of(node), used)
-        item = items[made]
+        written = next(i for i, members in enumerate(inside) if id(writer) in members)
+        read = next(i for i, members in enumerate(inside) if not wanted.isdisjoint(members))
+        if written != read:
+            return Place(state.sref_of(node), read)
+        item = items[written]
         if not isinstance(item, For):
             raise StagePlaceError(
                 state,
@@ -243,12 +243,12 @@ def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
 def outer_conditions(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> PrimExpr | None:
     """The part of a block's predicate that depends on no loop below ``place``; None if empty."""
     inside = tree.domains(tree.loops_above(sref, stop=place))
-    found = [
+    conditions = [
         condition
         for condition in conjuncts(tree.realize_of(state, sref).predicate)
         if not any(var in inside for var in collect(condition, Var))
     ]
-    return op.all(*found) if found else None
+    return op.all(*conditions) if conditions else None
 
 
 def copy_stage(
@@ -436,11 +436,11 @@ def edit_scope(
     """Redirect ``blocks`` of a scope, put stages into it and allocate buffers there."""
     old = scope.stmt
     assert isinstance(old, Block)
-    made = {id(block): redirect.visit_Block(block) for block in blocks}
+    redirected = {id(block): redirect.visit_Block(block) for block in blocks}
     placed: dict[int, list[tuple[int, Stmt]]] = {}
     for place, stage in stages:
         placed.setdefault(id(place.sref.stmt), []).append((place.position, stage))
-    edit = _ScopeEdit(made, placed)
+    edit = _ScopeEdit(redirected, placed)
     body = edit.placed(old, edit.visit(old.body))
     new = old.with_(body=body, alloc_buffers=[*old.alloc_buffers, *allocated])
     state.replace(scope, new, {**redirect.reuse, old: new})

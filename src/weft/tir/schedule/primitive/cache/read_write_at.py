@@ -228,11 +228,11 @@ def _check_content(
                 f"outside of {name_of(at)}", (at, sref, state.sref_of(others[0])),
             )  # fmt: skip
         edges = hazards.of_target.get(id(block), [])
-        made = any(
+        is_produced = any(
             edge.kind is DepKind.RAW and id(edge.src) in inside and _uses(edge.src.writes, buffer)
             for edge in edges
         )
-        if not made or not region_cover.is_region_cover(state, sref, scope):
+        if not is_produced or not region_cover.is_region_cover(state, sref, scope):
             legal.check_previous_unused(state, sref, buffer)
 
 
@@ -311,14 +311,14 @@ def _domain(
             if region.buffer is buffer:
                 ranges = substitute(region.region, bindings)
                 parts.append([eval_set(as_int_set(r, analyzer), loops, analyzer) for r in ranges])
-    found: list[Range] = []
+    domain: list[Range] = []
     for extent, *sets in zip(buffer.shape, *parts, strict=True):
         covered = (sets[0] if len(sets) == 1 else union(sets)).cover_range(whole(extent), analyzer)
         low, size = analyzer.simplify(covered.min), analyzer.simplify(covered.extent)
         free = collect([low, size], Var)
         known = not any(var in hidden for var in free)
-        found.append(Range.from_min_extent(low, size) if known else whole(extent))
-    return copied_ranges(found, buffer, at)
+        domain.append(Range.from_min_extent(low, size) if known else whole(extent))
+    return copied_ranges(domain, buffer, at)
 
 
 # ---- the copy
@@ -381,12 +381,12 @@ def _outside(
     buffer: Buffer, domain: Sequence[Range], loops: Sequence[Var], analyzer: Analyzer
 ) -> list[PrimExpr]:
     """The conditions that keep the copy inside the buffer, where it may leave it."""
-    found = []
+    conditions = []
     for rng, extent, loop in zip(domain, buffer.shape, loops, strict=True):
         if rng.extent is extent and op.is_const_int(rng.min, 0):
             continue
         if not analyzer.can_prove(op.greater_equal(rng.min, 0)):
-            found.append(op.less_equal(0, op.add(rng.min, loop)))
+            conditions.append(op.less_equal(0, op.add(rng.min, loop)))
         if not analyzer.can_prove(op.less_equal(op.add(rng.min, rng.extent), extent)):
-            found.append(op.less(op.add(rng.min, loop), extent))
-    return found
+            conditions.append(op.less(op.add(rng.min, loop), extent))
+    return conditions

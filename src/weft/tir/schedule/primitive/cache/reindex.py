@@ -69,12 +69,12 @@ def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[
     assert isinstance(block, Block)
     if collect([block.body, block.init] if block.init is not None else block.body, BlockRealize):
         raise NotLeafBlockError(state, f"there are blocks inside {name_of(sref)}", sref)
-    found = accesses(block, buffer)
-    if found.pointer or found.matched or found.other is not None:
+    uses = accesses(block, buffer)
+    if uses.pointer or uses.matched or uses.other is not None:
         raise AccessPatternError(
             state, f"{name_of(sref)} accesses {buffer.name} through a pointer or a view", sref
         )
-    places = [item.indices for item in (*found.stores, *found.loads)]
+    places = [item.indices for item in (*uses.stores, *uses.loads)]
     if not places:
         raise AccessPatternError(
             state, f"{name_of(sref)} declares {buffer.name}, it does not access it", sref
@@ -116,9 +116,9 @@ def _binders(block: Block) -> list[For | LetStmt | Let]:
     return collect(block.body, (For, LetStmt, Let))
 
 
-def equal_indices(one: Sequence[PrimExpr], other: Sequence[PrimExpr]) -> bool:
+def equal_indices(first: Sequence[PrimExpr], second: Sequence[PrimExpr]) -> bool:
     """Whether both are the same expressions."""
-    for mine, its in zip(one, other, strict=True):
+    for mine, its in zip(first, second, strict=True):
         if not expr_deep_equal(mine, its):
             return False
     return True
@@ -135,8 +135,8 @@ def is_injective(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> b
     left = [var for var, dom in domains.items() if not op.is_const_int(dom.extent, 1)]
     if all(any(var is index for index in plain) for var in left):
         return True
-    found = detect_iter_map(list(indices), dict(domains), True, IterMapLevel.Bijective)
-    return bool(found.indices) or _is_invertible(indices, domains)
+    iter_map = detect_iter_map(list(indices), dict(domains), True, IterMapLevel.Bijective)
+    return bool(iter_map.indices) or _is_invertible(indices, domains)
 
 
 def _is_invertible(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> bool:
@@ -247,10 +247,10 @@ def reindex(self: Schedule, block: BlockRV | str, buffer: Any) -> BlockRV:
     if scope.parent is not None:
         check_runs_all(state, sref, legal.ScopeRegionError)
     cache = _reindexed_buffer(target, axes)
-    stage, made = _reindex_stage(target, cache, axes, indices, write=write)
+    stage, copy = _reindex_stage(target, cache, axes, indices, write=write)
     redirect = Repoint(target, cache, [axis.var for axis in axes])
     edit_scope(state, scope, redirect, [stmt], [(place, stage)], [cache])
-    return self._block_rv(made)
+    return self._block_rv(copy)
 
 
 def _simplified(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> list[PrimExpr]:
@@ -283,8 +283,8 @@ def _around_nest(
             )
         inner, item = item.stmt, item.parent
     assert isinstance(scope.stmt, Block)
-    for position, found in enumerate(body_items(scope.stmt)):
-        if (found.block if isinstance(found, BlockRealize) else found) is inner:
+    for position, stmt in enumerate(body_items(scope.stmt)):
+        if (stmt.block if isinstance(stmt, BlockRealize) else stmt) is inner:
             return Place(scope, position + after)
     raise LoopChainError(
         state, f"{name_of(sref)} stands under a condition or let of {name_of(scope)}", sref
@@ -360,14 +360,14 @@ def _reindex_stage(
     """Loops over the domains of the axes around the copy."""
     variables = [Var(f"v{i}", axis.var.dtype) for i, axis in enumerate(axes)]
     loops = [Var(f"ax{i}", axis.var.dtype) for i, axis in enumerate(axes)]
-    made = [
+    copy_axes = [
         IterVar(axis.dom, var, IterVar.DataPar) for axis, var in zip(axes, variables, strict=True)
     ]
     old = [axis.var for axis in axes]
     far = substitute(list(indices), dict(zip(old, variables, strict=True)))
     source, target = (cache, buffer) if write else (buffer, cache)
     reads, writes = (variables, far) if write else (far, variables)
-    block = point_copy_block(source, target, reads, writes, made, f"{target.name}_reindex")
+    block = point_copy_block(source, target, reads, writes, copy_axes, f"{target.name}_reindex")
     block = with_index_reads(block, far)
     inside = inside_conditions(buffer, indices, domains_of(axes))
     condition = substitute(
@@ -387,13 +387,13 @@ def inside_conditions(
     analyzer = Analyzer()
     for var, dom in domains.items():
         analyzer.bind(var, dom)
-    found = []
+    conditions = []
     for index, extent in zip(indices, buffer.shape, strict=True):
         own = domains.get(index) if isinstance(index, Var) else None
         if own is not None and own.extent is extent and op.is_const_int(own.min, 0):
             continue
         if not analyzer.can_prove(op.greater_equal(index, 0)):
-            found.append(op.less_equal(0, index))
+            conditions.append(op.less_equal(0, index))
         if not analyzer.can_prove(op.less(index, extent)):
-            found.append(op.less(index, extent))
-    return found
+            conditions.append(op.less(index, extent))
+    return conditions

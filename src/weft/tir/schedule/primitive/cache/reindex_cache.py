@@ -128,10 +128,10 @@ def reindex_cache_read(
     place = _before_reader(state, scope, writer, stmt, buffer)
     plan = _plan(state, sref, buffer, region, index_map, place)
     cache = cached_buffer(buffer, storage_scope, plan.shape)
-    stage, made = _mapped_stage(buffer, cache, plan, storage_scope, reads=True)
+    stage, copy = _mapped_stage(buffer, cache, plan, storage_scope, reads=True)
     redirect = Repoint(buffer, cache, plan.indices)
     edit_scope(state, scope, redirect, [stmt], [(place, stage)], [cache])
-    return self._block_rv(made)
+    return self._block_rv(copy)
 
 
 def _before_reader(
@@ -201,10 +201,10 @@ def reindex_cache_write(
         copied = relaxed_ranges(state, sref, region, place.sref)
         legal.check_surely_written(state, sref, region, place.sref, copied)
     cache = cached_buffer(buffer, storage_scope, plan.shape)
-    stage, made = _mapped_stage(buffer, cache, plan, storage_scope, reads=False)
+    stage, copy = _mapped_stage(buffer, cache, plan, storage_scope, reads=False)
     redirect = Repoint(buffer, cache, plan.indices)
     edit_scope(state, scope, redirect, [stmt], [(place, stage)], [cache])
-    return self._block_rv(made)
+    return self._block_rv(copy)
 
 
 def _after_writer(state: ScheduleState, scope: StmtSRef, writer: Block, buffer: Buffer) -> Place:

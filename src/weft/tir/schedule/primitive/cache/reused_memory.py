@@ -88,4 +88,4 @@ def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
 
 
 def _uses(exprs: Sequence[Any], variable: Var) -> bool:
-    return any(found is variable for found in collect(list(exprs), Var))
+    return any(used is variable for used in collect(list(exprs), Var))

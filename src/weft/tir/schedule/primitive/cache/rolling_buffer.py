@@ -115,14 +115,15 @@ def rolling_buffer(self: Schedule, block: BlockRV | str, write_buffer_index: int
         IntImm(old.dtype, size) if i == position else old for i, old in enumerate(buffer.shape)
     ]
     work = _Ring(buffer, buffer.with_(shape=shape), position, sref.stmt, predicate)
-    made, reuse = _rewritten(scope.stmt, work)
-    state.replace(scope, made, reuse)
+    new_scope, reuse = _rewritten(scope.stmt, work)
+    state.replace(scope, new_scope, reuse)
 
 
 @deep_recursion
 def _rewritten(scope: Any, work: _Ring) -> tuple[Block, rewrite.Reuse]:
-    made = scope.with_(body=work.visit(scope.body), alloc_buffers=work.visit(scope.alloc_buffers))
-    return made, {**work.reuse, scope: made}
+    body = work.visit(scope.body)
+    new_scope = scope.with_(body=body, alloc_buffers=work.visit(scope.alloc_buffers))
+    return new_scope, {**work.reuse, scope: new_scope}
 
 
 # ---- checks
@@ -175,7 +176,7 @@ def _tile(
     for var, dom in tree.domains(loops).items():
         if var not in inner:
             analyzer.bind(var, dom)
-    found = []
+    tile_axes = []
     for rng in substitute(region.region, tree.bindings_of(realize)):
         part = eval_set(as_int_set(rng, analyzer), inner, analyzer)
         extent = analyzer.simplify(part.max_value - part.min_value + 1) if part.is_bounded else None
@@ -188,8 +189,8 @@ def _tile(
             )  # fmt: skip
         loop, stride = shift
         overlap = extent.value - stride if loop is not None else 0
-        found.append(_Axis(loop if overlap > 0 else None, overlap, low, extent.value))
-    return found
+        tile_axes.append(_Axis(loop if overlap > 0 else None, overlap, low, extent.value))
+    return tile_axes
 
 
 def _shift(low: Any) -> tuple[Var | None, int] | None:
@@ -215,16 +216,16 @@ def _rolling_axis(
     loops: Sequence[StmtSRef],
 ) -> int:
     """The axis that moves with the outermost loop; the loops around must be serial."""
-    found = None
+    rolling = None
     for loop in loops:
         assert isinstance(loop.stmt, For)
         var = loop.stmt.loop_var
         matching = [i for i, axis in enumerate(axes) if axis.loop is var]
-        if matching and found is None:
-            found = matching[0]
+        if matching and rolling is None:
+            rolling = matching[0]
         if matching and not op.is_const_int(loop.stmt.min, 0):
             raise RollingPlaceError(state, f"{name_of(loop)} does not start at 0", loop, "")
-    if found is None:
+    if rolling is None:
         shown = ", ".join([f"{axis.low}:+{axis.extent}" for axis in axes])
         raise RollingMatchError(
             state, f"adjacent tiles of {buffer.name}, [{shown}], overlap along no loop", sref
@@ -239,7 +240,7 @@ def _rolling_axis(
                 state, f"{name_of(loop)} is {ForKind(loop.stmt.kind).name.lower()}: tiles that "
                 "depend on each other run in order", loop, "make the loop parallel no more",
             )  # fmt: skip
-    return found
+    return rolling
 
 
 def _checked_predicate(
@@ -329,25 +330,26 @@ class _Ring(rewrite.BufferMutator):
 
     def moved(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
         """The indices with the one of the ring modulo its size."""
-        made = list(indices)
-        index = made[self.position]
-        made[self.position] = FloorMod(index, op.cast(index.dtype, self.new.shape[self.position]))
-        return made
+        in_ring = list(indices)
+        index = in_ring[self.position]
+        size = op.cast(index.dtype, self.new.shape[self.position])
+        in_ring[self.position] = FloorMod(index, size)
+        return in_ring
 
     def visit_BlockRealize(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        return made.with_(predicate=self.predicate) if node.block is self.producer else made
+        realize = self.visit_default(node)
+        return realize.with_(predicate=self.predicate) if node.block is self.producer else realize
 
     def visit_Block(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        axes = list(made.iter_vars)
+        block = self.visit_default(node)
+        axes = list(block.iter_vars)
         if self.position < len(axes):
             axis = axes[self.position]
             axes[self.position] = IterVar(axis.dom, axis.var, IterVar.Opaque, axis.thread_tag)
-        reads, writes = get_block_read_write_region(made, {self.new.data: self.new})
-        final = made.with_(
-            iter_vars=axes, reads=self._regions(made.reads, reads),
-            writes=self._regions(made.writes, writes),
+        reads, writes = get_block_read_write_region(block, {self.new.data: self.new})
+        final = block.with_(
+            iter_vars=axes, reads=self._regions(block.reads, reads),
+            writes=self._regions(block.writes, writes),
         )  # fmt: skip
         self.reuse[node] = final
         return final
@@ -359,5 +361,5 @@ class _Ring(rewrite.BufferMutator):
             Range.from_min_extent(IntImm(extent.dtype, 0), extent) for extent in self.new.shape
         ]
         whole = BufferRegion(self.new, everything)
-        made = derived[0] if derived else whole
-        return [made if region.buffer is self.old else region for region in declared]
+        ring = derived[0] if derived else whole
+        return [ring if region.buffer is self.old else region for region in declared]

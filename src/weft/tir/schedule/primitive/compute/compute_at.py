@@ -150,11 +150,11 @@ class _Move(Move):
         self.analyzer = tree.analyzer_above(self.loop)
         surgery.know_shapes(self.state, self.sref, self.analyzer)
         domains = self.domains(box)
-        made, realize = self.regenerated(domains, keep_units)
-        self.check_reduction(domains, box, realize, made)
+        nest, realize = self.regenerated(domains, keep_units)
+        self.check_reduction(domains, box, realize, nest)
         target = loop_of(self.loop)
         statements = stmt_list(target.body)
-        statements.insert(position, made)
+        statements.insert(position, nest)
         self.put(target.with_(body=seq(*statements)))
         if not self.producing:
             self.check_inputs()
@@ -178,11 +178,11 @@ class _Move(Move):
                 self.state, f"{name_of(self.sref)} may add terms of its sums several times",
                 self.sref,
             )  # fmt: skip
-        found = surgery.executed_box(self.state, self.sref)
+        box = surgery.executed_box(self.state, self.sref)
         analyzer = surgery.outer_analyzer(self.state, self.sref)
-        if found is not None:
-            self.check_starts(found, analyzer)
-            return found
+        if box is not None:
+            self.check_starts(box, analyzer)
+            return box
         declared = [surgery.domain(axis) for axis in self.block.iter_vars]
         if (
             self.producing
@@ -254,7 +254,7 @@ class _Move(Move):
     def required_regions(self, provided: Iterable[Buffer]) -> dict[Buffer, list[Any]]:
         """For each buffer, the regions that the required blocks use at one iteration."""
         by_data = {buffer.data: buffer for buffer in provided}
-        found: dict[Buffer, list[Any]] = {}
+        required: dict[Buffer, list[Any]] = {}
         for block in self.required:
             sref = self.state.sref_of(block)
             bindings = tree.bindings_of(tree.realize_of(self.state, sref))
@@ -268,8 +268,8 @@ class _Move(Move):
                         self.state, f"{buffer.name} and {region.buffer.name} are one memory in two "
                         "shapes", (self.sref, sref),
                     )  # fmt: skip
-                found.setdefault(buffer, []).append(self.relaxed(region, bindings, below))
-        return found
+                required.setdefault(buffer, []).append(self.relaxed(region, bindings, below))
+        return required
 
     def relaxed(
         self, region: BufferRegion, bindings: Mapping[Var, Any], below: Mapping[Var, Range]
@@ -355,7 +355,7 @@ class _Move(Move):
     # ---- what must hold
 
     def check_reduction(
-        self, domains: Sequence[AxisDomain], box: Sequence[Range], realize: BlockRealize, made: Stmt
+        self, domains: Sequence[AxisDomain], box: Sequence[Range], realize: BlockRealize, nest: Stmt
     ) -> None:
         """A reduction is computed whole, from its init on, wherever it is computed.
 
@@ -369,7 +369,7 @@ class _Move(Move):
         if not shared and (self.block.init is None or self.is_whole(domains, box)):
             return
         loops = [loop_of(s) for s in [*tree.loops_above(self.loop), self.loop]]
-        inner = made
+        inner = nest
         while isinstance(inner, For):
             loops.append(inner)
             inner = inner.body
@@ -442,7 +442,7 @@ def _sharing_threads(scope: str, loop: StmtSRef) -> list[StmtSRef]:
     """The loops over threads, from ``loop`` outwards, that see one memory of a storage scope."""
     if not scope.startswith(("shared", "warp")):
         return []
-    found = []
+    loops = []
     item: StmtSRef | None = loop
     while item is not None:
         stmt = item.stmt
@@ -450,6 +450,6 @@ def _sharing_threads(scope: str, loop: StmtSRef) -> list[StmtSRef]:
             assert stmt.thread_binding is not None
             tag = stmt.thread_binding.thread_tag
             if tag == "threadIdx.x" if scope.startswith("warp") else not tag.startswith("block"):
-                found.append(item)
+                loops.append(item)
         item = item.parent
-    return found
+    return loops

@@ -94,9 +94,9 @@ def compute_inline(self: Schedule, block: BlockRV | str) -> None:
     if left is None:
         raise surgery.only_leaf(state, sref, scope)
     work = Inliner(buffer, value, regions_of(tree.block_of(sref)))
-    made = work.run(left)
-    check_gone(state, scope, made, buffer)
-    state.replace(scope, made, work.reuse)
+    new_scope = work.run(left)
+    check_gone(state, scope, new_scope, buffer)
+    state.replace(scope, new_scope, work.reuse)
 
 
 def check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
@@ -133,15 +133,15 @@ def single_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
 def regions_of(block: Block) -> dict[Var, Buffer]:
     """The buffers that the signature of a block names, by their data variables."""
     regions: list[BufferRegion] = [*block.reads, *block.writes]
-    made = {region.buffer.data: region.buffer for region in regions}
-    made.update({buffer.data: buffer for buffer in block.alloc_buffers})
-    return made
+    buffers = {region.buffer.data: region.buffer for region in regions}
+    buffers.update({buffer.data: buffer for buffer in block.alloc_buffers})
+    return buffers
 
 
-def check_gone(state: ScheduleState, scope: StmtSRef, made: Block, buffer: Buffer) -> None:
+def check_gone(state: ScheduleState, scope: StmtSRef, new_scope: Block, buffer: Buffer) -> None:
     """No use of the buffer is left in the new scope."""
-    if buffer.data in rewrite.variables_of(made):
-        users = [b for b in collect(made, Block) if _uses(b, buffer)]
+    if buffer.data in rewrite.variables_of(new_scope):
+        users = [b for b in collect(new_scope, Block) if _uses(b, buffer)]
         names = ", ".join(dict.fromkeys([b.name_hint for b in users])) or name_of(scope)
         raise OpaqueAccessError(
             state, f"{buffer.name} is used by {names} in another way than by loads of elements",
@@ -172,8 +172,8 @@ def _value_at(state: ScheduleState, sref: StmtSRef, store: BufferStore) -> Value
 
     def value_at(indices: Sequence[PrimExpr]) -> PrimExpr:
         pairs = zip(keys, indices, strict=True)
-        made = substitute(value, {key: op.cast(key.dtype, index) for key, index in pairs})
-        return _with_new_lets(made) if copied else made
+        element = substitute(value, {key: op.cast(key.dtype, index) for key, index in pairs})
+        return _with_new_lets(element) if copied else element
 
     return value_at
 
@@ -193,8 +193,8 @@ class _LetVars(rewrite.BlockMutator):
         self.fresh = fresh
 
     def visit_Let(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        return made.with_(var=self.fresh.get(made.var, made.var))
+        let = self.visit_default(node)
+        return let.with_(var=self.fresh.get(let.var, let.var))
 
 
 def _plain_axes(block: Block, store: BufferStore) -> list[Var] | None:
@@ -217,11 +217,11 @@ def _inverse(
     """Each axis of the block as a function of the store's indices."""
     axes = tree.block_of(sref).iter_vars
     analyzer = Analyzer()
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
         IterMapLevel.Bijective, simplify_trivial_iterators=False, analyzer=analyzer,
     )  # fmt: skip
-    if not found.indices and store.indices:
+    if not iter_map.indices and store.indices:
         shown = ", ".join([str(index) for index in store.indices])
         raise InlineBodyError(
             state,
@@ -229,7 +229,7 @@ def _inverse(
             "affine map of its axes",
             sref,
         )
-    inverse = dict(inverse_affine_iter_map(found.indices, outputs))
+    inverse = dict(inverse_affine_iter_map(iter_map.indices, outputs))
     for axis in axes:
         dom = surgery.domain(axis)
         if axis.var not in inverse or analyzer.can_prove_equal(dom.extent, op.const(1)):
@@ -257,30 +257,30 @@ class Inliner(rewrite.BlockMutator):
         """The scope without the buffer."""
         self.root = root
         self.buffers.update(regions_of(root))
-        made: Block = self.visit(root)
+        scope: Block = self.visit(root)
         self.reuse.pop(root, None)
-        kept = [buffer for buffer in made.alloc_buffers if buffer.data is not self.data]
-        return made.with_(alloc_buffers=kept)
+        kept = [buffer for buffer in scope.alloc_buffers if buffer.data is not self.data]
+        return scope.with_(alloc_buffers=kept)
 
     def visit_Block(self, node: Any) -> Any:
         if self.data not in rewrite.variables_of(node):
             return node
         around = self.buffers
         self.buffers = {**around, **regions_of(node)}
-        made = self.visit_default(node)
+        block = self.visit_default(node)
         if node is not self.root:
-            made = with_regions(made, self.data, self.buffers)
-            self.reuse[node] = made
+            block = with_regions(block, self.data, self.buffers)
+            self.reuse[node] = block
         self.buffers = around
-        return made
+        return block
 
     def visit_BufferLoad(self, node: Any) -> Any:
-        made = self.visit_default(node)
-        if self.value is None or made.buffer.data is not self.data or made.predicate is not None:
-            return made
-        if any(index.dtype.lanes != 1 for index in made.indices):
-            return made
-        return self.value_of(self.value, made.indices)
+        load = self.visit_default(node)
+        if self.value is None or load.buffer.data is not self.data or load.predicate is not None:
+            return load
+        if any(index.dtype.lanes != 1 for index in load.indices):
+            return load
+        return self.value_of(self.value, load.indices)
 
     def value_of(self, value: Value, indices: Sequence[PrimExpr]) -> PrimExpr:
         """The value at a place: one object in an expression that loads it several times.
@@ -303,10 +303,10 @@ def with_regions(block: Block, data: Var, buffers: Mapping[Var, Buffer]) -> Bloc
     """
     if not any(region.buffer.data is data for region in [*block.reads, *block.writes]):
         return block
-    found = get_block_read_write_region(block, buffers)
+    actual = get_block_read_write_region(block, buffers)
     reads, writes = (
         [*new, *_unseen(old, new, data)]
-        for old, new in zip((block.reads, block.writes), found, strict=True)
+        for old, new in zip((block.reads, block.writes), actual, strict=True)
     )
     return block.with_(reads=reads, writes=writes)
 

@@ -121,7 +121,7 @@ def _blocks_of(stmt: Stmt) -> set[Block]:
         return {stmt.block}
     if isinstance(stmt, For):
         return {realize.block for realize in tree.child_realizes(stmt)}
-    found: set[Block] = set()
+    blocks: set[Block] = set()
     for inner in tree.nearest(stmt):
-        found |= _blocks_of(inner)
-    return found
+        blocks |= _blocks_of(inner)
+    return blocks

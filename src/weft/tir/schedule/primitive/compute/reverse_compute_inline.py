@@ -110,9 +110,9 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
     reuse = {tree.block_of(producer.sref): realize.block}
     left = surgery.edited(tree.block_of(scope), changes, path, reuse)
     work = Inliner(buffer, None, regions_of(tree.block_of(sref)))
-    made = work.run(left)
-    check_gone(state, scope, made, buffer)
-    state.replace(scope, made, rewrite.merged(reuse, work.reuse))
+    new_scope = work.run(left)
+    check_gone(state, scope, new_scope, buffer)
+    state.replace(scope, new_scope, rewrite.merged(reuse, work.reuse))
 
 
 # ---- the producer and the consumer
@@ -121,19 +121,19 @@ def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
 def _single_read(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> Buffer:
     """The one buffer the block reads that the scope computes."""
     writers = dependence.hazards_below(tree.block_of(scope)).writers
-    found: dict[Var, Buffer] = {}
+    by_data: dict[Var, Buffer] = {}
     for region in tree.block_of(sref).reads:
         if region.buffer.data in writers:
-            found[region.buffer.data] = region.buffer
-    if len(found) != 1:
-        names = ", ".join([buffer.name for buffer in found.values()]) or "none"
+            by_data[region.buffer.data] = region.buffer
+    if len(by_data) != 1:
+        names = ", ".join([buffer.name for buffer in by_data.values()]) or "none"
         raise SingleBufferError(
             state,
-            f"{name_of(sref)} reads {len(found)} buffers that the scope computes ({names}), "
+            f"{name_of(sref)} reads {len(by_data)} buffers that the scope computes ({names}), "
             "expected one",
             sref,
         )
-    return next(iter(found.values()))
+    return next(iter(by_data.values()))
 
 
 def _producer(state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buffer) -> _Producer:
@@ -215,13 +215,14 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
     meeting = tree.lowest_common_ancestor([producer.sref, sref])
     if not isinstance(meeting.stmt, For):
         return
-    axes = [axis for one in producer.chain for axis in tree.block_of(one).iter_vars]
-    found = detect_iter_map(
+    axes = [axis for link in producer.chain for axis in tree.block_of(link).iter_vars]
+    iter_map = detect_iter_map(
         producer.store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
         IterMapLevel.Bijective, simplify_trivial_iterators=False,
     )  # fmt: skip
-    if found.indices and (
-        _reads_are_fixed(producer, meeting.stmt) or all(_once(state, one) for one in producer.chain)
+    if iter_map.indices and (
+        _reads_are_fixed(producer, meeting.stmt)
+        or all(_once(state, link) for link in producer.chain)
     ):
         return
     raise UnclearInstancesError(
@@ -234,7 +235,7 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
 
 def _reads_are_fixed(producer: _Producer, meeting: For) -> bool:
     writers = dependence.hazards_below(meeting).writers
-    reads = [region for one in producer.chain for region in tree.block_of(one).reads]
+    reads = [region for link in producer.chain for region in tree.block_of(link).reads]
     return all(region.buffer.data not in writers for region in reads)
 
 
@@ -283,11 +284,11 @@ def _solved(
 def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict[Var, Any] | None:
     """Each axis where the indices have the values ``outputs``; None if that is not known."""
     axes = tree.block_of(sref).iter_vars
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         indices, {axis.var: surgery.domain(axis) for axis in axes}, True, IterMapLevel.NoCheck,
         simplify_trivial_iterators=False,
     )  # fmt: skip
-    if indices and not found.indices:
+    if indices and not iter_map.indices:
         return None
     values = {
         axis.var: surgery.domain(axis).min
@@ -295,7 +296,7 @@ def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict
         if op.is_const_int(surgery.domain(axis).extent, 1)
     }
     try:
-        solved = inverse_affine_iter_map(found.indices, outputs)
+        solved = inverse_affine_iter_map(iter_map.indices, outputs)
     except IRValueError:
         return None
     values.update(solved)
@@ -336,7 +337,7 @@ def _check_covered(
 
 
 def _axes(producer: _Producer) -> list[Any]:
-    return [axis for one in producer.chain for axis in tree.block_of(one).iter_vars]
+    return [axis for link in producer.chain for axis in tree.block_of(link).iter_vars]
 
 
 # ---- the new producer

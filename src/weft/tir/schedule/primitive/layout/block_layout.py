@@ -118,14 +118,14 @@ def transform_block_layout(self: Schedule, block: BlockRV | str, index_map: Any)
     bare = old.with_(iter_vars=())
     inner, reuse = rewrite.substitute(bare, mapping)
     assert isinstance(inner, Block)
-    made = simplify_accesses(inner.with_(iter_vars=axes))
+    new_block = simplify_accesses(inner.with_(iter_vars=axes))
     variables = [Var(f"ax{i}", axis.var.dtype) for i, axis in enumerate(axes)]
-    body: Stmt = BlockRealize(variables, op.const(True), made)
+    body: Stmt = BlockRealize(variables, op.const(True), new_block)
     for var, axis in zip(reversed(variables), reversed(axes), strict=True):
         assert axis.dom is not None
         body = For(var, IntImm(var.dtype, 0), axis.dom.extent, ForKind.SERIAL, body)
     reuse.pop(bare, None)
-    reuse[old] = made
+    reuse[old] = new_block
     if loops:
         state.replace(loops[0], body, reuse)
     else:
@@ -142,8 +142,8 @@ def _replace_realize(
             return body if node is realize else node
 
     assert isinstance(scope.stmt, Block)
-    made = scope.stmt.with_(body=Put().visit(scope.stmt.body))
-    state.replace(scope, made, {**reuse, scope.stmt: made})
+    new_scope = scope.stmt.with_(body=Put().visit(scope.stmt.body))
+    state.replace(scope, new_scope, {**reuse, scope.stmt: new_scope})
 
 
 def _check_nest(
@@ -200,15 +200,15 @@ def _new_axes(
     }
     axes = []
     for position, (index, extent) in enumerate(zip(layout.final_indices, shape, strict=True)):
-        found = {kinds[var] for var in collect(index, Var) if var in kinds}
+        mixed = {kinds[var] for var in collect(index, Var) if var in kinds}
         kind = IterVar.DataPar
         if not op.is_const_int(extent, 1):
-            if len(found) != 1:
+            if len(mixed) != 1:
                 names = ", ".join([var.name for var in collect(index, Var) if var in kinds])
                 raise MixedAxisError(
                     state, f"index {index} mixes axes of several kinds: {names}", sref
                 )
-            kind = found.pop()
+            kind = mixed.pop()
         var = Var(f"v{position}", index.dtype)
         dom = Range.from_min_extent(IntImm(var.dtype, 0), op.cast(var.dtype, extent))
         axes.append(IterVar(dom, var, kind))

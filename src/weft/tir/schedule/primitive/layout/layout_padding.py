@@ -98,10 +98,10 @@ class _Writes(Visitor):
 
     def loops_of(self, exprs: Sequence[PrimExpr]) -> tuple[int, int] | None:
         """The depths of the outermost and the innermost loop that expressions depend on."""
-        found = [self.depths[var] for var in collect(list(exprs), Var) if var in self.depths]
-        if not found:
+        depths = [self.depths[var] for var in collect(list(exprs), Var) if var in self.depths]
+        if not depths:
             return None
-        return min([low for low, _ in found]), max([high for _, high in found])
+        return min([low for low, _ in depths]), max([high for _, high in depths])
 
     def visit_BufferStore(self, node: Any) -> None:
         if node.buffer is not self.buffer:
@@ -140,9 +140,9 @@ def plan_padding(
     plan = LayoutPlan()
     for write in work.found:
         if write.row_major and id(write.loops[0]) not in plan.replaced:
-            made = fill.replacement(write)
-            if made is not None:
-                plan.replaced[id(write.loops[0])], reuse = made
+            replacement = fill.replacement(write)
+            if replacement is not None:
+                plan.replaced[id(write.loops[0])], reuse = replacement
                 plan.reuse.update(reuse)
     if not plan.replaced:
         last = work.found[-1]
@@ -228,15 +228,15 @@ class _Fill:
         replaced: BlockRealize | None = None
         if inside and write.realize is not None and write.realize.block.iter_vars:
             axes = self.fresh("v_")
-            made = self.realize(write, set(names), loops, axes)
-            if made is not None:
-                replaced, stores = made, axes
+            replaced = self.realize(write, set(names), loops, axes)
+            if replaced is not None:
+                stores = axes
                 mapping.update(zip(write.store.indices, self.originals(axes), strict=True))
             elif set(names) & set(collect(list(write.realize.iter_values), Var)):
                 return None
         work = _Producer(self, write, replaced, stores, mapping)
-        found = work.visit(body)
-        return self.nest(loops, found), work.reuse
+        new_body = work.visit(body)
+        return self.nest(loops, new_body), work.reuse
 
     def realize(
         self, write: Write, names: set[Var], loops: Sequence[Var], axes: Sequence[Var]

@@ -112,12 +112,12 @@ class IndexContext(rewrite.BlockMutator):
         analyzer = Analyzer()
         for var, dom in domains.items():
             analyzer.bind(var, dom)
-        found = iter_map_simplify(
+        simplified = iter_map_simplify(
             indices, domains, condition, IterMapLevel.Surjective, analyzer=analyzer
         )
         return [
             old if isinstance(new, IntImm) and isinstance(old, Var) else new
-            for old, new in zip(indices, found, strict=True)
+            for old, new in zip(indices, simplified, strict=True)
         ]
 
 
@@ -136,27 +136,27 @@ class LayoutRewriter(rewrite.BufferMutator, IndexContext):
 
     def visit_For(self, node: Any) -> Any:
         replacement = self.replaced.pop(id(node), None)
-        made = super().visit_For(node) if replacement is None else self.visit(replacement)
-        return self.followed(node, made)
+        loop = super().visit_For(node) if replacement is None else self.visit(replacement)
+        return self.followed(node, loop)
 
     def visit_BlockRealize(self, node: Any) -> Any:
         return self.followed(node, self.visit_default(node))
 
-    def followed(self, node: Stmt, made: Stmt) -> Stmt:
+    def followed(self, node: Stmt, rewritten: Stmt) -> Stmt:
         """A statement with what is to come after it."""
         after = self.plan.after.get(id(node))
-        return made if after is None else seq(made, self.visit(after))
+        return rewritten if after is None else seq(rewritten, self.visit(after))
 
     def visit_Block(self, node: Any) -> Any:
         if self.old.data not in rewrite.variables_of(node):
             return node
-        made = super().visit_Block(node)
-        mine = [region for region in (*made.reads, *made.writes) if self._is_mine(region)]
+        block = super().visit_Block(node)
+        mine = [region for region in (*block.reads, *block.writes) if self._is_mine(region)]
         if not mine:
-            return made
-        reads, writes = get_block_read_write_region(made, {self.new.data: self.new})
-        final = made.with_(
-            reads=self._regions(made.reads, reads), writes=self._regions(made.writes, writes)
+            return block
+        reads, writes = get_block_read_write_region(block, {self.new.data: self.new})
+        final = block.with_(
+            reads=self._regions(block.reads, reads), writes=self._regions(block.writes, writes)
         )
         self.reuse[node] = final
         return final
@@ -168,14 +168,14 @@ class LayoutRewriter(rewrite.BufferMutator, IndexContext):
         self, declared: Sequence[BufferRegion], derived: Sequence[BufferRegion]
     ) -> list[BufferRegion]:
         """The declared regions with the derived one of the buffer (all of it where none is)."""
-        made: list[BufferRegion] = []
+        regions: list[BufferRegion] = []
         for region in declared:
             if not self._is_mine(region):
-                made.append(region)
-            elif not any(item.buffer is self.new for item in made):
+                regions.append(region)
+            elif not any(item.buffer is self.new for item in regions):
                 everything = BufferRegion(self.new, [whole(extent) for extent in self.new.shape])
-                made.append(derived[0] if derived else everything)
-        return made
+                regions.append(derived[0] if derived else everything)
+        return regions
 
 
 @deep_recursion
@@ -184,20 +184,20 @@ def rewrite_layout(
 ) -> tuple[Block, rewrite.Reuse]:
     """``scope`` with the buffer in its new layout, and which block became which."""
     work = LayoutRewriter(old, new, layout, plan)
-    made = work.visit(scope)
-    assert isinstance(made, Block)
+    new_scope = work.visit(scope)
+    assert isinstance(new_scope, Block)
     if plan.prologue is not None:
-        final = made.with_(body=seq(work.visit(plan.prologue), made.body))
-        work.reuse[scope] = made = final
-    return made, rewrite.merged(plan.reuse, work.reuse)
+        final = new_scope.with_(body=seq(work.visit(plan.prologue), new_scope.body))
+        work.reuse[scope] = new_scope = final
+    return new_scope, rewrite.merged(plan.reuse, work.reuse)
 
 
 @deep_recursion
 def simplify_accesses(block: Block) -> Block:
     """A block whose accesses and regions have simple indices, for the domains of its axes."""
-    made = _AccessSimplifier().visit(block)
-    assert isinstance(made, Block)
-    return made
+    simplified = _AccessSimplifier().visit(block)
+    assert isinstance(simplified, Block)
+    return simplified
 
 
 class _AccessSimplifier(IndexContext):

@@ -123,8 +123,8 @@ def _pad_map(given: Any, buffer: Buffer, index_map: IndexMap, dtype: str) -> Ind
 
     @functools.wraps(function)
     def typed(*indices: Any) -> Any:
-        found = function(*indices)
-        items = found if isinstance(found, list | tuple) else [found]
+        result = function(*indices)
+        items = result if isinstance(result, list | tuple) else [result]
         return [_typed(item, buffer, exact=False) for item in items]
 
     return IndexMap.from_func(typed, len(index_map.final_indices), index_dtype=dtype)
@@ -185,12 +185,12 @@ def transform_layout(
     separators: list[int] = []
     if callable(index_map) and not isinstance(index_map, IndexMap):
         block = self.get_block(block) if isinstance(block, str) else block
-        found = self.get(block)
-        target = buffer_at(found, buffer_position(self, block, buffer))
+        stmt = self.get(block)
+        target = buffer_at(stmt, buffer_position(self, block, buffer))
         index_map, separators = IndexMap.from_func_with_separators(
             index_map,
             None if target is None else len(target.shape),
-            index_dtype=default_index_dtype(found),
+            index_dtype=default_index_dtype(stmt),
         )
     if not separators:
         _transform_layout(
@@ -256,8 +256,8 @@ def _transform_layout(
     assert isinstance(scope.stmt, Block)
     if padded and inverse is not None and not _is_undef(pad_value):
         plan = plan_padding(scope.stmt, old, new, inverse, padding, pad_value)
-    made, reuse = rewrite_layout(scope.stmt, old, new, layout, plan)
-    replace_buffer(state, scope, old, new, made, reuse)
+    new_scope, reuse = rewrite_layout(scope.stmt, old, new, layout, plan)
+    replace_buffer(state, scope, old, new, new_scope, reuse)
 
 
 def _is_undef(pad_value: IndexMap | None) -> bool:
@@ -320,9 +320,9 @@ class _Legalize(Mutator):
         self.mapping, self.old, self.new = mapping, old, new
 
     def visit_Var(self, node: Any) -> Any:
-        found = self.mapping.get(node)
-        if found is not None:
-            return found
+        replacement = self.mapping.get(node)
+        if replacement is not None:
+            return replacement
         return op.cast(self.new, node) if node.dtype == self.old else node
 
     def visit_IntImm(self, node: Any) -> Any:
@@ -450,9 +450,9 @@ def set_axis_separator(
                 )  # fmt: skip
             mapping[view] = view.with_(axis_separators=axis_separators)
             pending.append(view)
-    made, reuse = rewrite.substitute(scope.stmt, mapping)
-    assert isinstance(made, Block)
-    replace_buffer(state, scope, old, mapping[old], made, reuse)
+    new_scope, reuse = rewrite.substitute(scope.stmt, mapping)
+    assert isinstance(new_scope, Block)
+    replace_buffer(state, scope, old, mapping[old], new_scope, reuse)
 
 
 def check_separators(

@@ -79,13 +79,13 @@ def reorder_block_iter_var(self: Schedule, block: BlockRV | str, new_order: list
         )  # fmt: skip
     if count < 2:
         return
-    made = old.with_(iter_vars=[old.iter_vars[place] for place in new_order])
+    reordered = old.with_(iter_vars=[old.iter_vars[place] for place in new_order])
 
     def changed(realize: BlockRealize) -> Stmt:
         values = [realize.iter_values[place] for place in new_order]
-        return realize.with_(iter_values=values, block=made)
+        return realize.with_(iter_values=values, block=reordered)
 
-    _replace_realize(self.state, sref, changed, {old: made})
+    _replace_realize(self.state, sref, changed, {old: reordered})
 
 
 def _replace_realize(
@@ -101,9 +101,9 @@ def _replace_realize(
         if isinstance(item, BlockRealize) and item.block is sref.stmt
     )  # fmt: skip
     new = change(realize)
-    made = tree.replace_child(above, realize, new)
-    assert made is not None
-    state.replace(parent, made, reuse)
+    new_parent = tree.replace_child(above, realize, new)
+    assert new_parent is not None
+    state.replace(parent, new_parent, reuse)
     return new
 
 
@@ -130,13 +130,13 @@ def add_unit_loop(self: Schedule, block_or_loop: BlockRV | LoopRV) -> LoopRV:
     """
     sref = self._sref(block_or_loop)
     if isinstance(sref.stmt, For):
-        made = _unit_loop(sref.stmt)
-        self.state.replace(sref, made)
+        unit = _unit_loop(sref.stmt)
+        self.state.replace(sref, unit)
     elif sref.parent is None:
         raise RootBlockError(self.state, "a loop cannot stand around the root block", sref)
     else:
-        made = _replace_realize(self.state, sref, _unit_loop, {})
-    return self._loop_rv(made)
+        unit = _replace_realize(self.state, sref, _unit_loop, {})
+    return self._loop_rv(unit)
 
 
 def _unit_loop(body: Stmt) -> For:
@@ -250,12 +250,12 @@ def _check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             reduces = axis.accumulates and realize.block.init is not None
             if reduces and any(used is variable for used in collect(value, Var)):
-                found = state.sref_of(realize)
+                block = state.sref_of(realize)
                 raise PartitionedReductionError(
                     state,
-                    f"{name_of(sref)} runs axis {axis.var.name} of {name_of(found)}, a reduction "
+                    f"{name_of(sref)} runs axis {axis.var.name} of {name_of(block)}, a reduction "
                     "with an init",
-                    (sref, found),
+                    (sref, block),
                 )
 
 

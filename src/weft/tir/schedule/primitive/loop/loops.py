@@ -132,8 +132,8 @@ def split(
     if not disable_predication and not _always_below(value, variables, extents, old.extent):
         _check_only_blocks(self.state, sref)
         body = rewrite.add_predicate(body, op.less(value, old.extent))
-    made = nest(variables, extents, body)
-    self.state.replace(sref, *_simplified(sref, made, reuse, preserve_unit_iters))
+    new_nest = nest(variables, extents, body)
+    self.state.replace(sref, *_simplified(sref, new_nest, reuse, preserve_unit_iters))
     return self._loop_rvs(loops_with(self.state, variables))
 
 
@@ -239,10 +239,10 @@ def nest(variables: Sequence[Var], extents: Sequence[PrimExpr], body: Stmt) -> F
 
 
 def _simplified(
-    sref: StmtSRef, made: For, reuse: rewrite.Reuse, preserve_unit_iters: bool
+    sref: StmtSRef, new_nest: For, reuse: rewrite.Reuse, preserve_unit_iters: bool
 ) -> tuple[Stmt, rewrite.Reuse]:
     around = tree.domains(tree.loops_above(sref))
-    simple, more = rewrite.simplify_bindings(made, around, preserve_unit_iters)
+    simple, more = rewrite.simplify_bindings(new_nest, around, preserve_unit_iters)
     return simple, rewrite.merged(reuse, more)
 
 
@@ -298,8 +298,8 @@ def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> Lo
         digit = fused if position == 0 else op.floormod(fused, total)
         mapping[loop.loop_var] = op.cast(loop.loop_var.dtype, op.floordiv(digit, below))
     body, reuse = rewrite.substitute(olds[-1].body, mapping)
-    made = nest([fused], [analyzer.simplify(total)], body)
-    self.state.replace(srefs[0], *_simplified(srefs[0], made, reuse, preserve_unit_iters))
+    new_loop = nest([fused], [analyzer.simplify(total)], body)
+    self.state.replace(srefs[0], *_simplified(srefs[0], new_loop, reuse, preserve_unit_iters))
     return self._loop_rv(loops_with(self.state, [fused])[0])
 
 
@@ -326,10 +326,10 @@ def _check_independent_bounds(state: ScheduleState, srefs: Sequence[StmtSRef]) -
 
 def loops_with(state: ScheduleState, variables: Sequence[Var]) -> list[StmtSRef]:
     """The references to the loops over ``variables``."""
-    found = {
+    by_variable = {
         id(stmt.loop_var): sref for sref in state.references() if isinstance(stmt := sref.stmt, For)
     }
-    return [found[id(variable)] for variable in variables]
+    return [by_variable[id(variable)] for variable in variables]
 
 
 # ---- reorder

@@ -100,11 +100,11 @@ def merge(self: Schedule, *loops: LoopRV) -> LoopRV:
         body, kept = rewrite.substitute(chain[-1].body, mapping)
         bodies.append(body)
         reuse.update(kept)
-    made = nest(variables, [loop.extent for loop in chains[0]], seq(*bodies))
+    merged = nest(variables, [loop.extent for loop in chains[0]], seq(*bodies))
     changes: dict[int, Stmt | None] = {id(chain[0]): None for chain in chains}
-    changes[id(chains[-1][0])] = made
+    changes[id(chains[-1][0])] = merged
     state.replace(place, surgery.edited(above, changes, [id(above)]), reuse)
-    inner = made
+    inner = merged
     for _ in variables[1:]:
         following = body_loop(inner)
         assert following is not None
@@ -123,22 +123,22 @@ def _chain(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> Chain:
         place if isinstance(place.stmt, Block) else tree.scope_of(place)
     ):
         raise MergeShapeError(state, f"{name_of(sref)} is in another block than the others", sref)
-    found = [*tree.loops_above(sref, stop=place), sref]
-    for item in found:
+    chain = [*tree.loops_above(sref, stop=place), sref]
+    for item in chain:
         check_plain_loop(state, item)
-    for outer, inner in itertools.pairwise(found):
+    for outer, inner in itertools.pairwise(chain):
         if loop_of(outer).body is not inner.stmt:
             raise NotNestedError(
                 state, f"{name_of(inner)} is not the whole body of {name_of(outer)}", (outer, inner)
             )
         used = collect([loop_of(inner).extent], Var)
-        for above in found[: found.index(inner)]:
+        for above in chain[: chain.index(inner)]:
             if loop_of(above).loop_var in used:
                 raise DependentLoopError(
                     state, f"the bounds of {name_of(inner)} use {loop_of(above).loop_var.name}",
                     (above, inner),
                 )  # fmt: skip
-    return [loop_of(item) for item in found]
+    return [loop_of(item) for item in chain]
 
 
 def _positions(
@@ -146,32 +146,32 @@ def _positions(
 ) -> list[int]:
     """The place of each nest among the statements in which they stand."""
     items = above.body.seq if isinstance(above.body, SeqStmt) else [above.body]
-    found = []
+    positions = []
     for sref, chain in zip(srefs, chains, strict=True):
         place = next((i for i, item in enumerate(items) if item is chain[0]), None)
-        if place is None or place in found:
+        if place is None or place in positions:
             raise MergeShapeError(
                 state, f"the nest of {name_of(sref)} does not stand side by side with the others",
                 sref,
             )  # fmt: skip
-        found.append(place)
-    return found
+        positions.append(place)
+    return positions
 
 
 def _check_same_extents(
-    state: ScheduleState, first: StmtSRef, sref: StmtSRef, one: Chain, other: Chain
+    state: ScheduleState, first: StmtSRef, sref: StmtSRef, first_chain: Chain, second_chain: Chain
 ) -> None:
     places = (first, sref)
-    if len(one) != len(other):
+    if len(first_chain) != len(second_chain):
         raise MergeShapeError(
             state,
-            f"{name_of(first)} is the loop no. {len(one)} of its nest, {name_of(sref)} no. "
-            f"{len(other)}",
+            f"{name_of(first)} is the loop no. {len(first_chain)} of its nest, {name_of(sref)} no. "
+            f"{len(second_chain)}",
             places,
             "merge loops at the same depth",
         )
     analyzer = Analyzer()
-    for mine, its in zip(one, other, strict=True):
+    for mine, its in zip(first_chain, second_chain, strict=True):
         if not analyzer.can_prove_equal(mine.extent, its.extent):
             raise MergeShapeError(
                 state,
@@ -205,14 +205,14 @@ def _accesses(state: ScheduleState, chain: Chain, place: StmtSRef) -> list[_Acce
             state.sref_of(chain[-1]),
         )
     inner = state.sref_of(chain[-1])
-    found = []
+    accesses = []
     for realize in tree.child_realizes(chain[-1]):
         loops = tree.domains(tree.loops_above(state.sref_of(realize), stop=inner))
         for region, writes in _regions(realize):
             ranges = substitute(region.region, tree.bindings_of(realize))
             bounds = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
-            found.append(_Access(realize.block, region, writes, bounds))
-    return found
+            accesses.append(_Access(realize.block, region, writes, bounds))
+    return accesses
 
 
 def _regions(realize: BlockRealize) -> Iterator[tuple[BufferRegion, bool]]:
@@ -294,31 +294,31 @@ def _check_pair(
     ``swapped``: or in the same one.
     """
     sources = _sources(place)
-    for one in accesses[0]:
-        for two in accesses[1]:
-            mine, its = one.region.buffer, two.region.buffer
+    for early in accesses[0]:
+        for late in accesses[1]:
+            mine, its = early.region.buffer, late.region.buffer
             same = _memory(sources, mine.data) is _memory(sources, its.data)
-            if not same or not (one.writes or two.writes):
+            if not same or not (early.writes or late.writes):
                 continue
-            if mine is not its or not _apart(place, chains, one, two, swapped):
+            if mine is not its or not _apart(place, chains, early, late, swapped):
                 raise MergeOrderError(
                     state,
-                    f"block {two.block.name_hint} might touch {one.region.buffer.name} before "
+                    f"block {late.block.name_hint} might touch {early.region.buffer.name} before "
                     f"an iteration of {chains[0][-1].loop_var.name} in which block "
-                    f"{one.block.name_hint} does",
-                    (state.sref_of(one.block), state.sref_of(two.block)),
+                    f"{early.block.name_hint} does",
+                    (state.sref_of(early.block), state.sref_of(late.block)),
                 )
 
 
 def _sources(place: StmtSRef) -> dict[Var, Var]:
     """The memory that views around a place stand for."""
-    found = {}
+    sources = {}
     item: StmtSRef | None = place
     while item is not None:
         for match in getattr(item.stmt, "match_buffers", ()):
-            found[match.buffer.data] = match.source.buffer.data
+            sources[match.buffer.data] = match.source.buffer.data
         item = item.parent
-    return found
+    return sources
 
 
 def _memory(sources: Mapping[Var, Var], data: Var) -> Var:
@@ -328,18 +328,18 @@ def _memory(sources: Mapping[Var, Var], data: Var) -> Var:
 
 
 def _apart(
-    place: StmtSRef, chains: Sequence[Chain], one: _Access, two: _Access, swapped: bool
+    place: StmtSRef, chains: Sequence[Chain], early: _Access, late: _Access, swapped: bool
 ) -> bool:
     """Whether every pair of iterations that merging turns around touches different elements."""
     depth = len(chains[0])
     return all(
-        _apart_at(place, chains, one, two, level)
+        _apart_at(place, chains, early, late, level)
         for level in range(depth + 1 if swapped else depth)
     )
 
 
 def _apart_at(
-    place: StmtSRef, chains: Sequence[Chain], one: _Access, two: _Access, level: int
+    place: StmtSRef, chains: Sequence[Chain], early: _Access, late: _Access, level: int
 ) -> bool:
     """Iterations that agree in the outer ``level`` loops; in the next, the second is earlier."""
     analyzer = tree.analyzer_above(place)
@@ -358,7 +358,7 @@ def _apart_at(
             analyzer.bind(its.loop_var, tree.loop_domain(its))
     return any(
         _disjoint(mine, _moved(its, mapping), analyzer)
-        for mine, its in zip(one.bounds, two.bounds, strict=True)
+        for mine, its in zip(early.bounds, late.bounds, strict=True)
     )
 
 
@@ -369,12 +369,12 @@ def _moved(part: IntervalSet, mapping: Mapping[Var, PrimExpr]) -> IntervalSet:
     return IntervalSet(low, high)
 
 
-def _disjoint(one: IntervalSet, two: IntervalSet, analyzer: Analyzer) -> bool:
-    if one.is_nothing() or two.is_nothing():
+def _disjoint(first: IntervalSet, second: IntervalSet, analyzer: Analyzer) -> bool:
+    if first.is_nothing() or second.is_nothing():
         return True
-    if not (one.is_bounded and two.is_bounded):
+    if not (first.is_bounded and second.is_bounded):
         return False
     return bool(
-        analyzer.can_prove(op.less(one.max_value, two.min_value))
-        or analyzer.can_prove(op.less(two.max_value, one.min_value))
+        analyzer.can_prove(op.less(first.max_value, second.min_value))
+        or analyzer.can_prove(op.less(second.max_value, first.min_value))
     )

@@ -100,8 +100,8 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
         state.replace(loop_sref, seq(fill, inner), reuse)
     else:
         path = path_up(sref if place is None else place, loop_sref)
-        made = edited(stmts[upto], {id(target): inner}, path, reuse)
-        state.replace(loop_sref, seq(fill, made), reuse)
+        new_loop = edited(stmts[upto], {id(target): inner}, path, reuse)
+        state.replace(loop_sref, seq(fill, new_loop), reuse)
     return self._block_rv(filler)
 
 
@@ -121,8 +121,8 @@ def can_decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) ->
     >>> sch.can_decompose_padding("P", sch.get_loops("P")[0])
     True
     """
-    found = self.get_block(block) if isinstance(block, str) else block
-    sref, loop_sref = self._sref(found), self._sref(loop)
+    block_rv = self.get_block(block) if isinstance(block, str) else block
+    sref, loop_sref = self._sref(block_rv), self._sref(loop)
     try:
         _check(self.state, sref, loop_sref, tree.loops_above(sref)[::-1])
     except ScheduleFailure:
@@ -206,17 +206,17 @@ def _bounded(
         raise PaddingPatternError(
             state, f"{name_of(sref)} has no padding: {condition} always holds", sref
         )
-    found = detect_iter_map(
+    iter_map = detect_iter_map(
         realize.iter_values, domains, predicate, IterMapLevel.Surjective, analyzer=analyzer
     )
-    if not found.indices:
-        reason = found.errors[0] if found.errors else "no affine map"
+    if not iter_map.indices:
+        reason = iter_map.errors[0] if iter_map.errors else "no affine map"
         raise PaddingRegionError(
             state, f"{condition} does not bound the axes of {name_of(sref)} one by one: {reason}",
             sref,
         )  # fmt: skip
     box = []
-    for total in found.indices:
+    for total in iter_map.indices:
         extent: Any = IntImm(total.dtype, 1)
         if total.args:
             if len(total.args) != 1 or not op.is_const_int(total.args[0].scale, 1):
@@ -275,7 +275,7 @@ def _filling(
         mapping[axis.var] = axis.var.copy_with_suffix("")
         axes.append(IterVar(axis.dom, mapping[axis.var], IterVar.DataPar))
     indices = [analyzer.simplify(substitute(index, mapping)) for index in store.indices]
-    made = Block(
+    filler = Block(
         axes, [], [_region(block.writes[0], mapping, analyzer)], block.name_hint + "_pad_const",
         store.with_(value=padding.constant, indices=indices),
     )  # fmt: skip
@@ -285,10 +285,10 @@ def _filling(
         mapping[loop.loop_var] = loop.loop_var.copy_with_suffix("")
     values = [analyzer.simplify(substitute(value, mapping)) for value in realize.iter_values]
     predicate = analyzer.simplify(substitute(realize.predicate, mapping))
-    nest: Stmt = BlockRealize(values, predicate, made)
+    nest: Stmt = BlockRealize(values, predicate, filler)
     for loop in loops:
         nest = For(mapping[loop.loop_var], loop.min, loop.extent, ForKind.SERIAL, nest)
-    return nest, made
+    return nest, filler
 
 
 def _region(region: BufferRegion, mapping: dict[Var, Any], analyzer: Analyzer) -> BufferRegion:
@@ -343,15 +343,15 @@ def _computing(
         value if value in narrowed else analyzer.simplify(op.subtract(value, low))
         for value, low in bindings
     ]
-    made = Block(
+    computing = Block(
         axes,
         [_region(region, mapping, analyzer) for region in block.reads],
         [_region(region, mapping, analyzer) for region in block.writes],
         block.name_hint,
         store.with_(value=moved(padding.value), indices=[moved(i) for i in store.indices]),
     )
-    nest: Stmt = BlockRealize(values, moved(padding.predicate), made)
+    nest: Stmt = BlockRealize(values, moved(padding.predicate), computing)
     for loop in loops[:alone]:
         dom = ranges[loop.loop_var]
         nest = loop.with_(min=dom.min, extent=dom.extent, body=nest)
-    return nest, made
+    return nest, computing

@@ -120,10 +120,10 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     }
     work = _Padded(stmt, copies, {**extents, **bound})
     item = top.stmt
-    made = work.visit(item)
+    padded = work.visit(item)
     before = [_copy(region.buffer, copies, write=False) for region in stmt.reads]
     after = [_copy(region.buffer, copies, write=True) for region in stmt.writes]
-    _replace(state, scope, item, [*before, made, *after], copies.values(), work.reuse)
+    _replace(state, scope, item, [*before, padded, *after], copies.values(), work.reuse)
 
 
 def _check_writes(
@@ -182,8 +182,8 @@ def _replace(
             return stmt
         return stmt.with_(body=placed(body))
 
-    made = block.with_(body=placed(block.body), alloc_buffers=[*block.alloc_buffers, *buffers])
-    state.replace(scope, made, {**reuse, block: made})
+    new_scope = block.with_(body=placed(block.body), alloc_buffers=[*block.alloc_buffers, *buffers])
+    state.replace(scope, new_scope, {**reuse, block: new_scope})
 
 
 # ---- the pattern
@@ -195,18 +195,18 @@ def _einsum(
     """The indices of each buffer the block accesses; an error if it is no einsum."""
     if block.alloc_buffers or block.match_buffers or collect(block.body, BlockRealize):
         raise NonEinsumError(state, f"{name_of(sref)} has blocks, buffers or views inside", sref)
-    found: dict[Buffer, list[PrimExpr]] = {}
+    indices: dict[Buffer, list[PrimExpr]] = {}
     parts = [block.body] if block.init is None else [block.init, block.body]
     accesses: list[BufferLoad | BufferStore] = [
         *collect(parts, BufferLoad),
         *collect(parts, BufferStore),
     ]
     for access in accesses:
-        known = found.setdefault(access.buffer, list(access.indices))
-        for one, other in zip(known, access.indices, strict=True):
-            if not expr_deep_equal(one, other):
+        known = indices.setdefault(access.buffer, list(access.indices))
+        for first, second in zip(known, access.indices, strict=True):
+            if not expr_deep_equal(first, second):
                 raise NonEinsumError(
-                    state, f"{name_of(sref)} accesses {access.buffer.name} at {one} and {other}",
+                    state, f"{name_of(sref)} accesses {access.buffer.name} at {first} and {second}",
                     sref,
                 )  # fmt: skip
         for index in access.indices:
@@ -223,29 +223,29 @@ def _einsum(
                 state, f"{name_of(sref)} reads and writes {region.buffer.name}", sref,
                 "initialise it in the block (T.init)",
             )  # fmt: skip
-        if region.buffer not in found:
+        if region.buffer not in indices:
             raise NonEinsumError(
                 state, f"{name_of(sref)} declares {region.buffer.name}, it does not access it", sref
             )
-    for buffer in found:
+    for buffer in indices:
         if not any(item.buffer is buffer for item in regions):
             raise NonEinsumError(
                 state, f"{name_of(sref)} does not declare that it accesses {buffer.name}", sref
             )
-    return found
+    return indices
 
 
 def _padded_extents(block: Block, padding: Sequence[int]) -> dict[Var, PrimExpr]:
     """The new extents of the axes that do not divide."""
     analyzer = Analyzer()
-    found: dict[Var, PrimExpr] = {}
+    extents: dict[Var, PrimExpr] = {}
     for axis, number in zip(block.iter_vars, padding, strict=True):
         assert axis.dom is not None
         factor = IntImm(axis.dom.extent.dtype, number)
         extent = analyzer.simplify(op.ceildiv(axis.dom.extent, factor) * factor)
         if not analyzer.can_prove_equal(extent, axis.dom.extent):
-            found[axis.var] = extent
-    return found
+            extents[axis.var] = extent
+    return extents
 
 
 def _nest(
@@ -360,8 +360,8 @@ def _vanishes(expr: Any, axis: Var) -> bool:
     if isinstance(expr, Add | Sub):
         return _vanishes(expr.a, axis) and _vanishes(expr.b, axis)
     if isinstance(expr, Mul):
-        one, other = _vanishes(expr.a, axis), _vanishes(expr.b, axis)
-        return (one and (other or _is_finite(expr.b))) or (other and _is_finite(expr.a))
+        left, right = _vanishes(expr.a, axis), _vanishes(expr.b, axis)
+        return (left and (right or _is_finite(expr.b))) or (right and _is_finite(expr.a))
     return isinstance(expr, IntImm | FloatImm) and expr.value == 0
 
 
@@ -377,7 +377,7 @@ def _copies(
     block: Block, indices: dict[Buffer, list[PrimExpr]], extents: dict[Var, PrimExpr]
 ) -> dict[Buffer, Buffer]:
     """The padded copy of each buffer that an extended axis indexes."""
-    made: dict[Buffer, Buffer] = {}
+    copies: dict[Buffer, Buffer] = {}
     for region in (*block.reads, *block.writes):
         buffer, places = region.buffer, indices[region.buffer]
         if not any(isinstance(index, Var) and index in extents for index in places):
@@ -388,8 +388,8 @@ def _copies(
         ]
         name = f"{buffer.name}_pad"
         pointer = PointerType(PrimType(str(buffer.dtype)), buffer.scope())
-        made[buffer] = Buffer(Var(name, pointer), buffer.dtype, shape, (), None, name)
-    return made
+        copies[buffer] = Buffer(Var(name, pointer), buffer.dtype, shape, (), None, name)
+    return copies
 
 
 def _copy(buffer: Buffer, copies: dict[Buffer, Buffer], *, write: bool) -> Stmt | None:

@@ -184,11 +184,11 @@ def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, se
             axes.append(IterVar(axis.dom, fresh, axis.iter_type, axis.thread_tag))
             values.append(value)
     started = [region for region in block.writes if region.buffer in running_values(block)]
-    made = Block(
+    init_block = Block(
         axes, [], substitute(started, mapping), f"{block.name_hint}_init",
         substitute(block.init, mapping), annotations=block.annotations,
     )  # fmt: skip
-    return BlockRealize(values, IntImm("bool", 1), made), set(collect(values, Var))
+    return BlockRealize(values, IntImm("bool", 1), init_block), set(collect(values, Var))
 
 
 def _kept_predicate(

@@ -180,11 +180,11 @@ def _check_nest(
         if var in reduced and not inside:
             _only_block(state, item)
             inside = True
-        one = op.is_const_int(loop_of(item).extent, 1)
-        if item is at and var not in reduced and not one:
+        runs_once = op.is_const_int(loop_of(item).extent, 1)
+        if item is at and var not in reduced and not runs_once:
             what = "runs a spatial axis" if var in spatial else "runs no axis"
             raise FactorLoopError(state, f"{name_of(at)} {what} of {name_of(sref)}", (at, sref))
-        if inside and var not in spatial and var not in reduced and not one:
+        if inside and var not in spatial and var not in reduced and not runs_once:
             raise FactorNestError(
                 state, f"{name_of(item)} is inside of the reduction and runs no axis", item
             )
@@ -326,9 +326,9 @@ class _Factored:
                 continue
             for var in dict.fromkeys(_vars(value)):
                 if var in by_var and var not in of_loop:
-                    made = self._loop_axis(by_var[var], IterVar.CommReduce)
-                    of_loop[var] = made.var
-                    axes.append(made)
+                    loop_axis = self._loop_axis(by_var[var], IterVar.CommReduce)
+                    of_loop[var] = loop_axis.var
+                    axes.append(loop_axis)
                     values.append(var)
             mapping[axis.var] = op.cast(axis.var.dtype, substitute(value, of_loop))
         return self._partial_realize(axes, values, mapping, own.var)
@@ -340,12 +340,12 @@ class _Factored:
             for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True)
             if axis.iter_type != IterVar.DataPar
         }
-        found: set[Var] = set()
+        split: set[Var] = set()
         reach = {self.loop.loop_var}
-        while more := {axis for axis, used in rest.items() if axis not in found and used & reach}:
-            found |= more
+        while more := {axis for axis, used in rest.items() if axis not in split and used & reach}:
+            split |= more
             reach.update(*[rest[axis] for axis in more])
-        return found
+        return split
 
     def _partial_realize(
         self, axes: list[IterVar], values: list[Any], mapping: dict[Var, Any], own: Var
@@ -361,17 +361,17 @@ class _Factored:
         operands = substitute(self.reduction.operands, mapping)
         still = any(axis.iter_type != IterVar.DataPar for axis in axes)
         body, init = self._statements(self.buffers, self.indices(own), operands, still)
-        made = Block(
+        partial = Block(
             axes, substitute(reads, mapping), writes, f"{block.name_hint}_rf", body, init,
             annotations=block.annotations,
         )  # fmt: skip
-        return BlockRealize(values, self.realize.predicate, made)
+        return BlockRealize(values, self.realize.predicate, partial)
 
     def indices(self, own: Any) -> list[PrimExpr]:
         """The indices of a partial result."""
-        made = list(self.reduction.indices)
-        made.insert(self.axis, own)
-        return made
+        indices = list(self.reduction.indices)
+        indices.insert(self.axis, own)
+        return indices
 
     def whole(self, predicate: Any) -> BlockRealize:
         """The block that joins the partial results, under the old loops' variables."""
@@ -390,13 +390,13 @@ class _Factored:
         )
         operands = [BufferLoad(buffer, partial) for buffer in self.buffers]
         body, init = self._statements(self.reduction.buffers, element, operands, True)
-        made = Block(
+        joining = Block(
             axes,
             [points(buffer, partial) for buffer in self.buffers],
             [points(buffer, element) for buffer in self.reduction.buffers],
             self.block.name_hint, body, init, annotations=self.block.annotations,
         )  # fmt: skip
-        return BlockRealize(values, predicate, made)
+        return BlockRealize(values, predicate, joining)
 
     def _statements(
         self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any], join: bool
@@ -445,9 +445,9 @@ def _apply(
     top = tree.loops_above(sref)[0]
     changes = {id(top.stmt): seq(rewrite.under_copies(partial, loops), join)}
     reuse = {factored.block: whole.block}
-    made = surgery.edited(outer, changes, surgery.path_up(top, scope), reuse)
-    made = made.with_(alloc_buffers=[*made.alloc_buffers, *factored.buffers])
-    state.replace(scope, made, {**reuse, outer: made})
+    new_scope = surgery.edited(outer, changes, surgery.path_up(top, scope), reuse)
+    new_scope = new_scope.with_(alloc_buffers=[*new_scope.alloc_buffers, *factored.buffers])
+    state.replace(scope, new_scope, {**reuse, outer: new_scope})
 
 
 def _without_loops(
