@@ -111,7 +111,8 @@ SPECIAL = frozenset((
 ).split())
 """Special functions without a recipe yet: tests/relax/numerics/test_special.py has their rows."""
 OF_IMPORTERS = frozenset((
-    "as_strided diagonal diagonal_scatter nn.col2im nn.im2col unfold"
+    "as_strided cummax cummin diagonal diagonal_scatter histogram logcumsumexp nn.col2im nn.im2col "
+    "searchsorted unfold"
 ).split())
 """Operators that importers brought, without a recipe yet: tests/relax/numerics has their rows."""
 

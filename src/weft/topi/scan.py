@@ -7,6 +7,7 @@ schedules.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from weft.tir.analysis.block_access_region import get_block_access_region
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import BufferLoad, IterType, IterVar, Var
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
+from weft.topi.broadcast import log_add_exp
 from weft.topi.extents import Shape, is_const, normalize_axis, product
 from weft.topi.math import cast
 from weft.topi.transform import reshape
@@ -189,6 +191,11 @@ def cumprod(
 ) -> Tensor:  # fmt: skip
     """The running product along ``axis``."""
     return scanop(data, op.multiply, 1, "cumprod_generic", axis, dtype, exclusive)
+
+
+def logcumsumexp(data: Tensor, axis: int) -> Tensor:
+    """The logarithm of the running sum of exponentials along ``axis``, without overflow."""
+    return scanop(data, log_add_exp, -math.inf, "logcumsumexp", axis)
 
 
 def _replaces(value: PrimExpr, best: PrimExpr, largest: bool) -> PrimExpr:

@@ -1,11 +1,13 @@
 """Reductions, scans and index reductions against numpy, through relax.build."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 
 from tests.lib.operator_cases import Case, Table, t
+from tests.lib.operator_cases import row as straight
 from weft.relax.op.definition import FUNCTIONS as F
 
 INF, NAN = math.inf, math.nan
@@ -218,8 +220,37 @@ def scans():
         )
 
 
+def running():
+    """logcumsumexp, cummax and cummin: equal elements, NaN, nothing."""
+    sizes = ({"n": 0}, *N)
+    for axis in (0, -1):
+        def summed(x, axis=axis):
+            return np.logaddexp.accumulate(x, axis)
+
+        given = [t("n", 3)]
+        yield straight("logcumsumexp", given, summed, sizes=sizes, note=f"{axis}", axis=axis)
+    for dtype in ("float64", "float16"):
+        yield straight("logcumsumexp", [t(2, 5, dtype=dtype)], partial(summed, axis=1))
+    far = t(4, fill=[-INF, 1000.0, 1000.0, -1000.0])
+    yield straight("logcumsumexp", [far], np.logaddexp.accumulate, note="far apart")
+    for name, function in (("cummax", np.maximum), ("cummin", np.minimum)):
+        def extremes(x, axis, function=function):
+            values = function.accumulate(x, axis)
+            index = np.indices(x.shape)[axis]
+            here = (x == values) | (np.isnan(x) & np.isnan(values))
+            return values, np.maximum.accumulate(np.where(here, index, 0), axis)
+
+        for dtype in ("float32", "int32", "uint8"):
+            ties = t("n", 3, dtype=dtype, fill=[2, 1, 2, 3, 1])
+            for axis in (0, 1):
+                both = partial(extremes, axis=axis)
+                yield straight(name, [ties], both, sizes=sizes, note=f"{axis}", axis=axis)
+        odd = t(6, fill=[0.0, INF, NAN, 1.0, NAN, -INF])
+        yield straight(name, [odd], partial(extremes, axis=0), note="special")
+
+
 FLOAT, INT = Table(list(float_reductions())), Table(list(int_reductions()))
-INDEX, SCAN = Table(list(indices())), Table(list(scans()))
+INDEX, SCAN = Table(list(indices())), Table([*scans(), *running()])
 
 
 @pytest.mark.parametrize("case", FLOAT.cases, ids=str)

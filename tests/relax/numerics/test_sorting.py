@@ -89,7 +89,44 @@ def more_than_there_are():
     yield row("topk", [t(2, 3)], lambda x: -np.sort(-x, 1), 5, ret_type="values", note="more")
 
 
-TABLE = Table([*cases(), *more_than_there_are()])
+def searches():
+    def in_rows(side):
+        return lambda rows, values: np.stack([
+            np.searchsorted(row, value, side) for row, value in zip(rows, values, strict=True)
+        ]).reshape(values.shape)  # fmt: skip
+
+    edges = [-1.0, 0.0, 0.0, 2.0, INF]
+    for right, side in ((False, "left"), (True, "right")):
+        def places(line, values, side=side):
+            return np.searchsorted(line, values, side)
+
+        how = {"right": right, "note": side}
+        yield row("searchsorted", [t(5, fill=edges), t("n", 3)], places, sizes=N, **how)
+        lines = t("n", 5, fill=edges)
+        yield row("searchsorted", [lines, t("n", 2)], in_rows(side), sizes=N[1:], **how)
+        yield row("searchsorted", [t(5, fill=edges), t(fill=0.0)], places, **how)
+        yield row("searchsorted", [t(0), t(4)], places, **how)
+    small = t(1, dtype="int32", fill=[0])
+    yield row("searchsorted", [small, t(2, 3, dtype="int32")],
+              lambda line, x: np.searchsorted(line, x).astype("int32"), out_int32=True)  # fmt: skip
+
+
+def counts():
+    def counted(bins):
+        return lambda x, low, high: np.histogram(x, bins, (low, high))[0].astype("float64")
+
+    for dtype in ("float32", "float64"):
+        ends = [t(dtype=dtype, fill=-2.0), t(dtype=dtype, fill=2.0)]
+        data = t("n", dtype=dtype)
+        yield row("histogram", [data, *ends], counted(4), bins=4, sizes=N)
+    inside = t(6, fill=[-2.0, 2.0, 2.5, 0.0, -2.5, NAN])
+    yield row("histogram", [inside, t(fill=-2.0), t(fill=2.0)], lambda *_: np.ones(3), bins=3,
+              note="ends")  # fmt: skip
+    same = [t(3, fill=1.0), t(fill=1.0), t(fill=1.0)]
+    yield row("histogram", same, counted(2), bins=2, note="equal ends")
+
+
+TABLE = Table([*cases(), *more_than_there_are(), *searches(), *counts()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)

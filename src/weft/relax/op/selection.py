@@ -1,4 +1,4 @@
-"""Choosing and ordering: where, ewise_fma, sort, argsort, topk, astype, bucketize, unique."""
+"""Choosing, ordering, searching and counting: where, sort, topk, searchsorted, unique, ..."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from weft.relax.op.infer import (
     VOID,
     axis_of,
     broadcast_infos,
+    check_float,
     check_rank,
     common_dtype,
     common_vdevice,
@@ -31,6 +32,7 @@ from weft.relax.op.infer import (
 from weft.relax.op.lowering import Builder, scalar_or_tensor
 from weft.relax.op.reference import selection as reference
 from weft.relax.op.reference.rule import in_float64, wide
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import (
     PrimStructInfo,
     StructInfo,
@@ -40,6 +42,7 @@ from weft.relax.struct_info import (
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.tir.op import min as tir_min
+from weft.topi.histogram import histogram as topi_histogram
 
 
 def infer_where(call: Call) -> TensorStructInfo:
@@ -197,9 +200,7 @@ def infer_topk(call: Call) -> StructInfo:
     return TupleStructInfo([values, indices]) if one is None else one
 
 
-def _topk(
-    data: Any, k: int, axis: int, ret_type: str, largest: bool, dtype: Any
-) -> Any:
+def _topk(data: Any, k: int, axis: int, ret_type: str, largest: bool, dtype: Any) -> Any:
     return topi.topk(data, k, axis, ret_type, not largest, str(dtype))
 
 
@@ -232,6 +233,78 @@ def bucketize(
     input_tensor: Expr, boundaries: Expr, out_int32: bool = False, right: bool = False
 ) -> Any:
     """The bucket of each value between sorted boundaries."""
+
+
+def infer_searchsorted(call: Call) -> TensorStructInfo:
+    """Places of the shape of the values; rows of a sequence are those of the values."""
+    sequence, values = tensor(call, 0), tensor(call, 1)
+    common_dtype(call, [sequence, values])
+    if sequence.ndim == 0:
+        fail(call, "sorted_sequence: expected at least 1 dimension, got 0")
+    rows = _rows_of_values(sequence, values)
+    if sequence.ndim > 1 and values.ndim not in (-1, sequence.ndim):
+        fail(
+            call, f"values: expected {sequence.ndim} dimensions, got {values.ndim}"
+        )
+    if rows is not None and any(map(differ, rows, dims_of(sequence) or ())):
+        fail(call, f"sorted_sequence: expected the rows {show_dims(rows)}, got {sequence}")
+    return with_dtype(values, "int32" if call.attrs["out_int32"] else "int64")
+
+
+def _rows_of_values(sequence: TensorStructInfo, values: TensorStructInfo) -> list[Any] | None:
+    """The shape of sequences that have a row for each of the values; None of a single one."""
+    whole, wanted = dims_of(sequence), dims_of(values)
+    if whole is None or wanted is None or len(whole) != len(wanted) or len(whole) < 2:
+        return None
+    return [*wanted[:-1], whole[-1]]
+
+
+def _same_rows(call: Call) -> Required:
+    rows = _rows_of_values(tensor(call, 0), tensor(call, 1))
+    return {} if rows is None else {0: rows}
+
+
+def _searchsorted(sequence: Any, values: Any, out_int32: bool, right: bool) -> Any:
+    return topi.searchsorted(sequence, values, right, "int32" if out_int32 else "int64")
+
+
+@operator(
+    "relax.searchsorted",
+    infer_searchsorted,
+    te=_searchsorted,
+    kernel="searchsorted",
+    requires=_same_rows,
+    numpy=reference.searchsorted,
+)
+def searchsorted(
+    sorted_sequence: Expr, values: Expr, out_int32: bool = False, right: bool = False
+) -> Any:
+    """How many elements of a sorted row stand before each value (``right``: or equal it).
+
+    The sequence is one row for all values, or has a row for each row of them.
+    """
+
+
+def infer_histogram(call: Call) -> TensorStructInfo:
+    """A count for each part, in the type of the data."""
+    info = check_rank(call, 0, 1)
+    ends = [check_rank(call, index, 0) for index in (1, 2)]
+    check_float(call, info)
+    dtype = common_dtype(call, [info, *ends])
+    if call.attrs["bins"] < 1:
+        fail(call, f"bins: expected 1 or more, got {call.attrs['bins']}")
+    return result([int64(call.attrs["bins"])], dtype, vdevice=info.vdevice)
+
+
+@operator(
+    "relax.histogram", infer_histogram, te=topi_histogram, numpy=in_float64(reference.histogram)
+)
+def histogram(x: Expr, low: Expr, high: Expr, bins: int) -> Any:
+    """How many elements of a row lie in each of ``bins`` equal parts of [low, high].
+
+    Where the ends are equal the interval is one wider on both sides. What lies outside is not
+    counted. The counts have the type of the data.
+    """
 
 
 def infer_nonzero(call: Call) -> TensorStructInfo:

@@ -29,11 +29,12 @@ from weft.relax.op.infer import (
 )
 from weft.relax.op.lowering import Builder, dims
 from weft.relax.op.reference import statistical as reference
+from weft.relax.op.reference.rule import in_float64
 from weft.relax.op.requirements import Required
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
-from weft.topi import statistics
+from weft.topi import scan, statistics
 
 
 def reduced(call: Call, axes: Any, keepdims: bool, dtype: Any) -> TensorStructInfo:
@@ -241,6 +242,63 @@ def cumprod(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
 ) -> Any:
     """Running products along an axis (flat if None)."""
+
+
+def infer_along(call: Call) -> TensorStructInfo:
+    """As the input, which has the axis."""
+    info = tensor(call, 0)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    if DataType(info.dtype).is_bool:
+        raise IRTypeError(f"{call.op.name}: expected numbers, got bool; use astype")
+    return info
+
+
+def infer_float_along(call: Call) -> TensorStructInfo:
+    """As ``infer_along``, of floats."""
+    same_as_float_input(call)
+    return infer_along(call)
+
+
+def infer_running_extreme(call: Call) -> StructInfo:
+    """The values, and int64 places of them."""
+    info = infer_along(call)
+    return TupleStructInfo([info, with_dtype(info, "int64")])
+
+
+@operator(
+    "relax.logcumsumexp",
+    infer_float_along,
+    te=scan.logcumsumexp,
+    numpy=in_float64(reference.logcumsumexp),
+    traits=Trait.ALONG_AXIS,
+)
+def logcumsumexp(data: Expr, axis: int = -1) -> Any:
+    """The logarithm of the running sum of exponentials along an axis, without overflow."""
+
+
+@operator(
+    "relax.cummax",
+    infer_running_extreme,
+    te=partial(scan.running_extreme, largest=True),
+    kernel="cummax",
+    numpy=partial(reference.running_extreme, largest=True),
+)
+def cummax(data: Expr, axis: int = -1) -> Any:
+    """The running maximum along an axis, and the last place of each (int64).
+
+    A NaN is the maximum from where it stands on.
+    """
+
+
+@operator(
+    "relax.cummin",
+    infer_running_extreme,
+    te=partial(scan.running_extreme, largest=False),
+    kernel="cummin",
+    numpy=partial(reference.running_extreme, largest=False),
+)
+def cummin(data: Expr, axis: int = -1) -> Any:
+    """As ``cummax``, of the running minimum."""
 
 
 def infer_collapse(call: Call) -> TensorStructInfo:

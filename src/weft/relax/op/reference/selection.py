@@ -57,6 +57,28 @@ def bucketize(
     return np.asarray(made, np.int32 if out_int32 else np.int64)
 
 
+@by_wide
+def searchsorted(
+    sorted_sequence: Any, values: Any, out_int32: bool = False, right: bool = False
+) -> Any:
+    """As ``bucketize``, row by row where the sequence has rows."""
+    if sorted_sequence.ndim < 2:
+        return bucketize(values, sorted_sequence, out_int32, right)
+    places = np.zeros(values.shape, np.int32 if out_int32 else np.int64)
+    for row in np.ndindex(*values.shape[:-1]):
+        places[row] = bucketize(values[row], sorted_sequence[row], out_int32, right)
+    return places
+
+
+def histogram(x: Any, low: Any, high: Any, bins: int) -> Any:
+    """Counts of equal parts, the last one with its upper end."""
+    wider = 1.0 if low == high else 0.0
+    start, end = low - wider, high + wider
+    inside = x[(x >= start) & (x <= end)]
+    places = ((inside - start) / (end - start) * bins).astype(np.int64)
+    return np.bincount(np.minimum(places, bins - 1), minlength=bins).astype(x.dtype)
+
+
 def nonzero(x: Any) -> Any:
     """One row for each axis."""
     return np.stack(np.nonzero(np.atleast_1d(wide(x)))).astype(np.int64)

@@ -109,6 +109,23 @@ def scan(function: Callable[..., Any], start: int) -> Callable[..., Any]:
     return quiet(run)
 
 
+def logcumsumexp(data: Any, axis: int) -> Any:
+    """Running sums of exponentials, as logarithms."""
+    return np.logaddexp.accumulate(data, axis=axis)
+
+
+def running_extreme(data: Any, axis: int, largest: bool) -> Any:
+    """The extreme up to each place, and the last place that it stands at."""
+    rows = np.moveaxis(data, axis, 0)
+    values, places = rows.copy(), np.zeros(rows.shape, np.int64)
+    for place in range(1, len(rows)):
+        row, best = rows[place], values[place - 1]
+        better = (row >= best if largest else row <= best) | (row != row)  # NaN is not itself
+        values[place] = np.where(better, row, best)
+        places[place] = np.where(better, place, places[place - 1])
+    return np.moveaxis(values, 0, axis), np.moveaxis(places, 0, axis)
+
+
 def collapse(data: Any, shape: Sequence[int]) -> Any:
     """The sum over the axes that ``shape`` lacks or has with the extent 1."""
     extra = data.ndim - len(shape)

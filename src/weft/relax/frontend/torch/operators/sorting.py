@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft import topi
 from weft.ir.expr import as_prim_expr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
@@ -13,12 +12,9 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
-from weft.topi import tag
-from weft.topi.extents import compute_ax
-from weft.topi.histogram import histogram
-from weft.topi.reduction import sum_in
 
-Rank = Callable[[Any, Any], Any]
+Rank = Callable[[Context, Expr, int], Expr]
+"""Which of the elements of each row, along an axis in order, is chosen."""
 
 
 def _as_row(context: Context, tensor: Expr) -> Expr:
@@ -36,16 +32,9 @@ def _shaped(context: Context, values: list[Any], shape: Any) -> tuple[Any, ...]:
 @converter("aten.sort.default")
 def sort(context: Context, self: Expr, dim: int = -1, descending: bool = False) -> Any:
     """The elements in order and where each stood; equal ones keep theirs."""
-    rank = context.rank(self)
-
-    def kernel(x: Any) -> Any:
-        return topi.topk(x, 0, dim, "both", not descending, "int64")
-
-    both = context.emit(
-        context.builder.call_te(kernel, _as_row(context, self), primfunc_name_hint="sort")
-    )
+    both = context.emit(op.topk(_as_row(context, self), 0, dim, "both", descending, "int64"))
     values = [context.emit(both[i]) for i in (0, 1)]
-    return tuple(values) if rank else _shaped(context, values, [])
+    return tuple(values) if context.rank(self) else _shaped(context, values, [])
 
 
 @converter("aten.sort.stable")
@@ -98,61 +87,64 @@ def topk(
 
 
 def _by_rank(context: Context, self: Expr, dim: int, keepdim: bool, rank: Rank) -> Any:
-    """The element of a rank among those in order (NaN last), and where it stands.
-
-    ``rank`` is a function of how many elements are numbers, and of how many there are.
-    """
+    """The element of a rank among those in order (NaN last), and where it stands."""
     row = _as_row(context, self)
     axis = dim % context.rank(row)
-
-    def kernel(x: Any) -> Any:
-        values, places = topi.topk(x, 0, axis, "both", True, "int64")
-        count = x.shape[axis]
-        numbers = sum_in(compute_ax(x.shape, lambda *i: _is_number(x(*i)), "is_number"), [axis],
-                         False, "int64")  # fmt: skip
-        shape = [
-            tir_op.const(1, extent.dtype) if i == axis else extent
-            for i, extent in enumerate(x.shape)
-            if keepdim or i != axis
-        ]
-
-        def picked(source: Any) -> Callable[..., Any]:
-            def element(*point: Any) -> Any:
-                outer = [p for i, p in enumerate(point) if i != axis] if keepdim else list(point)
-                which = rank(numbers(*outer), tir_op.cast("int64", count))
-                return source(*outer[:axis], which, *outer[axis:])
-
-            return element
-
-        return [compute_ax(shape, picked(item), "picked") for item in (values, places)]
-
-    both = context.emit(context.builder.call_te(kernel, row, primfunc_name_hint="by_rank"))
-    found = [context.emit(both[i]) for i in (0, 1)]
-    return tuple(found) if context.rank(self) else _shaped(context, found, [])
+    chosen = rank(context, row, axis)
+    both = context.emit(op.topk(row, 0, axis, "both", False, "int64"))
+    found = [context.emit(op.gather_elements(both[i], chosen, axis)) for i in (0, 1)]
+    if keepdim and context.rank(self):
+        return tuple(found)
+    return tuple([context.emit(op.squeeze(item, [axis])) for item in found])
 
 
-def _is_number(value: Any) -> Any:
-    return tir_op.logical_not(tir_op.isnan(value))
+def _everywhere(context: Context, row: Expr, axis: int, value: Any) -> Expr:
+    """An int64 number for each row along an axis."""
+    shape = context.dims(row)
+    shape[axis] = 1
+    number = context.operand(value, "int64")
+    if isinstance(number, PrimValue):
+        zeros = context.emit(op.zeros(shape, "int64"))
+        return context.emit(op.add(zeros, number))
+    return context.emit(op.full(shape, number, "int64"))
 
 
-def _median_rank(numbers: Any, count: Any) -> Any:
+def _numbers(context: Context, row: Expr, axis: int) -> Expr:
+    """How many elements of each row are numbers."""
+    if not DataType(context.dtype_of(row)).is_float:
+        return _everywhere(context, row, axis, context.dims(row)[axis])
+    is_number = context.emit(op.logical_not(context.emit(op.isnan(row))))
+    return context.emit(op.sum(context.cast(is_number, "int64"), [axis], True))
+
+
+def _median_rank(context: Context, row: Expr, axis: int) -> Expr:
     """The lower middle, or the first NaN."""
-    middle = tir_op.floordiv(count - 1, tir_op.const(2, "int64"))
-    return tir_op.select(tir_op.less(numbers, count), numbers, middle)
+    count = context.dims(row)[axis]
+    middle = _everywhere(context, row, axis, (count - 1) // 2)
+    if not DataType(context.dtype_of(row)).is_float:
+        return middle
+    numbers = _numbers(context, row, axis)
+    has_nan = context.emit(op.less(numbers, context.operand(count, "int64")))
+    return context.emit(op.where(has_nan, numbers, middle))
 
 
-def _nanmedian_rank(numbers: Any, count: Any) -> Any:
+def _nanmedian_rank(context: Context, row: Expr, axis: int) -> Expr:
     """The lower middle of the numbers."""
-    below = tir_op.maximum(numbers - 1, tir_op.const(0, "int64"))
-    return tir_op.floordiv(below, tir_op.const(2, "int64"))
+    numbers = _numbers(context, row, axis)
+    below = context.emit(op.subtract(numbers, const(1, "int64")))
+    least = context.emit(op.maximum(below, const(0, "int64")))
+    return context.emit(op.right_shift(least, const(1, "int64")))
 
 
 @converter("aten.kthvalue.default")
 def kthvalue(context: Context, self: Expr, k: Any, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest element, counted from 1, and where it stands."""
-    return _by_rank(
-        context, self, dim, keepdim, lambda _, __: tir_op.cast("int64", as_prim_expr(k)) - 1
-    )
+    before = (k.value if isinstance(k, PrimValue) else k) - 1
+
+    def rank(context: Context, row: Expr, axis: int) -> Expr:
+        return _everywhere(context, row, axis, before)
+
+    return _by_rank(context, self, dim, keepdim, rank)
 
 
 @converter("aten.median.dim")
@@ -192,20 +184,14 @@ def mode(context: Context, self: Expr, dim: int = -1, keepdim: bool = False) -> 
     highest = context.operand(_highest(context.dtype), context.dtype)
     if context.dtype == "bool":
         best = context.emit(op.logical_or(row, context.emit(op.logical_not(often))))
-        value = context.emit(context.builder.call_te(topi.all, best, axis, True))
     else:
         best = context.emit(op.where(often, row, highest))
-        value = context.emit(op.min(best, [axis], True))
-
-    def place(x: Any, chosen: Any) -> Any:
-        def element(*point: Any) -> Any:
-            first = [*point[:axis], 0, *point[axis + 1 :]]
-            here = tir_op.equal(x(*point), chosen(*first))
-            return tir_op.select(here, tir_op.cast("int64", point[axis]), tir_op.const(0, "int64"))
-
-        return compute_ax(x.shape, element, "place", tag.INJECTIVE)
-
-    places = context.emit(context.builder.call_te(place, row, value))
+    value = context.emit(op.min(best, [axis], True))
+    extent = context.dims(row)[axis]
+    along = [extent if other == axis else 1 for other in range(context.rank(row))]
+    numbers = context.emit(op.reshape(op.arange(extent, dtype="int64"), along))
+    here = context.emit(op.equal(row, value))
+    places = context.emit(op.where(here, numbers, const(0, "int64")))
     last = context.emit(op.max(places, [axis], True))
     return _shaped(context, [value, last], context.shape)
 
@@ -229,17 +215,7 @@ def searchsorted(
         sorted_sequence = context.emit(op.gather_elements(sorted_sequence, sorter, -1))
     after = right or side == "right"
     rows, values = context.promoted(sorted_sequence, self)
-    dtype = context.dtype
-    rank = context.rank(values)
-    values = _as_row(context, values)
-
-    def kernel(sequence: Any, given: Any) -> Any:
-        return topi.searchsorted(sequence, given, after, dtype)
-
-    found = context.emit(
-        context.builder.call_te(kernel, rows, values, primfunc_name_hint="searchsorted")
-    )
-    return found if rank else op.reshape(found, [])
+    return op.searchsorted(rows, values, context.dtype == "int32", after)
 
 
 @converter("aten.bucketize.Tensor", "aten.bucketize.Scalar")
@@ -259,7 +235,7 @@ def isin(
     given, others = context.promoted(elements, test_elements)
     tests = context.emit(op.flatten(others)) if context.rank(others) else _as_row(context, others)
     same = context.emit(op.equal(context.emit(op.expand_dims(given, -1)), tests))
-    found = context.emit(context.builder.call_te(topi.any, same, -1))
+    found = context.emit(op.max(same, [-1]))
     return op.logical_not(found) if invert else found
 
 
@@ -271,7 +247,7 @@ def histc(context: Context, self: Expr, bins: int = 100, min: Any = 0, max: Any 
         low, high = context.emit(op.min(row)), context.emit(op.max(row))
     else:
         low, high = const(min, context.dtype), const(max, context.dtype)
-    return context.emit(context.builder.call_te(histogram, row, low, high, bins))
+    return op.histogram(row, low, high, bins)
 
 
 @converter("aten._unique2.default")
