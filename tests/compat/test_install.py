@@ -162,6 +162,19 @@ def test_a_module_that_is_not_there_names_the_nearest(run_program, statement, me
     assert len(out.splitlines()) == 1
 
 
+def test_an_unknown_name_of_nn_is_an_error(run_program):
+    out = run_program("""
+        import weft
+        weft.install_as_tvm()
+        from tvm.relax.frontend import nn
+        try:
+            nn.Lineer
+        except AttributeError as error:
+            print(error)
+    """)
+    assert "module 'weft.relax.frontend.nn' has no attribute 'Lineer'; did you mean Linear" in out
+
+
 def test_without_install_nothing_is_hooked(run_program):
     run_program("""
         import sys

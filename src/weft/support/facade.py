@@ -9,9 +9,9 @@ answered with the nearest names.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import sys
 from collections.abc import Callable, Mapping
+from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Final
 
@@ -63,7 +63,7 @@ def module_getattr(
                 f"{package}.{name} is a name of TVM 0.20 that weft does not have yet "
                 f"(part of: {coming[name]})"
             )
-        elif functions and not _is_module(f"{package}.{name}") and name in others():
+        elif functions and not _is_module(package, name) and name in others():
             value = getattr(_module(functions, package, name), name)
         else:
             return _old_or_unknown(package, name, names)
@@ -79,9 +79,13 @@ def module_getattr(
     return resolve, names
 
 
-def _is_module(module: str) -> bool:
-    """Whether there is a module of that name: ``from package import module`` asks here first."""
-    return importlib.util.find_spec(module) is not None
+def _is_module(package: str, name: str) -> bool:
+    """Whether the package has such a module: ``from package import module`` asks for names first.
+
+    No import hook is asked, since one may look for the name in the package again.
+    """
+    folders = sys.modules[package].__path__
+    return PathFinder.find_spec(f"{package}.{name}", folders) is not None
 
 
 def _module(module: str, package: str, name: str) -> ModuleType:

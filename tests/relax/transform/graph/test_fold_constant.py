@@ -57,6 +57,13 @@ def test_large_results_of_small_inputs_stay(build):
     assert_structural_equal(folded(mod), mod)
 
 
+def test_a_result_of_numpy_that_is_read_only_is_copied(build, evaluate, constant):
+    mod = build(lambda x: op.add(x, op.broadcast_to(constant, (2, 3))), INFO)
+    made = folded(mod)
+    assert len(made["main"].body.blocks[0].bindings) == 1
+    np.testing.assert_array_equal(evaluate(LegalizeOps()(made), DATA), DATA + DATA)
+
+
 def test_effects_stay(constant):
     bb = relax.BlockBuilder()
     with bb.function("main", [], pure=False):

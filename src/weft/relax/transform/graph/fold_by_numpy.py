@@ -71,7 +71,7 @@ def _computed(call: Call, kind: DataType) -> np.ndarray[Any, Any] | None:
         ]
         with np.errstate(all="ignore"):
             result = reference(*values, **interpreter.attributes(call, frame))
-            return np.asarray(result, kind.numpy, order="C")
+            return np.require(result, kind.numpy, ["C", "W"])  # a broadcast one is read-only
     except TVMError:
         return None
 
