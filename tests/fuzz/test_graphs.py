@@ -105,9 +105,10 @@ def test_recipes_are_of_operators():
 
 
 SPECIAL = frozenset((
-    "atan2 copysign deg2rad digamma entr erfc erfcx erfinv exp2 expm1 fmax fmin frac "
+    "atan2 copysign deg2rad digamma entr erfc erfcx erfinv exact_floor_divide exp2 expm1 fmax fmin "
+    "frac gcd "
     "heaviside hypot i0 i0e i1 i1e lgamma log10 log1p log2 log_add_exp2 log_ndtr ndtr ndtri "
-    "nextafter rad2deg reciprocal sinc xlog1py xlogy "
+    "nextafter rad2deg reciprocal sinc trigamma xlog1py xlogy zeta "
 ).split())
 """Special functions without a recipe yet: tests/relax/numerics/test_special.py has their rows."""
 OF_IMPORTERS = frozenset((

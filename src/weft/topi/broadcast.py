@@ -23,6 +23,7 @@ from weft.topi.extents import (
     operand,
     shape_text,
 )
+from weft.topi.integers import integer_power
 
 Binary = Callable[[PrimExpr, PrimExpr], PrimExpr]
 
@@ -170,7 +171,9 @@ def minimum(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
 
 @by_operands
 def power(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Lhs to the power rhs."""
+    """Lhs to the power rhs; of integers modulo their type."""
+    if any(isinstance(item, Tensor) and item.dtype.is_integral for item in (lhs, rhs)):
+        return integer_power(lhs, rhs)
     return binary("power", lhs, rhs, op.power)
 
 

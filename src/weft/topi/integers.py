@@ -6,24 +6,24 @@ from collections.abc import Callable
 
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.te.operation import extern
-from weft.te.tensor import Tensor
+from weft.te.tensor import Operand, Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.ir_builder import BufferVar, IRBuilder
 from weft.tir.stmt import Stmt
-from weft.topi.extents import broadcast_indices, broadcast_shape, product, unravel_index
+from weft.topi.extents import Shape, broadcast_indices, broadcast_shape, product, unravel_index
 from weft.topi.simplify import simplified
 
 Loop = Callable[[IRBuilder, BufferVar, PrimExpr, PrimExpr], PrimExpr]
 """(builder, three cells, left, right) -> the result; the statements between are emitted."""
 
 
-def integer_power(lhs: Tensor, rhs: Tensor) -> Tensor:
+def integer_power(lhs: Operand, rhs: Operand) -> Tensor:
     """lhs ** rhs modulo the type, by squaring; of a negative exponent 1 / lhs ** -rhs truncated."""
     return _looped("integer_power", lhs, rhs, _power)
 
 
-def gcd(lhs: Tensor, rhs: Tensor) -> Tensor:
+def gcd(lhs: Operand, rhs: Operand) -> Tensor:
     """The greatest common divisor by Euclid's algorithm; of 0 and n it is |n|."""
     return _looped("gcd", lhs, rhs, _gcd)
 
@@ -55,27 +55,36 @@ def _gcd(ib: IRBuilder, state: BufferVar, x: PrimExpr, y: PrimExpr) -> PrimExpr:
     return state[0]
 
 
-def _looped(name: str, lhs: Tensor, rhs: Tensor, loop: Loop) -> Tensor:
-    """``loop`` of every pair of elements of two tensors that broadcast, with three cells to use."""
-    shape = broadcast_shape(lhs.shape, rhs.shape, name)
+def _looped(name: str, lhs: Operand, rhs: Operand, loop: Loop) -> Tensor:
+    """``loop`` of every pair of elements of operands that broadcast, with three cells to use."""
+    tensors = [item for item in (lhs, rhs) if isinstance(item, Tensor)]
+    dtype = tensors[0].dtype
+    shape: Shape = tensors[0].shape
+    for tensor in tensors[1:]:
+        shape = broadcast_shape(shape, tensor.shape, name)
     count = simplified(as_prim_expr(product(shape)))
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         ib = ir_builder.create()
-        a, b, target = ib.buffer_ptr(ins[0]), ib.buffer_ptr(ins[1]), ib.buffer_ptr(outs[0])
+        sources = iter([(ib.buffer_ptr(buffer), buffer.shape) for buffer in ins])
+        read = [next(sources) if isinstance(item, Tensor) else item for item in (lhs, rhs)]
+        target = ib.buffer_ptr(outs[0])
         with ib.for_range(0, count, "i", kind="parallel") as i:
             point = tuple(unravel_index(i, shape))
-            state = ib.allocate(lhs.dtype, [3], "state")
-            left = ib.let("left", a[tuple(broadcast_indices(lhs.shape, shape, point))])
-            right = ib.let("right", b[tuple(broadcast_indices(rhs.shape, shape, point))])
+            state = ib.allocate(dtype, [3], "state")
+            left, right = [
+                ib.let(side, item[0][tuple(broadcast_indices(item[1], shape, point))])
+                if isinstance(item, tuple) else op.cast(dtype, item)
+                for side, item in zip(("left", "right"), read, strict=True)
+            ]  # fmt: skip
             target[point] = loop(ib, state, left, right)
         return ib.get()
 
     reads = [
-        decl_buffer(t.shape, t.dtype, name, data_alignment=8)
-        for t, name in ((lhs, "lhs"), (rhs, "rhs"))
-    ]
+        decl_buffer(item.shape, item.dtype, side, data_alignment=8)
+        for item, side in ((lhs, "lhs"), (rhs, "rhs")) if isinstance(item, Tensor)
+    ]  # fmt: skip
     return extern(
-        shape, [lhs, rhs], body, name=name, dtype=[lhs.dtype], in_buffers=reads,
-        out_buffers=[decl_buffer(shape, lhs.dtype, "out_buf", data_alignment=8)],
+        shape, tensors, body, name=name, dtype=[dtype], in_buffers=reads,
+        out_buffers=[decl_buffer(shape, dtype, "out_buf", data_alignment=8)],
     )  # fmt: skip

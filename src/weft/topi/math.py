@@ -12,6 +12,7 @@ from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.topi import tag
 from weft.topi.extents import compute_ax, compute_one
+from weft.topi.shared import Bindings, sharing
 
 Scalar = Callable[[PrimExpr], PrimExpr]
 Bound = PrimExpr | float
@@ -269,3 +270,20 @@ def _ceil_log2(x: PrimExpr) -> PrimExpr:
     by_one_less = op.equal(op.right_shift(x - unit, below), zero)
     more = op.not_equal(op.right_shift(x - unit, estimate), zero)
     return op.select(by_one_less, below, op.select(more, estimate + unit, estimate))
+
+
+@sharing
+def floor_quotient(bind: Bindings, x: PrimExpr, y: PrimExpr) -> PrimExpr:
+    """The floats' exact quotient rounded down, from the remainder; x / y where y is 0."""
+    zero, unit = op.const(0.0, x.dtype), op.const(1.0, x.dtype)
+    rest = bind(op.fmod(x, y))
+    quotient = bind((x - rest) / y)
+    apart = op.not_equal(op.less(rest, zero), op.less(y, zero))
+    lower = op.logical_and(op.not_equal(rest, zero), apart)
+    quotient = bind(op.select(lower, quotient - unit, quotient))
+    below = bind(op.floor(quotient))
+    half = op.const(0.5, x.dtype)
+    below = op.select(op.greater(quotient - below, half), below + unit, below)
+    signed = op.copysign(zero, x / y)
+    whole = op.select(op.not_equal(quotient, zero), below, signed)
+    return op.select(op.equal(y, zero), x / y, whole)

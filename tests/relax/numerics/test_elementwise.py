@@ -282,6 +282,9 @@ def division():
     yield Case("floor_divide", F["floor_divide"], pair, np.floor_divide, N)
     yield Case("floor_mod", F["floor_mod"], pair, np.mod, N)
     yield Case("mod", F["mod"], pair, np.fmod, N)
+
+
+def powers():
     yield Case(
         "power",
         F["power"],
@@ -298,9 +301,35 @@ def division():
         ],
         np.power,
     )
+    for dtype in ("int8", "int32", "int64", "uint8"):
+        yield Case(
+            "power",
+            F["power"],
+            [
+                t("n", 1, dtype=dtype, fill=[3, 1, 0, 7, 2]),
+                t(5, dtype=dtype, fill=[0, 1, 2, 5, 70]),
+            ],
+            lambda x, y: np.power(x, y),
+            N,
+        )
+    inverse = [
+        t(6, dtype="int32", fill=[1, -1, -1, 2, -7, -3]),
+        t(6, dtype="int32", fill=[-3, -3, -2, -1, -9, 3]),
+    ]
+    yield Case(
+        "power",
+        F["power"],
+        inverse,
+        lambda *_: np.array([1, -1, 1, 0, 0, -27], "int32"),
+        note="negative",
+    )
+    squared = [t(3, dtype="int64")]
+    yield Case("power", lambda x: F["power"](x, 3), squared, lambda x: x**3, note="a number")
     yield Case(
         "log_add_exp", F["log_add_exp"], [t("n", 3, fill=wide), t(3, fill=wide)], np.logaddexp, N
     )
+    half = [t(2, 3, dtype="float16"), t(3, dtype="float16")]
+    yield Case("log_add_exp", F["log_add_exp"], half, np.logaddexp, tolerance=5e-4)
     yield Case(
         "log_add_exp",
         F["log_add_exp"],
@@ -352,7 +381,7 @@ def others():
 
 UNARY, BINARY = (
     Table([*unary_cases_first(), *unary_cases_second()]),
-    Table([*operators_first(), *operators_second(), *operators_third(), *division()]),
+    Table([*operators_first(), *operators_second(), *operators_third(), *division(), *powers()]),
 )
 OTHERS = Table(list(others()))
 

@@ -1,5 +1,7 @@
 """Special functions against PyTorch's, in float64: of one float and of two."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,7 @@ UNARY = {
     "erfinv": (torch.erfinv, between(-0.999, 0.999)),
     "lgamma": (torch.lgamma, between(0.1, 40)),
     "digamma": (torch.digamma, between(-6.4, 40)),
+    "trigamma": (lambda x: torch.polygamma(1, x), between(-6.4, 40)),
     "i0": (torch.special.i0, between(-9, 9)),
     "i0e": (torch.special.i0e, between(-9, 9)),
     "i1": (torch.special.i1, between(-9, 9)),
@@ -58,6 +61,29 @@ BINARY = {
 }
 
 
+def quotients():
+    """Rounded down as if exact, of signs, zeros and infinities; greatest common divisors."""
+    edges = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -2.5, 0.3, 1e30]
+    divide = F["exact_floor_divide"]
+    for dtype in ("float32", "float64"):
+        both = [t(9, 1, dtype=dtype, fill=edges), t(9, dtype=dtype, fill=edges)]
+
+        def floor_divide(x, y, dtype=dtype):
+            with np.errstate(all="ignore"):
+                return np.floor_divide(x.astype(dtype), y.astype(dtype))
+
+        yield Case("exact_floor_divide", divide, both, floor_divide, note="edges")
+    given = [t("n", 3, fill=between(-9, 9)), t(3, fill=[0.1, -0.7, 2.0])]
+    yield Case("exact_floor_divide", divide, given, lambda x, y: np.floor(x / y), N)
+    for dtype in ("int32", "int64", "uint8"):
+        numbers = t("n", 5, dtype=dtype, fill=[0, 12, 60, 7, 64, 1])
+        yield Case("gcd", F["gcd"], [numbers, t(5, dtype=dtype, fill=[0, 18])], np.gcd, N)
+    single = [t(dtype="int32", fill=-12), t(1, dtype="int32", fill=[18])]
+    yield Case("gcd", F["gcd"], single, np.gcd)
+    yield Case("gcd", lambda x: F["gcd"](x, 6), [t("n", dtype="int64")], lambda x: np.gcd(x, 6), N,
+               note="a number")  # fmt: skip
+
+
 def cases():
     for name, (function, values) in UNARY.items():
         for dtype in ("float32", "float64", "float16"):
@@ -67,6 +93,9 @@ def cases():
     for name, (function, values) in BINARY.items():
         inputs = [t("n", 3, fill=values), t(3, fill=values)]
         yield Case(name, F[name], inputs, by_torch(function), N)
+    yield from quotients()
+    orders, places = t("n", 3, fill=[1.5, 2.0, 4.0, 1.0]), t(3, fill=[0.3, 7.0, 20.0])
+    yield Case("zeta", F["zeta"], [orders, places], by_torch(torch.special.zeta), N)
     step = F["nextafter"]
     yield Case(
         "nextafter", step, [t("n", 3), t(3)],

@@ -19,6 +19,9 @@ from weft.relax.op.reference.rule import in_float64
 from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.topi import integers
+from weft.topi.broadcast import binary
+from weft.topi.precision import in_wide_float
 
 
 def operand_infos(call: Call) -> list[Any]:
@@ -142,11 +145,11 @@ def floor_divide(x1: Expr, x2: Expr) -> Any:
     "relax.power",
     infer_arithmetic,
     te=topi.power,
-    numpy=in_float64(np.power),
+    numpy=in_float64(reference.power),
     traits=Trait.ELEMENTWISE,
 )
 def power(x1: Expr, x2: Expr) -> Any:
-    """x1 to the power of x2."""
+    """x1 to the power of x2: of integers modulo the type, 1 / x1**-x2 truncated for x2 below 0."""
     return operands(x1, x2)
 
 
@@ -201,7 +204,7 @@ def minimum(x1: Expr, x2: Expr) -> Any:
 @operator(
     "relax.log_add_exp",
     infer_arithmetic,
-    te=topi.log_add_exp,
+    te=lambda x, y: binary("log_add_exp", x, y, in_wide_float(topi.log_add_exp)),
     numpy=in_float64(np.logaddexp),
     traits=Trait.ELEMENTWISE,
 )
@@ -351,6 +354,26 @@ def bitwise_or(x1: Expr, x2: Expr) -> Any:
 )
 def bitwise_xor(x1: Expr, x2: Expr) -> Any:
     """The bitwise exclusive or."""
+    return operands(x1, x2)
+
+
+def infer_integers(call: Call) -> StructInfo:
+    """As arithmetic, on integers."""
+    info = infer_bits(call)
+    if DataType(getattr(info, "dtype", VOID)).is_bool:
+        raise IRTypeError(f"{call.op.name}: expected integers, got bool")
+    return info
+
+
+@operator(
+    "relax.gcd",
+    infer_integers,
+    te=integers.gcd,
+    numpy=np.gcd,
+    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+)
+def gcd(x1: Expr, x2: Expr) -> Any:
+    """The greatest common divisor; of 0 and n it is abs(n)."""
     return operands(x1, x2)
 
 

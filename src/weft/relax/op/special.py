@@ -23,7 +23,7 @@ from weft.relax.struct_info import StructInfo
 from weft.tir import op as tir_op
 from weft.topi import special
 from weft.topi.broadcast import binary, log_add_exp
-from weft.topi.math import elementwise
+from weft.topi.math import elementwise, floor_quotient
 from weft.topi.precision import Scalar, in_double, in_wide_float
 
 
@@ -90,6 +90,9 @@ erfc = _unary("erfc", in_double(special.erfc), reference.erfc, "1 - erf(x).")
 erfcx = _unary("erfcx", in_double(special.erfcx), reference.erfcx, "exp(x**2) * erfc(x).")
 erfinv = _unary("erfinv", in_double(special.erfinv), reference.erfinv, "The inverse of erf.")
 lgamma = _unary("lgamma", in_double(special.lgamma), reference.lgamma, "log of abs(gamma(x)).")
+trigamma = _unary(
+    "trigamma", in_double(special.trigamma), reference.trigamma, "The slope of digamma."
+)
 digamma = _unary("digamma", in_double(special.digamma), reference.digamma, "The slope of lgamma.")
 i0 = _unary("i0", in_double(special.bessel_i0), np.i0, "The modified Bessel function of order 0.")
 i0e = _unary(
@@ -173,6 +176,14 @@ log_add_exp2 = _binary(
 nextafter = _binary(
     "nextafter", tir_op.nextafter, quiet(np.nextafter), "The float after x1 on the way to x2."
 )
+zeta = _binary(
+    "zeta", in_double(special.zeta), in_float64(reference.zeta),
+    "Hurwitz' zeta function: the sum of (x2 + k)**-x1 over all k of 0 or more.",
+)  # fmt: skip
+exact_floor_divide = _binary(
+    "exact_floor_divide", floor_quotient, in_float64(np.floor_divide),
+    "x1 / x2 rounded down as if the quotient were exact (Python's //); x1 / x2 where x2 is 0.",
+)  # fmt: skip
 xlogy = _binary(
     "xlogy", in_wide_float(_zero_times(tir_op.log)),
     in_float64(lambda x, y: reference.product_or_zero(x, np.log(y), y)),

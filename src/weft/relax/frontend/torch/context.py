@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import fx
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, const
@@ -117,9 +117,11 @@ class Context:
             return self.cast(value, dtype)
         if isinstance(value, PrimValue):
             value = value.value
-        if isinstance(value, PrimExpr) and not hasattr(value, "value"):
+        if isinstance(value, IntImm | FloatImm):
+            value = value.value
+        if isinstance(value, PrimExpr):
             return PrimValue(tir_cast(dtype, value))
-        return const(getattr(value, "value", value), dtype)
+        return const(value, dtype)
 
     def promoted(self, *operands: Any) -> list[Expr]:
         """The operands in the data type that torch computes with (``torch.result_type``)."""

@@ -40,3 +40,12 @@ def floor(x: Any, y: Any) -> Any:
 def floor_mod(x: Any, y: Any) -> Any:
     """The remainder of floor division."""
     return np.mod(x, y)
+
+
+def power(x: Any, y: Any) -> Any:
+    """Of integers modulo their type; of a negative exponent the inverse, truncated."""
+    if is_float(x):
+        return np.power(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    inverse = np.where(x == 1, 1, np.where(x == -1, np.where(y % 2 == 0, 1, -1), 0))
+    return np.where(y < 0, inverse, np.power(x, np.maximum(y, 0))).astype(x.dtype)

@@ -38,6 +38,34 @@ def digamma(x: Any) -> Any:
     return np.where(is_pole, np.nan, np.where(x < 0, value - math.pi / np.tan(math.pi * x), value))
 
 
+@in_float64
+def zeta(x: Any, q: Any) -> Any:
+    """Terms up to q + k of 10 or more, then Euler and Maclaurin's formula."""
+    x, q = np.broadcast_arrays(x, q)
+    total, place = np.zeros(x.shape), np.array(q)
+    for _ in range(10 + max(0, -math.floor(q.min(initial=0.0)))):
+        below = place < 10
+        total = total + np.where(below, place**-x, 0.0)
+        place = np.where(below, place + 1, place)
+    tail = place ** (1 - x) / (x - 1) + 0.5 * place**-x
+    factor = x * place ** (-x - 1)
+    for k, bernoulli in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)):
+        tail = tail + bernoulli * factor
+        factor = factor * (x + 2 * k + 1) * (x + 2 * k + 2) / place**2
+    is_whole = q == np.floor(q)
+    value = np.where((q < 0) & ~is_whole & (x != np.floor(x)), np.nan, total + tail)
+    value = np.where((q <= 0) & is_whole, np.inf, value)
+    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, value))
+
+
+@in_float64
+def trigamma(x: Any) -> Any:
+    """By zeta; below 1/2 by reflection."""
+    low = x < 0.5
+    value = zeta(np.full(x.shape, 2.0), np.where(low, 1 - x, x))
+    return np.where(low, (math.pi / np.sin(math.pi * x)) ** 2 - value, value)
+
+
 def erfc_inverse(q: Any) -> Any:
     """The z of 0 or more with erfc(z) = q, by Newton's method on logarithms."""
     inside = np.clip(q, 5e-324, 1.0)

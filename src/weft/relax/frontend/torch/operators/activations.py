@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.pointwise import number, pointwise
+from weft.relax.frontend.torch.operators.pointwise import in_wide_float
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
-from weft.tir import op as tir_op
-from weft.tir.intrinsic import expm1
-from weft.topi.precision import in_wide_float
 
 PLAIN: Final[dict[str, Callable[[Expr], Expr]]] = {
     "relu6": op.nn.relu6, "selu": op.nn.selu, "silu": op.nn.silu,
@@ -75,13 +71,14 @@ def elu(
     if (scale, input_scale) == (1, 1):
         return op.nn.elu(self, float(alpha))
 
-    def kernel(x: PrimExpr) -> PrimExpr:
-        below = expm1(x * number(input_scale, x.dtype)) * number(alpha * scale, x.dtype)
-        above = x * number(scale, x.dtype)
-        made: PrimExpr = tir_op.select(tir_op.greater(x, number(0, x.dtype)), above, below)
-        return made
+    def function(x: Expr) -> Any:
+        kind, emit = context.dtype_of(x), context.emit
+        inner = emit(op.multiply(x, const(input_scale, kind)))
+        below = emit(op.multiply(emit(op.expm1(inner)), const(alpha * scale, kind)))
+        above = emit(op.multiply(x, const(scale, kind)))
+        return op.where(emit(op.greater(x, const(0, kind))), above, below)
 
-    return pointwise(context, "elu", in_wide_float(kernel), self)
+    return in_wide_float(context, function, self)
 
 
 @converter("aten.celu.default")

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import result_dtype
 from weft.relax.frontend.torch.operators.pointwise import (
     as_bool,
-    number,
-    pointwise,
+    in_wide_float,
+    is_narrow,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
-from weft.tir import op as tir_op
-from weft.topi import special
-from weft.topi.broadcast import log_add_exp
-from weft.topi.integers import gcd as integer_gcd
-from weft.topi.precision import in_double, in_wide_float
-from weft.topi.shared import Bindings, sharing
 
 Operator = Callable[..., Any]
 
@@ -41,6 +35,8 @@ ARITHMETIC: Final[dict[str, tuple[Operator, Operator]]] = {
 BITS: Final[dict[str, Operator]] = {
     "bitwise_and": op.bitwise_and, "bitwise_or": op.bitwise_or, "bitwise_xor": op.bitwise_xor,
     "__and__": op.bitwise_and, "__or__": op.bitwise_or, "__xor__": op.bitwise_xor,
+    "bitwise_left_shift": op.left_shift, "__lshift__": op.left_shift,
+    "bitwise_right_shift": op.right_shift, "__rshift__": op.right_shift,
 }  # fmt: skip
 COMPARISONS: Final[dict[str, Operator]] = {
     "eq": op.equal, "ge": op.greater_equal, "gt": op.greater, "le": op.less_equal, "lt": op.less,
@@ -53,21 +49,13 @@ LOGIC: Final[dict[str, Operator]] = {
 
 FLOATS: Final[dict[str, Operator]] = {
     "atan2": op.atan2, "arctan2": op.atan2, "copysign": op.copysign, "fmax": op.fmax,
-    "fmin": op.fmin, "heaviside": op.heaviside, "hypot": op.hypot, "logaddexp2": op.log_add_exp2,
-    "nextafter": op.nextafter, "special_xlog1py": op.xlog1py, "special_xlogy": op.xlogy,
-    "xlogy": op.xlogy,
+    "fmin": op.fmin, "heaviside": op.heaviside, "hypot": op.hypot, "logaddexp": op.log_add_exp,
+    "logaddexp2": op.log_add_exp2, "nextafter": op.nextafter, "special_xlog1py": op.xlog1py,
+    "special_xlogy": op.xlogy, "special_zeta": op.zeta, "xlogy": op.xlogy,
 }  # fmt: skip
 """Functions of two floats of the result's type."""
 INTEGERS: Final[dict[str, Operator]] = {"fmax": op.maximum, "fmin": op.minimum}
 """What some of them are of integers."""
-KERNELS: Final[dict[str, Operator]] = {
-    "logaddexp": in_wide_float(log_add_exp), "special_zeta": in_double(special.zeta),
-}  # fmt: skip
-"""Functions of two elements of the result's type, without an operator."""
-SHIFTS: Final[dict[str, Operator]] = {
-    "bitwise_left_shift": tir_op.left_shift, "__lshift__": tir_op.left_shift,
-    "bitwise_right_shift": tir_op.right_shift, "__rshift__": tir_op.right_shift,
-}  # fmt: skip
 
 
 def _register_tables() -> None:
@@ -78,10 +66,6 @@ def _register_tables() -> None:
             _register(name, make(function))
     for name, function in FLOATS.items():
         _register(name, _of_floats(name, function))
-    for name, function in KERNELS.items():
-        _register(name, _kernel(name, function))
-    for name, function in SHIFTS.items():
-        _register(name, _shift(function))
 
 
 def _register(name: str, convert: Operator) -> None:
@@ -110,12 +94,6 @@ def _logic(function: Operator) -> Operator:
     return lambda context, self, other: function(as_bool(context, self), as_bool(context, other))
 
 
-def _kernel(name: str, function: Operator) -> Operator:
-    return lambda context, self, other, out=None: pointwise(
-        context, name, function, *[context.operand(item, context.dtype) for item in (self, other)]
-    )
-
-
 def _of_floats(name: str, function: Operator) -> Operator:
     def convert(context: Context, self: Any, other: Any, out: Any = None) -> Any:
         is_float = DataType(context.dtype).is_float
@@ -123,27 +101,6 @@ def _of_floats(name: str, function: Operator) -> Operator:
         return chosen(*[context.operand(item, context.dtype) for item in (self, other)])
 
     return convert
-
-
-def _shift(function: Operator) -> Operator:
-    """A shift by the width or more leaves nothing but copies of the sign."""
-    left = function is tir_op.left_shift
-
-    def shifted(x: PrimExpr, by: PrimExpr) -> PrimExpr:
-        width = tir_op.const(x.dtype.bits, x.dtype)
-        zero = tir_op.const(0, x.dtype)
-        inside = tir_op.logical_and(tir_op.less_equal(zero, by), tir_op.less(by, width))
-        by = tir_op.select(inside, by, zero)
-        if left or x.dtype.is_uint:
-            outside = zero
-        else:
-            outside = tir_op.right_shift(x, width - tir_op.const(1, x.dtype))
-        made: PrimExpr = tir_op.select(inside, function(x, by), outside)
-        return made
-
-    return lambda context, self, other: pointwise(
-        context, "shift", shifted, *context.promoted(self, other)
-    )
 
 
 _register_tables()
@@ -179,10 +136,9 @@ def plus_multiple(context: Context, function: Operator, start: Expr, end: Expr, 
     """
     dtype = context.dtype  # ``end`` may be a symbolic number, which has none
     if is_narrow(dtype) and isinstance(alpha, int | float) and alpha != 1:
-        factor = tir_op.const(_as_held(alpha, dtype), "float32")
-        step = tir_op.add if function is op.add else tir_op.subtract
-        return pointwise(
-            context, "plus_multiple", in_wide_float(lambda x, y: step(x, y * factor)), start, end
+        factor = const(_as_held(alpha, dtype), "float32")
+        return in_wide_float(
+            context, lambda x, y: function(x, context.emit(op.multiply(y, factor))), start, end
         )
     return function(start, scaled(context, end, alpha))
 
@@ -198,12 +154,6 @@ def rounded_once(context: Context, function: Operator, dtype: str, *operands: An
         wide = function(*[context.operand(value, "float32") for value in operands])
         return op.astype(context.emit(wide), dtype)
     return function(*[context.operand(value, dtype) for value in operands])
-
-
-def is_narrow(dtype: str) -> bool:
-    """Whether the type is a float of 16 bits, which torch computes with in float32."""
-    kind = DataType(dtype)
-    return bool(kind.is_float and kind.bits == 16)
 
 
 def _is_rounded(context: Context, dtype: str, operands: Sequence[Any]) -> bool:
@@ -247,13 +197,11 @@ def div_mode(context: Context, self: Expr, other: Any, rounding_mode: str | None
     """The quotient: as it is, rounded towards zero ("trunc"), or down ("floor")."""
     if rounding_mode is None:
         return div(context, self, other)
-    kernel = _floor_quotient if rounding_mode == "floor" else _truncated_quotient
+    quotient = _floor_quotient if rounding_mode == "floor" else _truncated_quotient
     dtype = context.dtype
     if is_narrow(dtype) and _is_rounded(context, dtype, [self, other]):
-        wide = [context.operand(value, "float32") for value in (self, other)]
-        return pointwise(context, f"div_{rounding_mode}", kernel, *wide, dtype=dtype)
-    operands = context.promoted(self, other)
-    return pointwise(context, f"div_{rounding_mode}", kernel, *operands)
+        return in_wide_float(context, partial(quotient, context), self, other)
+    return quotient(context, *context.promoted(self, other))
 
 
 @converter("aten.floor_divide.default", "aten.floor_divide.Scalar")
@@ -262,30 +210,14 @@ def floor_divide(context: Context, self: Expr, other: Any) -> Any:
     return div_mode(context, self, other, "floor")
 
 
-def _truncated_quotient(x: PrimExpr, y: PrimExpr) -> PrimExpr:
-    made: PrimExpr = tir_op.trunc(x / y) if x.dtype.is_float else tir_op.truncdiv(x, y)
-    return made
+def _truncated_quotient(context: Context, x: Expr, y: Expr) -> Any:
+    quotient = context.emit(op.divide(x, y))
+    return op.trunc(quotient) if DataType(context.dtype_of(quotient)).is_float else quotient
 
 
-@sharing
-def _floor_quotient(bind: Bindings, x: PrimExpr, y: PrimExpr) -> PrimExpr:
-    """Of floats from the exact remainder, as Python's ``//``; x / y where y is 0."""
-    if not x.dtype.is_float:
-        made: PrimExpr = tir_op.floordiv(x, y)
-        return made
-    zero, one = tir_op.const(0.0, x.dtype), tir_op.const(1.0, x.dtype)
-    rest = bind(tir_op.fmod(x, y))
-    quotient = bind((x - rest) / y)
-    apart = tir_op.not_equal(tir_op.less(rest, zero), tir_op.less(y, zero))
-    lower = tir_op.logical_and(tir_op.not_equal(rest, zero), apart)
-    quotient = bind(tir_op.select(lower, quotient - one, quotient))
-    below = bind(tir_op.floor(quotient))
-    half = tir_op.const(0.5, x.dtype)
-    below = tir_op.select(tir_op.greater(quotient - below, half), below + one, below)
-    signed = tir_op.copysign(zero, x / y)
-    whole = tir_op.select(tir_op.not_equal(quotient, zero), below, signed)
-    found: PrimExpr = tir_op.select(tir_op.equal(y, zero), x / y, whole)
-    return found
+def _floor_quotient(context: Context, x: Expr, y: Expr) -> Any:
+    is_float = DataType(context.dtype).is_float
+    return op.exact_floor_divide(x, y) if is_float else op.floor_divide(x, y)
 
 
 @converter("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
@@ -303,23 +235,19 @@ def fmod(context: Context, self: Expr, other: Any) -> Any:
 @converter("aten.gcd.default")
 def gcd(context: Context, self: Expr, other: Any) -> Any:
     """The greatest common divisor."""
-    return context.emit(context.builder.call_te(integer_gcd, *context.promoted(self, other)))
+    return op.gcd(*context.promoted(self, other))
 
 
 @converter("aten.lcm.default")
 def lcm(context: Context, self: Expr, other: Any) -> Any:
     """The least common multiple; 0 if either is 0."""
-
-    def kernel(x: PrimExpr, y: PrimExpr, divisor: PrimExpr) -> PrimExpr:
-        zero, one = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
-        none = tir_op.equal(divisor, zero)
-        part = tir_op.truncdiv(x, tir_op.select(none, one, divisor))
-        made: PrimExpr = tir_op.select(none, zero, tir_op.abs(part * y))
-        return made
-
-    operands = context.promoted(self, other)
-    divisor = context.emit(context.builder.call_te(integer_gcd, *operands))
-    return pointwise(context, "lcm", kernel, *operands, divisor)
+    x, y = context.promoted(self, other)
+    divisor = context.emit(op.gcd(x, y))
+    zero, one = (const(value, context.dtype) for value in (0, 1))
+    of_zeros = context.emit(op.equal(divisor, zero))
+    part = context.emit(op.divide(x, context.emit(op.where(of_zeros, one, divisor))))
+    multiple = context.emit(op.multiply(part, y))
+    return multiple if DataType(context.dtype).is_uint else op.abs(multiple)
 
 
 @converter("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther",
@@ -340,41 +268,40 @@ def masked_fill(context: Context, self: Expr, mask: Expr, value: Any) -> Any:
 @converter("aten.lerp.Scalar", "aten.lerp.Tensor")
 def lerp(context: Context, self: Expr, end: Expr, weight: Any) -> Any:
     """From ``self`` to ``end`` by ``weight``; beyond 1/2 counted from the end, as PyTorch."""
-    is_number = isinstance(weight, int | float)
 
-    def kernel(x: PrimExpr, y: PrimExpr, given: PrimExpr | None = None) -> PrimExpr:
-        w = number(weight, x.dtype) if given is None else given
-        half, one = tir_op.const(0.5, x.dtype), tir_op.const(1.0, x.dtype)
-        near = x + w * (y - x)
-        made: PrimExpr = tir_op.select(
-            tir_op.less(tir_op.abs(w), half), near, y - (y - x) * (one - w)
-        )
-        return made
+    def blend(x: Expr, y: Expr, w: Expr) -> Any:
+        emit = context.emit
+        way = emit(op.subtract(y, x))
+        near = emit(op.add(x, emit(op.multiply(w, way))))
+        if isinstance(weight, int | float) and abs(weight) < 0.5:
+            return near
+        one, half = (const(value, context.dtype_of(way)) for value in (1.0, 0.5))
+        back = emit(op.multiply(way, emit(op.subtract(one, w))))
+        far = emit(op.subtract(y, back))
+        if isinstance(weight, int | float):
+            return far
+        return op.where(emit(op.less(emit(op.abs(w)), half)), near, far)
 
-    tensors = (self, end) if is_number else (self, end, weight)
-    operands = [context.operand(item, context.dtype) for item in tensors]
-    return pointwise(context, "lerp", in_wide_float(kernel), *operands)
+    return in_wide_float(context, blend, self, end, weight)
 
 
 @converter("aten.addcmul.default")
 def addcmul(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Any = 1) -> Any:
     """``self + value * tensor1 * tensor2``."""
-    return _fused(context, "addcmul", value, (self, tensor1, tensor2), lambda a, b: a * b)
+    return _plus_scaled(context, op.multiply, value, self, tensor1, tensor2)
 
 
 @converter("aten.addcdiv.default")
 def addcdiv(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Any = 1) -> Any:
     """``self + value * tensor1 / tensor2``."""
-    return _fused(context, "addcdiv", value, (self, tensor1, tensor2), lambda a, b: a / b)
+    return _plus_scaled(context, op.divide, value, self, tensor1, tensor2)
 
 
-def _fused(context: Context, name: str, value: Any, tensors: Any, function: Operator) -> Any:
-    def kernel(x: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-        made: PrimExpr = x + number(value, x.dtype) * function(a, b)
-        return made
+def _plus_scaled(context: Context, function: Operator, value: Any, *tensors: Any) -> Any:
+    def total(x: Expr, a: Expr, b: Expr) -> Any:
+        return op.add(x, scaled(context, context.emit(function(a, b)), value))
 
-    operands = [context.operand(item, context.dtype) for item in tensors]
-    return pointwise(context, name, in_wide_float(kernel), *operands)
+    return in_wide_float(context, total, *tensors)
 
 
 @converter("aten.isclose.default")
@@ -383,23 +310,19 @@ def isclose(
     equal_nan: bool = False,
 ) -> Any:  # fmt: skip
     """``|self - other| <= atol + rtol * |other|``; equal infinities are close."""
-
-    def kernel(x: PrimExpr, y: PrimExpr) -> PrimExpr:
-        equal = tir_op.equal(x, y)
-        if not x.dtype.is_float and not rtol and not atol:
-            return equal
-        if equal_nan and x.dtype.is_float:
-            equal = tir_op.logical_or(equal, tir_op.logical_and(tir_op.isnan(x), tir_op.isnan(y)))
-        kind = "float64" if x.dtype.is_integral else str(x.dtype)
-        a, b = tir_op.cast(kind, x), tir_op.cast(kind, y)
-        distance = tir_op.abs(a - b)
-        near = tir_op.less_equal(
-            distance, tir_op.const(atol, kind) + tir_op.abs(tir_op.const(rtol, kind) * b)
-        )
-        near = tir_op.logical_and(tir_op.isfinite(distance), near)
-        made: PrimExpr = tir_op.logical_or(equal, near)
-        return made
-
-    dtype = result_dtype([self, other])
-    operands = [context.operand(item, dtype) for item in (self, other)]
-    return pointwise(context, "isclose", kernel, *operands)
+    dtype, emit = result_dtype([self, other]), context.emit
+    x, y = (context.operand(item, dtype) for item in (self, other))
+    is_float = DataType(dtype).is_float
+    equal = emit(op.equal(x, y))
+    if not is_float and not rtol and not atol:
+        return equal
+    if equal_nan and is_float:
+        both = emit(op.logical_and(emit(op.isnan(x)), emit(op.isnan(y))))
+        equal = emit(op.logical_or(equal, both))
+    kind = dtype if is_float else "float64"
+    a, b = (context.cast(item, kind) for item in (x, y))
+    distance = emit(op.abs(emit(op.subtract(a, b))))
+    share = emit(op.abs(emit(op.multiply(const(rtol, kind), b))))
+    near = emit(op.less_equal(distance, emit(op.add(const(atol, kind), share))))
+    near = emit(op.logical_and(emit(op.isfinite(distance)), near))
+    return op.logical_or(equal, near)

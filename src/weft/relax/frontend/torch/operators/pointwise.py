@@ -1,4 +1,4 @@
-"""Kernels of one function of elements, for what has no operator of the graph's own."""
+"""What converters of element-wise operators share: numbers as operands, 16-bit floats."""
 
 from __future__ import annotations
 
@@ -6,48 +6,28 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.ir.expr import PrimExpr
+from weft.relax import op
 from weft.relax.expr import Expr, PrimValue
 from weft.relax.frontend.torch.context import Context
 from weft.support.dtype import DataType
-from weft.te.tensor import Tensor
 from weft.tir import op as tir_op
-from weft.topi.extents import broadcast_indices, broadcast_shape, compute_ax
-from weft.topi.tag import BROADCAST
-
-Scalar = Callable[..., Any]
 
 
-def pointwise(
-    context: Context, name: str, function: Scalar, *operands: Any, dtype: str | None = None
-) -> Any:
-    """``function`` of the elements of operands that broadcast, converted to ``dtype``.
+def in_wide_float(context: Context, function: Callable[..., Any], *operands: Any) -> Any:
+    """``function`` of operands in the result's type; of 16-bit floats in float32, rounded once.
 
-    Operands are tensors, numbers and symbolic numbers; ``function`` gets one expression each.
+    Operands are tensors, numbers and symbolic numbers.
     """
-    values = [item.value if isinstance(item, PrimValue) else item for item in operands]
-
-    def kernel(*args: Any) -> Any:
-        return broadcast_compute(name, function, args, dtype)
-
-    return context.emit(context.builder.call_te(kernel, *values, primfunc_name_hint=name))
+    dtype = context.dtype
+    wide = "float32" if is_narrow(dtype) else dtype
+    result = context.emit(function(*[context.operand(item, wide) for item in operands]))
+    return context.cast(result, dtype)
 
 
-def broadcast_compute(name: str, function: Scalar, args: Any, dtype: str | None = None) -> Any:
-    """The tensor expression of ``pointwise``."""
-    shape: list[Any] = []
-    for item in args:
-        if isinstance(item, Tensor):
-            shape = broadcast_shape(shape, item.shape, name)
-
-    def element(*point: Any) -> Any:
-        values = [
-            item(*broadcast_indices(item.shape, shape, point)) if isinstance(item, Tensor) else item
-            for item in args
-        ]
-        made = function(*values)
-        return made if dtype is None else tir_op.cast(dtype, made)
-
-    return compute_ax(shape, element, f"T_{name}", tag=BROADCAST)
+def is_narrow(dtype: str) -> bool:
+    """Whether the type is a float of 16 bits, which torch computes with in float32."""
+    kind = DataType(dtype)
+    return bool(kind.is_float and kind.bits == 16)
 
 
 def number(value: Any, dtype: Any) -> PrimExpr:
@@ -57,6 +37,11 @@ def number(value: Any, dtype: Any) -> PrimExpr:
     if isinstance(value, PrimExpr):
         return tir_op.cast(str(dtype), value)
     return tir_op.const(value, str(DataType(str(dtype))))
+
+
+def nowhere(context: Context) -> Expr:
+    """False everywhere."""
+    return op.zeros(context.shape, "bool")
 
 
 def as_bool(context: Context, tensor: Expr) -> Expr:

@@ -12,7 +12,6 @@ from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, ExternFunc, PrimValue, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.pointwise import pointwise
 from weft.relax.frontend.torch.registry import converter
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir import op as tir_op
@@ -170,11 +169,9 @@ def kept_of(context: Context, tensor: Expr, p: float) -> tuple[Any, Any]:
     kept = context.emit(op.greater_equal(uniform, const(float(p), "float64")))
     factor = 0.0 if p == 1 else 1.0 / (1.0 - p)
 
-    def scaled(x: PrimExpr, keep: PrimExpr) -> PrimExpr:
-        made = x * tir_op.const(factor, x.dtype)
-        return tir_op.select(keep, made, tir_op.const(0.0, x.dtype))
-
-    return pointwise(context, "dropout", scaled, tensor, kept), kept
+    dtype = context.dtype_of(tensor)
+    scaled = context.emit(op.multiply(tensor, const(factor, dtype)))
+    return op.where(kept, scaled, const(0.0, dtype)), kept
 
 
 @converter("aten.dropout.default")

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
-from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.pointwise import pointwise
+from weft.relax.frontend.torch.operators.pointwise import is_narrow, number
 from weft.relax.frontend.torch.registry import converter
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
-from weft.topi.extents import compute_ax
-from weft.topi.moments import Moments
 
 Axes = Sequence[int] | int | None
 
@@ -192,44 +189,21 @@ def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any)
 # Moments
 
 
-def te_spread(x: Any, axes: Sequence[int], keepdim: bool, correction: float, root: bool) -> Any:
-    """Squared distances from the mean, summed, over the number of elements less ``correction``."""
-    axes = sorted(axes)
-    moments = Moments(x, axes, x.op.name)
-    shape = _kept_shape(x, axes, keepdim)
-    kind = moments.dtype
-    count = moments.count
-    divisor = tir_op.maximum(count - tir_op.const(float(correction), kind), tir_op.const(0, kind))
-
-    def element(*point: Any) -> Any:
-        value = moments.variance(_outer(point, axes, keepdim)) * count / divisor
-        return tir_op.cast(x.dtype, tir_op.sqrt(value) if root else value)
-
-    return compute_ax(shape, element, "spread")
-
-
-def _kept_shape(x: Any, axes: Sequence[int], keepdim: bool) -> list[Any]:
-    return [
-        tir_op.const(1, extent.dtype) if i in axes else extent
-        for i, extent in enumerate(x.shape)
-        if keepdim or i not in axes
-    ]
-
-
-def _outer(point: Sequence[Any], axes: Sequence[int], keepdim: bool) -> list[Any]:
-    return [p for i, p in enumerate(point) if i not in axes] if keepdim else list(point)
-
-
 def _spread(
-    context: Context, self: Expr, dim: Axes, correction: Any, keepdim: bool, root: bool
+    context: Context, self: Expr, dim: Axes, correction: float, keepdim: bool, root: bool
 ) -> Any:
-    def function(tensor: Expr, axes: Sequence[int], keep: bool) -> Any:
-        return context.builder.call_te(
-            te_spread, tensor, axes, keep, 1 if correction is None else correction, root,
-            primfunc_name_hint="std" if root else "var",
-        )  # fmt: skip
-
-    return reduce_with(context, function, self, dim, keepdim)
+    """Squared distances from the mean, summed, over the number of elements less ``correction``."""
+    dtype = context.dtype_of(self)
+    wide = context.cast(self, "float32" if is_narrow(dtype) else dtype)
+    kind = context.dtype_of(wide)
+    value = context.emit(reduce_with(context, op.variance, wide, dim, keepdim))
+    if correction:
+        axes, dims = reduced_axes(context, self, dim), context.dims(self)
+        count = number(math.prod([dims[axis] for axis in axes]), kind)
+        divisor = tir_op.maximum(count - number(correction, kind), number(0, kind))
+        total = context.emit(op.multiply(value, context.operand(count, kind)))
+        value = context.emit(op.divide(total, context.operand(divisor, kind)))
+    return context.cast(context.emit(op.sqrt(value)) if root else value, dtype)
 
 
 @converter("aten.var.correction", "aten.var.default", "aten.var.dim")
@@ -284,9 +258,6 @@ def _variance_arguments(dim: Any, unbiased: bool, correction: Any) -> tuple[Axes
 # Norms
 
 
-_POWERS: Final = {1: lambda x: x, 2: lambda x: x * x}
-
-
 @converter("aten.linalg_vector_norm.default")
 def vector_norm(
     context: Context, self: Expr, ord: Any = 2, dim: Axes = None, keepdim: bool = False, **_: Any
@@ -299,13 +270,12 @@ def vector_norm(
         ones = context.cast(context.cast(value, "bool"), context.dtype)
         return reduce_with(context, op.sum, ones, dim, keepdim)
 
-    def power(x: PrimExpr) -> PrimExpr:
-        given = _POWERS.get(ord)
-        return given(x) if given else tir_op.power(x, tir_op.const(float(ord), x.dtype))
-
     wide = context.cast(value, "float32") if DataType(context.dtype).bits < 32 else value
-    terms = pointwise(context, "norm_terms", power, wide)
-    total = context.emit(reduce_with(context, op.sum, terms, dim, keepdim))
+    if ord in (1, 2):
+        terms = wide if ord == 1 else op.multiply(wide, wide)
+    else:
+        terms = op.power(wide, const(float(ord), context.dtype_of(wide)))
+    total = context.emit(reduce_with(context, op.sum, context.emit(terms), dim, keepdim))
     return context.cast(_root(context, total, ord), context.dtype)
 
 
@@ -314,10 +284,7 @@ def _root(context: Context, total: Any, order: float) -> Any:
         return total
     if order == 2:
         return context.emit(op.sqrt(total))
-    return pointwise(
-        context, "norm_root",
-        lambda x: tir_op.power(x, tir_op.const(1.0 / float(order), x.dtype)), total,
-    )  # fmt: skip
+    return context.emit(op.power(total, const(1.0 / float(order), context.dtype_of(total))))
 
 
 @converter("aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype",

@@ -6,19 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.pointwise import (
+    in_wide_float,
+    nowhere,
     number,
-    pointwise,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
-from weft.topi import special
-from weft.topi.precision import in_double, in_wide_float
 
 FLOAT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
     "acos": op.acos, "acosh": op.acosh, "asin": op.asin, "asinh": op.asinh, "atan": op.atan,
@@ -129,13 +127,12 @@ def round_decimals(context: Context, self: Expr, decimals: int = 0) -> Any:
         return op.round(self) if is_float(context, self) else self
     scale = 10.0 ** abs(decimals)
 
-    def rounded(x: PrimExpr) -> PrimExpr:
-        factor = tir_op.const(scale, x.dtype)
-        if decimals > 0:
-            return tir_op.nearbyint(x * factor) / factor
-        return tir_op.nearbyint(x / factor) * factor
+    def rounded(x: Expr) -> Any:
+        factor = const(scale, context.dtype_of(x))
+        there, back = (op.multiply, op.divide) if decimals > 0 else (op.divide, op.multiply)
+        return back(context.emit(op.round(context.emit(there(x, factor)))), factor)
 
-    return pointwise(context, "round", in_wide_float(rounded), self)
+    return in_wide_float(context, rounded, self)
 
 
 @converter("aten.frac.default")
@@ -148,42 +145,31 @@ def frac(context: Context, self: Expr) -> Any:  # noqa: ARG001 - the signature o
 def signbit(context: Context, self: Expr) -> Any:
     """Whether the sign is negative, that of -0.0 and of NaN too."""
     kind = DataType(context.dtype_of(self))
+    if kind.is_uint or kind.is_bool:
+        return nowhere(context)
+    zero = const(0, str(kind))
     if not kind.is_float:
-        below = tir_op.less if kind.is_int else _never
-        return pointwise(context, "signbit", lambda x: below(x, tir_op.const(0, x.dtype)), self)
-    return pointwise(context, "signbit", _has_sign, self)
-
-
-def _never(x: PrimExpr, _: PrimExpr) -> PrimExpr:
-    made: PrimExpr = tir_op.not_equal(x, x)
-    return made
-
-
-def _has_sign(x: PrimExpr) -> PrimExpr:
-    one = tir_op.const(1.0, x.dtype)
-    made: PrimExpr = tir_op.less(tir_op.copysign(one, x), tir_op.const(0.0, x.dtype))
-    return made
+        return op.less(self, zero)
+    return op.less(context.emit(op.copysign(const(1, str(kind)), self)), zero)
 
 
 @converter("aten.isposinf.default")
 def isposinf(context: Context, self: Expr) -> Any:
     """Whether infinite and positive."""
-    return _infinite(context, self, tir_op.greater)
+    return _infinite(context, self, op.greater)
 
 
 @converter("aten.isneginf.default")
 def isneginf(context: Context, self: Expr) -> Any:
     """Whether infinite and negative."""
-    return _infinite(context, self, tir_op.less)
+    return _infinite(context, self, op.less)
 
 
 def _infinite(context: Context, self: Expr, side: Callable[..., Any]) -> Any:
-    def found(x: PrimExpr) -> PrimExpr:
-        if not x.dtype.is_float:
-            return tir_op.const(False, "bool")
-        return tir_op.logical_and(tir_op.isinf(x), side(x, tir_op.const(0.0, x.dtype)))
-
-    return pointwise(context, "isinf", found, self)
+    if not is_float(context, self):
+        return nowhere(context)
+    on_side = context.emit(side(self, const(0, context.dtype_of(self))))
+    return op.logical_and(context.emit(op.isinf(self)), on_side)
 
 
 @converter("aten.nan_to_num.default")
@@ -198,13 +184,11 @@ def nan_to_num(
     high = largest if posinf is None else posinf
     low = -largest if neginf is None else neginf
 
-    def replaced(x: PrimExpr) -> PrimExpr:
-        positive_side = tir_op.greater(x, tir_op.const(0.0, x.dtype))
-        ends = tir_op.select(positive_side, number(high, x.dtype), number(low, x.dtype))
-        finite = tir_op.select(tir_op.isinf(x), ends, x)
-        return tir_op.select(tir_op.isnan(x), number(nan or 0.0, x.dtype), finite)
-
-    return pointwise(context, "nan_to_num", replaced, self)
+    dtype, emit = context.dtype_of(self), context.emit
+    ends = [context.operand(number(end, dtype), dtype) for end in (high, low)]
+    infinite = emit(op.where(emit(op.greater(self, const(0.0, dtype))), *ends))
+    finite = emit(op.where(emit(op.isinf(self)), infinite, self))
+    return op.where(emit(op.isnan(self)), const(nan or 0.0, dtype), finite)
 
 
 def _largest(dtype: str) -> float:
@@ -216,33 +200,37 @@ def _largest(dtype: str) -> float:
 def logit(context: Context, self: Expr, eps: float | None = None) -> Any:
     """log(x / (1 - x)) of x limited to [eps, 1 - eps]."""
 
-    def function(x: PrimExpr) -> PrimExpr:
+    def function(x: Expr) -> Any:
+        kind, emit = context.dtype_of(x), context.emit
+        one = const(1.0, kind)
         if eps is not None:
-            low, high = number(eps, x.dtype), tir_op.const(1.0, x.dtype) - number(eps, x.dtype)
-            x = tir_op.minimum(tir_op.maximum(x, low), high)
-        return special.logit(x)
+            low = const(eps, kind)
+            x = emit(op.minimum(emit(op.maximum(x, low)), emit(op.subtract(one, low))))
+        return op.log(emit(op.divide(x, emit(op.subtract(one, x)))))
 
-    return pointwise(context, "logit", in_wide_float(function), context.cast(self, context.dtype))
+    return in_wide_float(context, function, self)
 
 
 @converter("aten.polygamma.default", "aten.special_polygamma.default")
 def polygamma(context: Context, n: int, self: Expr) -> Any:
-    """The n-th derivative of digamma."""
-    kernel = in_double(lambda x: special.polygamma(n, x))
-    return pointwise(context, "polygamma", kernel, context.cast(self, context.dtype))
+    """The n-th derivative of digamma: a multiple of zeta (AS 6.4.10), computed in float64."""
+    if n < 2:
+        return (op.trigamma if n else op.digamma)(context.cast(self, context.dtype))
+    zeta = context.emit(op.zeta(const(n + 1.0, "float64"), context.cast(self, "float64")))
+    factor = math.factorial(n) if n % 2 else -math.factorial(n)
+    value = context.emit(op.multiply(zeta, const(float(factor), "float64")))
+    return context.cast(value, context.dtype)
 
 
 @converter("aten.mvlgamma.default")
 def mvlgamma(context: Context, self: Expr, p: int) -> Any:
-    """The logarithm of the multivariate gamma function."""
-
-    def kernel(x: PrimExpr) -> PrimExpr:
-        total = tir_op.const(p * (p - 1) / 4 * math.log(math.pi), x.dtype)
-        for j in range(p):
-            total = total + special.lgamma(x - tir_op.const(j / 2, x.dtype))
-        return total
-
-    return pointwise(context, "mvlgamma", in_double(kernel), context.cast(self, context.dtype))
+    """The logarithm of the multivariate gamma function, computed in float64."""
+    x = context.cast(self, "float64")
+    total: Expr = const(p * (p - 1) / 4 * math.log(math.pi), "float64")
+    for j in range(p):
+        less = context.emit(op.subtract(x, const(j / 2, "float64")))
+        total = context.emit(op.add(total, context.emit(op.lgamma(less))))
+    return context.cast(total, context.dtype)
 
 
 @converter("aten.clamp.default", "aten.clip.default")
@@ -270,11 +258,6 @@ def _wrapped(value: Any, dtype: DataType) -> Any:
     return value
 
 
-def _bound(value: Any, dtype: DataType) -> PrimExpr:
-    """A bound in the type of what it limits."""
-    return number(_wrapped(value, dtype), dtype)
-
-
 def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
     """A tensor within bounds that are numbers or None, of its own type."""
     kind = DataType(context.dtype_of(tensor))
@@ -287,12 +270,11 @@ def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
     if isinstance(high, int | float) and low is None:
         return op.minimum(tensor, const(_wrapped(high, kind), str(kind)))
 
-    def function(x: PrimExpr) -> PrimExpr:
-        if low is not None:
-            x = tir_op.maximum(x, _bound(low, x.dtype))
-        return x if high is None else tir_op.minimum(x, _bound(high, x.dtype))
-
-    return pointwise(context, "clamp", function, tensor)
+    if low is not None:
+        tensor = context.emit(op.maximum(tensor, context.operand(_wrapped(low, kind), str(kind))))
+    if high is None:
+        return tensor
+    return op.minimum(tensor, context.operand(_wrapped(high, kind), str(kind)))
 
 
 @converter("aten.clamp.Tensor", "aten.clip.Tensor")
