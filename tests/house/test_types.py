@@ -65,7 +65,7 @@ NAME_LIMITS = {
     "relax.analysis": 35,
     "relax.backend": 5,
     "relax.distributed": 5,
-    "relax.frontend": 342,
+    "relax.frontend": 333,
     "relax.op": 97,
     "relax.reference": 18,
     "relax.rewrite": 22,

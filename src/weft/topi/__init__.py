@@ -43,6 +43,7 @@ from weft.topi.creation import (
     full,
     full_like,
     hamming_window,
+    linspace,
     one_hot,
     ones,
     ones_like,

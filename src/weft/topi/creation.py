@@ -81,6 +81,22 @@ def arange(
     return compute_ax([count], element, "T_arange", tag=tag.INJECTIVE)
 
 
+def linspace(start: ExprLike, end: ExprLike, steps: ExprLike, dtype: str = "float32") -> Tensor:
+    """``steps`` numbers from start to end, counted in float64 from the nearer of them."""
+    count = as_prim_expr(steps).astype("int64")
+    low, high = [op.cast("float64", as_prim_expr(bound)) for bound in (start, end)]
+    intervals = op.maximum(count - 1, op.const(1, "int64"))
+    width = (high - low) / op.cast("float64", intervals)
+
+    def element(*indices: PrimExpr) -> PrimExpr:
+        place = op.cast("int64", indices[0])
+        upward = low + width * op.cast("float64", place)
+        downward = high - width * op.cast("float64", count - 1 - place)
+        return op.cast(dtype, op.select(op.less(place * 2, count), upward, downward))
+
+    return compute_ax([simplified(count)], element, "T_linspace", tag=tag.INJECTIVE)
+
+
 def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Extent:
     if isinstance(width, IntImm | FloatImm) and width.value == 0:
         raise IRValueError("arange: the step must not be 0")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weft.ir.expr import Extent, PrimExpr
+from weft.ir.expr import Extent, PrimExpr, as_prim_expr
 from weft.te import reduction as te_reduction
 from weft.te.operation import reduce_axis
 from weft.te.tensor import Tensor
@@ -39,6 +39,21 @@ def as_strided(data: Tensor, shape: Shape, strides: Shape, offset: Extent) -> Te
 def window_count(extent: PrimExpr, size: int, step: int) -> PrimExpr:
     """How many windows of ``size`` elements, one every ``step``, fit into an extent."""
     return op.floordiv(extent - size, op.const(step, "int64")) + 1
+
+
+def window_counts(
+    space: Shape, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int],
+) -> list[PrimExpr]:  # fmt: skip
+    """How many windows fit along each axis of space and its padding (before each, after each)."""
+    rank = len(kernel)
+    padded = [
+        as_prim_expr(extent) + padding[i] + padding[rank + i] for i, extent in enumerate(space)
+    ]
+    reaches = [spread * (size - 1) + 1 for size, spread in zip(kernel, dilation, strict=True)]
+    return [
+        simplified(window_count(*sizes)) for sizes in zip(padded, reaches, stride, strict=True)
+    ]
 
 
 def unfold(data: Tensor, axis: int, size: int, step: int) -> Tensor:
@@ -105,12 +120,7 @@ def im2col(
     of the image there are zeros.
     """
     count = len(kernel)
-    counts = [
-        simplified(window_count(
-            extent + padding[i] + padding[count + i], dilation[i] * (kernel[i] - 1) + 1, stride[i]
-        ))
-        for i, extent in enumerate(data.shape[2:])
-    ]  # fmt: skip
+    counts = window_counts(data.shape[2:], kernel, stride, padding, dilation)
     shape: list[Extent] = [*data.shape[:2], *kernel, *counts]
 
     def element(*point: PrimExpr) -> PrimExpr:

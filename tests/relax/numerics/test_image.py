@@ -48,6 +48,30 @@ def like_pytorch():
         )  # fmt: skip
 
 
+def tables_of_taps():
+    """Rows of indices and weights: few and many taps, infinities that have no weight."""
+    def summed(axis, skip=False):
+        def by_numpy(x, indices, weights):
+            terms = np.moveaxis(x, axis, -1)[..., indices] * weights
+            terms = np.where(weights == 0, 0, terms) if skip else terms
+            return np.moveaxis(terms.sum(-1), -1, axis)
+
+        return by_numpy
+
+    for taps in (1, 3, 7):
+        places = t(4, taps, dtype="int64", fill=[0, 2, 1, 0, 1])
+        for axis in (0, -1):
+            given = [t(3, "n", 3), places, t(4, taps)]
+            yield row("image.weighted_taps", given, summed(axis), axis, sizes=N, note=f"{axis}")
+    table = t("n", 2, dtype="int32", fill=[0, 2, 1])
+    whole = [t(3, 2, dtype="int32"), table, t("n", 2, dtype="int32")]
+    yield row("image.weighted_taps", whole, summed(0), 0, sizes=N)
+    odd = [t(3, fill=[1.0, np.inf, np.nan]), t(2, 2, dtype="int64", fill=[0, 1, 2, 0]),
+           t(2, 2, fill=[0.5, 0.0, 0.0, 0.25])]  # fmt: skip
+    with np.errstate(invalid="ignore"):
+        yield row("image.weighted_taps", odd, summed(0, True), 0, True, note="no weight")
+
+
 def positions(extent, size, mode, part=(0.0, 0.0)):
     """Where in the input each output element lies, by the definitions of ONNX."""
     place = np.arange(size, dtype=np.float64)
@@ -211,6 +235,7 @@ def affine_grids():
 
 TABLE = Table([*like_pytorch(), *by_definition(), *other_types()])
 GRIDS = Table([*grids(), *affine_grids()])
+TAPS = Table([*tables_of_taps()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
@@ -221,3 +246,8 @@ def test_resize(case):
 @pytest.mark.parametrize("case", GRIDS.cases, ids=str)
 def test_grid(case):
     GRIDS.check(case)
+
+
+@pytest.mark.parametrize("case", TAPS.cases, ids=str)
+def test_taps(case):
+    TAPS.check(case)

@@ -348,6 +348,27 @@ def created_second():
     )
 
 
+def spaced():
+    """Numbers at equal distances: none, one, many, downwards, of integers."""
+    def by_numpy(start, end, steps, dtype="float64"):
+        return lambda x: np.linspace(start, end, steps).astype(dtype)
+
+    for steps in (0, 1, 2, 5, 33):
+        for dtype in ("float32", "float16"):
+            yield Case(
+                "linspace", lambda x, s=steps, d=dtype: F["linspace"](0.1, -2, s, d), [t(1)],
+                by_numpy(0.1, -2, steps), note=f"{steps},{dtype}",
+            )  # fmt: skip
+    yield Case(
+        "linspace", lambda x: F["linspace"](-8, 8, 5, "int32"), [t(1)],
+        by_numpy(-8, 8, 5, "int32"), note="integers",
+    )  # fmt: skip
+    yield Case(
+        "linspace", lambda x: F["linspace"](0, 1, size_of(x, 0), "float64"), [t("n")],
+        lambda x: np.linspace(0, 1, len(x)), N, note="symbolic",
+    )  # fmt: skip
+
+
 def created_third():
     yield Case(
         "arange",
@@ -374,7 +395,7 @@ def created_third():
 SHAPES, JOINED = Table(list(shapes())), Table([*joined(), *odd_cuts()])
 SLICES, CREATED = (
     Table([*slices_first(), *slices_second(), *slices_third(), *symbolic_slices()]),
-    Table([*created_first(), *created_second(), *created_third()]),
+    Table([*created_first(), *created_second(), *created_third(), *spaced()]),
 )
 
 

@@ -115,7 +115,37 @@ def added_up():
         sizes=N)  # fmt: skip
 
 
-TABLE = Table([*windows(), *diagonals(), *strides(), *images(), *added_up()])
+def largest():
+    """Where the largest elements of windows are: padding, ties, NaN, symbols."""
+    odd = t(1, 2, 5, 6, fill=[*[1.0, -np.inf, 2.0, 2.0, -1.0, 0.5] * 9, np.nan, *[0.0] * 5])
+    nn = torch.nn.functional
+    windows = (((2, 2), {}), ((3, 2), {"strides": 2, "padding": 1}), ((2, 1), {"dilation": 2}))
+    for kernel, options in windows:
+        how = {"stride": options.get("strides", 1), "padding": options.get("padding", 0),
+               "dilation": options.get("dilation", 1)}  # fmt: skip
+
+        def by_pool(x, kernel=kernel, how=how):
+            return nn.max_pool2d(torch.from_numpy(x), kernel, **how, return_indices=True)[1].numpy()
+
+        for given in (t(2, "n", 5, 6), odd):
+            sizes = ({"n": 1}, {"n": 3}) if given is not odd else ({},)
+            name = "nn.max_pool_indices"
+            yield row(name, [given], by_pool, kernel, sizes=sizes, note=f"{kernel}", **options)
+    after = {"strides": [2], "padding": [0, 1]}
+    yield row("nn.max_pool_indices", [t(1, 1, "n", dtype="int32", fill=[3, 1, 4, 1, 5, 9])],
+              lambda _: np.array([[[0, 2, 5]]]), [2], sizes=({"n": 6},), **after)  # fmt: skip
+    for size in ((1, 1), (3, 2), (5, 6), (7, 4)):
+        def by_adaptive(x, size=size):
+            pooled = nn.adaptive_max_pool2d(torch.from_numpy(x), size, return_indices=True)
+            return pooled[1].numpy()
+
+        for given in (t(2, 2, "n", 6), odd):
+            sizes = ({"n": 3}, {"n": 5}) if given is not odd else ({},)
+            yield row("nn.adaptive_max_pool_indices", [given], by_adaptive, size, sizes=sizes,
+                      note=f"{size}")  # fmt: skip
+
+
+TABLE = Table([*windows(), *diagonals(), *strides(), *images(), *added_up(), *largest()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)

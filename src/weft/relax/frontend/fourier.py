@@ -15,14 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import IntImm, as_prim_expr
+from weft.ir.expr import FloatImm, IntImm, PrimExpr, as_prim_expr
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, const
+from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.ir.lattice import tensor_dims
-from weft.tir import op as tir_op
-from weft.topi.extents import compute_ax
-from weft.topi.tag import INJECTIVE
 
 Planes = tuple[Expr, Expr | None]
 Matrix = np.ndarray[Any, Any]
@@ -174,28 +171,35 @@ def _symbolic_matrices(
     builder: BlockBuilder, transform: Transform, dtype: str
 ) -> tuple[Expr, Expr]:
     """The matrix of a transform whose length is known at run time, computed there."""
-    length = tir_op.cast("int64", as_prim_expr(transform.length))
-    used, count = (as_prim_expr(item) for item in (transform.used, transform.count))
+    emit = builder.emit
+    length = as_prim_expr(transform.length).astype("int64")
+    points = PrimValue(length.astype("float64"))
+    places = [
+        emit(op.reshape(emit(op.arange(as_prim_expr(extent), dtype="int64")), shape))
+        for extent, shape in ((transform.used, [-1, 1]), (transform.count, [1, -1]))
+    ]
+    turns = emit(op.floor_mod(emit(op.multiply(*places)), PrimValue(length)))
+    whole = emit(op.multiply(emit(op.astype(turns, "float64")), const(2 * math.pi, "float64")))
+    angle = emit(op.divide(whole, points))
+    scale = transform.scale
+    weight = PrimValue(scale if isinstance(scale, PrimExpr) else FloatImm("float64", scale))
+    sine_weight = weight if transform.inverse else PrimValue(-weight.value)
+    planes = []
+    for function, factor in ((op.cos, weight), (op.sin, sine_weight)):
+        plane = emit(op.multiply(emit(function(angle)), factor))
+        if transform.mirrored:
+            plane = emit(op.multiply(plane, _mirror_weights(builder, places[0], length)))
+        planes.append(emit(op.astype(plane, dtype)))
+    return planes[0], planes[1]
 
-    def weight(j: Any) -> Any:
-        if not transform.mirrored:
-            return tir_op.const(1.0, "float64")
-        alone = tir_op.any(j == 0, j * 2 == length)
-        return tir_op.select(alone, tir_op.const(1.0, "float64"), tir_op.const(2.0, "float64"))
 
-    def kernel(function: Callable[[Any], Any], factor: float) -> Any:
-        def element(j: Any, k: Any) -> Any:
-            j, k = tir_op.cast("int64", j), tir_op.cast("int64", k)
-            part = tir_op.cast("float64", tir_op.floormod(j * k, length))
-            angle = part * (2 * math.pi) / tir_op.cast("float64", length)
-            return tir_op.cast(dtype, function(angle) * weight(j) * factor * transform.scale)
-
-        return compute_ax([used, count], element, "fourier", INJECTIVE)
-
-    sign = 1.0 if transform.inverse else -1.0
-    cosines = builder.call_te(lambda: kernel(tir_op.cos, 1.0), primfunc_name_hint="cosines")
-    sines = builder.call_te(lambda: kernel(tir_op.sin, sign), primfunc_name_hint="sines")
-    return builder.emit(cosines), builder.emit(sines)
+def _mirror_weights(builder: BlockBuilder, place: Expr, length: PrimExpr) -> Expr:
+    """2 for inputs that have a mirror image, 1 for the first one and for the middle one."""
+    emit = builder.emit
+    twice = emit(op.add(place, place))
+    is_first = emit(op.equal(place, const(0, "int64")))
+    alone = emit(op.logical_or(is_first, emit(op.equal(twice, PrimValue(length)))))
+    return emit(op.where(alone, const(1.0, "float64"), const(2.0, "float64")))
 
 
 def _each(builder: BlockBuilder, planes: Planes, function: Callable[[Expr], Any]) -> Planes:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft import topi
+from weft.ir.expr import FloatImm
 from weft.ir.node import expect
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, const
 from weft.relax.ir.shape_arith import constant_value, simplified
@@ -230,6 +231,26 @@ def arange(
     made: dict[str, Any] = dict(zip(("start", "end", "step"), values, strict=True))
     made["dtype"] = dtype or found
     return made
+
+
+def infer_linspace(call: Call) -> TensorStructInfo:
+    """(steps,)."""
+    steps = simplified(prim_arg(call, 2).astype("int64"))
+    if (constant_value(steps) or 0) < 0:
+        fail(call, f"steps: expected 0 or more, got {steps}")
+    return result([steps], call.attrs["dtype"])
+
+
+@operator("relax.linspace", infer_linspace, te=topi.linspace, numpy=reference.linspace)
+def linspace(start: Prim, end: Prim, steps: Prim, dtype: Dtype = "float32") -> Any:
+    """``steps`` numbers at equal distances from start to end, both included.
+
+    Each is counted from the nearer end in float64, as PyTorch does, and converted once.
+    """
+    return {
+        name: PrimValue(FloatImm("float64", float(bound)))
+        for name, bound in (("start", start), ("end", end)) if isinstance(bound, int | float)
+    }
 
 
 def infer_hamming_window(call: Call) -> TensorStructInfo:

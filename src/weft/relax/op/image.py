@@ -8,15 +8,18 @@ from typing import Any
 from weft import topi
 from weft.ir.expr import PrimExpr
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import differ
+from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.definition import Dtype, Shape, operator
 from weft.relax.op.infer import (
     VOID,
+    axis_of,
     check_float,
     check_rank,
+    common_dtype,
     dims_of,
     fail,
     int64,
+    integral,
     result,
     shape_arg,
     show_dims,
@@ -25,7 +28,8 @@ from weft.relax.op.infer import (
 from weft.relax.op.layout import parse_layout
 from weft.relax.op.lowering import dims
 from weft.relax.op.reference import image as reference
-from weft.relax.op.requirements import Required
+from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.requirements import Required, same_shape
 from weft.relax.struct_info import TensorStructInfo
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
@@ -212,3 +216,38 @@ def infer_affine_grid(call: Call) -> TensorStructInfo:
 def affine_grid(data: Expr, size: Shape, align_corners: bool = True) -> Any:
     """The sampling grid of an affine map (batch, 2, 3), for images of a size."""
     return {"size": [size, size]} if isinstance(size, int | PrimExpr) else {}
+
+
+def infer_weighted_taps(call: Call) -> TensorStructInfo:
+    """An output for each row of the tables along the axis."""
+    info, indices, weights = tensor(call, 0), integral(call, 1), tensor(call, 2)
+    dtype = common_dtype(call, [info, weights])
+    for index in (1, 2):
+        check_rank(call, index, 2)
+    if info.ndim == 0:
+        fail(call, "data: expected at least 1 dimension, got 0")
+    axis = axis_of(call, call.attrs["axis"], info.ndim)
+    rows, table, other = dims_of(info), dims_of(indices), dims_of(weights)
+    if table is not None and other is not None and any(map(differ, table, other)):
+        fail(call, f"weights: expected the shape {show_dims(table)}, got {show_dims(other)}")
+    if table is not None and constant_value(table[1]) is None:
+        fail(call, f"indices: expected a constant number of taps, got {table[1]}")
+    if rows is None or table is None:
+        return result(None, dtype, info.ndim, info.vdevice)
+    return result([*rows[:axis], table[0], *rows[axis + 1 :]], dtype, vdevice=info.vdevice)
+
+
+@operator(
+    "relax.image.weighted_taps",
+    infer_weighted_taps,
+    te=topi.image.weighted_taps,
+    numpy=in_float64(reference.weighted_taps),
+    requires=same_shape(1, 2),
+)
+def weighted_taps(
+    data: Expr, indices: Expr, weights: Expr, axis: int = -1, skip_zeros: bool = False
+) -> Any:
+    """An axis resampled by tables: output i is the sum of ``data[indices[i, k]] * weights[i, k]``.
+
+    ``skip_zeros``: where a weight is 0 the element does not count, be it infinite or NaN.
+    """

@@ -17,24 +17,27 @@ from weft.topi import tag
 from weft.topi.extents import Point, Shape, compute_ax, compute_pair
 from weft.topi.nn.pooling import adaptive_window
 from weft.topi.reduction import arg_reducer
+from weft.topi.strided import window_counts
 
 Choice = tuple[PrimExpr, PrimExpr | None]
 """A place along an axis of the data, and the condition under which it is one (None: always)."""
 
 
-def max_pool_with_indices(
-    data: Tensor, size: Shape, kernel: Sequence[int], stride: Sequence[int],
-    padding: Sequence[int], dilation: Sequence[int],
+def max_pool_indices(
+    data: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int],
 ) -> Tensor:  # fmt: skip
-    """The place (int64) of the largest element of each window; the result has ``size`` windows.
+    """The place (int64) of the largest element of each window.
 
-    ``data`` is (batch, channels, ...); each other argument has a number for each axis of space.
+    ``data`` is (batch, channels, ...); there is a number for each axis of space (``padding``:
+    before each, then after each). Of a window that is padding alone the place is the largest int64.
 
     >>> from weft import te
     >>> x = te.placeholder((1, 3, 8, 8), name="x")
-    >>> max_pool_with_indices(x, [4, 4], [2, 2], [2, 2], [0, 0], [1, 1]).shape
-    [1, 3, 4, 4]
+    >>> max_pool_indices(x, [4, 4], [2, 2], [0, 0, 0, 0], [1, 1]).shape
+    [1, 3, 3, 3]
     """
+    size = window_counts(data.shape[2:], kernel, stride, padding, dilation)
     axes = [reduce_axis((0, extent), name=f"rv{i}") for i, extent in enumerate(kernel)]
 
     def window(indices: Point) -> list[Choice]:
@@ -57,7 +60,7 @@ def _may_leave(extent: Extent, size: Extent, reach: int, stride: int) -> bool:
     return known is None or windows is None or (windows - 1) * stride + reach > known
 
 
-def adaptive_max_pool_with_indices(data: Tensor, size: Shape) -> Tensor:
+def adaptive_max_pool_indices(data: Tensor, size: Shape) -> Tensor:
     """The place (int64) of the largest element of each of ``size`` adaptive windows."""
     extents = data.shape[2:]
     longest = [_longest(extent, count) for extent, count in zip(extents, size, strict=True)]

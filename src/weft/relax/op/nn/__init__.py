@@ -13,6 +13,7 @@ from weft.relax.op.nn import (
     convolution,
     normalization,
     padding,
+    pool_indices,
     pooling,
     rearrange,
     recurrent,

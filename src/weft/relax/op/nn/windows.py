@@ -8,19 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from weft.relax.expr import Call, Expr, ShapeExpr
-from weft.relax.ir.shape_arith import simplified
 from weft.relax.op.definition import Ints, Shape, as_ints, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result, shape_arg, tensor
 from weft.relax.op.lowering import dims
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference import strided as reference
-from weft.relax.op.requirements import Required, least_extent
+from weft.relax.op.requirements import Required, Requires, least_extent
 from weft.relax.struct_info import TensorStructInfo
-from weft.tir.op import floordiv
 from weft.topi import strided
 
 
-def _geometry(rank: int, strides: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+def geometry(rank: int, strides: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+    """The attributes of windows: a number for each axis of space, padding on both sides."""
     return {
         "strides": each(strides, rank, "strides"),
         "padding": both_sides(padding, rank),
@@ -30,30 +29,41 @@ def _geometry(rank: int, strides: Any, padding: Any, dilation: Any) -> dict[str,
 
 def infer_im2col(call: Call) -> TensorStructInfo:
     """(batch, channels, kernel ..., windows ...)."""
-    attrs = call.attrs
-    kernel, padding = attrs["kernel_size"], attrs["padding"]
+    kernel = call.attrs["kernel_size"]
     rank = len(kernel)
     info = check_rank(call, 0, 2 + rank)
     extents = dims_of(info)
     if extents is None:
         return result(None, info.dtype, 2 + 2 * rank, info.vdevice)
-    counts = []
-    for axis, extent in enumerate(extents[2:]):
-        padded = extent + padding[axis] + padding[rank + axis]
-        reach = attrs["dilation"][axis] * (kernel[axis] - 1) + 1
-        steps = simplified(floordiv(padded - reach, attrs["strides"][axis]) + 1)
-        check_window(call, f"axis {axis}: the window", (padded, reach, steps))
-        counts.append(steps)
+    counts = window_counts(call, list(extents[2:]), kernel)
     shape = [*extents[:2], *[int64(extent) for extent in kernel], *counts]
     return result(shape, info.dtype, vdevice=info.vdevice)
 
 
-def _windows_fit(call: Call) -> Required:
-    attrs, (batch, channels, *space) = call.attrs, dims(call.args[0])
-    kernel, dilation, rank = attrs["kernel_size"], attrs["dilation"], len(space)
-    reaches = [dilation[axis] * (kernel[axis] - 1) + 1 for axis in range(rank)]
-    least = [least_extent(call, axis, rank, space[axis], reaches[axis]) for axis in range(rank)]
-    return {0: [batch, channels, *least]}
+def window_counts(call: Call, space: list[Any], kernel: list[int]) -> list[Any]:
+    """How many windows fit along each axis of space, by the call's attributes."""
+    attrs, rank = call.attrs, len(kernel)
+    strides, padding, dilation = [attrs[name] for name in ("strides", "padding", "dilation")]
+    counts = strided.window_counts(space, kernel, strides, padding, dilation)
+    for axis, extent in enumerate(space):
+        padded = extent + padding[axis] + padding[rank + axis]
+        reach = dilation[axis] * (kernel[axis] - 1) + 1
+        check_window(call, f"axis {axis}: the window", (padded, reach, counts[axis]))
+    return counts
+
+
+def windows_fit(attribute: str) -> Requires:
+    """The windows, whose kernel is an attribute, fit into the data."""
+
+    def required(call: Call) -> Required:
+        kernel, dilation = call.attrs[attribute], call.attrs["dilation"]
+        batch, channels, *space = dims(call.args[0])
+        rank = len(space)
+        reaches = [dilation[axis] * (kernel[axis] - 1) + 1 for axis in range(rank)]
+        least = [least_extent(call, axis, rank, space[axis], reaches[axis]) for axis in range(rank)]
+        return {0: [batch, channels, *least]}
+
+    return required
 
 
 @operator(
@@ -61,7 +71,7 @@ def _windows_fit(call: Call) -> Required:
     infer_im2col,
     te=strided.im2col,
     numpy=reference.im2col,
-    requires=_windows_fit,
+    requires=windows_fit("kernel_size"),
 )
 def im2col(
     data: Expr, kernel_size: Ints, strides: Ints = 1, padding: Ints = 0,
@@ -72,7 +82,7 @@ def im2col(
     Outside of an image there are zeros.
     """
     kernel = as_ints(kernel_size)
-    return {"kernel_size": kernel, **_geometry(len(kernel), strides, padding, dilation)}
+    return {"kernel_size": kernel, **geometry(len(kernel), strides, padding, dilation)}
 
 
 def infer_col2im(call: Call) -> TensorStructInfo:
@@ -95,4 +105,4 @@ def col2im(
     """Windows, as ``im2col`` gives them, added up to images of a size where they overlap."""
     given = ShapeExpr(output_size) if isinstance(output_size, list | tuple) else output_size
     rank = len(given.values) if isinstance(given, ShapeExpr) else given.struct_info.ndim
-    return _geometry(rank, strides, padding, dilation)
+    return geometry(rank, strides, padding, dilation)

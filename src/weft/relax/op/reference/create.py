@@ -61,3 +61,11 @@ def hamming_window(
     count = window_size if periodic else window_size - 1
     made = alpha - beta * np.cos(2 * np.pi * np.arange(window_size) / count)
     return made if is_float(np.empty(0, numpy_dtype(dtype))) else convert(made, dtype)
+
+
+def linspace(start: float, end: float, steps: int, dtype: str) -> Any:
+    """Each number counted from the nearer end."""
+    place = np.arange(steps)
+    width = (end - start) / max(steps - 1, 1)
+    values = np.where(2 * place < steps, start + width * place, end - width * (steps - 1 - place))
+    return convert(values, dtype)

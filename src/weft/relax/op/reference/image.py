@@ -182,3 +182,12 @@ def affine_grid(data: Any, size: Any, align_corners: bool = True) -> Any:
     mesh = np.meshgrid(*lines, indexing="ij")[::-1]
     points = np.stack([*mesh, np.ones(tuple(size))])
     return np.einsum("nij,j...->ni...", data, points)
+
+
+def weighted_taps(data: Any, indices: Any, weights: Any, axis: int, skip_zeros: bool) -> Any:
+    """Neighbours along an axis, summed by weight."""
+    rows = np.moveaxis(data, axis, -1)[..., indices]
+    terms = rows * weights
+    if skip_zeros:
+        terms = np.where(weights == 0, 0, terms)
+    return np.moveaxis(terms.sum(-1, dtype=terms.dtype), -1, axis)

@@ -14,9 +14,6 @@ from weft.relax.frontend.onnx.operators.elementwise import aligned
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
 from weft.support.dtype import DataType
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
-from weft.topi import broadcast as topi
 
 VARIADIC: Final[dict[str, Callable[..., Any]]] = {
     "Max": op.maximum, "Min": op.minimum, "Sum": op.add,
@@ -51,14 +48,7 @@ def modulo(context: Context, lhs: Value, rhs: Value, *, fmod: int = 0) -> Expr:
     """The remainder: with the divisor's sign, or as C's fmod with the dividend's."""
     if not fmod:
         return context.emit(op.floor_mod(lhs.expr, rhs.expr))
-    return context.te(_fmod, lhs.expr, rhs.expr)
-
-
-def _fmod(lhs: Tensor, rhs: Tensor) -> Any:
-    """C's fmod: exact for floats, the truncated remainder of integers."""
-    if lhs.dtype.is_float:
-        return topi.binary("fmod", lhs, rhs, tir.fmod)
-    return topi.binary("truncmod", lhs, rhs, tir.truncmod)
+    return context.emit(op.mod(lhs.expr, rhs.expr))
 
 
 @converter("Pow")
@@ -84,26 +74,9 @@ def power(context: Context, lhs: Value, rhs: Value) -> Expr:
 
 
 def _integer_power(context: Context, lhs: Value, rhs: Value) -> Expr:
-    """Powers of integers by squaring, in 64 bits; a negative exponent gives 0, 1 or -1."""
-    return context.te(lambda a, b: topi.binary("power", a, b, _squared), lhs.expr, rhs.expr)
-
-
-def _squared(base: Any, exponent: Any) -> Any:
-    kind = base.dtype
-    factor, rest = base.astype("int64"), exponent.astype("int64")
-    made: Any = tir.const(1, "int64")
-    for bit in range(6):
-        bit_set = tir.bitwise_and(rest, tir.const(1 << bit, "int64")) != 0
-        made = tir.select(bit_set, made * factor, made)
-        factor = factor * factor
-    odd = tir.bitwise_and(rest, tir.const(1, "int64")) != 0
-    start = base.astype("int64")
-    unit = tir.select(
-        start == 1, tir.const(1, "int64"),
-        tir.select(start == -1, tir.select(odd, tir.const(-1, "int64"), tir.const(1, "int64")),
-                   tir.const(0, "int64")),
-    )  # fmt: skip
-    return tir.select(rest < 0, unit, made).astype(kind)
+    """Powers of integers in 64 bits; a negative exponent gives 0, 1 or -1."""
+    parts = [context.emit(op.astype(value.expr, "int64")) for value in (lhs, rhs)]
+    return context.emit(op.astype(context.emit(op.power(*parts)), lhs.dtype))
 
 
 @converter("BitShift", since=11)

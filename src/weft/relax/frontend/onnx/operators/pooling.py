@@ -15,9 +15,6 @@ from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.frontend.onnx.windows import LAYOUTS, Windows, windows_of
 from weft.relax.ir.shape_arith import product, same_dim, simplified
-from weft.te.operation import compute, reduce_axis
-from weft.te.reduction import comm_reducer
-from weft.te.tensor import Tensor
 from weft.tir import op as tir
 
 MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -37,14 +34,7 @@ def max_pool(
     })  # fmt: skip
     if not context.wants(1):
         return _pooled(context, x, windows, (MAX, bool(ceil_mode), False))
-    counts = [
-        _window_count(windows, axis, context.number(size, x, "X"), bool(ceil_mode))
-        for axis, size in enumerate(context.shape(x, "X")[2:])
-    ]
-    column_major = bool(storage_order)
-    made = context.te(lambda data: _max_with_indices(data, windows, counts, column_major), x.expr)
-    values, indices = (context.emit(made[index]) for index in range(2))
-    return [values, indices]
+    return _with_indices(context, x, windows, bool(ceil_mode), bool(storage_order))
 
 
 @converter("AveragePool")
@@ -95,44 +85,51 @@ def _window_count(windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:
     return simplified(tir.min(*counts))
 
 
-def _max_with_indices(x: Tensor, windows: Windows, counts: Any, column_major: bool) -> list[Tensor]:
-    """The largest elements and their flat indices; padding is below everything and has index -1."""
-    rank = windows.rank
-    taps = [reduce_axis((0, size), f"k{axis}") for axis, size in enumerate(windows.kernel)]
-    low = tir.min_value(str(x.dtype))
+def _with_indices(
+    context: Context, x: Value, windows: Windows, ceil_mode: bool, column_major: bool
+) -> list[Expr]:
+    """The largest elements, and their indices in the flat tensor."""
+    emit, rank = context.emit, windows.rank
+    batch, channels, *space = context.shape(x, "X")
+    counts = [
+        _window_count(windows, axis, context.number(size, x, "X"), ceil_mode)
+        for axis, size in enumerate(space)
+    ]
+    more = [step - 1 if ceil_mode else 0 for step in windows.strides]
+    after = [width + rest for width, rest in zip(windows.after, more, strict=True)]
+    padding = [context.number(size, x, "X") for size in (*windows.before, *after)]
+    places = emit(op.nn.max_pool_indices(
+        x.expr, windows.kernel, windows.strides, padding, windows.dilations
+    ))  # fmt: skip
+    places = emit(op.strided_slice(places, list(range(2, 2 + rank)), [0] * rank, counts))
+    flat = [emit(op.reshape(item, [batch, channels, -1])) for item in (x.expr, places)]
+    values = emit(op.reshape(emit(op.gather_elements(*flat, 2)), [batch, channels, *counts]))
+    if column_major:
+        parts = coordinates(context, places, space)
+        places = flat_place(context, parts[::-1], space[::-1])
+    planes = emit(op.arange(as_prim(batch) * as_prim(channels), dtype="int64"))
+    planes = emit(op.reshape(planes, [batch, channels, *[1] * rank]))
+    start = emit(op.multiply(planes, context.dim_expr(product([as_prim(dim) for dim in space]))))
+    return [values, emit(op.add(places, start))]
 
-    def combine(lhs: Any, rhs: Any) -> Any:
-        first = tir.any(lhs[1] > rhs[1], tir.all(lhs[1] == rhs[1], lhs[0] <= rhs[0]))
-        first = tir.any(rhs[0] < 0, tir.all(lhs[0] >= 0, first))
-        return tir.select(first, lhs[0], rhs[0]), tir.select(first, lhs[1], rhs[1])
 
-    def identity(index: str, value: str) -> Any:
-        return tir.const(-1, index), tir.min_value(value)
+def coordinates(context: Context, places: Expr, dims: Sequence[Dim]) -> list[Expr]:
+    """The index along each axis of flat places in a shape."""
+    emit, parts = context.emit, []
+    for dim in reversed(dims):
+        extent = context.dim_expr(dim)
+        parts.append(emit(op.floor_mod(places, extent)))
+        places = emit(op.floor_divide(places, extent))
+    return parts[::-1]
 
-    reducer = comm_reducer(combine, identity, name="max_with_index")
 
-    def pair(*point: Any) -> Any:
-        places, inside = [], []
-        for axis in range(rank):
-            place = (point[2 + axis] * windows.strides[axis]
-                     + taps[axis].var * windows.dilations[axis] - windows.before[axis])  # fmt: skip
-            places.append(place)
-            inside += [place >= 0, place < x.shape[2 + axis]]
-        order = list(range(rank))[::-1] if column_major else list(range(rank))
-        index: Any = tir.const(0, "int64")
-        for axis in order:
-            index = index * x.shape[2 + axis] + places[axis]
-        plane = point[0] * x.shape[1] + point[1]
-        index = index + plane * product(x.shape[2:])
-        held = tir.all(*inside)
-        value = tir.if_then_else(held, x(point[0], point[1], *places), low)
-        where = tir.if_then_else(held, index.astype("int64"), tir.const(-1, "int64"))
-        return reducer((where, value), axis=taps)
-
-    shape = [*x.shape[:2], *counts]
-    found = compute(shape, pair, "max_pool_pair")
-    return [compute(shape, lambda *i: found[1](*i), "max_pool"),
-            compute(shape, lambda *i: found[0](*i), "max_pool_indices")]  # fmt: skip
+def flat_place(context: Context, parts: Sequence[Expr], dims: Sequence[Dim]) -> Expr:
+    """The flat place in a shape of an index along each axis."""
+    place = parts[0]
+    for part, dim in zip(parts[1:], dims[1:], strict=True):
+        scaled = context.emit(op.multiply(place, context.dim_expr(dim)))
+        place = context.emit(op.add(scaled, part))
+    return place
 
 
 @converter("LpPool")
@@ -210,26 +207,7 @@ def max_unpool(
                         context.constant(0, x.dtype).expr, x.dtype))  # fmt: skip
     where = emit(op.reshape(indices.expr, [-1]))
     if wanted != plain:
-        where = _moved(context, where, plain, wanted)
+        where = flat_place(context, coordinates(context, where, plain), wanted)
     values = emit(op.reshape(x.expr, [-1]))
     return emit(op.reshape(emit(op.index_put(flat, [where], values)), wanted))
 
-
-def _moved(context: Context, where: Expr, plain: list[Dim], wanted: list[Dim]) -> Expr:
-    """Flat indices of the inferred shape in the shape that is asked for."""
-
-    def moved(flat: Tensor, old: list[Any], new: list[Any]) -> Tensor:
-        def element(i: Any) -> Any:
-            parts: list[Any] = []
-            rest: Any = flat(i)
-            for dim in reversed(old):
-                parts.append(tir.floormod(rest, as_prim(dim)))
-                rest = tir.floordiv(rest, as_prim(dim))
-            made: Any = tir.const(0, "int64")
-            for dim, part in zip(new, reversed(parts), strict=True):
-                made = made * as_prim(dim) + part
-            return made
-
-        return compute(flat.shape, element, "T_unpool_index")
-
-    return context.te(moved, where, plain, wanted)

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft import topi
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -216,7 +215,7 @@ def _by_whole_weights(context: Context, data: Expr, work: Sequence[Axis], method
         wide = "int32" if largest < 1 << 31 else "int64"
         tables = [context.constant(indices).expr, context.constant(whole.astype(wide)).expr]
         wider = emit(op.astype(data, wide))
-        sums = context.te(topi.image.weighted_taps, wider, *tables, axis.axis)
+        sums = emit(op.image.weighted_taps(wider, *tables, axis.axis))
         half, bits = (
             context.constant(number, wide).expr for number in (1 << _FRACTION - 1, _FRACTION)
         )
@@ -258,14 +257,7 @@ def _nearest(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
     if not axis.is_static:
         return _symbolic(context, data, axis, method)
     indices = context.constant(nearest_indices(axis, method)).expr
-    made = context.emit(op.take(data, indices, axis.axis))
-    if method.positions != "tf_crop_and_resize" or not outside(axis, method).any():
-        return made
-    dims = [1] * data.struct_info.ndim
-    dims[axis.axis] = axis.count
-    mask = context.constant(outside(axis, method).reshape(dims)).expr
-    fill = context.constant(method.extrapolation, str(data.struct_info.dtype)).expr
-    return context.emit(op.where(mask, fill, made))
+    return _within(context, context.emit(op.take(data, indices, axis.axis)), axis, method)
 
 
 def _weighted(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
@@ -274,10 +266,16 @@ def _weighted(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
     indices, weights = weighted_taps(axis, method)
     tables = [context.constant(indices).expr,
               context.constant(weights.astype(str(data.struct_info.dtype))).expr]  # fmt: skip
-    beyond = outside(axis, method)
-    if method.positions != "tf_crop_and_resize" or not beyond.any():
-        return context.te(topi.image.weighted_taps, data, *tables, axis.axis)
-    mask = context.constant(beyond).expr
-    return context.te(
-        topi.image.weighted_taps, data, *tables, axis.axis, mask=mask, fill=method.extrapolation
-    )
+    sums = context.emit(op.image.weighted_taps(data, *tables, axis.axis))
+    return _within(context, sums, axis, method)
+
+
+def _within(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
+    """The data, with the value of extrapolation where positions are outside of the input."""
+    if method.positions != "tf_crop_and_resize" or not outside(axis, method).any():
+        return data
+    dims = [1] * data.struct_info.ndim
+    dims[axis.axis] = axis.count
+    mask = context.constant(outside(axis, method).reshape(dims)).expr
+    fill = context.constant(method.extrapolation, str(data.struct_info.dtype)).expr
+    return context.emit(op.where(mask, fill, data))

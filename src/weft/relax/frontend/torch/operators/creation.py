@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.pointwise import number
 from weft.relax.frontend.torch.registry import converter
 from weft.support.dtype import DataType
-from weft.tir import op as tir_op
-from weft.topi.extents import compute_ax
-from weft.topi.tag import INJECTIVE
 
 
 def filled(context: Context, value: Any) -> Any:
@@ -27,19 +24,13 @@ def filled(context: Context, value: Any) -> Any:
         return op.broadcast_to(context.cast(value, dtype), context.shape)
     if isinstance(value, PrimValue):
         value = value.value
-    if isinstance(value, PrimExpr) and not hasattr(value, "value"):
-        shape, made = context.shape, tir_op.cast(dtype, value)
-        return computed(context, "full", shape, lambda *_: made)
-    return op.full(context.shape, const(getattr(value, "value", value), dtype), dtype)
-
-
-def computed(context: Context, name: str, shape: Sequence[Any], element: Any) -> Any:
-    """A tensor without inputs from the function of its indices."""
-
-    def kernel() -> Any:
-        return compute_ax([as_prim_expr(extent) for extent in shape], element, name, INJECTIVE)
-
-    return context.emit(context.builder.call_te(kernel, primfunc_name_hint=name))
+    if isinstance(value, IntImm | FloatImm):
+        value = value.value
+    if not isinstance(value, PrimExpr):
+        return op.full(context.shape, const(value, dtype), dtype)
+    kind = "int64" if dtype == "bool" else dtype
+    zeros = context.emit(op.zeros(context.shape, kind))
+    return context.cast(context.emit(op.add(zeros, context.operand(value, kind))), dtype)
 
 
 @converter("aten.full.default", "aten.full_like.default", "aten.fill.Scalar", "aten.fill.Tensor")
@@ -77,14 +68,11 @@ def scalar_tensor(context: Context, s: Any, dtype: Any = None) -> Any:
 @converter("aten.arange.start_step")
 def arange_start_step(context: Context, start: Any, end: Any, step: Any = 1, **_: Any) -> Any:
     """``start, start + step, ...``: integers exactly, floats in float64 and rounded once."""
-    dtype = DataType(context.dtype)
-    kind = "int64" if dtype.is_integral else "float64"
-    begin, width = number(start, kind), number(step, kind)
-
-    def element(i: Any) -> Any:
-        return tir_op.cast(dtype, begin + width * tir_op.cast(kind, i))
-
-    return computed(context, "arange", context.shape, element)
+    dtype, extent = context.dtype, context.shape[0]
+    kind = "int64" if DataType(dtype).is_integral else "float64"
+    count = context.emit(op.arange(extent, dtype="int64"))
+    steps = context.emit(op.multiply(context.cast(count, kind), context.operand(step, kind)))
+    return context.cast(context.emit(op.add(steps, context.operand(start, kind))), dtype)
 
 
 @converter("aten.arange.start")
@@ -102,9 +90,7 @@ def arange(context: Context, end: Any, **_: Any) -> Any:
 @converter("aten.linspace.default")
 def linspace(context: Context, start: Any, end: Any, steps: Any, **_: Any) -> Any:
     """``steps`` numbers from start to end, counted from the nearer one, as PyTorch."""
-    values = _spaced(start, end, steps)
-    dtype = context.dtype
-    return computed(context, "linspace", context.shape, lambda i: tir_op.cast(dtype, values(i)))
+    return _spaced(context, start, end, steps, context.dtype)
 
 
 @converter("aten.logspace.default")
@@ -112,27 +98,14 @@ def logspace(
     context: Context, start: Any, end: Any, steps: Any, base: float = 10.0, **_: Any
 ) -> Any:
     """``base`` to the powers that ``linspace`` gives."""
-    values, dtype = _spaced(start, end, steps), context.dtype
-
-    def element(i: Any) -> Any:
-        return tir_op.cast(dtype, tir_op.power(tir_op.const(float(base), "float64"), values(i)))
-
-    return computed(context, "logspace", context.shape, element)
+    values = _spaced(context, start, end, steps, "float64")
+    powers = context.emit(op.power(const(float(base), "float64"), values))
+    return context.cast(powers, context.dtype)
 
 
-def _spaced(start: Any, end: Any, steps: Any) -> Any:
-    count = as_prim_expr(steps)
+def _spaced(context: Context, start: Any, end: Any, steps: Any, dtype: str) -> Any:
     low, high = number(start, "float64"), number(end, "float64")
-    intervals = tir_op.cast("float64", tir_op.maximum(count - 1, tir_op.const(1, count.dtype)))
-    width = (high - low) / intervals
-
-    def value(i: Any) -> Any:
-        place = tir_op.cast(count.dtype, i)
-        upward = low + width * tir_op.cast("float64", place)
-        downward = high - width * tir_op.cast("float64", count - 1 - place)
-        return tir_op.select(tir_op.less(place, tir_op.ceildiv(count, 2)), upward, downward)
-
-    return value
+    return context.emit(op.linspace(low, high, steps, dtype))
 
 
 @converter("aten.eye.default", "aten.eye.m")
@@ -190,12 +163,7 @@ def resize(context: Context, self: Expr, size: Sequence[Any], **_: Any) -> Any:
     shape = context.shape
     have, want = math.prod(context.dims(self)), math.prod(shape)
     flat = context.emit(op.reshape(self, [have]))
-
-    def kernel(x: Any) -> Any:
-        def element(i: Any) -> Any:
-            inside = tir_op.less(i, tir_op.cast(i.dtype, as_prim_expr(have)))
-            return tir_op.if_then_else(inside, x(i), tir_op.const(0, x.dtype))
-
-        return compute_ax([as_prim_expr(want)], element, "resize", INJECTIVE)
-
-    return op.reshape(context.emit(context.builder.call_te(kernel, flat)), shape)
+    if not context.static([have, want]) or want > have:
+        room = context.emit(op.zeros([want], context.dtype))
+        flat = context.emit(op.concat([flat, room], 0))
+    return op.reshape(context.emit(op.strided_slice(flat, [0], [0], [want])), shape)

@@ -10,7 +10,6 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.convolution import batched, each
 from weft.relax.frontend.torch.registry import CONVERTERS
-from weft.topi.nn.pooling_indices import adaptive_max_pool_with_indices, max_pool_with_indices
 
 MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
 AVERAGE: Final = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
@@ -64,19 +63,32 @@ def _max_pool_with_indices(rank: int) -> Callable[..., list[Expr]]:
         dilation: Any = 1, ceil_mode: bool = False,
     ) -> list[Any]:  # fmt: skip
         kernel = each(kernel_size, rank)
-        window = (
-            kernel, each(stride, rank) if stride else kernel, each(padding, rank),
-            each(dilation, rank),
-        )  # fmt: skip
-        data = batched(context, self, rank)
+        steps, around = each(stride, rank) if stride else kernel, each(padding, rank)
+        spread, data = each(dilation, rank), batched(context, self, rank)
         if not context.is_read(1):
-            made = MAX[rank](data, *window, ceil_mode=ceil_mode)
-            return [fitted(context, made), None]
-        size = context.shape[-rank:]
-        places = context.builder.call_te(max_pool_with_indices, data, size, *window)
-        return _values_at(context, data, context.emit(places), rank)
+            pooled = MAX[rank](data, kernel, steps, around, spread, ceil_mode=ceil_mode)
+            return [fitted(context, pooled), None]
+        sides = both_sides(around, steps, ceil_mode)
+        places = context.emit(op.nn.max_pool_indices(data, kernel, steps, sides, spread))
+        return _values_at(context, data, _cut(context, places, rank), rank)
 
     return max_pool
+
+
+def both_sides(around: list[int], steps: list[int], ceil_mode: bool) -> list[int]:
+    """Padding before each axis and after it; ``ceil_mode`` has room for one more window."""
+    more = [step - 1 if ceil_mode else 0 for step in steps]
+    return [*around, *[width + rest for width, rest in zip(around, more, strict=True)]]
+
+
+def _cut(context: Context, places: Expr, rank: int) -> Expr:
+    """The windows that torch counts: none that is padding alone."""
+    size, counts = context.shape[-rank:], context.dims(places)[-rank:]
+    axes = [i for i, pair in enumerate(zip(counts, size, strict=True)) if not same(*pair)]
+    if not axes:
+        return places
+    ends = [size[axis] for axis in axes]
+    return context.emit(op.strided_slice(places, [2 + i for i in axes], [0] * len(axes), ends))
 
 
 def _values_at(context: Context, data: Expr, places: Expr, rank: int) -> list[Expr]:
@@ -97,9 +109,8 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
         data = batched(context, self, rank)
         if divisor_override is not None:
             divisor = context.operand(divisor_override, context.dtype)
-            more = [step - 1 if ceil_mode else 0 for step in steps]
-            beyond = [width + rest for width, rest in zip(around, more, strict=True)]
-            windows = context.emit(op.nn.im2col(data, kernel, steps, [*around, *beyond]))
+            sides = both_sides(around, steps, ceil_mode)
+            windows = context.emit(op.nn.im2col(data, kernel, steps, sides))
             sums = context.emit(op.sum(windows, list(range(2, 2 + rank))))
             return fitted(context, op.divide(sums, divisor))
         made = AVERAGE[rank](
@@ -122,9 +133,7 @@ def _adaptive_average(rank: int) -> Callable[..., Expr]:
 def _adaptive_max(rank: int) -> Callable[..., list[Expr]]:
     def adaptive_max(context: Context, self: Expr, output_size: Any) -> list[Expr]:
         data = batched(context, self, rank)
-        places = context.builder.call_te(
-            adaptive_max_pool_with_indices, data, context.shape[-rank:]
-        )
+        places = op.nn.adaptive_max_pool_indices(data, context.shape[-rank:])
         return _values_at(context, data, context.emit(places), rank)
 
     return adaptive_max

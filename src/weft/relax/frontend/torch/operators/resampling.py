@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft import topi
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
@@ -26,9 +25,6 @@ from weft.relax.frontend.torch.interpolation import (
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
 
 _RESIZE: Final = {1: op.image.resize1d, 2: op.image.resize2d, 3: op.image.resize3d}
 _FEW_PIXELS: Final = 1 << 13
@@ -128,20 +124,14 @@ def _symbolic_places(
     """``nearest_places`` where the extents are not known."""
     extent, count, factor = axis
     real = "float64" if context.dtype == "float64" else "float32"
-    scale = tir.const(float(np.dtype(real).type(1 / factor)), "float64")
-    middle = 0.5 if kind == "exact" else 0.0
-
-    def places() -> Tensor:
-        last = tir.cast("int64", extent) - 1
-
-        def place(index: Any) -> Any:
-            exact = (tir.cast("float64", index) + middle) * scale - middle
-            position = tir.cast("float32", tir.cast(real, exact) + middle)
-            return tir.minimum(tir.cast("int64", tir.floor(position)), last)
-
-        return compute([count], place, "places")
-
-    return context.emit(context.builder.call_te(places, primfunc_name_hint="places"))
+    scale = const(float(np.dtype(real).type(1 / factor)), "float64")
+    middle = const(0.5 if kind == "exact" else 0.0, "float64")
+    emit, cast = context.emit, context.cast
+    index = cast(emit(op.arange(count, dtype="int64")), "float64")
+    exact = emit(op.subtract(emit(op.multiply(emit(op.add(index, middle)), scale)), middle))
+    moved = emit(op.add(cast(exact, real), const(middle.data.numpy(), real)))
+    place = cast(emit(op.floor(cast(moved, "float32"))), "int64")
+    return emit(op.minimum(place, context.operand(extent - 1, "int64")))
 
 
 # Weighted
@@ -166,7 +156,7 @@ def _weighted(
     for axis, sizes in enumerate(axes, len(context.shape) - len(axes)):
         places, weights = tables(weighted_rows(sizes, kind, corners))
         given = const(places, "int64"), const(weights, context.dtype_of(made))
-        made = _by_tables(context, topi.image.weighted_taps, made, *given, axis, True)
+        made = context.emit(op.image.weighted_taps(made, *given, axis, True))
     return context.cast(made, context.dtype)
 
 
@@ -200,12 +190,12 @@ def _of_bytes(
         places, weights = tables(weighted_rows(sizes, *how))
         whole, bits = fixed_point(weights)
         given = const(places, "int64"), const(whole, "int32")
-        tensor = _by_tables(context, topi.image.fixed_point_taps, tensor, *given, axis, bits)
+        wide = context.cast(tensor, "int32")
+        sums = context.emit(op.image.weighted_taps(wide, *given, axis))
+        halfway = context.emit(op.add(sums, const(1 << (bits - 1), "int32")))
+        rounded = context.emit(op.right_shift(halfway, const(bits, "int32")))
+        tensor = context.cast(context.emit(op.clip(rounded, 0, 255)), "uint8")
     return tensor
-
-
-def _by_tables(context: Context, kernel: Callable[..., Tensor], *args: Any) -> Expr:
-    return context.emit(context.builder.call_te(kernel, *args, primfunc_name_hint="resample"))
 
 
 def _uneven(context: Context, axes: Sequence[tuple[Any, Any, float | None]]) -> UnsupportedError:
