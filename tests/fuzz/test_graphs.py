@@ -112,8 +112,9 @@ SPECIAL = frozenset((
 ).split())
 """Special functions without a recipe yet: tests/relax/numerics/test_special.py has their rows."""
 OF_IMPORTERS = frozenset((
-    "as_strided cummax cummin diagonal diagonal_scatter histogram image.weighted_taps "
-    "linspace logcumsumexp nn.adaptive_max_pool_indices nn.col2im nn.im2col nn.max_pool_indices "
+    "as_strided bitcast cummax cummin diagonal diagonal_scatter histogram image.weighted_taps "
+    "linspace logcumsumexp nn.adaptive_max_pool_indices nn.col2im nn.im2col nn.lrn "
+    "nn.max_pool_indices reverse_sequence "
     "searchsorted unfold"
 ).split())
 """Operators that importers brought, without a recipe yet: tests/relax/numerics has their rows."""

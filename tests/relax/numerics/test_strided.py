@@ -1,5 +1,7 @@
 """Windows and diagonals against PyTorch, through relax.build."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -115,6 +117,46 @@ def added_up():
         sizes=N)  # fmt: skip
 
 
+def of_onnx():
+    """Bits of another type; sequences of a length each; neighbouring channels."""
+    numbers = [0.0, -0.0, 1.5, -2.0, np.inf]
+    for source, target in (("float32", "int32"), ("float16", "int16"), ("float64", "int64")):
+        yield row("bitcast", [t("n", 2, dtype=source, fill=numbers)],
+                  lambda x, s=source, d=target: x.astype(s).view(d), target, sizes=N)  # fmt: skip
+    yield row("bitcast", [t(3, dtype="int32", fill=[0, 1069547520, -1073741824])],
+              lambda x: x.view("float32"), "float32")  # fmt: skip
+    yield row("bitcast", [t(dtype="uint8", fill=200)], lambda x: x.view("int8"), "int8")
+    lengths = t("n", dtype="int64", fill=[0, 3, 1, 2])
+
+    def reversed_rows(x, counts):
+        return np.stack([[*r[:c][::-1], *r[c:]] for r, c in zip(x, counts, strict=True)])
+
+    for dtype in ("float32", "int32"):
+        data = t("n", 3, 2, dtype=dtype)
+        yield row("reverse_sequence", [data, lengths], reversed_rows, sizes=N[1:])
+
+    def reversed_columns(x, counts):
+        columns = x.copy()
+        for batch, count in enumerate(counts):
+            columns[:count, :, batch] = x[:count, :, batch][::-1]
+        return columns
+
+    turned = [t(3, 2, "n"), t("n", dtype="int32", fill=[2, 3])]
+    yield row("reverse_sequence", turned, reversed_columns, 0, -1, sizes=N)
+
+    def normalised(x, size, axis):
+        rows, before = np.moveaxis(x, axis, -1), (size - 1) // 2
+        count = rows.shape[-1]
+        near = [range(max(i - before, 0), min(i + size - before, count)) for i in range(count)]
+        sums = np.stack([(rows[..., list(part)] ** 2).sum(-1) for part in near], -1)
+        return np.moveaxis(rows / (2 + 0.1 / size * sums) ** 0.75, -1, axis)
+
+    for size, axis in ((1, 1), (3, 1), (4, -1), (9, 0)):
+        given = partial(normalised, size=size, axis=axis)
+        note = f"{size},{axis}"
+        yield row("nn.lrn", [t(2, 5, "n")], given, size, axis, 0.1, sizes=N[1:], note=note)
+
+
 def largest():
     """Where the largest elements of windows are: padding, ties, NaN, symbols."""
     odd = t(1, 2, 5, 6, fill=[*[1.0, -np.inf, 2.0, 2.0, -1.0, 0.5] * 9, np.nan, *[0.0] * 5])
@@ -146,8 +188,14 @@ def largest():
 
 
 TABLE = Table([*windows(), *diagonals(), *strides(), *images(), *added_up(), *largest()])
+OTHERS = Table([*of_onnx()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
 def test_strided(case):
     TABLE.check(case)
+
+
+@pytest.mark.parametrize("case", OTHERS.cases, ids=str)
+def test_what_onnx_has(case):
+    OTHERS.check(case)

@@ -49,7 +49,7 @@ def call_of(op):
             relax.Var(name, relax.TensorStructInfo(SHAPE, kind))
             for name, kind in zip(tensors, kinds, strict=True)
         ]
-        needs = {"dtype": "float32"} if op.name == "relax.astype" else {}
+        needs = {"dtype": "float32"} if op.name in ("relax.astype", "relax.bitcast") else {}
         call = op.get_attr("function")(*given, *more, **needs)
         try:
             relax.BlockBuilder().normalize(call)

@@ -8,13 +8,14 @@ from weft import topi
 from weft.ir.expr import PrimExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, Tuple
-from weft.relax.ir.shape_arith import constant_value, simplified
+from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.base import tensor_to_shape
 from weft.relax.op.definition import operator
 from weft.relax.op.infer import (
     VOID,
     axes_of,
     axis_of,
+    check_rank,
     constants,
     dims_of,
     fail,
@@ -237,3 +238,28 @@ def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
 )
 def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Any:
     """The part between begin and end, which are tensors."""
+
+
+def infer_reverse_sequence(call: Call) -> TensorStructInfo:
+    """As the data; there is a length for each batch."""
+    info, lengths = tensor(call, 0), check_rank(call, 1, 1)
+    integral(call, 1)
+    axes = [axis_of(call, call.attrs[name], info.ndim, name) for name in ("seq_axis", "batch_axis")]
+    if axes[0] == axes[1]:
+        fail(call, f"seq_axis and batch_axis: expected two axes, got {axes[0]} twice")
+    extents, count = dims_of(info), dims_of(lengths)
+    if extents is not None and count is not None and differ(count[0], extents[axes[1]]):
+        fail(call, f"lengths: expected {extents[axes[1]]} of them, got {count[0]}")
+    return info
+
+
+@operator(
+    "relax.reverse_sequence",
+    infer_reverse_sequence,
+    te=topi.reverse_sequence,
+    numpy=reference.reverse_sequence,
+    requires=lambda call: {1: [dims(call.args[0])[call.attrs["batch_axis"]]]},
+    traits=Trait.MOVES,
+)
+def reverse_sequence(data: Expr, lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> Any:
+    """Each batch with its first elements, as many as its length says, in reverse order."""

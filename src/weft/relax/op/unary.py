@@ -9,10 +9,10 @@ import numpy as np
 from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import Prim, operator
+from weft.relax.op.definition import Dtype, Prim, operator
 from weft.relax.op.infer import VOID, same_as_float_input, same_as_input, tensor, with_dtype
 from weft.relax.op.reference import unary as reference
-from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.reference.rule import in_float64, numpy_dtype
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -37,6 +37,28 @@ def infer_logical(call: Call) -> TensorStructInfo:
 def infer_predicate(call: Call) -> TensorStructInfo:
     """Booleans of the input's shape."""
     return with_dtype(same_as_float_input(call), "bool")
+
+
+def infer_bitcast(call: Call) -> TensorStructInfo:
+    """The input with another type of as many bits."""
+    info, dtype = tensor(call, 0), DataType(call.attrs["dtype"])
+    if info.dtype != VOID and DataType(info.dtype).bits != dtype.bits:
+        raise IRTypeError(
+            f"{call.op.name}: expected a type of as many bits as {info.dtype}, got {dtype}"
+        )
+    return with_dtype(info, dtype)
+
+
+@operator(
+    "relax.bitcast",
+    infer_bitcast,
+    te=topi.reinterpret,
+    kernel="bitcast",
+    numpy=lambda x, dtype: np.asarray(x).view(numpy_dtype(dtype)),
+    traits=Trait.ELEMENTWISE,
+)
+def bitcast(x: Expr, dtype: Dtype) -> Any:
+    """The bits of each element read as another type of as many bits."""
 
 
 def infer_clip(call: Call) -> TensorStructInfo:

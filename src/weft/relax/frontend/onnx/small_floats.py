@@ -24,7 +24,6 @@ from weft.relax.frontend.onnx.element_types import (
     SMALL,
 )
 from weft.relax.frontend.onnx.value import Array, Value
-from weft.topi.math import reinterpret
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def encode(
 def _signed(context: Context, wide: Expr, code: Expr, tables: Encoding) -> Expr:
     """The code with its sign bit, where the format has a negative number of that size."""
     emit, constant = context.emit, context.constant
-    bits = context.te(reinterpret, wide, "int32")
+    bits = emit(op.bitcast(wide, "int32"))
     negative = emit(op.less(bits, constant(0, "int32").expr))
     if not tables.negative_zero:
         zero = constant(0, "uint8").expr

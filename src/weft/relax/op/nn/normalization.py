@@ -25,6 +25,7 @@ from weft.relax.op.infer import (
 )
 from weft.relax.op.lowering import Builder, Rule, dims, plain
 from weft.relax.op.reference.nn import normalization as reference
+from weft.relax.op.reference.rule import in_float64
 from weft.relax.op.requirements import Required, per_channel, same_shape
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.topi.nn import loss
@@ -269,3 +270,24 @@ def nll_loss(
     ignore_index: int = -100,
 ) -> Any:  # fmt: skip
     """The negative log likelihood of targets, by log probabilities (N, C, ...)."""
+
+
+def infer_lrn(call: Call) -> TensorStructInfo:
+    """As the data, which has the axis."""
+    info = tensor(call, 0)
+    check_float(call, info)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    if call.attrs["size"] < 1:
+        fail(call, f"size: expected 1 or more, got {call.attrs['size']}")
+    return info
+
+
+@operator("relax.nn.lrn", infer_lrn, te=topi.nn.lrn, numpy=in_float64(reference.lrn))
+def lrn(
+    data: Expr, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
+    bias: float = 2.0,
+) -> Any:  # fmt: skip
+    """Divided by (bias + alpha / size * the sum of squares of ``size`` neighbours) ** beta.
+
+    As many neighbours are before as after; of an even size one more is after.
+    """

@@ -55,3 +55,11 @@ def strided_slice(
 def dynamic_strided_slice(x: Any, begin: Any, end: Any, strides: Any) -> Any:
     """A slice along every axis, bounds from tensors."""
     return strided_slice(x, range(x.ndim), begin.tolist(), end.tolist(), strides.tolist())
+
+
+def reverse_sequence(data: Any, lengths: Any, seq_axis: int, batch_axis: int) -> Any:
+    """Batch by batch."""
+    rows = np.moveaxis(data, (batch_axis, seq_axis), (0, 1)).copy()
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = row[:length][::-1].copy()
+    return np.moveaxis(rows, (0, 1), (batch_axis, seq_axis))

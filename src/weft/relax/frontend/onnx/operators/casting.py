@@ -23,7 +23,6 @@ from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.small_floats import decode, encode
 from weft.relax.frontend.onnx.value import Value
 from weft.support.dtype import DataType
-from weft.topi.math import reinterpret
 
 _BITS = {UINT4: 4, INT4: 4, UINT2: 2, INT2: 2}
 _NAMES = {
@@ -99,4 +98,4 @@ def bit_cast(context: Context, x: Value, *, to: int) -> Value:
     if "bool" in (kind, x.dtype):
         source = x.expr if x.dtype != "bool" else context.emit(op.astype(x.expr, "uint8"))
         return context.value(context.emit(op.astype(source, kind)), to if to in SMALL else None)
-    return context.value(context.te(reinterpret, x.expr, kind), to if to in SMALL else None)
+    return context.value(context.emit(op.bitcast(x.expr, kind)), to if to in SMALL else None)

@@ -17,7 +17,6 @@ from weft.relax.ir.shape_arith import constant_value
 from weft.te.operation import compute
 from weft.te.tensor import Tensor
 from weft.tir import op as tir
-from weft.topi.transform import reverse_sequence as topi_reverse_sequence
 
 
 def from_start(context: Context, indices: Value, extent: Dim) -> Expr:
@@ -313,7 +312,7 @@ def reverse_sequence(
     context: Context, x: Value, lengths: Value, *, batch_axis: int = 1, time_axis: int = 0
 ) -> Expr:
     """Each batch with its first elements, as many as its length, in reverse order."""
-    return context.te(topi_reverse_sequence, x.expr, lengths.expr, time_axis, batch_axis)
+    return context.emit(op.reverse_sequence(x.expr, lengths.expr, time_axis, batch_axis))
 
 
 @converter("EyeLike", since=9)

@@ -13,7 +13,6 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import STORAGE
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
-from weft.topi.nn.normalization import lrn as topi_lrn
 
 
 def _per_channel(context: Context, parameter: Expr, rank: int) -> Expr:
@@ -208,7 +207,7 @@ def local_response_norm(
     """
     if size < 1:
         context.fail(f"size: expected at least one channel, got {size}")
-    return context.te(topi_lrn, x.expr, size, 1, alpha, beta, bias)
+    return context.emit(op.nn.lrn(x.expr, size, 1, alpha, beta, bias))
 
 
 @converter("Dropout", ignores=["consumed_inputs", "is_test", "ratio", "seed"])

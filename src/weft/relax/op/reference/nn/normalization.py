@@ -130,3 +130,12 @@ def nll_loss(
     if reduction == "none":
         return losses
     return losses.sum() if reduction == "sum" else np.divide(losses.sum(), weight.sum())
+
+
+def lrn(data: Any, size: int, axis: int, alpha: float, beta: float, bias: float) -> Any:
+    """By the squares of neighbours along an axis."""
+    rows = np.moveaxis(data, axis, -1)
+    before = (size - 1) // 2
+    squares = np.pad(rows**2, [*[(0, 0)] * (rows.ndim - 1), (before, size - 1 - before)])
+    sums = sum(squares[..., start : start + rows.shape[-1]] for start in range(size))
+    return np.moveaxis(rows / (bias + alpha / size * sums) ** beta, -1, axis)
