@@ -55,29 +55,29 @@ def parse_shape(text: str, where: str) -> tuple[int | str, ...]:
         return ()
     if not text:
         raise IRValueError(f"--input {where}: expected a shape such as 1x3x224x224, got nothing")
-    found: list[int | str] = []
+    extents: list[int | str] = []
     for part in re.split(r"x(?=\d|[A-Za-z_])|,", text):
         if part.isdecimal():
-            found.append(int(part))
+            extents.append(int(part))
         elif _SYMBOL.fullmatch(part):
-            found.append(part)
+            extents.append(part)
         else:
             raise IRValueError(
                 f"--input {where}: expected numbers or names between x (or commas), got {part!r} "
                 f"in {text!r}"
             )
-    return tuple(found)
+    return tuple(extents)
 
 
 def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
     """``["n=8"]`` as ``{"n": 8}``."""
-    found = {}
+    sizes = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not value.isdecimal() or not _SYMBOL.fullmatch(name):
             raise IRValueError(f"--size {text}: expected name=number, such as n=8")
-        found[name] = int(value)
-    return found
+        sizes[name] = int(value)
+    return sizes
 
 
 class Sizes:

@@ -97,14 +97,14 @@ def compare_code(trace: Trace, seed: int) -> str | None:
     return None
 
 
-def difference(found: Any, expected: Any) -> float:
+def difference(actual: Any, expected: Any) -> float:
     """The largest difference as a share of the expected tensor's largest magnitude."""
-    found, expected = np.asarray(found), np.asarray(expected)
-    if found.shape != expected.shape or found.dtype != expected.dtype:
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return float("inf")
-    if found.size == 0:
+    if actual.size == 0:
         return 0.0
-    mine, its = found.astype("float64"), expected.astype("float64")
+    mine, its = actual.astype("float64"), expected.astype("float64")
     same = (mine == its) | (np.isnan(mine) & np.isnan(its))
     if same.all():
         return 0.0
@@ -116,8 +116,8 @@ def difference(found: Any, expected: Any) -> float:
 
 def compare_operators(trace: Trace, tolerance: float, every: bool) -> str | None:
     """Print the operators; the first one that differs."""
-    found = _run(trace.module, trace.inputs, "default")
-    apart = [difference(a, b) for a, b in zip(found, trace.expected, strict=True)]
+    actual = _run(trace.module, trace.inputs, "default")
+    apart = [difference(a, b) for a, b in zip(actual, trace.expected, strict=True)]
     print(f"{len(apart)} tensors on the way, operator by operator")
     order = range(len(apart)) if every else sorted(range(len(apart)), key=lambda i: -apart[i])[:5]
     for i in order:
@@ -137,9 +137,9 @@ def compare_passes(trace: Trace, tolerance: float) -> str | None:
     print("the whole model, pass by pass")
     first = None
     for name, module in _stages(trace.model):
-        found = _run(module, trace.inputs, "default")
+        actual = _run(module, trace.inputs, "default")
         apart = max(
-            [difference(a, b) for a, b in zip(found, trace.results, strict=True)], default=0.0
+            [difference(a, b) for a, b in zip(actual, trace.results, strict=True)], default=0.0
         )
         print(f"  {apart:9.2e}  {name}")
         if first is None and apart > tolerance:
@@ -168,9 +168,9 @@ def _run(module: Any, inputs: Sequence[Any], pipeline: str) -> list[Any]:
 def trace_of(subject: Subject) -> Trace:
     """The run of a model in the framework that it comes from."""
     if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
-        found: Trace = importlib.import_module("weft.cli.compare_onnx").trace_of(subject)
-        return found
+        of_onnx: Trace = importlib.import_module("weft.cli.compare_onnx").trace_of(subject)
+        return of_onnx
     if subject.is_torch or isinstance(subject.model, Path):
-        result: Trace = importlib.import_module("weft.cli.compare_torch").trace_of(subject)
-        return result
+        of_torch: Trace = importlib.import_module("weft.cli.compare_torch").trace_of(subject)
+        return of_torch
     raise UnsupportedError(f"{subject.name}: only models of PyTorch and ONNX can be compared")

@@ -82,10 +82,10 @@ def _in_onnxruntime(model: Any, names: list[str], inputs: Any) -> list[Any]:
 
 
 def _with_outputs(model: Any, names: list[str]) -> Any:
-    made = copy.deepcopy(model)
-    del made.graph.output[:]
-    made.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    return made
+    copied = copy.deepcopy(model)
+    del copied.graph.output[:]
+    copied.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return copied
 
 
 def _inputs(model: Any, subject: Subject) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def _inputs(model: Any, subject: Subject) -> dict[str, Any]:
     for symbol in sorted(alone_in(model.graph.input, given)):
         sizes.of(symbol)  # before what is computed of it
     stored = {tensor.name for tensor in model.graph.initializer}
-    found = {}
+    inputs = {}
     for value in model.graph.input:
         if value.name in stored:
             continue
@@ -105,5 +105,5 @@ def _inputs(model: Any, subject: Subject) -> dict[str, Any]:
         ]
         shape = sizes.shape(given.get(value.name, dims))
         dtype = str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
-        found[value.name] = random_array(shape, dtype, rng)
-    return found
+        inputs[value.name] = random_array(shape, dtype, rng)
+    return inputs

@@ -58,12 +58,12 @@ def run(options: argparse.Namespace) -> int:
 
 def described_inputs(model: Any) -> list[str]:
     """Each input of a CompiledModel as ``x: (n, 3) float32``."""
-    found = []
+    lines = []
     for name, pattern in model.program.functions[model.entry].params:
         if pattern[0] == "tensor" and pattern[2] is not None:
             extents = ", ".join([str(extent) for extent in pattern[2]])
             comma = "," if len(pattern[2]) == 1 else ""
-            found.append(f"{name}: ({extents}{comma}) {pattern[1]}")
+            lines.append(f"{name}: ({extents}{comma}) {pattern[1]}")
         else:
-            found.append(f"{name}: {pattern[0]}")
-    return found
+            lines.append(f"{name}: {pattern[0]}")
+    return lines

@@ -31,14 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print one line for each thing."""
-    rows = list(found())
+    rows = list(findings())
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
     return 0
 
 
-def found() -> Iterator[tuple[str, str]]:
+def findings() -> Iterator[tuple[str, str]]:
     """Name and finding, in the order in which they are read."""
     yield "weft", f"{weft.__version__} at {Path(weft.__file__).parent}"
     yield "python", f"{platform.python_version()} at {sys.executable}"

@@ -72,9 +72,9 @@ class Engine:
             self.process.kill()
             self.error = f"no answer within {self.timeout:g} s; stopped (--timeout)"
             return {"error": self.error}
-        found = _read(line) if line else {"error": self._end()}
-        self.error = found.get("error", "")
-        return found
+        answer = _read(line) if line else {"error": self._end()}
+        self.error = answer.get("error", "")
+        return answer
 
     def _end(self) -> str:
         """How the process ended, with the last line that it wrote to standard error."""
@@ -97,9 +97,9 @@ class Engine:
 def _read(line: str) -> dict[str, Any]:
     """The object of JSON in a line; an error where there is none."""
     try:
-        found = json.loads(line)
+        answer = json.loads(line)
     except ValueError:
-        found = None
-    if isinstance(found, dict):
-        return found
+        answer = None
+    if isinstance(answer, dict):
+        return answer
     return {"error": f"its process answered with what is no JSON object: {line.strip()[:200]}"}

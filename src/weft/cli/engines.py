@@ -233,12 +233,12 @@ def answer_requests(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]]) ->
     os.dup2(2, 1)  # what a library prints must not stand between the answers
     for line in sys.stdin:
         try:
-            found = answer(json.loads(line))
+            reply = answer(json.loads(line))
         except Exception as error:  # noqa: BLE001 - what a library raises is the engine's answer
             text = " ".join(error_text(error).split())  # one row of a table
-            found = {"error": f"{type(error).__name__}: {text[:200]}"}
+            reply = {"error": f"{type(error).__name__}: {text[:200]}"}
         with contextlib.suppress(BrokenPipeError):
-            answers.write(json.dumps(found) + "\n")
+            answers.write(json.dumps(reply) + "\n")
             answers.flush()
 
 

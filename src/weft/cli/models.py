@@ -94,21 +94,21 @@ def subject_of(options: argparse.Namespace) -> Subject:
 
 def with_dynamic(specs: Sequence[InputSpec], dynamic: Sequence[str]) -> list[InputSpec]:
     """The inputs with the axes of ``--dynamic`` replaced by their names."""
-    found = list(specs)
+    inputs = list(specs)
     for text in dynamic:
         name, _, rest = text.partition(":")
         axis, equals, symbol = rest.partition("=")
-        places = [i for i, spec in enumerate(found) if spec.name == name]
+        places = [i for i, spec in enumerate(inputs) if spec.name == name]
         if not equals or not axis.isdecimal() or not symbol.isidentifier():
             raise IRValueError(f"--dynamic {text}: expected input:axis=name, such as x:0=n")
-        if not places or int(axis) >= len(found[places[0]].shape):
+        if not places or int(axis) >= len(inputs[places[0]].shape):
             raise IRValueError(
                 f"--dynamic {text}: there is no axis {axis} of an --input named {name!r}"
             )
-        shape = list(found[places[0]].shape)
+        shape = list(inputs[places[0]].shape)
         shape[int(axis)] = symbol
-        found[places[0]] = InputSpec(name, tuple(shape), found[places[0]].dtype)
-    return found
+        inputs[places[0]] = InputSpec(name, tuple(shape), inputs[places[0]].dtype)
+    return inputs
 
 
 def find_model(text: str) -> Any:
@@ -122,9 +122,9 @@ def find_model(text: str) -> Any:
     if not colon or not attribute:
         raise IRValueError(f"{text!r} names no model; expected {KINDS}")
     try:
-        found: Any = _imported(module_name)
+        named: Any = _imported(module_name)
         for part in attribute.split("."):
-            found = getattr(found, part)
+            named = getattr(named, part)
     except (ImportError, AttributeError) as error:
         raise IRValueError(f"{text}: {error}") from error
     except TVMError:
@@ -133,7 +133,7 @@ def find_model(text: str) -> Any:
         raise IRValueError(
             f"{text}: importing {module_name} failed: {type(error).__name__}: {error}"
         ) from error
-    return made(found, text)
+    return as_torch_module(named, text)
 
 
 def _imported(module_name: str) -> Any:
@@ -156,13 +156,13 @@ def _imported_file(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
-    found = sys.modules[name] = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(found)
+        spec.loader.exec_module(module)
     except BaseException:
         del sys.modules[name]
         raise
-    return found
+    return module
 
 
 def program_inputs(path: Path) -> list[tuple[tuple[int, ...], str]]:
@@ -178,21 +178,21 @@ def program_inputs(path: Path) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(item.shape), str(item.dtype).removeprefix("torch.")) for item in args]
 
 
-def made(found: Any, text: str) -> Any:
+def as_torch_module(model: Any, text: str) -> Any:
     """The model itself: a class or a function without arguments is called."""
     torch = importlib.import_module("torch")
-    if isinstance(found, type) or (callable(found) and not isinstance(found, torch.nn.Module)):
+    if isinstance(model, type) or (callable(model) and not isinstance(model, torch.nn.Module)):
         try:
-            found = found()
+            model = model()
         except Exception as error:
             raise IRValueError(
                 f"{text}: calling it without arguments failed: {type(error).__name__}: {error}"
             ) from error
-    if not isinstance(found, torch.nn.Module):
+    if not isinstance(model, torch.nn.Module):
         raise IRValueError(
-            f"{text} is {type(found).__name__}, not a torch.nn.Module or a function that makes one"
+            f"{text} is {type(model).__name__}, not a torch.nn.Module or a function that makes one"
         )
-    return found.eval()
+    return model.eval()
 
 
 def _file_subject(

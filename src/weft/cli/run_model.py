@@ -79,8 +79,8 @@ def read_arrays(path: Path) -> Any:
     """The array of a .npy file, or the arrays of a .npz file by name."""
     try:
         with open_regular(path) as file:
-            found = np.load(file, allow_pickle=False)
-            return dict(found) if isinstance(found, np.lib.npyio.NpzFile) else found
+            arrays = np.load(file, allow_pickle=False)
+            return dict(arrays) if isinstance(arrays, np.lib.npyio.NpzFile) else arrays
     except FileNotFoundError:
         raise IRValueError(f"--input {path}: there is no such file") from None
     except MemoryError as error:

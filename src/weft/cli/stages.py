@@ -73,12 +73,12 @@ _NATIVE: Final[dict[str, Callable[[str], re.Pattern[str]]]] = {
 
 
 def _native_function(text: str, stage: str, function: str) -> str:
-    found = _NATIVE[stage](re.escape(function)).search(text)
-    if found is None:
+    match = _NATIVE[stage](re.escape(function)).search(text)
+    if match is None:
         names = re.findall(r"^define [^\n]*@\"?([\w.$]+)\"?\(" if stage == "llvm" else
                            r"^\s*\.globl\s+\"?([\w.$]+)", text, re.M)  # fmt: skip
         raise _unknown(function, names)
-    return found.group()
+    return match.group()
 
 
 def _unknown(function: str, names: Sequence[str]) -> IRValueError:

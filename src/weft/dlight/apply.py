@@ -56,16 +56,16 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
             raise PassError(f"{name}: expected schedule rules, got {type(rule).__name__}")
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        made = {}
+        scheduled_funcs = {}
         for gvar, func in mod.functions.items():
             if isinstance(func, PrimFunc) and wanted(func) and not is_scheduled(func):
-                found = scheduled(func, rules)
-                if found is not None:
-                    made[gvar] = found
-        if not made:
+                new_func = scheduled(func, rules)
+                if new_func is not None:
+                    scheduled_funcs[gvar] = new_func
+        if not scheduled_funcs:
             return mod
         result = mod.clone()
-        for gvar, func in made.items():
+        for gvar, func in scheduled_funcs.items():
             result.update_func(gvar, func)
         return result
 
@@ -82,10 +82,11 @@ def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | Non
     """The function by the first rule that fits, marked; None if none does."""
     target = target_of(func)
     for rule in rules:
-        found = _applied(rule, func, target)
-        if found is not None:
-            [made] = [item for item in found.mod.functions.values() if isinstance(item, PrimFunc)]
-            return made.with_attr(SCHEDULED, 1)
+        schedule = _applied(rule, func, target)
+        if schedule is not None:
+            functions = schedule.mod.functions.values()
+            [new_func] = [item for item in functions if isinstance(item, PrimFunc)]
+            return new_func.with_attr(SCHEDULED, 1)
     return None
 
 

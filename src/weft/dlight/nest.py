@@ -63,13 +63,14 @@ class Access:
         for size, index in zip(self.buffer.shape, self.indices, strict=True):
             place = op.add(op.multiply(place, size), index)
         after = substitute(place, {axis: op.add(axis, 1)})
-        found = Analyzer().simplify(op.subtract(after, place))
-        return found.value if isinstance(found, IntImm) and not self.buffer.strides else None
+        distance = Analyzer().simplify(op.subtract(after, place))
+        return distance.value if isinstance(distance, IntImm) and not self.buffer.strides else None
 
     def depth(self, axis: Var) -> int:
         """How far from the last dimension an axis is used; a large number if it is not."""
-        found = [d for d, index in enumerate(reversed(self.indices)) if axis in collect(index, Var)]
-        return min(found, default=len(self.indices))
+        innermost_first = enumerate(reversed(self.indices))
+        depths = [depth for depth, index in innermost_first if axis in collect(index, Var)]
+        return min(depths, default=len(self.indices))
 
     def position(self, axis: Var) -> int | None:
         """The dimension whose index is the axis itself, if no other depends on it."""
@@ -81,10 +82,10 @@ class Nest:
     """One block of a schedule."""
 
     def __init__(self, sch: Schedule, block: BlockRV) -> None:
-        found = sch.get(block)
-        assert isinstance(found, Block)
-        self.rv, self.block = block, found
-        self.axes: tuple[IterVar, ...] = tuple(found.iter_vars)
+        stmt = sch.get(block)
+        assert isinstance(stmt, Block)
+        self.rv, self.block = block, stmt
+        self.axes: tuple[IterVar, ...] = tuple(stmt.iter_vars)
 
     @property
     def spatial(self) -> list[Var]:
@@ -109,8 +110,8 @@ class Nest:
     @property
     def is_scan(self) -> bool:
         """Whether values that the block starts run along one axis, and the body only stores."""
-        one = len(self.ordered) == 1 and not self.reduced
-        return one and self.block.init is not None and self._only_stores
+        is_ordered = len(self.ordered) == 1 and not self.reduced
+        return is_ordered and self.block.init is not None and self._only_stores
 
     @functools.cached_property
     def _only_stores(self) -> bool:
@@ -179,11 +180,11 @@ class Nest:
         store = self.stores[0]
         simple = [self.simplified(index) for index in store.indices]
         indices = [index for index, _ in walks(simple, store.buffer.shape)]
-        found = [index for index in indices if isinstance(index, Var)]
+        axes = [index for index in indices if isinstance(index, Var)]
         constant = [index for index in indices if isinstance(index, IntImm)]
-        if len(found) + len(constant) != len(indices) or len(set(found)) != len(found):
+        if len(axes) + len(constant) != len(indices) or len(set(axes)) != len(axes):
             return None
-        return found if set(found) <= set(self.spatial) else None
+        return axes if set(axes) <= set(self.spatial) else None
 
     def simplified(self, index: PrimExpr) -> PrimExpr:
         """An index, as those of ``loads`` are: an axis of one value is that value."""
@@ -205,8 +206,8 @@ def _stores(stmt: Stmt) -> list[BufferStore]:
 
 def blocks_of(sch: Schedule) -> list[BlockRV]:
     """The blocks of the function, in the order of the program."""
-    found: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
-    return found
+    blocks: list[BlockRV] = sch.get_child_blocks(sch.get_block("root"))
+    return blocks
 
 
 def loops_of(sch: Schedule, nest: Nest, skip: int = 0) -> dict[Var, LoopRV]:
@@ -222,12 +223,12 @@ def loops_of(sch: Schedule, nest: Nest, skip: int = 0) -> dict[Var, LoopRV]:
     realizes = tree.child_realizes(above)
     [values] = [item.iter_values for item in realizes if item.block is reference.stmt]
     loops = {sch.get(loop).loop_var: loop for loop in sch.get_loops(nest.rv)[skip:]}
-    found = {}
+    by_axis = {}
     for axis, value in zip(nest.axes, values, strict=True):
         running = [loops[var] for var in collect(value, Var) if var in loops]
         if len(running) == 1:
-            found[axis.var] = running[0]
-    return found
+            by_axis[axis.var] = running[0]
+    return by_axis
 
 
 def product(values: Sequence[int | None]) -> int | None:

@@ -175,13 +175,14 @@ def _observe_code(
 
 def _hooks(context: PassContext, name: str) -> list[Callable[..., None]]:
     """The methods of that name of the context's instruments that have one."""
-    found = [getattr(instrument, name, None) for instrument in context.instruments]
-    return [hook for hook in found if hook is not None]
+    hooks = [getattr(instrument, name, None) for instrument in context.instruments]
+    return [hook for hook in hooks if hook is not None]
 
 
 def _with_symbol(name: str, func: Any) -> PrimFunc:
-    found: PrimFunc = func
-    return found if "global_symbol" in found.attrs else found.with_attr("global_symbol", name)
+    prim_func: PrimFunc = func
+    has_symbol = "global_symbol" in prim_func.attrs
+    return prim_func if has_symbol else prim_func.with_attr("global_symbol", name)
 
 
 def _entry(mod: IRModule) -> str | None:

@@ -97,9 +97,9 @@ def compile(  # noqa: A001 - TVM's name
         if cache and not verify:
             progress.stage("looking it up")
             key = model_cache.key_of(request, resolved, relax_pipeline, tir_pipeline)
-            found = None if key is None else model_cache.load(key, num_threads)
-            if found is not None:
-                return _revived(found, request, resolved, (relax_pipeline, tir_pipeline))
+            stored = None if key is None else model_cache.load(key, num_threads)
+            if stored is not None:
+                return _revived(stored, request, resolved, (relax_pipeline, tir_pipeline))
         with _verified(verify) as verification, listening(progress.stage):
             # Errors that torch keeps while it exports keep this frame: it must not hold the model.
             pipelines = (relax_pipeline, tir_pipeline)
@@ -153,7 +153,7 @@ def _revived(
     It is imported again where somebody asks for its module, and compiled again for its sources.
     """
     imported: list[Imported] = []
-    request.found.clear()  # what the key was made of is not kept as long as the model
+    request.intermediate.clear()  # what the key was made of is not kept as long as the model
 
     def module() -> IRModule:
         if not imported:

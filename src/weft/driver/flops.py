@@ -17,14 +17,14 @@ def count_kernels(mod: IRModule) -> dict[str, FlopCount]:
 
     These are kernels with a loop whose extent is data.
     """
-    found = {}
+    counts = {}
     for var, func in mod.functions.items():
         if isinstance(func, PrimFunc):
             try:
-                found[var.name_hint] = flop_count(func)
+                counts[var.name_hint] = flop_count(func)
             except TVMError:
                 continue
-    return found
+    return counts
 
 
 def flop_count(func: PrimFunc) -> FlopCount:
@@ -41,14 +41,14 @@ def flop_count(func: PrimFunc) -> FlopCount:
 
 def _places(func: PrimFunc) -> dict[Var, tuple[int, int | None]]:
     """Symbol -> the argument and the axis (None: itself) that tells its value."""
-    found: dict[Var, tuple[int, int | None]] = {}
+    places: dict[Var, tuple[int, int | None]] = {}
     for index, param in enumerate(func.params):
         buffer = func.buffer_map.get(param)
         if buffer is None:
             if param.dtype.is_integral:
-                found.setdefault(param, (index, None))
+                places.setdefault(param, (index, None))
             continue
         for axis, extent in enumerate(buffer.shape):
             if isinstance(extent, Var):
-                found.setdefault(extent, (index, axis))
-    return found
+                places.setdefault(extent, (index, axis))
+    return places

@@ -120,12 +120,12 @@ def load(key: str, num_threads: int | None) -> CompiledModel | None:
     if path is None or not path.exists():
         return None
     try:
-        found = from_artifact(read_file(path), num_threads=num_threads)
+        model = from_artifact(read_file(path), num_threads=num_threads)
         os.utime(path)
     except (TVMError, OSError):
         _forget(path)
         return None
-    return found
+    return model
 
 
 def store(key: str, model: CompiledModel) -> None:

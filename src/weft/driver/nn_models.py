@@ -29,7 +29,7 @@ def import_nn(request: Request) -> Imported:
     Raises IRTypeError for inputs that are no arrays and no specs, UnsupportedError for a module
     with effects, whose state ``jit`` keeps.
     """
-    kept: Imported | None = request.found.get("imported")
+    kept: Imported | None = request.intermediate.get("imported")
     if kept is not None:
         return kept
     unknown = set(request.options) - _OPTIONS
@@ -64,7 +64,7 @@ def key_of_nn(request: Request) -> bytes | None:
 
     The export, which is quick, is kept in the request for a miss.
     """
-    imported = request.found["imported"] = import_nn(request)
+    imported = request.intermediate["imported"] = import_nn(request)
     described = key_of_ir(imported.module)
     return None if described is None else described + repr(imported.signature).encode()
 
@@ -86,7 +86,7 @@ def _method(model: Module, request: Request) -> tuple[str, specs.MethodSpec]:
         method = getattr(model, name, None)
         if not callable(method):
             raise IRTypeError(f"compile: {type(model).__name__} has no method {name!r}")
-        found = specs.MethodSpec.from_raw(_of_examples(method, request), method)
+        method_spec = specs.MethodSpec.from_raw(_of_examples(method, request), method)
     else:
         methods = dict(zip(given.method_names, given.method_specs, strict=True))
         if chosen is None and len(methods) != 1:
@@ -99,10 +99,13 @@ def _method(model: Module, request: Request) -> tuple[str, specs.MethodSpec]:
             raise IRValueError(
                 f"compile: the spec has no method {name!r}; it has {', '.join(methods)}"
             )
-        found = methods[name]
-    made = [_with_symbols(item, arg, request.dynamic_shapes)
-            for arg, item in zip(found.arg_names, found.arg_specs, strict=True)]  # fmt: skip
-    return name, specs.MethodSpec(found.method, found.arg_names, made, "plain", "none")
+        method_spec = methods[name]
+    names = method_spec.arg_names
+    arg_specs = [
+        _with_symbols(item, arg, request.dynamic_shapes)
+        for arg, item in zip(names, method_spec.arg_specs, strict=True)
+    ]
+    return name, specs.MethodSpec(method_spec.method, names, arg_specs, "plain", "none")
 
 
 def _whole_spec(model: Module, request: Request) -> specs.ModuleSpec | None:
@@ -129,8 +132,8 @@ def _of_examples(method: Callable[..., Any], request: Request) -> dict[str, Any]
 
 def _spec_of(value: Any, name: str) -> Any:
     if isinstance(value, list | tuple):
-        made = [_spec_of(item, f"{name}_{index}") for index, item in enumerate(value)]
-        return specs.Tuple(name, made if isinstance(value, list) else tuple(made))
+        items = [_spec_of(item, f"{name}_{index}") for index, item in enumerate(value)]
+        return specs.Tuple(name, items if isinstance(value, list) else tuple(items))
     is_spec = isinstance(value, specs.Tensor | specs.Int | specs.Object | specs.Tuple | type | str)
     return specs.as_spec(value, name) if is_spec else specs.of_example(value, name)
 

@@ -33,7 +33,7 @@ def import_onnx(request: Request) -> Imported:
             f"compile: a model from ONNX takes no option {', '.join(map(repr, sorted(unknown)))}; "
             f"there are {', '.join(sorted(_OPTIONS))}"
         )
-    model = request.found.pop("model", None) or load_model(request.model)
+    model = request.intermediate.pop("model", None) or load_model(request.model)
     inputs = _inputs(model)
     options = dict(request.options)
     check_options(
@@ -43,7 +43,7 @@ def import_onnx(request: Request) -> Imported:
     shapes, dtypes = _described(request, inputs)
     shapes.update(options.pop("shape_dict", None) or {})
     given = options.pop("dtype_dict", None) or dtypes or "float32"
-    made = importer.import_model(
+    imported = importer.import_model(
         model,
         importer.Request(
             shapes=shapes, dtypes=given, custom=dict(options.pop("custom_converters", None) or {})
@@ -51,7 +51,8 @@ def import_onnx(request: Request) -> Imported:
         options.pop("opset", None),
     )  # fmt: skip
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
-    return Imported(made.mod, Signature.plain(name or model.graph.name or "main", made.inputs))
+    signature = Signature.plain(name or model.graph.name or "main", imported.inputs)
+    return Imported(imported.mod, signature)
 
 
 def _inputs(model: Any) -> list[str]:
@@ -131,7 +132,7 @@ def key_of_onnx(request: Request) -> bytes | None:
     None for a model of 2 GiB or more, which protobuf does not serialize. The model, which is read
     once, is kept in the request for a miss.
     """
-    model = request.found["model"] = load_model(request.model)
+    model = request.intermediate["model"] = load_model(request.model)
     described = _described(request, _inputs(model))
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     digest = hashlib.blake2b(repr((name, described)).encode(), digest_size=20)

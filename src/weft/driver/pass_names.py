@@ -20,9 +20,9 @@ def own_names() -> frozenset[str]:
     packages = (("", weft.relax.transform), ("tir.", weft.tir.transform))
     steps = (*get_pipeline("weft").passes, *lower_tir().passes)
     return frozenset([step.info.name for step in steps]) | frozenset([
-        found
+        pass_name
         for prefix, package in packages for name in dir(package) if name[:1].isupper()
-        if (found := _name_of(getattr(package, name), f"{prefix}{name}")) is not None
+        if (pass_name := _name_of(getattr(package, name), f"{prefix}{name}")) is not None
     ])  # fmt: skip
 
 

@@ -31,7 +31,7 @@ class Request:
     has_examples: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     """What the importer takes beside (``custom_converters``, ``opset`` ...)."""
-    found: dict[str, Any] = field(default_factory=dict)
+    intermediate: dict[str, Any] = field(default_factory=dict)
     """What was found out on the way and is not to be found out again (``program``: an export of
     torch's; ``imported``: an nn module after import)."""
 
@@ -94,8 +94,8 @@ def import_model(request: Request) -> Imported:
     if isinstance(request.model, IRModule):
         return import_module(request)
     source = source_of(request.model)
-    made: Imported = function_of(source.load)(request)
-    return made
+    imported: Imported = function_of(source.load)(request)
+    return imported
 
 
 def source_of(model: Any) -> Source:
@@ -114,8 +114,8 @@ def source_of(model: Any) -> Source:
 def function_of(name: str) -> Callable[..., Any]:
     """A function of a module that is loaded at first use, by ``module:function``."""
     module, _, function = name.partition(":")
-    found: Callable[..., Any] = getattr(importlib.import_module(module), function)
-    return found
+    loaded: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    return loaded
 
 
 def _listed() -> str:
@@ -135,13 +135,13 @@ def _described(model: Any) -> str:
 
 
 def _loaded(names: Sequence[str]) -> list[type]:
-    found = []
+    kinds = []
     for name in names:
         module, _, attribute = name.partition(":")
         kind = getattr(sys.modules.get(module), attribute, None)
         if isinstance(kind, type):
-            found.append(kind)
-    return found
+            kinds.append(kind)
+    return kinds
 
 
 def _source_of_file(path: Path) -> Source:

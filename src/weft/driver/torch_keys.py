@@ -37,7 +37,7 @@ def key_of_module(request: Request) -> bytes | None:
     if not request.has_examples:
         return None
     program = capture(request.model, request.args, request.kwargs, request.dynamic_shapes)
-    request.found["program"] = program
+    request.intermediate["program"] = program
     try:
         arguments = _described((request.args, dict(request.kwargs), request.dynamic_shapes))
         called = repr((_called(request.model), arguments))

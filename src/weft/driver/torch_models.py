@@ -43,7 +43,7 @@ def import_torch_module(request: Request) -> Imported:
             f"compile: a {type(model).__name__} needs example_inputs, whose shapes and types it is "
             "compiled for: weft.compile(model, (tensor,)); () if it takes none"
         )
-    program = request.found.pop("program", None)
+    program = request.intermediate.pop("program", None)
     if program is None:
         program = capture(model, request.args, request.kwargs, request.dynamic_shapes)
     tensors = {**dict(model.named_parameters()), **dict(model.named_buffers())}
@@ -94,22 +94,22 @@ def _imported(
         )
     names = list(inspect.signature(forward).parameters) if forward is not None else ()
     extents = named_extents(request.args, request.kwargs, request.dynamic_shapes, names)
-    found = import_exported_program(
+    imported = import_exported_program(
         program, states_as_input=True, extents=extents, **request.options
     )
-    call = _Call(program, found)
+    call = _Call(program, imported)
     parameters = call.parameters(forward)
     inputs = [""] * call.count
     for parameter in parameters:
         for index, place in places(parameter.tree, parameter.name):
             inputs[index] = place
     states, written = call.changes()
-    ranges = [(symbol, low, high) for symbol, (low, high) in sorted(found.ranges.items())]
+    ranges = [(symbol, low, high) for symbol, (low, high) in sorted(imported.ranges.items())]
     signature = Signature(
         name, tuple(parameters), (*inputs, *[state.name for state in states]), call.result(),
         ranges=tuple(ranges), states=states, written=written, source="torch", unpacked=True,
     )  # fmt: skip
-    return Imported(found.mod, signature, [tensors[state.name].detach() for state in states])
+    return Imported(imported.mod, signature, [tensors[state.name].detach() for state in states])
 
 
 class _Place:
@@ -122,15 +122,15 @@ class _Place:
 class _Call:
     """The structure of one program's call, over the inputs and outputs of ``main``."""
 
-    def __init__(self, program: Any, found: ImportedProgram) -> None:
-        self.found = found
+    def __init__(self, program: Any, imported: ImportedProgram) -> None:
+        self.found = imported
         self.spec_in, self.spec_out = program.call_spec.in_spec, program.call_spec.out_spec
         self.names = list(program.module_call_graph[0].signature.forward_arg_names or ())
         graph = program.graph_signature
         self.inputs: list[Tree] = []
         self.count = 0
         kept = [item for item in graph.input_specs if item.kind.name == "USER_INPUT"]
-        for name, spec in zip(found.inputs, kept, strict=True):
+        for name, spec in zip(imported.inputs, kept, strict=True):
             if name is None:
                 self.inputs.append(("value", getattr(spec.arg, "value", None)))
             else:
@@ -162,10 +162,10 @@ class _Call:
 
     def _from_names(self, positional: list[Tree], named: dict[str, Tree]) -> list[Parameter]:
         names = [*self.names, *[f"arg{i}" for i in range(len(self.names), len(positional))]]
-        found = [
+        parameters = [
             Parameter(name, item) for name, item in zip(names, positional, strict=False)
         ]
-        return [*found, *[Parameter(key, item, "keyword") for key, item in named.items()]]
+        return [*parameters, *[Parameter(key, item, "keyword") for key, item in named.items()]]
 
     def tree(self, structure: Any, what: str) -> Tree:
         """The tree of a structure of places."""
@@ -223,14 +223,16 @@ def _ordered(
     declared: Sequence[inspect.Parameter], positional: list[Tree], named: dict[str, Tree]
 ) -> list[Parameter]:
     """Parameters in the order in which the model declares them."""
-    found: list[Parameter] = []
+    parameters: list[Parameter] = []
     left, keywords = list(positional), dict(named)
     for item in declared:
         if item.kind is item.VAR_POSITIONAL:
-            found += [Parameter(f"{item.name}[{i}]", x, "position") for i, x in enumerate(left)]
+            parameters += [
+                Parameter(f"{item.name}[{i}]", x, "position") for i, x in enumerate(left)
+            ]
             left = []
         elif item.kind is item.VAR_KEYWORD:
-            found += [Parameter(key, tree, "keyword") for key, tree in keywords.items()]
+            parameters += [Parameter(key, tree, "keyword") for key, tree in keywords.items()]
             keywords = {}
         else:
             tree = ABSENT
@@ -238,8 +240,8 @@ def _ordered(
                 tree = left.pop(0)
             elif item.name in keywords:
                 tree = keywords.pop(item.name)
-            found.append(Parameter(item.name, *_declared_tree(item, tree)))
-    return found
+            parameters.append(Parameter(item.name, *_declared_tree(item, tree)))
+    return parameters
 
 
 def _declared_tree(item: inspect.Parameter, tree: Tree) -> tuple[Tree, str, Tree | None]:

@@ -24,12 +24,12 @@ def warn_of_training(model: Any) -> None:
         layers = dict(model.named_modules())
     except TypeError:  # a part that cannot be hashed: the import says so
         return
-    found = [name or type(model).__name__ for name, layer in layers.items()
+    training = [name or type(model).__name__ for name, layer in layers.items()
              if layer.training and _differs(layer, torch.nn)]  # fmt: skip
-    if found:
-        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+    if training:
+        more = f" and {len(training) - 3} more" if len(training) > 3 else ""
         warnings.warn(
-            f"compile: {type(model).__name__} is in training mode: {', '.join(found[:3])}{more} "
+            f"compile: {type(model).__name__} is in training mode: {', '.join(training[:3])}{more} "
             "compute what they do in training; call model.eval() before weft.compile for inference",
             TrainingModeWarning, stacklevel=4,  # the call of weft.compile, a public_entry
         )  # fmt: skip

@@ -164,11 +164,11 @@ def require_cpu(dev: Device | str | int | None) -> Device:
     """``dev`` as a Device, ``cpu(0)`` for None; raise UnsupportedError for any other device."""
     if dev is None or dev is CPU:
         return CPU
-    found = device(dev)
-    if found.device_type != 1:
+    wanted = device(dev)
+    if wanted.device_type != 1:
         raise UnsupportedError(
-            f"expected a CPU device, got {found}: weft compiles for the CPU only; use weft.cpu()"
+            f"expected a CPU device, got {wanted}: weft compiles for the CPU only; use weft.cpu()"
         )
-    if found.device_id != 0:
-        raise UnsupportedError(f"expected device cpu:0, the only one there is, got {found}")
-    return found
+    if wanted.device_id != 0:
+        raise UnsupportedError(f"expected device cpu:0, the only one there is, got {wanted}")
+    return wanted

@@ -102,23 +102,23 @@ class Module:
 
     def get_function(self, name: str, query_imports: bool = False) -> PackedFunc:
         """The function of that name; of an imported module only if ``query_imports``."""
-        found = self._find(name, query_imports)
-        if found is None:
+        function = self._find(name, query_imports)
+        if function is None:
             nearest = difflib.get_close_matches(name, self._functions, n=1)
             hint = f"; did you mean {nearest[0]!r}?" if nearest else f"; it has {self._names()}"
             raise MissingFunctionError(f"Module has no function {name!r}{hint}")
-        return found
+        return function
 
     def _find(self, name: str, query_imports: bool) -> PackedFunc | None:
         if not isinstance(name, str):
             raise IRTypeError(f"expected the name of a function, got {type(name).__name__}")
-        found = self._functions.get(name)
-        if found is None and query_imports:
+        function = self._functions.get(name)
+        if function is None and query_imports:
             for module in self._imports:
-                found = module._find(name, True)
-                if found is not None:
+                function = module._find(name, True)
+                if function is not None:
                     break
-        return found
+        return function
 
     def _names(self) -> str:
         names = sorted(self._functions)

@@ -154,9 +154,9 @@ class Report:
         return _aligned([columns, *cells], [column in (NAME, SHAPES) for column in columns])
 
     def _columns(self, rows: Sequence[Row]) -> list[str]:
-        found = {column: None for row in rows for column in row}
-        known = [column for column in COLUMNS if column in found]
-        return [*known, *[column for column in found if column not in known]]
+        present = {column: None for row in rows for column in row}
+        known = [column for column in COLUMNS if column in present]
+        return [*known, *[column for column in present if column not in known]]
 
     def __str__(self) -> str:
         settings = "".join([f"{key}: {value}\n" for key, value in self.configuration.items()])
@@ -173,11 +173,11 @@ def _plain(row: Row) -> dict[str, dict[str, Any]]:
 
 
 def _metrics(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    found = {}
+    metrics = {}
     for column, cell in row.items():
         ((kind, value),) = cell.items()
-        found[column] = METRICS[kind](value)
-    return found
+        metrics[column] = METRICS[kind](value)
+    return metrics
 
 
 def _aggregated(calls: Sequence[Row]) -> list[Row]:
@@ -197,7 +197,7 @@ def _aggregated(calls: Sequence[Row]) -> list[Row]:
 
 def _summed(calls: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
     """The sums of what can be added; of speeds the mean over the time."""
-    found: dict[str, Any] = {}
+    sums: dict[str, Any] = {}
     for column in columns:
         cells = [call[column] for call in calls if hasattr(call.get(column), "FIELD")]
         if not cells:
@@ -206,10 +206,10 @@ def _summed(calls: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
             timed = [call for call in calls if column in call]
             total = sum(call[TIME].value for call in timed)
             done = sum(call[column].value * call[TIME].value for call in timed)
-            found[column] = Ratio(done / total if total else 0.0)
+            sums[column] = Ratio(done / total if total else 0.0)
         else:
-            found[column] = type(cells[0])(sum(cell.value for cell in cells))
-    return found
+            sums[column] = type(cells[0])(sum(cell.value for cell in cells))
+    return sums
 
 
 def _aligned(lines: Sequence[Sequence[str]], left: Sequence[bool]) -> str:

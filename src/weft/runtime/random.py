@@ -55,10 +55,10 @@ def uniform(_: int, low: float, high: float, out: NDArray) -> None:
     """Uniform in [low, high)."""
     values = _drawn(lambda generator: generator.random(out.shape, np.float64))
     kind = out.numpy().dtype
-    made = (float(low) + (float(high) - float(low)) * values).astype(kind)
+    scaled = (float(low) + (float(high) - float(low)) * values).astype(kind)
     if float(low) < float(high):  # rounding to the type may give the upper end
-        made = np.minimum(made, np.nextafter(kind.type(high), kind.type(low)))
-    _fill(out, made)
+        scaled = np.minimum(scaled, np.nextafter(kind.type(high), kind.type(low)))
+    _fill(out, scaled)
 
 
 @register_func("weft.random.normal", override=True)
@@ -120,8 +120,8 @@ def multinomial(_: int, weights: NDArray, replacement: int, out: NDArray) -> Non
         edges = np.cumsum(rows, axis=1) / totals
         drawn = _drawn(lambda generator: generator.random((len(rows), count)))
         pairs = zip(edges, drawn, strict=True)
-        made = np.stack([np.searchsorted(edge, row, side="right") for edge, row in pairs])
-        made = np.minimum(made, rows.shape[1] - 1)
+        places = np.stack([np.searchsorted(edge, row, side="right") for edge, row in pairs])
+        places = np.minimum(places, rows.shape[1] - 1)
     else:
         if (np.count_nonzero(rows, axis=1) < count).any():
             raise IRValueError(
@@ -130,5 +130,5 @@ def multinomial(_: int, weights: NDArray, replacement: int, out: NDArray) -> Non
             )
         races = _drawn(lambda generator: generator.exponential(1.0, rows.shape))
         with np.errstate(divide="ignore"):
-            made = np.argsort(races / rows, axis=1)[:, :count]
-    _fill(out, made)
+            places = np.argsort(races / rows, axis=1)[:, :count]
+    _fill(out, places)

@@ -18,8 +18,8 @@ def required_features(options: LLVMOptions) -> tuple[str, ...]:
     >>> set(required_features(generic)) <= set(required_features(own))
     True
     """
-    found = instruction_sets(architecture_of(options.triple), options.cpu, options.features)
+    features = instruction_sets(architecture_of(options.triple), options.cpu, options.features)
     is_host = options.cpu == host_cpu()
     if is_host and len(options.features.split(",")) >= len(host_features()):
-        found -= {of_its_own(options.cpu)}
-    return tuple(sorted(found))
+        features -= {of_its_own(options.cpu)}
+    return tuple(sorted(features))

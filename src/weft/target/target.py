@@ -121,11 +121,12 @@ class Target:
 
     def export(self) -> dict[str, Any]:
         """The target as a dict that ``Target`` takes."""
-        found: dict[str, Any] = {"kind": self.kind.name, "tag": self.tag, "keys": list(self.keys)}
-        found.update(self.attrs)
+        exported: dict[str, Any] = {
+            "kind": self.kind.name, "tag": self.tag, "keys": list(self.keys), **self.attrs,
+        }  # fmt: skip
         if self.host is not None:
-            found["host"] = self.host.export()
-        return found
+            exported["host"] = self.host.export()
+        return exported
 
     def structural_bytes(self) -> bytes:
         """The canonical bytes that structural equality and hash take."""
@@ -178,9 +179,9 @@ class Target:
         ...     Target.current().num_cores
         2
         """
-        found = _OPEN.innermost
-        if found is not None or allow_none:
-            return found
+        target = _OPEN.innermost
+        if target is not None or allow_none:
+            return target
         raise IRValueError("expected a current target: wrap the call in `with Target('llvm'):`")
 
     @staticmethod
@@ -206,10 +207,10 @@ class Target:
         """Both as Targets, the host attached to the target."""
         if target is None:
             return None, None
-        made = as_target(target)
+        canonical = as_target(target)
         if target_host is not None:
-            made = made.with_host(target_host)
-        return made, made.host
+            canonical = canonical.with_host(target_host)
+        return canonical, canonical.host
 
 
 def as_target(value: TargetLike) -> Target:
@@ -271,8 +272,8 @@ def _parse_text(text: str) -> dict[str, Any]:
 
 def _kind_of(config: Mapping[str, Any]) -> TargetKind:
     name = config.get("kind")
-    found = KINDS.get(str(name)) or slots.plugin_kind.get()(str(name))
-    if found is None:
+    kind = KINDS.get(str(name)) or slots.plugin_kind.get()(str(name))
+    if kind is None:
         if "/" in str(name):
             raise IRValueError(
                 f"target tag {name!r} is not known; expected one of {', '.join(sorted(TAGS)[:5])}, "
@@ -284,7 +285,7 @@ def _kind_of(config: Mapping[str, Any]) -> TargetKind:
         raise IRValueError(
             f"target kind {name!r} is not known; expected one of {', '.join(kinds)}{hint}"
         )
-    return found
+    return kind
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -170,10 +170,10 @@ for _row in ROWS:
 
 def __getattr__(name: str) -> str:
     """The constants, such as ``WMMA_SYNC_16x16x16_f16f16f32_INTRIN``."""
-    found = _CONSTANTS.get(name)
-    if found is None:
+    constant = _CONSTANTS.get(name)
+    if constant is None:
         raise IRAttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return found
+    return constant
 
 
 def __dir__() -> list[str]:

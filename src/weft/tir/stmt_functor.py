@@ -199,7 +199,7 @@ def renew_defs(func: PrimFunc) -> PrimFunc:
 
 
 @deep_recursion
-def renewed(stmt: Stmt) -> Stmt:
+def redefined(stmt: Stmt) -> Stmt:
     """A copy of a statement in which every definition is a new variable or buffer."""
     copy: Stmt = _Renew().visit(stmt)
     return copy

@@ -54,19 +54,19 @@ def read_constants(file: BinaryIO, size: int, dtypes: Sequence[str]) -> list[NDA
     header.pop("__metadata__", None)
     if sorted(header) != [f"{index:06}" for index in range(len(dtypes))]:
         raise ValueError(f"expected {len(dtypes)} constants, found {len(header)}")
-    found: dict[str, NDArray] = {}
+    constants: dict[str, NDArray] = {}
     place = 0
     for name, item in sorted(header.items(), key=lambda entry: entry[1]["data_offsets"]):
         begin, end = item["data_offsets"]
         dtype, shape = DataType(dtypes[int(name)]), tuple(item["shape"])
         if begin != place or not _fits(shape, dtype, end - begin) or end > size:
             raise ValueError(f"constant {name} is not of its shape")
-        found[name] = fresh(shape, dtype, returned_empty)
-        _fill(file, found[name])
+        constants[name] = fresh(shape, dtype, returned_empty)
+        _fill(file, constants[name])
         place = end
     if file.read(1):
         raise ValueError("there is more than its constants")
-    return [found[name] for name in sorted(found)]
+    return [constants[name] for name in sorted(constants)]
 
 
 def _fits(shape: tuple[Any, ...], dtype: DataType, size: int) -> bool:

@@ -32,23 +32,23 @@ def check_stored(value: Any) -> None:
     weft.support.errors.IRTypeError: Point: expected int in its field x, got '1'
     """
     for name, text, holds in _checks_of(type(value)):
-        found = getattr(value, name)
-        if not holds(found):
+        stored = getattr(value, name)
+        if not holds(stored):
             raise IRTypeError(
-                f"{type(value).__name__}: expected {text} in its field {name}, got {found!r:.60}"
+                f"{type(value).__name__}: expected {text} in its field {name}, got {stored!r:.60}"
             )
 
 
 def _checks_of(kind: type) -> list[tuple[str, str, Check]]:
     """``(field, its annotation, its check)`` of a data class."""
-    found = _KNOWN.get(kind)
-    if found is None:
+    checks = _KNOWN.get(kind)
+    if checks is None:
         hints = typing.get_type_hints(kind)
-        found = _KNOWN[kind] = [
+        checks = _KNOWN[kind] = [
             (field.name, str(field.type), _check_of(hints[field.name]))
             for field in dataclasses.fields(kind)
         ]
-    return found
+    return checks
 
 
 def _check_of(hint: Any) -> Check:

@@ -147,12 +147,12 @@ def as_path(path: Any) -> Path:
     """The path of a file; IRTypeError for what is none, ArtifactError for one without a name."""
     if not isinstance(path, str | os.PathLike):
         raise IRTypeError(f"expected the path of a file, got {type(path).__name__}")
-    found = Path(path)
-    if not found.name or "\0" in str(found):
+    file = Path(path)
+    if not file.name or "\0" in str(file):
         raise ArtifactError(f"expected the path of a file, got {str(path)!r}")
-    if len(os.fsencode(found.name)) > _LONGEST_NAME:
-        raise ArtifactError(f"expected a shorter name of a file than {found.name[:40]!r}...")
-    return found
+    if len(os.fsencode(file.name)) > _LONGEST_NAME:
+        raise ArtifactError(f"expected a shorter name of a file than {file.name[:40]!r}...")
+    return file
 
 
 def writable_path(path: Any) -> Path:
@@ -161,15 +161,15 @@ def writable_path(path: Any) -> Path:
     Raises, beside what ``as_path`` does, ArtifactError where it is plain now that nothing can be
     written there: a folder stands there, or its own folder is missing or closed to us.
     """
-    found = as_path(path)
-    if found.is_dir():
-        raise ArtifactError(f"cannot write {str(found)!r}: it is a folder")
-    folder = found.parent
+    file = as_path(path)
+    if file.is_dir():
+        raise ArtifactError(f"cannot write {str(file)!r}: it is a folder")
+    folder = file.parent
     if not folder.is_dir():
-        raise ArtifactError(f"cannot write {str(found)!r}: there is no folder {str(folder)!r}")
+        raise ArtifactError(f"cannot write {str(file)!r}: there is no folder {str(folder)!r}")
     if not os.access(folder, os.W_OK):
-        raise ArtifactError(f"cannot write {str(found)!r}: no writing in {str(folder)!r}")
-    return found
+        raise ArtifactError(f"cannot write {str(file)!r}: no writing in {str(folder)!r}")
+    return file
 
 
 def write_file(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
@@ -205,13 +205,13 @@ def _container(file: BinaryIO, path: Path) -> BinaryIO:
     start = file.read(4)
     if start == b"\x7fELF":
         data = start + file.read()
-        found = elf_section(data, SECTION)
-        if found is None:
+        section = elf_section(data, SECTION)
+        if section is None:
             raise ArtifactFormatError(
                 f"{path.name}: expected a compiled model (.weft, or a library that export_library "
                 "wrote), got a library or object file without one"
             )
-        return io.BytesIO(data[found[0] : found[0] + found[1]])
+        return io.BytesIO(data[section[0] : section[0] + section[1]])
     if not start:
         raise _damaged(path, "it is empty")
     if start[:2] != b"PK":
@@ -282,11 +282,11 @@ def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
 def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
     try:
         manifest: dict[str, Any] = json.loads(entries[MANIFEST])
-        found, version = manifest["format"], manifest["version"]
+        written_as, version = manifest["format"], manifest["version"]
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path, "its manifest cannot be read") from error
-    if found != FORMAT:
-        raise ArtifactFormatError(f"{path.name}: expected format {FORMAT!r}, got {found!r}")
+    if written_as != FORMAT:
+        raise ArtifactFormatError(f"{path.name}: expected format {FORMAT!r}, got {written_as!r}")
     if version != VERSION:
         raise ArtifactVersionError(
             f"{path.name}: this file has format {version}, and this weft reads {VERSION}; "

@@ -175,11 +175,11 @@ def dtype_from_code(code: int, bits: int, lanes: int) -> DataType:
 
 def scalar_c_type(dtype: str) -> Any:
     """The ctypes type in which a scalar parameter of that data type is passed."""
-    found = _C_TYPES.get(dtype)
-    if found is None:
+    c_type = _C_TYPES.get(dtype)
+    if c_type is None:
         known = ", ".join(_C_TYPES)
         raise IRTypeError(f"expected a scalar parameter of type {known}, got {dtype}")
-    return found
+    return c_type
 
 
 def address_of(function: Any) -> int:

@@ -49,14 +49,14 @@ def _kind_of(cls: type) -> int:
 
 def torch_dtype(dtype: Any) -> DataType | None:
     """The data type of a ``torch.dtype``; None for one that weft has not."""
-    found = _torch_dtypes.get(dtype)
-    if found is None:
+    known = _torch_dtypes.get(dtype)
+    if known is None:
         name = str(dtype).rpartition(".")[2]
         try:
-            found = _torch_dtypes[dtype] = DataType(name)
+            known = _torch_dtypes[dtype] = DataType(name)
         except IRTypeError:
             return None
-    return found
+    return known
 
 
 class TensorChecker:
@@ -166,9 +166,9 @@ class TensorChecker:
             raise self._stride_error(tuple(shape), value.stride())
         return address, shape, ()
 
-    def _dtype_error(self, found: object) -> IRTypeError:
+    def _dtype_error(self, actual: object) -> IRTypeError:
         return IRTypeError(
-            f"{self.prefix}: expected dtype {self.dtype}, got {found}; "
+            f"{self.prefix}: expected dtype {self.dtype}, got {actual}; "
             f"convert it, as x.astype({str(self.dtype)!r}) does in numpy"
         )
 
@@ -266,13 +266,13 @@ def encode_float(value: float, dtype: DataType) -> float | int:
 
 
 def shape_error(
-    spec: FunctionSpec, position: int, found: tuple[int, ...], names: dict[str, int]
+    spec: FunctionSpec, position: int, actual: tuple[int, ...], names: dict[str, int]
 ) -> Exception:
     """The error for a shape that does not fit; ``names`` are the symbols bound so far."""
     param = spec.params[position]
     return IRValueError(
         f"{spec.name}: argument {position} ({param.name}): expected shape "
-        f"{_expected(param.shape, names)}, got {tuple(found)}"
+        f"{_expected(param.shape, names)}, got {tuple(actual)}"
     )
 
 
@@ -287,13 +287,13 @@ def division_error(spec: FunctionSpec, position: int) -> Exception:
 
 
 def stride_mismatch(
-    spec: FunctionSpec, position: int, found: tuple[int, ...], names: dict[str, int]
+    spec: FunctionSpec, position: int, actual: tuple[int, ...], names: dict[str, int]
 ) -> Exception:
     """The error for strides that do not fit."""
     param: ParamSpec = spec.params[position]
     return IRValueError(
         f"{spec.name}: argument {position} ({param.name}): expected strides "
-        f"{_expected(param.strides or (), names)} (in elements), got {found}"
+        f"{_expected(param.strides or (), names)} (in elements), got {actual}"
     )
 
 
@@ -314,12 +314,12 @@ def _tuple_text(items: tuple[str, ...]) -> str:
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-def count_error(spec: FunctionSpec, found: int) -> Exception:
+def count_error(spec: FunctionSpec, count: int) -> Exception:
     """The error for a wrong number of arguments."""
     names = ", ".join(param.name for param in spec.params)
     plural = "" if len(spec.params) == 1 else "s"
     return IRTypeError(
-        f"{spec.name}: expected {len(spec.params)} argument{plural} ({names}), got {found}"
+        f"{spec.name}: expected {len(spec.params)} argument{plural} ({names}), got {count}"
     )
 
 

@@ -235,17 +235,17 @@ def _unfit(name: str) -> IRTypeError:
 
 def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:
     """A match_cast: a comparison of shapes, and where they differ the error of the bytecode."""
-    kind, what, wanted, resolved, actual, known = check
+    kind, what, wanted, resolved, given, known = check
     writer.names["mismatch"] = mismatch
     writer.names[f"M{index}"] = (kind, wanted, what)
-    found, expected = (
+    actual, expected = (
         "(" + "".join([f"{writer.value(extent)}, " for extent in extents]) + ")"
-        for extents in (actual, resolved)
+        for extents in (given, resolved)
     )
     symbols = ", ".join([f"{name!r}: {writer.value(text)}" for name, text in known])
     writer.lines += [
-        f"if {found} != {expected}:",
-        f"    mismatch({found}, {{{symbols}}}, *M{index})",
+        f"if {actual} != {expected}:",
+        f"    mismatch({actual}, {{{symbols}}}, *M{index})",
     ]
 
 

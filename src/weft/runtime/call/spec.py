@@ -95,12 +95,12 @@ class FunctionSpec:
 
     def bound_names(self) -> set[str]:
         """All names that a call binds: bare names of shapes, strides, offsets, and scalars."""
-        found = {param.name for param in self.params if param.kind == "scalar"}
+        names = {param.name for param in self.params if param.kind == "scalar"}
         for param in self.params:
             for entry in (*param.shape, *(param.strides or ()), param.elem_offset):
                 if isinstance(entry, str) and entry.isidentifier():
-                    found.add(entry)
-        return found
+                    names.add(entry)
+        return names
 
     def _used_names(self) -> set[str]:
         used = set(self.implicit)

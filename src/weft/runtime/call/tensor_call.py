@@ -202,10 +202,10 @@ def _exchange_of(tensor_class: type) -> _Exchange | None:
         return None
     address = capsule_pointer(getattr(tensor_class, "__dlpack_c_exchange_api__", None), _NAME)
     while address:
-        found = _Exchange.from_address(address)
-        if found.major == _MAJOR:
-            return found if found.allocate and found.wrap and found.read else None
-        address = found.earlier
+        exchange = _Exchange.from_address(address)
+        if exchange.major == _MAJOR:
+            return exchange if exchange.allocate and exchange.wrap and exchange.read else None
+        address = exchange.earlier
     return None
 
 

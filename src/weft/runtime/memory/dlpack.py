@@ -111,10 +111,10 @@ def import_array(source: Any) -> np.ndarray[Any, Any]:
         header.dtype = DLDataType(DataTypeCode.UINT, bits, 1)
     if not header.data and all((ctypes.c_int64 * header.ndim).from_address(header.shape or 0)):
         raise IRTypeError(f"expected an array with data, got {type(source).__name__} without")
-    found = np.from_dlpack(_Producer(capsule))
-    if not is_versioned and not found.flags.writeable:
-        found = np.asarray(_Writable(found))
-    return found if target is None else found.view(target)
+    array = np.from_dlpack(_Producer(capsule))
+    if not is_versioned and not array.flags.writeable:
+        array = np.asarray(_Writable(array))
+    return array if target is None else array.view(target)
 
 
 def _exported(source: Any) -> object:

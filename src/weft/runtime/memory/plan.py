@@ -138,13 +138,13 @@ class OffsetPlanner:
     def __call__(self, *symbols: int) -> Plan:
         """The plan for these values."""
         with self._lock:
-            found = self._plans.get(symbols)
-            if found is not None:
+            kept = self._plans.get(symbols)
+            if kept is not None:
                 self._plans.move_to_end(symbols)
-                return found
-        made = Plan(*plan_offsets(self._sizes_of(*symbols), self._lives))
+                return kept
+        plan = Plan(*plan_offsets(self._sizes_of(*symbols), self._lives))
         with self._lock:
-            self._plans[symbols] = made
+            self._plans[symbols] = plan
             while len(self._plans) > KEPT_PLANS:
                 self._plans.popitem(last=False)
-        return made
+        return plan

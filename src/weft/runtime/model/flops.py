@@ -54,8 +54,8 @@ def flops_of(
     counts: Mapping[str, FlopCount], kernel: str, arguments: Sequence[Any]
 ) -> float | None:  # fmt: skip
     """The operations of a call of a kernel; None where they are not known."""
-    found = counts.get(kernel)
+    count = counts.get(kernel)
     try:
-        return None if found is None else found.of(arguments)
+        return None if count is None else count.of(arguments)
     except (ArithmeticError, IndexError, TypeError, ValueError, AttributeError):
         return None  # a file that says of a kernel what it does not take

@@ -78,19 +78,19 @@ def _symbols(
         bind(value, pattern, symbols)
     leaves = _flat(values)
     for value, param in zip(leaves, entry.spec.params, strict=False):
-        for extent, found in zip(param.shape, getattr(value, "shape", ()), strict=False):
+        for extent, size in zip(param.shape, getattr(value, "shape", ()), strict=False):
             if isinstance(extent, str) and extent.isidentifier():
-                symbols.setdefault(extent, int(found))
+                symbols.setdefault(extent, int(size))
         if param.kind == "scalar" and isinstance(value, int):
             symbols.setdefault(param.name, value)
     return symbols
 
 
 def _flat(values: Sequence[Any]) -> list[Any]:
-    found: list[Any] = []
+    leaves: list[Any] = []
     for value in values:
-        found.extend(_flat(value) if isinstance(value, tuple) else [value])
-    return found
+        leaves.extend(_flat(value) if isinstance(value, tuple) else [value])
+    return leaves
 
 
 def _arena(entry: NativeEntry, symbols: dict[str, int]) -> int | None:

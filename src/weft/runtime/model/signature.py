@@ -92,10 +92,10 @@ class Signature:
         Raises IRTypeError for a wrong number, name or structure, IRValueError for a Python value
         that is not the one that the model was compiled for.
         """
-        found: list[Any] = [None] * len(self.inputs)
+        inputs: list[Any] = [None] * len(self.inputs)
         for parameter, value in self._bound(args, kwargs):
-            flatten_into(parameter.tree, value, parameter.name, self.name, found)
-        return found
+            flatten_into(parameter.tree, value, parameter.name, self.name, inputs)
+        return inputs
 
     def _bound(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -125,10 +125,10 @@ class Signature:
         if missing:
             raise self._count_error(f"missing {', '.join(missing)}")
 
-    def _count_error(self, found: str) -> IRTypeError:
+    def _count_error(self, given: str) -> IRTypeError:
         names = ", ".join([str(item.name) for item in self.parameters]) or "none"
         return IRTypeError(
-            f"{self.name}: expected the argument{_s(self.parameters)} ({names}), {found}"
+            f"{self.name}: expected the argument{_s(self.parameters)} ({names}), {given}"
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -196,19 +196,19 @@ def places(tree: Tree, where: str) -> Iterator[tuple[int, str]]:
         yield from places(item, where + way)
 
 
-def flatten_into(tree: Tree, value: Any, where: str, model: str, found: list[Any]) -> None:
+def flatten_into(tree: Tree, value: Any, where: str, model: str, leaves: list[Any]) -> None:
     """Put the leaves of ``value`` into ``found``; raise where it has not the form of the tree."""
     kind = tree[0]
     if kind == "leaf":
         if value is None:
             raise IRTypeError(f"{model}: argument {where}: expected a tensor, got None")
-        found[tree[1]] = value
+        leaves[tree[1]] = value
     elif kind in ("value", "absent"):
         _check_value(tree, value, where, model)
     else:
         items = _opened(tree, value, where, model)
         for (way, _, item), part in zip(fields_of(tree), items, strict=True):
-            flatten_into(item, part, where + way, model, found)
+            flatten_into(item, part, where + way, model, leaves)
 
 
 def _check_value(tree: Tree, value: Any, where: str, model: str) -> None:
@@ -254,8 +254,8 @@ def _listed(keys: Any) -> str:
     return ", ".join(names[:8]) + (" ..." if names[8:] else "") if names else "nothing"
 
 
-def _form_error(model: str, where: str, wanted: str, found: str) -> IRTypeError:
-    return IRTypeError(f"{model}: argument {where}: expected {wanted}, got {found}")
+def _form_error(model: str, where: str, wanted: str, given: str) -> IRTypeError:
+    return IRTypeError(f"{model}: argument {where}: expected {wanted}, got {given}")
 
 
 def _plain(tree: Tree) -> Any:

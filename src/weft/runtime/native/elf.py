@@ -108,12 +108,12 @@ def check_object(file: ObjectFile) -> None:
 
 
 def _check_relocations(file: ObjectFile, section: np.void) -> None:
-    found, place = file.table(section, RELOCATION), file.sections[int(section["info"])]
-    if not len(found):
+    relocations, place = file.table(section, RELOCATION), file.sections[int(section["info"])]
+    if not len(relocations):
         return
-    if int(found["symbol"].max()) >= len(file.symbols):
+    if int(relocations["symbol"].max()) >= len(file.symbols):
         raise ValueError("a relocation names a symbol that there is not")
-    if int(found["offset"].max()) >= int(place["size"]):
+    if int(relocations["offset"].max()) >= int(place["size"]):
         raise ValueError("a relocation lies outside of its section")
 
 

@@ -29,9 +29,9 @@ def bind_external(name: str) -> bool:
         return True
     for library in _LIBRARIES:
         try:
-            found = getattr(ctypes.CDLL(library), name)
+            function = getattr(ctypes.CDLL(library), name)
         except (OSError, AttributeError):
             continue
-        add_symbol(name, address_of(found))
+        add_symbol(name, address_of(function))
         return True
     return False

@@ -61,8 +61,8 @@ class Engine:
 
     def address(self, name: str) -> int:
         """The address of a function or variable; 0 if there is none of that name."""
-        found: int = self._engine.get_function_address(name)
-        return found or int(self._engine.get_global_value_address(name))
+        function: int = self._engine.get_function_address(name)
+        return function or int(self._engine.get_global_value_address(name))
 
 
 def object_from_ir(text: str, triple: str = "") -> bytes:

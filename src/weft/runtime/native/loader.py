@@ -108,10 +108,10 @@ def _is_known(file: ObjectFile) -> bool:
     if _HERE.loading is None or file.machine != _HERE.elf_machine or sys.platform != "linux":
         return False
     for section in _relocated(file):
-        found = file.table(section, RELOCATION)
-        external = file.symbols["section"][found["symbol"]] == UNDEFINED
-        known = np.isin(found["type"], (_CALL, *_ENTRY))
-        if not (known | (np.isin(found["type"], (_ADDRESS, _DISTANCE)) & ~external)).all():
+        relocations = file.table(section, RELOCATION)
+        external = file.symbols["section"][relocations["symbol"]] == UNDEFINED
+        known = np.isin(relocations["type"], (_CALL, *_ENTRY))
+        if not (known | (np.isin(relocations["type"], (_ADDRESS, _DISTANCE)) & ~external)).all():
             return False
     return True
 
@@ -148,8 +148,8 @@ class _Layout:
         self.relocations = [
             (int(section["info"]), file.table(section, RELOCATION)) for section in _relocated(file)
         ]
-        found = [np.zeros(0, RELOCATION), *[table for _, table in self.relocations]]
-        everything = np.concatenate(found)
+        tables = [np.zeros(0, RELOCATION), *[table for _, table in self.relocations]]
+        everything = np.concatenate(tables)
         external = file.symbols["section"][everything["symbol"]] == UNDEFINED
         called = everything["symbol"][(everything["type"] == _CALL) & external]
         listed = everything["symbol"][np.isin(everything["type"], _ENTRY)]
@@ -186,22 +186,22 @@ class _Layout:
                 memory[at : at + int(section["size"])] = self.file.table(section, np.dtype("u1"))
         addresses = self._addresses(start, externals)
         self._fill_table(memory, addresses)
-        for number, found in self.relocations:
-            self._relocate(memory, start, self.places[number], found, addresses)
+        for number, relocations in self.relocations:
+            self._relocate(memory, start, self.places[number], relocations, addresses)
         return addresses
 
     def _addresses(self, start: int, externals: Mapping[str, int]) -> Table:
         """The address of each symbol."""
-        found = np.zeros(len(self.file.symbols), np.int64)
+        addresses = np.zeros(len(self.file.symbols), np.int64)
         for number, symbol in enumerate(self.file.symbols):
             place, value = int(symbol["section"]), int(symbol["value"])
             if place == UNDEFINED:
-                found[number] = externals.get(self.file.names[number], 0)
+                addresses[number] = externals.get(self.file.names[number], 0)
             elif place == ABSOLUTE:
-                found[number] = value
+                addresses[number] = value
             elif place in self.places:
-                found[number] = start + self.places[place] + value
-        return found
+                addresses[number] = start + self.places[place] + value
+        return addresses
 
     def _fill_table(self, memory: Table, addresses: Table) -> None:
         """The table of addresses, and a jump through it for each function that is called."""
@@ -218,18 +218,18 @@ class _Layout:
         return self.entries_at + _ENTRY_SIZE * np.searchsorted(self.entries, symbols)
 
     def _relocate(
-        self, memory: Table, start: int, at: int, found: Table, addresses: Table
+        self, memory: Table, start: int, at: int, relocations: Table, addresses: Table
     ) -> None:
         """Fill in addresses and distances in the section at ``at``."""
-        places = found["offset"].astype(np.int64) + at
-        symbols, addends = found["symbol"], found["addend"]
+        places = relocations["offset"].astype(np.int64) + at
+        symbols, addends = relocations["symbol"], relocations["addend"]
         targets = addresses[symbols] - start
         external = self.file.symbols["section"][symbols] == UNDEFINED
-        called = (found["type"] == _CALL) & external
+        called = (relocations["type"] == _CALL) & external
         jumps = self.jumps_at + _JUMP_SIZE * np.searchsorted(self.jumps, symbols)
         targets = np.where(called, jumps, targets)
-        targets = np.where(np.isin(found["type"], _ENTRY), self._entry(symbols), targets)
-        whole = found["type"] == _ADDRESS
+        targets = np.where(np.isin(relocations["type"], _ENTRY), self._entry(symbols), targets)
+        whole = relocations["type"] == _ADDRESS
         _write(memory, places[whole], (targets + start + addends)[whole])
         distances = (targets + addends - places)[~whole]
         if distances.size and np.abs(distances).max() >= _LIMIT:

@@ -87,10 +87,10 @@ def obstacle_of(code: ObjectCode, here: Processor | None = None) -> str:
     """Why this machine cannot run the code; nothing if it can."""
     if here is None and surely_has(code.triple, code.features):
         return ""
-    triple, cpu, found = here or this_processor()
+    triple, cpu, offered = here or this_processor()
     if system_of(code.triple) != system_of(triple):
         return f"this code is for {code.triple}, and this process runs on {triple}"
-    missing = [name for name in code.features if not found.get(name)]
+    missing = [name for name in code.features if not offered.get(name)]
     if not missing:
         return ""
     shown = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if missing[6:] else "")

@@ -36,8 +36,8 @@ def _linux_flags() -> frozenset[str]:
     except OSError:
         return frozenset()
     line = architecture_of(host_system()[0]).linux_line
-    found = re.search(rf"^{line}\s*:(.*)$", text, re.MULTILINE) if line else None
-    return frozenset(found[1].replace("_", "").split()) if found else frozenset()
+    match = re.search(rf"^{line}\s*:(.*)$", text, re.MULTILINE) if line else None
+    return frozenset(match[1].replace("_", "").split()) if match else frozenset()
 
 
 def surely_has(triple: str, features: Sequence[str]) -> bool:

@@ -38,8 +38,8 @@ def check_relocations(file: ObjectFile) -> None:
             continue  # what is not loaded, such as tables for debuggers, is not filled in
         if section["type"] == _REL:
             raise CodegenError(_refused(number, "addends in the code"))
-        found = file.table(section, RELOCATION)["type"]
-        foreign = found[~np.isin(found, known)]
+        kinds = file.table(section, RELOCATION)["type"]
+        foreign = kinds[~np.isin(kinds, known)]
         if len(foreign):
             raise CodegenError(_refused(number, f"relocations of type {int(foreign[0])}"))
 

@@ -80,13 +80,13 @@ def _debug_print(line: str, tensor: Any) -> None:
 
 def _invoke_debug_func(io: Any, name: str, line: str, *args: Any) -> Any:
     """Call a registered function beside the program; ``io`` keeps such calls in order."""
-    found = get_global_func(name, allow_missing=True)
-    if found is None:
+    function = get_global_func(name, allow_missing=True)
+    if function is None:
         raise RuntimeFault(
             f"debug_func at {line}: no function is registered under the name {name!r}; "
             f"weft.register_func({name!r}, function) does that"
         )
-    found(line, *args)
+    function(line, *args)
     return io
 
 
@@ -123,14 +123,14 @@ def check_limit(function: str, symbol: str, value: int, limit: int) -> None:
 
 def operator_runner(operator: str) -> Callable[..., Any]:
     """The compiler's function that runs operators; RuntimeFault where there is no compiler."""
-    found = get_global_func(RUN_OPERATOR, allow_missing=True)
-    if found is None:
+    runner = get_global_func(RUN_OPERATOR, allow_missing=True)
+    if runner is None:
         raise RuntimeFault(
             f"{operator} works on a tensor of unknown rank, dtype or shape: it is compiled when it "
             "is called, and the compiler is not loaded; import weft.driver.build, or give the "
             "tensor its shape by a match_cast"
         )
-    return found
+    return runner
 
 
 BUILTINS: Final[dict[str, Callable[..., Any]]] = {

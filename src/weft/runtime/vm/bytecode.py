@@ -184,10 +184,10 @@ def last_uses(code: tuple[Instruction, ...]) -> list[tuple[int, ...]]:
             last[instruction[1]] = position
         for register in registers_read(instruction):
             last[register] = position
-    found: list[list[int]] = [[] for _ in code]
+    ending: list[list[int]] = [[] for _ in code]
     for register, position in last.items():
-        found[position].append(register)
-    return [tuple(registers) for registers in found]
+        ending[position].append(register)
+    return [tuple(registers) for registers in ending]
 
 
 def text_of(instruction: Instruction) -> str:

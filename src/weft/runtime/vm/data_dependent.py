@@ -32,8 +32,9 @@ def unique(
         values = np.take(values, order, axis=0 if axis is None else axis)
         index, counts = index[order], counts[order]
         inverse = np.argsort(order, kind="stable")[inverse]
-    made = (index, inverse, counts)
-    return [values, *[part.astype(np.int64) for part, on in zip(made, parts, strict=True) if on]]
+    optional = (index, inverse, counts)
+    wanted = [part for part, on in zip(optional, parts, strict=True) if on]
+    return [values, *[part.astype(np.int64) for part in wanted]]
 
 
 def nonzero(x: np.ndarray) -> np.ndarray:
@@ -49,8 +50,8 @@ def run_unique(
     """``unique`` of NDArrays: one, or a tuple of those asked for."""
     parts = (bool(return_index), bool(return_inverse), bool(return_counts))
     place = None if axis is None else int(axis)
-    made = [array(part) for part in unique(x.numpy(), bool(by_value), parts, place)]
-    return made[0] if len(made) == 1 else tuple(made)
+    results = [array(part) for part in unique(x.numpy(), bool(by_value), parts, place)]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 @register_func("relax.run.nonzero", override=True)

@@ -16,13 +16,13 @@ from weft.runtime.vm.patterns import match, match_extents
 
 
 def mismatch(
-    found: tuple[int, ...], symbols: dict[str, int], kind: str, wanted: Sequence[Extent], what: str
+    actual: tuple[int, ...], symbols: dict[str, int], kind: str, wanted: Sequence[Extent], what: str
 ) -> None:
     """The error of a match_cast, as the bytecode raises it."""
     if kind == "shape":
-        match_extents(found, wanted, symbols, what)
+        match_extents(actual, wanted, symbols, what)
     else:
-        match(found[0], ("prim", "int64", str(wanted[0])), symbols, what)
+        match(actual[0], ("prim", "int64", str(wanted[0])), symbols, what)
 
 
 def mismatch_inside(text: str, *numbers: int) -> None:

@@ -57,10 +57,10 @@ class AttentionKVCache:
 
 def _create(init_data: NDArray, reserve_shape: Sequence[int], init_fill_count: int) -> Any:
     """A cache for rows like those of ``init_data``, the first of which may fill it."""
-    made = AttentionKVCache(reserve_shape[0], reserve_shape[1:], str(init_data.dtype))
+    cache = AttentionKVCache(reserve_shape[0], reserve_shape[1:], str(init_data.dtype))
     if init_fill_count > 0:
-        made.append(NDArray(init_data._array[:init_fill_count]))  # noqa: SLF001 - see above
-    return made
+        cache.append(NDArray(init_data._array[:init_fill_count]))  # noqa: SLF001 - see above
+    return cache
 
 
 def _checked(cache: Any) -> AttentionKVCache:
@@ -70,9 +70,9 @@ def _checked(cache: Any) -> AttentionKVCache:
 
 
 def _append(cache: Any, rows: NDArray) -> AttentionKVCache:
-    found = _checked(cache)
-    found.append(rows)
-    return found
+    checked = _checked(cache)
+    checked.append(rows)
+    return checked
 
 
 BUILTINS: Final[dict[str, Callable[..., Any]]] = {

@@ -38,9 +38,9 @@ class Storage:
 
     def alloc_tensor(self, offset: int, shape: Sequence[int], dtype: str) -> NDArray:
         """The tensor at a byte offset; IRValueError with the numbers if it does not fit."""
-        made = DataType(dtype)
-        numpy_dtype = storage_dtype(made)
-        full = tuple(shape) if made.lanes == 1 else (*shape, made.lanes)
+        element = DataType(dtype)
+        numpy_dtype = storage_dtype(element)
+        full = tuple(shape) if element.lanes == 1 else (*shape, element.lanes)
         size = numpy_dtype.itemsize
         for extent in full:
             if extent < 0:
@@ -53,7 +53,7 @@ class Storage:
                 "its tir_var_upper_bound says"
             )
         array = np.ndarray(full, numpy_dtype, self._memory.data, offset)
-        return NDArray(array, made if made.lanes != 1 else None)
+        return NDArray(array, element if element.lanes != 1 else None)
 
 
 def alloc_storage(shape: Sequence[int], *_device_dtype_scope: Any) -> Storage:
@@ -105,8 +105,8 @@ def match_shape(value: Any, heap: NDArray | None, size: int, *items: Any) -> Non
         raise IRValueError(f"{context}expected {size} dimensions, got shape {actual}")
     expected: list[int] = []
     codes = items[: 2 * size]
-    for found, code, item in zip(actual, codes[::2], codes[1::2], strict=True):
-        expected.append(_matched(found, heap, code, item))
+    for extent, code, item in zip(actual, codes[::2], codes[1::2], strict=True):
+        expected.append(_matched(extent, heap, code, item))
     if tuple(expected) != actual:
         raise IRValueError(f"{context}expected shape {tuple(expected)}, got {actual}")
 
@@ -118,17 +118,17 @@ def match_prim_value(value: Any, heap: NDArray | None, code: int, item: int, *co
         raise IRValueError(f"{_context(context)}expected {expected}, got {value}")
 
 
-def _matched(found: int, heap: NDArray | None, code: int, item: int) -> int:
+def _matched(extent: int, heap: NDArray | None, code: int, item: int) -> int:
     """What an extent should have been; stored extents are what they are."""
     if code == MatchShapeCode.ASSERT_EQUAL_TO_IMM:
         return item
     if code == MatchShapeCode.NO_OP:
-        return found
+        return extent
     if heap is None:
         raise IRValueError("match_shape: expected a heap to keep extents in, got None")
     if code == MatchShapeCode.STORE_TO_HEAP:
-        heap._array[item] = found  # noqa: SLF001 - the same room
-        return found
+        heap._array[item] = extent  # noqa: SLF001 - the same room
+        return extent
     return int(heap._array[item])  # noqa: SLF001 - the same room
 
 
@@ -140,9 +140,9 @@ def check_tensor_info(value: Any, ndim: int, *rest: Any) -> None:
         raise IRTypeError(f"{context}expected a tensor, got {type(value).__name__}")
     if ndim not in (-1, len(value.shape)):
         raise IRValueError(f"{context}expected {ndim} dimensions, got shape {tuple(value.shape)}")
-    found = value.dtype if isinstance(value, NDArray) else dtype_of(np.dtype(value.dtype))
-    if dtype not in ("", "void") and str(found) != dtype:
-        raise IRTypeError(f"{context}expected dtype {dtype}, got {found}")
+    actual = value.dtype if isinstance(value, NDArray) else dtype_of(np.dtype(value.dtype))
+    if dtype not in ("", "void") and str(actual) != dtype:
+        raise IRTypeError(f"{context}expected dtype {dtype}, got {actual}")
 
 
 def check_shape_info(value: Any, ndim: int, *context: Any) -> None:

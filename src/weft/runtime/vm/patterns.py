@@ -64,9 +64,9 @@ def _bind_extents(
     actual: Sequence[int], extents: Sequence[int | str], symbols: dict[str, int]
 ) -> None:
     if len(actual) == len(extents):
-        for found, extent in zip(actual, extents, strict=True):
+        for size, extent in zip(actual, extents, strict=True):
             if isinstance(extent, str) and extent.isidentifier():
-                symbols.setdefault(extent, int(found))
+                symbols.setdefault(extent, int(size))
 
 
 def match(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
@@ -109,8 +109,8 @@ def match_extents(
     matches = len(actual) == len(extents)
     if matches:
         _bind_extents(actual, extents, symbols)
-        for found, extent in zip(actual, extents, strict=True):
-            matches = matches and evaluate(extent, symbols) == found
+        for size, extent in zip(actual, extents, strict=True):
+            matches = matches and evaluate(extent, symbols) == size
     if not matches:
         known = ", ".join(str(extent) for extent in extents)
         comma = "," if len(extents) == 1 else ""

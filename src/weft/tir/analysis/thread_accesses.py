@@ -201,7 +201,7 @@ class _Points:
 class Accesses:
     """All accesses of a function."""
 
-    found: list[Access] = field(default_factory=list)
+    in_order: list[Access] = field(default_factory=list)
     kernels: list[dict[str, PrimExpr]] = field(default_factory=list)
     """The axes of threads of each kernel."""
     synchronised: set[int | None] = field(default_factory=set)
@@ -236,10 +236,10 @@ class _Gather(Visitor):
         self.add(buffer.data, buffer, places, is_write)
 
     def add(self, data: Var, buffer: Buffer | None, places: Any, is_write: bool) -> None:
-        self.result.found.append(
+        self.result.in_order.append(
             Access(
                 data, buffer, places, is_write, self.loops, self.guards, self.definitions,
-                self.symbols, self.kernel, self.statement, len(self.result.found), self.block,
+                self.symbols, self.kernel, self.statement, len(self.result.in_order), self.block,
             )
         )  # fmt: skip
 

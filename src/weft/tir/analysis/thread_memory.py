@@ -104,7 +104,7 @@ def find_thread_memory_fault(func: PrimFunc) -> ThreadMemoryFault | None:
         return None
     accesses: Accesses = deep_recursion(accesses_of)(lower_cross_thread_reduction(func))
     by_data: dict[Var, list[Access]] = {}
-    for access in accesses.found:
+    for access in accesses.in_order:
         by_data.setdefault(access.data, []).append(access)
     for group in by_data.values():
         search = _Search(accesses, group)

@@ -212,15 +212,15 @@ def _owned(stmt: Allocate) -> Buffer | None:
 
 def _pointers(body: Any) -> set[int]:
     """Data variables that calls use, or several buffers: their buffers stay as they are."""
-    found = {
+    pointers = {
         id(arg) for call in collect(body, Call) for arg in call.args
         if isinstance(arg, Var) and arg.dtype.is_handle
     }  # fmt: skip
     seen: dict[int, Buffer] = {}
     for buffer in collect(body, Buffer):
         if seen.setdefault(id(buffer.data), buffer) is not buffer:
-            found.add(id(buffer.data))
-    return found
+            pointers.add(id(buffer.data))
+    return pointers
 
 
 def _is_shared_by(buffer: Buffer, loop: For) -> bool:
@@ -343,7 +343,7 @@ def compact_buffer_allocation(func: PrimFunc, is_strict: bool = True) -> PrimFun
 
 def _alignments(block: Block) -> list[tuple[int, ...]]:
     """The annotation that storage_align leaves: ``[buffer, axis, factor, offset]``, several."""
-    found: list[tuple[int, ...]] = []
+    alignments: list[tuple[int, ...]] = []
     for entry in block.annotations.get("buffer_dim_align", ()):
         numbers = tuple([int(getattr(item, "value", item)) for item in entry])
         if len(numbers) != 4 or numbers[2] < 1:
@@ -351,8 +351,8 @@ def _alignments(block: Block) -> list[tuple[int, ...]]:
                 f"buffer_dim_align of block {block.name_hint}: expected entries "
                 f"[buffer, axis, factor, offset] with a factor of at least 1, got {list(numbers)}"
             )
-        found.append(numbers)
-    return found
+        alignments.append(numbers)
+    return alignments
 
 
 def _strides(

@@ -75,7 +75,7 @@ class _Solver:
         self.var, self.inner, self.analyzer = var, inner, analyzer
 
     def mentions(self, expr: Any) -> bool:
-        return any(found is self.var for found in collect(expr, Var))
+        return any(used is self.var for used in collect(expr, Var))
 
     def not_negative(self, expr: PrimExpr, depth: int = _DEPTH) -> IntervalSet | None:
         """Where ``expr >= 0`` for all inner values; None if that is not one interval."""
@@ -117,11 +117,11 @@ class _Solver:
     def holds(self, condition: Any) -> IntervalSet | None:
         """Where the comparison is true."""
         kind, a, b = type(condition), condition.a, condition.b
-        one = fold.const(a.dtype, 1)
+        unit = fold.const(a.dtype, 1)
         if kind in (LT, LE):
             kind, a, b = (GT if kind is LT else GE), b, a
         if kind is GT:
-            return self.not_negative(fold.sub(fold.sub(a, b), one))
+            return self.not_negative(fold.sub(fold.sub(a, b), unit))
         if kind is GE:
             return self.not_negative(fold.sub(a, b))
         if kind is EQ:
@@ -161,8 +161,8 @@ def surely(condition: PrimExpr, var: Var, inner: Domains, analyzer: Analyzer) ->
     solver = _Solver(var, inner, analyzer)
     if not solver.mentions(condition):
         return None
-    found = solver.holds(condition)
-    return None if found is None or is_empty(found, analyzer) else found
+    interval = solver.holds(condition)
+    return None if interval is None or is_empty(interval, analyzer) else interval
 
 
 def is_empty(interval: IntervalSet, analyzer: Analyzer) -> bool:

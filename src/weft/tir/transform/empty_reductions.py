@@ -44,14 +44,14 @@ class _Nest:
         return bool(self._conditions())
 
     def _conditions(self) -> list[PrimExpr]:
-        found: list[PrimExpr] = []
+        conditions: list[PrimExpr] = []
         for loop in self.reduction:
             if isinstance(loop.extent, IntImm):
                 if loop.extent.value <= 0:
                     return [op.const(True, "bool")]
             elif Analyzer().const_int_bound(loop.extent).min_value <= 0:
-                found.append(op.less_equal(loop.extent, op.const(0, loop.extent.dtype)))
-        return found
+                conditions.append(op.less_equal(loop.extent, op.const(0, loop.extent.dtype)))
+        return conditions
 
     def fallback(self) -> Stmt | None:
         """The init of every output element, where an extent is 0; None if that cannot be written
@@ -83,11 +83,11 @@ class _Nest:
                 axes.append(axis.with_(var=fresh))
                 values.append(value)
         assert block.init is not None
-        made = Block(
+        init_block = Block(
             axes, [], substitute(block.writes, renamed), f"{block.name_hint}_init",
             substitute(block.init, renamed),
         )  # fmt: skip
-        return BlockRealize(values, self._spatial_predicate(), made)
+        return BlockRealize(values, self._spatial_predicate(), init_block)
 
     def _spatial_predicate(self) -> PrimExpr:
         """The parts of the predicate that do not speak of the reduction."""

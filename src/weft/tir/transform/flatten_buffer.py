@@ -39,11 +39,11 @@ class _Flatten(Mutator):
         known = self.flat.get(id(buffer))
         if known is None:
             extent = _count(buffer)
-            made = buffer.with_(
+            flat = buffer.with_(
                 shape=Array([extent]), strides=Array(), elem_offset=op.const(0),
                 axis_separators=Array(),
             )  # fmt: skip
-            known = self.flat[id(buffer)] = (buffer, made)
+            known = self.flat[id(buffer)] = (buffer, flat)
         return known[1]
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:

@@ -38,7 +38,7 @@ from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
 from weft.tir.transform.threads.thread_scope import binding_of
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 
 
 class HoistedConditionals(enum.Flag):
@@ -166,8 +166,8 @@ class _Decide(DecidedConditions):
             return new
         if not {id(var) for var in collect(new, Var)} <= self.plain:
             return new
-        found = self.analyzer.simplify(new)
-        return found if isinstance(found, IntImm) else new
+        simplified = self.analyzer.simplify(new)
+        return simplified if isinstance(simplified, IntImm) else new
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         condition = self.known(stmt.condition)
@@ -240,7 +240,7 @@ class _Hoist(StmtMutator):
         no = self.decided(loop, var, condition, False)
         if is_no_op(no):
             return IfThenElse(condition, yes)
-        return IfThenElse(condition, yes, renewed(no))
+        return IfThenElse(condition, yes, redefined(no))
 
     def decided(self, loop: Any, var: Var, condition: PrimExpr, value: bool) -> Stmt:
         """The loop where the condition holds (or does not)."""

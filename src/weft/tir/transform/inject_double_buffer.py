@@ -41,7 +41,7 @@ from weft.tir.transform.part_of_memory import (
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 
 SCOPE = "double_buffer_scope"
 
@@ -105,7 +105,7 @@ class _Inject(StmtMutator):
             return attr.with_(body=self.visit(attr.body))
         fill, loop = self.visit(attr.body), item.loop
         var, low = loop.loop_var, loop.min
-        first = substitute(item.half(fold.const(var.dtype, 0), renewed(fill)), {var: low})
+        first = substitute(item.half(fold.const(var.dtype, 0), redefined(fill)), {var: low})
         item.before = first
         following = op.add(var, IntImm(var.dtype, 1))
         write = AttrStmt(attr.node, "double_buffer_write", attr.value, fill)
@@ -129,15 +129,15 @@ class _Inject(StmtMutator):
 
     def pipelined(self, loop: For, body: Stmt) -> Stmt:
         """All iterations: ``split`` at a time while another follows, the rest one by one."""
-        one = fold.const(loop.extent.dtype, 1)
+        unit = fold.const(loop.extent.dtype, 1)
         count = fold.const(loop.extent.dtype, self.split)
-        rounds = fold.floordiv(fold.sub(loop.extent, one), count)
+        rounds = fold.floordiv(fold.sub(loop.extent, unit), count)
         var = Var(f"{loop.loop_var.name}_outer", loop.loop_var.dtype)
         start = fold.add(fold.mul(var, count), loop.min)
         copies: list[Stmt] = []
         for index in range(self.split):
             place = fold.add(start, fold.const(var.dtype, index))
-            copies.append(substitute(renewed(body), {loop.loop_var: place}))
+            copies.append(substitute(redefined(body), {loop.loop_var: place}))
         zero = fold.const(var.dtype, 0)
         main = For(var, zero, rounds, ForKind.SERIAL, _Taken(True).visit(seq(*copies)))
         done = fold.mul(rounds, count)
@@ -147,12 +147,12 @@ class _Inject(StmtMutator):
             if is_no_op(last):
                 return main
             place = fold.add(done, loop.min)
-            return seq(main, substitute(renewed(last), {loop.loop_var: place}))
+            return seq(main, substitute(redefined(last), {loop.loop_var: place}))
         if isinstance(left, IntImm) and left.value <= 0:
             return main
         rest = Var(loop.loop_var.name, loop.loop_var.dtype)
         place = fold.add(fold.add(rest, done), loop.min)
-        tail = substitute(renewed(body), {loop.loop_var: place})
+        tail = substitute(redefined(body), {loop.loop_var: place})
         return seq(main, For(rest, zero, left, loop.kind, tail, None, loop.annotations))
 
 

@@ -54,7 +54,7 @@ from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.lower_opaque_block import pragma_loop
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 from weft.tir.transform.vectorize_loop import has_masked_form
 
 HINT: Final = "pragma_loop_partition_hint"
@@ -318,42 +318,42 @@ class _Partition(StmtMutator):
 
     # Where to cut.
 
-    def cut(self, loop: For, found: list[_Found], hinted: bool) -> _Cut | None:
+    def cut(self, loop: For, tests: list[_Found], hinted: bool) -> _Cut | None:
         whole = _span(loop.min, loop.extent)
         for value in (True, False):
-            middle, conditions = self.agreed(found, whole, value, hinted)
+            middle, conditions = self.agreed(tests, whole, value, hinted)
             if middle is not None:
                 cut = self.within(loop, middle, conditions, value)
                 if cut is not None:
-                    self.decide_outside(cut, found, middle)
+                    self.decide_outside(cut, tests, middle)
                 return cut
         return None
 
-    def decide_outside(self, cut: _Cut, found: list[_Found], middle: IntervalSet) -> None:
+    def decide_outside(self, cut: _Cut, tests: list[_Found], middle: IntervalSet) -> None:
         """Note which conditions have the other value wherever the middle has not begun, or ended.
 
         Each part is within the loop's range, so that its end there says nothing of a condition.
         """
         prove = self.analyzer.can_prove
-        for item in found:
+        for item in tests:
             other = item.false if cut.value else item.true
             if other is None:
                 continue
-            one = fold.const(cut.begin.dtype, 1)
+            unit = fold.const(cut.begin.dtype, 1)
             if middle.min_value is not neg_inf() and other.min_value is neg_inf():
-                last = fold.sub(middle.min_value, one)
+                last = fold.sub(middle.min_value, unit)
                 if other.max_value is pos_inf() or prove(LE(last, other.max_value)):
                     cut.opposite_before.append(item.condition)
             if middle.max_value is not pos_inf() and other.max_value is pos_inf():
-                first = fold.add(middle.max_value, one)
+                first = fold.add(middle.max_value, unit)
                 if other.min_value is neg_inf() or prove(GE(first, other.min_value)):
                     cut.opposite_after.append(item.condition)
 
     def agreed(
-        self, found: list[_Found], whole: IntervalSet, value: bool, hinted: bool
+        self, tests: list[_Found], whole: IntervalSet, value: bool, hinted: bool
     ) -> tuple[IntervalSet | None, list[PrimExpr]]:
         """An interval in which conditions have ``value``, and which conditions."""
-        known = [(item.condition, item.true if value else item.false) for item in found]
+        known = [(item.condition, item.true if value else item.false) for item in tests]
         usable = [
             (condition, where)
             for condition, where in known
@@ -382,7 +382,7 @@ class _Partition(StmtMutator):
         prove, simple = self.analyzer.can_prove, self.analyzer.simplify
         begin = low = loop.min
         stop = end = simple(fold.add(loop.min, loop.extent))
-        one = fold.const(low.dtype, 1)
+        unit = fold.const(low.dtype, 1)
         cut = _Cut(begin, end, conditions, value, False, False)
         if middle.min_value is not neg_inf():
             begin = simple(middle.min_value)
@@ -396,7 +396,7 @@ class _Partition(StmtMutator):
                     begin = simple(fold.max_(begin, low))
             cut.before = not prove(LE(size, fold.const(low.dtype, 0)))
         if middle.max_value is not pos_inf():
-            end = simple(fold.add(middle.max_value, one))
+            end = simple(fold.add(middle.max_value, unit))
             size = simple(fold.sub(stop, end))
             if not prove(GT(size, fold.const(low.dtype, 0))):
                 end = simple(fold.min_(end, stop))
@@ -435,7 +435,7 @@ class _Partition(StmtMutator):
         """The loop over [low, end), counted from 0."""
         extent = self.analyzer.simplify(fold.sub(end, low))
         if copied:
-            body = renewed(body)
+            body = redefined(body)
         var = Var(loop.loop_var.name, loop.loop_var.type_annotation) if copied else loop.loop_var
         if id(loop.loop_var) in self.hinted:
             self.hinted.add(id(var))
@@ -460,7 +460,7 @@ class _Partition(StmtMutator):
         if not conditions:
             return loop.with_(body=inside)
         test = conditions[0] if len(conditions) == 1 else op.all(*conditions)
-        outside = renewed(loop.body)
+        outside = redefined(loop.body)
         last = fold.sub(fold.add(loop.min, loop.extent), cut.end)
         if cut.after and not cut.before and self.is_unit(last):
             outside = substitute(outside, {loop.loop_var: cut.end})
@@ -482,8 +482,8 @@ class _Forget(StmtMutator):
 
 
 def _has_conditions(func: PrimFunc) -> bool:
-    found = collect(func.body, (IfThenElse, Select, Call))
-    return any(not isinstance(item, Call) or is_call(item, "if_then_else") for item in found)
+    candidates = collect(func.body, (IfThenElse, Select, Call))
+    return any(not isinstance(item, Call) or is_call(item, "if_then_else") for item in candidates)
 
 
 def partition_guarded(func: PrimFunc) -> PrimFunc:

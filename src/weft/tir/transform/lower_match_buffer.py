@@ -77,9 +77,9 @@ class _Lower(Mutator):
             starts = _shift(outer, [r.min for r in source.region])
             pads = [r.extent for r in source.region]
             lead = len(starts) - len(pads)
-            one = [IntImm(s.dtype, 1) for s in starts[:lead]]
+            units = [IntImm(s.dtype, 1) for s in starts[:lead]]
             ranges = [type(outer.region[0]).from_min_extent(s, e) for s, e in
-                      zip(starts, [*one, *pads], strict=True)]  # fmt: skip
+                      zip(starts, [*units, *pads], strict=True)]  # fmt: skip
             source = BufferRegion(outer.buffer, ranges)
         self.matched[id(match.buffer)] = source
         target, origin = match.buffer, source.buffer

@@ -135,19 +135,19 @@ class _Narrow(StmtMutator):
     def within(self, free: bool, expr: Any) -> Any:
         outer, self.free = self.free, free
         with self.apart(free):
-            made = self.visit(expr)
+            narrowed = self.visit(expr)
         self.free = outer
-        return made
+        return narrowed
 
     def index(self, expr: PrimExpr, dtype: DataType | None = None) -> PrimExpr:
         """An expression that counts, of a type if one is asked for."""
-        made: PrimExpr = self.within(True, expr)
-        return made if dtype is None else op.cast(dtype, made)
+        narrowed: PrimExpr = self.within(True, expr)
+        return narrowed if dtype is None else op.cast(dtype, narrowed)
 
     def value(self, expr: PrimExpr) -> PrimExpr:
         """An expression whose type others rely on."""
-        made = self.within(False, expr)
-        return op.cast(expr.dtype, made) if isinstance(made, PrimExpr) else made
+        narrowed = self.within(False, expr)
+        return op.cast(expr.dtype, narrowed) if isinstance(narrowed, PrimExpr) else narrowed
 
     def is_narrowable(self, expr: PrimExpr) -> bool:
         return expr.dtype.bits > self.widths.target and self.widths.fits(expr)
@@ -155,9 +155,9 @@ class _Narrow(StmtMutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         outer, self.free = self.free, False
         with self.apart(False):
-            made: PrimExpr = self.visit_default(expr)
+            narrowed: PrimExpr = self.visit_default(expr)
         self.free = outer
-        return made
+        return narrowed
 
     def visit_Var(self, var: Var) -> Var:
         return self.variables.get(var, var)
@@ -206,9 +206,9 @@ class _Narrow(StmtMutator):
         return buffer
 
     def indices(self, indices: Any) -> Any:
-        made = [self.index(index) for index in indices]
-        same = all(new is old for new, old in zip(made, indices, strict=True))
-        return indices if same else Array(made)
+        narrowed = [self.index(index) for index in indices]
+        same = all(new is old for new, old in zip(narrowed, indices, strict=True))
+        return indices if same else Array(narrowed)
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         predicate = None if load.predicate is None else self.value(load.predicate)

@@ -258,9 +258,9 @@ def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, PrimExpr] | 
     """
     if collect(index, (BufferLoad, Call)):
         return None
-    found = detect_linear_equation(index, [loop.loop_var for loop in loops])
-    strides = [one.value if isinstance(one, IntImm) else 0 for one in found[:-1]]
-    if not found or not all(stride > 0 for stride in strides):
+    coefficients = detect_linear_equation(index, [loop.loop_var for loop in loops])
+    strides = [item.value if isinstance(item, IntImm) else 0 for item in coefficients[:-1]]
+    if not coefficients or not all(stride > 0 for stride in strides):
         return None
     count: PrimExpr = op.const(1, index.dtype)
     for stride, loop in sorted(zip(strides, loops, strict=True), key=lambda pair: pair[0]):
@@ -269,7 +269,7 @@ def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, PrimExpr] | 
         if stride > count.value or (isinstance(loop.extent, IntImm) and loop.extent.value < 1):
             return None
         count = op.add(count, op.multiply(op.subtract(loop.extent, 1), stride))
-    return found[-1], count
+    return coefficients[-1], count
 
 
 def _is_whole(first: PrimExpr, count: PrimExpr, extent: PrimExpr) -> bool:
@@ -353,10 +353,10 @@ def plan_buffer_allocation(func: PrimFunc) -> PrimFunc:
     moved: dict[int, list[Buffer]] = {}
     gone: set[int] = set()
     for buffer, owner in owners.owned:
-        found = accesses.found.get(id(buffer))
+        sites = accesses.found.get(id(buffer))
         target = None
-        if found and id(buffer.data) not in shared:
-            target = _target(buffer, owner, found)
+        if sites and id(buffer.data) not in shared:
+            target = _target(buffer, owner, sites)
         if target is not None:
             moved.setdefault(id(target), []).append(buffer)
             gone.add(id(buffer))

@@ -126,12 +126,12 @@ def unrolled(loop: For, count: int) -> Stmt:
     copies = []
     for index in range(count):
         value = op.add(loop.min, IntImm(loop.loop_var.dtype, index))
-        body = loop.body if index == 0 else renewed(loop.body)
+        body = loop.body if index == 0 else redefined(loop.body)
         copies.append(substitute(body, {loop.loop_var: value}))
     return seq(*copies)
 
 
-def renewed(body: Stmt) -> Stmt:
+def redefined(body: Stmt) -> Stmt:
     """A copy in which everything the body defines is new (SSA: one definition a variable)."""
     defined = collect(body, (For, LetStmt, Allocate, DeclBuffer))
     mapping: dict[object, object] = {}

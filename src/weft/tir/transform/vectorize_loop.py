@@ -191,23 +191,23 @@ class Vectorizer(StmtMutator):
     def arm(self, arm: PrimExpr, wide: PrimExpr, flags: PrimExpr) -> PrimExpr:
         """One arm of a choice: its loads have a predicate where they need the condition."""
         harmful = [
-            one for one in collect(arm, (BufferLoad, Call)) if not self.is_harmless(one)
+            part for part in collect(arm, (BufferLoad, Call)) if not self.is_harmless(part)
         ]  # fmt: skip
         if not harmful:
             return self.wide(wide)
-        if self.unrolled is None or any(isinstance(one, Call) for one in harmful):
+        if self.unrolled is None or any(isinstance(part, Call) for part in harmful):
             raise NotVectorizable
         if has_data(flags) or not set(collect(flags, Var)) <= set(self.unrolled):
             raise NotVectorizable
         return self.wide(_Masked(flags).visit(wide))
 
-    def is_harmless(self, one: PrimExpr) -> bool:
+    def is_harmless(self, part: PrimExpr) -> bool:
         """Whether it needs no condition: a function of lanes, a load proved to be inside."""
-        if not isinstance(one, BufferLoad):
-            return isinstance(one, Call) and _name(one) in LANE_WISE
-        return self.analyzer is not None and one.predicate is None and all(
+        if not isinstance(part, BufferLoad):
+            return isinstance(part, Call) and _name(part) in LANE_WISE
+        return self.analyzer is not None and part.predicate is None and all(
             self.analyzer.can_prove(op.logical_and(index >= 0, index < size))
-            for index, size in zip(one.indices, one.buffer.shape, strict=True)
+            for index, size in zip(part.indices, part.buffer.shape, strict=True)
         )
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
@@ -277,10 +277,10 @@ def _name(call: Call) -> str:
 
 def _is_zero(value: PrimExpr) -> bool:
     """Whether a value is made of bits that are all 0, in each lane."""
-    one = value.value if isinstance(value, Broadcast) else value
-    if isinstance(one, FloatImm):
-        return one.value == 0 and math.copysign(1, one.value) > 0
-    return op.is_const_int(one, 0)
+    scalar = value.value if isinstance(value, Broadcast) else value
+    if isinstance(scalar, FloatImm):
+        return scalar.value == 0 and math.copysign(1, scalar.value) > 0
+    return op.is_const_int(scalar, 0)
 
 
 def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:

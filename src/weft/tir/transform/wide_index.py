@@ -24,8 +24,8 @@ def widened(expr: PrimExpr, analyzer: Analyzer) -> PrimExpr:
     >>> widened(i // 16 * 4, analyzer)
     T.Cast("int64", i) // T.int64(16) * T.int64(4)
     """
-    found: PrimExpr = _Widened(analyzer).visit(expr)
-    return found
+    wide: PrimExpr = _Widened(analyzer).visit(expr)
+    return wide
 
 
 class _Widened(Mutator):
@@ -37,8 +37,8 @@ class _Widened(Mutator):
         if isinstance(expr, ARITHMETIC) and self._is_wide_enough(expr):
             return type(expr)(self.visit(expr.a), self.visit(expr.b))
         if isinstance(expr, Cast) and expr.dtype == "int64" and expr.value.dtype.is_int:
-            found: PrimExpr = self.visit(expr.value)
-            return found
+            narrow: PrimExpr = self.visit(expr.value)
+            return narrow
         return op.cast("int64", expr)
 
     def _is_wide_enough(self, expr: PrimExpr) -> bool:

@@ -124,8 +124,8 @@ def _parts(sch: Schedule) -> Parts | None:
 
 def _spatial_producer(sch: Schedule, block: BlockRV) -> BlockRV | None:
     """The one block that a block reads, if it computes each element by itself."""
-    found = sch.get_producers(block)
-    return found[0] if len(found) == 1 and Nest(sch, found[0]).is_spatial else None
+    producers = sch.get_producers(block)
+    return producers[0] if len(producers) == 1 and Nest(sch, producers[0]).is_spatial else None
 
 
 def _is_attention(sch: Schedule, parts: Parts) -> bool:
@@ -137,8 +137,8 @@ def _is_attention(sch: Schedule, parts: Parts) -> bool:
         parts.result: [parts.combined, parts.share],
     }  # fmt: skip
     for block, producers in expected.items():
-        found = {sch.get(producer) for producer in sch.get_producers(block)}
-        if found != {sch.get(producer) for producer in producers}:
+        actual = {sch.get(producer) for producer in sch.get_producers(block)}
+        if actual != {sch.get(producer) for producer in producers}:
             return False
     if any(len(_axes(Nest(sch, block))) != 4 for block in (parts.logits, parts.powers)):
         return False
@@ -152,14 +152,14 @@ def _axes(nest: Nest) -> list[Var]:
     if len(nest.stores) != 1:
         return []
     indices = nest.stores[0].indices
-    found = [index for index in indices if isinstance(index, Var)]
-    return found if len(found) == len(indices) == len(set(found)) else []
+    axes = [index for index in indices if isinstance(index, Var)]
+    return axes if len(axes) == len(indices) == len(set(axes)) else []
 
 
 def _query_of(scores: Nest, query: Var) -> Access | None:
     """The load of the queries: the only one that is at the place of a query, which it names."""
-    found = [load for load in scores.loads if load.uses(query)]
-    return found[0] if len(found) == 1 and found[0].position(query) is not None else None
+    queries = [load for load in scores.loads if load.uses(query)]
+    return queries[0] if len(queries) == 1 and queries[0].position(query) is not None else None
 
 
 # Layouts

@@ -1,10 +1,10 @@
-"""Windows that reach over the border of an image: terms of padding are left out of a sum.
+"""Windows that reach over the border of an image: a sum leaves out the terms of the padding.
 
-A window of 3 x 3 pixels on an image of 7 x 7 meets 441 pixels, 80 of which are zeros around it. If
-a tile takes whole rows of the image, or equal parts of them, it is known which of its pixels a step
-of the window finds outside; a sum of those that are inside is shorter and reads the image where it
-lies, so that nobody copies it into a padded one (Georganas et al., "Anatomy of High-Performance
-Deep Learning Convolutions on SIMD Architectures", 2018).
+A window of 3 x 3 pixels reads 441 pixels on its way over an image of 7 x 7, and 80 of these are the
+zeros around the image. If a tile takes whole rows of the image, or equal parts of them, it is known
+for each step of the window which of the tile's pixels lie outside. The sum then leaves these out:
+it is shorter, and reads the image itself, which nobody needs to copy into a padded one (Georganas
+et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD Architectures", 2018).
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from weft.ir.functor import collect
 from weft.tir.expr import Add, BufferLoad, Call, Mul, Var
 
 WORTH: Final = 0.97
-"""The share of the terms at most that is inside where the others are left out: the steps of a
-window then are code of their own, at the borders and between them."""
+"""Terms of padding are left out if at most this share of all terms is inside. To leave them out
+costs code: each step of a window gets its own, for the borders and for what lies between."""
 
 
 def is_padding(nest: Nest) -> bool:
-    """Whether a block holds an element of another tensor, or a constant outside of it."""
+    """Whether a block copies another tensor and stores a constant around it."""
     if not nest.is_spatial or len(nest.stores) != 1:
         return False
     value = nest.stores[0].value
@@ -37,14 +37,14 @@ def is_padding(nest: Nest) -> bool:
 
 
 def pads_with_zero(nest: Nest) -> bool:
-    """Whether a padding's constant is a zero that a product of floats may be left out for."""
+    """Whether the constant is the floating-point zero, whose products may be left out of a sum."""
     value = nest.stores[0].value
     outside = value.args[2] if isinstance(value, Call) else None
     return isinstance(outside, FloatImm) and outside.value == 0
 
 
 def is_factor(pad: Nest, block: Nest) -> bool:
-    """Whether a sum adds products with an element of a padding."""
+    """Whether ``block`` adds up products in which an element of the padded tensor is a factor."""
     value = block.stores[0].value if block.stores else None
     if not isinstance(value, Add) or not isinstance(value.b, Mul):
         return False
@@ -56,7 +56,7 @@ def is_factor(pad: Nest, block: Nest) -> bool:
 
 
 def share_inside(pad: Nest, block: Nest) -> float:
-    """The share of what ``block`` reads of a padding that is elements of the image.
+    """Of the elements that ``block`` reads of the padded tensor, the share that is not padding.
 
     1.0 where an index is not known to be a sum of axes.
     """
@@ -76,7 +76,7 @@ def share_inside(pad: Nest, block: Nest) -> float:
 
 
 def _before(pad: Nest, at: int) -> int | None:
-    """The rows of an axis of a padding that lie before the image's first."""
+    """How many elements of padding lie before the image along axis ``at``; None if not known."""
     axes = pad.result_axes()
     load, store = pad.loads[0], pad.stores[0]
     if axes is None or len(load.indices) != len(store.indices):
@@ -86,20 +86,20 @@ def _before(pad: Nest, at: int) -> int | None:
         return place.value - index.value
     if not isinstance(place, Var):
         return None
-    found = detect_linear_equation(index, [place])
-    constants = [value.value for value in found if isinstance(value, IntImm)]
-    if not constants or len(constants) < len(found):
+    coefficients = detect_linear_equation(index, [place])
+    constants = [value.value for value in coefficients if isinstance(value, IntImm)]
+    if not constants or len(constants) < len(coefficients):
         return None
     return -constants[1] if constants[0] == 1 else None
 
 
 def _values(nest: Nest, index: PrimExpr) -> Sequence[int] | None:
-    """What an index is over the ranges of its axes; None if it is not linear in them."""
+    """All values of an index over the ranges of its axes; None if it is not linear in them."""
     axes = sorted(set(collect(index, Var)), key=lambda axis: axis.name)
     sizes = [nest.extent(axis) for axis in axes]
-    found = detect_linear_equation(index, axes)
-    constants = [value.value for value in found if isinstance(value, IntImm)]
-    if not constants or len(constants) < len(found):
+    coefficients = detect_linear_equation(index, axes)
+    constants = [value.value for value in coefficients if isinstance(value, IntImm)]
+    if not constants or len(constants) < len(coefficients):
         return None
     *steps, start = constants
     ranges = [range(size) for size in sizes if size is not None]
@@ -112,7 +112,9 @@ def _values(nest: Nest, index: PrimExpr) -> Sequence[int] | None:
 
 
 def crossing(loads: Sequence[Access], axes: Sequence[Var], rows: Sequence[Var]) -> list[Var]:
-    """Which ``axes`` of a window walk along one of ``rows``, and so over its ends."""
+    """The ``axes`` of a window that move along one of the image's axes ``rows``, and so over its
+    border: those that stand in one index with it, as ``x[row + axis]``.
+    """
     places = [set(collect(index, Var)) for load in loads for index in load.indices]
     return [
         axis for axis in axes if any(axis in place and place & set(rows) for place in places)

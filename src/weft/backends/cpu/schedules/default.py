@@ -43,7 +43,7 @@ Program = Callable[[Schedule], bool]
 
 def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
     """Schedule every block of the function; the schedule that came out of it."""
-    whole = _tried(sch, lambda one: attention.schedule(one, machine))
+    whole = _tried(sch, lambda trial: attention.schedule(trial, machine))
     if whole is not sch:
         return whole
     sch = inlined(sch, machine, weights)
@@ -76,29 +76,29 @@ def _with_its_producers(
         nest = Nest(sch, block)
         for program in (windows, pixels):
             if program.fits(nest) and _element_by_element(sch, block, result):
-                made = _windows(sch, block, result, waiting, program.schedule, machine)
-                if made is not sch:
+                scheduled = _windows(sch, block, result, waiting, program.schedule, machine)
+                if scheduled is not sch:
                     waiting.remove(block)
-                    return made
+                    return scheduled
         if tiled.roles_of(nest, weights) is not None and _element_by_element(sch, block, result):
-            made = _tiled(sch, block, result, machine, weights)
-            if made is not sch:
+            scheduled = _tiled(sch, block, result, machine, weights)
+            if scheduled is not sch:
                 waiting.remove(block)
-                return made
+                return scheduled
     group = [block for block in only if tiled.roles_of(Nest(sch, block), weights) is None]
     group = _only_for(sch, result, group)
     reductions = [block for block in group if Nest(sch, block).is_reduction]
     if reductions:
         others = [block for block in group if block not in reductions]
-        made = _tried(sch, _rows(result, reductions, others, machine))
-        if made is not sch:
+        scheduled = _tried(sch, _rows(result, reductions, others, machine))
+        if scheduled is not sch:
             for block in group:
                 waiting.remove(block)
-            return made
-    made = _tried(sch, lambda one: transposed.schedule(one, result, machine))
-    if made is not sch:
-        return made
-    return _tried(sch, lambda one: elementwise.schedule(one, result, machine))
+            return scheduled
+    scheduled = _tried(sch, lambda trial: transposed.schedule(trial, result, machine))
+    if scheduled is not sch:
+        return scheduled
+    return _tried(sch, lambda trial: elementwise.schedule(trial, result, machine))
 
 
 def _windows(
@@ -108,12 +108,12 @@ def _windows(
     """Schedule a block that takes windows; the blocks that pad for it are taken off the list."""
     before = {sch.get(pad) for pad in windows.paddings(sch, block)}
     padded = [other for other in waiting if sch.get(other) in before]
-    made = _tried(sch, lambda one: program(one, block, result, machine, padded))
-    if made is sch:
-        return _tried(sch, lambda one: program(one, block, result, machine))
+    scheduled = _tried(sch, lambda trial: program(trial, block, result, machine, padded))
+    if scheduled is sch:
+        return _tried(sch, lambda trial: program(trial, block, result, machine))
     for pad in padded:
         waiting.remove(pad)
-    return made
+    return scheduled
 
 
 def _tiled(
@@ -122,10 +122,10 @@ def _tiled(
 ) -> Schedule:  # fmt: skip
     """Tile a reduction by the processor's dot products, where it is a sum of those."""
     if dots.fits(Nest(sch, block), machine, weights):
-        made = _tried(sch, lambda one: dots.schedule(one, block, result, machine, weights))
-        if made is not sch:
-            return made
-    return _tried(sch, lambda one: tiled.schedule(one, block, result, machine, weights))
+        scheduled = _tried(sch, lambda trial: dots.schedule(trial, block, result, machine, weights))
+        if scheduled is not sch:
+            return scheduled
+    return _tried(sch, lambda trial: tiled.schedule(trial, block, result, machine, weights))
 
 
 def _rows(
@@ -136,9 +136,9 @@ def _rows(
 
 def _tried(sch: Schedule, program: Program) -> Schedule:
     """The schedule after a program; the old one, untouched, where the program does not fit."""
-    made = sch.copy()
+    trial = sch.copy()
     try:
-        return made if program(made) else sch
+        return trial if program(trial) else sch
     except ScheduleError as error:
         logger.debug("a default schedule does not fit: %s", error)
     except Exception as error:  # noqa: BLE001 - it must not cost the user the model
@@ -154,14 +154,14 @@ def _tried(sch: Schedule, program: Program) -> Schedule:
 def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> list[BlockRV]:
     """The waiting blocks whose results only ``result``, or others of them, read; in order."""
     inside = {sch.get(result)}
-    found = []
+    only = []
     for block in reversed(waiting):
         consumers = sch.get_consumers(block)
         plain = Nest(sch, block).is_plain
         if plain and consumers and all(sch.get(consumer) in inside for consumer in consumers):
             inside.add(sch.get(block))
-            found.append(block)
-    return found[::-1]
+            only.append(block)
+    return only[::-1]
 
 
 def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
@@ -202,7 +202,9 @@ def _inline(block: BlockRV) -> Program:
 
 def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
     consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]
-    if not consumers or len(nest.stores) != 1 or not all(one.is_plain for one in consumers):
+    if not consumers or len(nest.stores) != 1:
+        return False
+    if not all(consumer.is_plain for consumer in consumers):
         return False
     if isinstance(nest.stores[0].value, BufferLoad):
         return True  # only moves elements

@@ -95,21 +95,21 @@ def schedule(
 ) -> bool:  # fmt: skip
     """Tile a sum of products of integers and what follows it, as ``tiled.schedule`` does."""
     nest = Nest(sch, block)
-    found = _product_of(nest, machine, weights)
-    if found is None:
+    dots = _product_of(nest, machine, weights)
+    if dots is None:
         return False
-    sizes = _sizes(nest, found, machine)
+    sizes = _sizes(nest, dots, machine)
     # Of columns that are less than a tile, only those that are used would be computed in its place.
-    is_cut = (nest.extent(found.roles.column) or 0) < sizes.columns
-    copies, back = _pad(sch, nest, found, sizes)
+    is_cut = (nest.extent(dots.roles.column) or 0) < sizes.columns
+    copies, back = _pad(sch, nest, dots, sizes)
     if back is not None or copies:
         nest = Nest(sch, block)
         padded = nest.loads[0] if nest.loads[0].uses(_column(nest)) else nest.loads[1]
-        inner = _product_of(nest, machine, [padded.buffer] if found.is_weight else ())
+        inner = _product_of(nest, machine, [padded.buffer] if dots.is_weight else ())
         if inner is None:
             return False
-        found = replace(inner, is_weight=found.is_weight)
-    copies = _panels(sch, nest, found, sizes, copies)
+        dots = replace(inner, is_weight=dots.is_weight)
+    copies = _panels(sch, nest, dots, sizes, copies)
     if back is not None and result is not None:
         sch.compute_inline(back)
     end = result if result is not None else back
@@ -118,8 +118,8 @@ def schedule(
         tile = end
     else:
         tile = sch.cache_write(block, 0, "local")
-    tiled.place_tile(sch, nest, found.roles, (block, tile), sizes, machine)
-    _tile_dots(sch, block, found, tile, machine)
+    tiled.place_tile(sch, nest, dots.roles, (block, tile), sizes, machine)
+    _tile_dots(sch, block, dots, tile, machine)
     for copy in copies:
         _schedule_copy(sch, copy, machine)
     if end is not None and is_cut:
@@ -133,13 +133,13 @@ def _column(nest: Nest) -> Var:
     return axes[-1]
 
 
-def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
+def _sizes(nest: Nest, dots: _Product, machine: Machine) -> tiled.Sizes:
     """What a tile holds: whole vectors, of which all tiles have as many.
 
     An instruction that does not add needs a register for its sums before they are added.
     """
-    roles, lanes = found.roles, machine.lanes()
-    spare = 0 if found.dot.accumulates else 1
+    roles, lanes = dots.roles, machine.lanes()
+    spare = 0 if dots.dot.accumulates else 1
     registers = replace(machine, vector_registers=machine.vector_registers - spare)
     vectors = -(-(nest.extent(roles.column) or 1) // lanes)
     steps = product([nest.extent(axis) for axis in nest.reduced])
@@ -148,7 +148,7 @@ def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
         Work(
             rows=tiled.size_of(nest, roles.row), columns=vectors * lanes,
             high=tiled.size_of(nest, roles.tall), blocks=tiled.size_of(nest, roles.wide) or 1,
-            depth=None if steps is None else -(-steps // found.dot.steps),
+            depth=None if steps is None else -(-steps // dots.dot.steps),
         ),
     )  # fmt: skip
     tiles = -(-vectors // max(tile.columns // lanes, 1))
@@ -156,19 +156,20 @@ def _sizes(nest: Nest, found: _Product, machine: Machine) -> tiled.Sizes:
 
 
 def _pad(
-    sch: Schedule, nest: Nest, found: _Product, sizes: tiled.Sizes
+    sch: Schedule, nest: Nest, dots: _Product, sizes: tiled.Sizes
 ) -> tuple[list[BlockRV], BlockRV | None]:
     """Pad columns to whole tiles, and steps to dot products, where they are not.
 
     The blocks that copy operands, and the one that copies the result without its padding.
     """
-    parts = {found.roles.column: sizes.columns, found.inner: found.dot.steps}
+    parts = {dots.roles.column: sizes.columns, dots.inner: dots.dot.steps}
     if all((nest.extent(axis) or 0) % size == 0 for axis, size in parts.items()):
         return [], None
-    before = {sch.get(one) for one in sch.get_producers(nest.rv)}
+    before = {sch.get(producer) for producer in sch.get_producers(nest.rv)}
     written = nest.stores[0].buffer
     sch.pad_einsum(nest.rv, [parts.get(axis.var, 1) for axis in nest.axes])
-    copies = [one for one in sch.get_producers(nest.rv) if sch.get(one) not in before]
+    producers = sch.get_producers(nest.rv)
+    copies = [producer for producer in producers if sch.get(producer) not in before]
     if Nest(sch, nest.rv).stores[0].buffer.same_as(written):
         return copies, None
     [back] = sch.get_consumers(nest.rv)
@@ -176,25 +177,25 @@ def _pad(
 
 
 def _panels(
-    sch: Schedule, nest: Nest, found: _Product, sizes: tiled.Sizes, copies: list[BlockRV]
+    sch: Schedule, nest: Nest, dots: _Product, sizes: tiled.Sizes, copies: list[BlockRV]
 ) -> list[BlockRV]:
     """Lay an operand out in panels; the copies, with this one, that are made at every call."""
-    buffer = found.panels.buffer
+    buffer = dots.panels.buffer
     at = [region.buffer for region in nest.block.reads].index(buffer)
-    own = [one for one in copies if buffer in [w.buffer for w in sch.get(one).writes]]
+    own = [copy for copy in copies if buffer in [w.buffer for w in sch.get(copy).writes]]
     panel = own[0] if own else sch.cache_read(nest.rv, at, "global")
-    sch.transform_layout(nest.rv, ("read", at), _panel_map(nest, found, sizes.columns))
-    rest = [one for one in copies if one not in own]
-    if not found.is_weight:
+    sch.transform_layout(nest.rv, ("read", at), _panel_map(nest, dots, sizes.columns))
+    rest = [copy for copy in copies if copy not in own]
+    if not dots.is_weight:
         return [*rest, panel]
     sch.annotate(panel, LAYOUT_REWRITE_PREPROC, True)
     return rest
 
 
-def _panel_map(nest: Nest, found: _Product, width: int) -> Callable[..., list[PrimExpr]]:
+def _panel_map(nest: Nest, dots: _Product, width: int) -> Callable[..., list[PrimExpr]]:
     """What is not reduced, columns / width, the other steps, steps / 4, width, 4."""
-    load, together = found.panels, found.dot.steps
-    column, inner = load.position(found.roles.column), load.position(found.inner)
+    load, together = dots.panels, dots.dot.steps
+    column, inner = load.position(dots.roles.column), load.position(dots.inner)
     assert column is not None
     assert inner is not None
     reduced = set(nest.reduced)
@@ -224,24 +225,24 @@ def _schedule_copy(sch: Schedule, copy: BlockRV, machine: Machine) -> None:
 
 
 def _tile_dots(
-    sch: Schedule, block: BlockRV, found: _Product, result: BlockRV, machine: Machine
+    sch: Schedule, block: BlockRV, dots: _Product, result: BlockRV, machine: Machine
 ) -> None:
     """Inside the tile: steps outermost, rows and vectors unrolled, an instruction for each."""
-    roles = found.roles
+    roles = dots.roles
     tile = [axis for axis in (roles.tall, roles.row, roles.wide) if axis is not None]
     shared = len(sch.get_loops(result)) - len(tile) - 1
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, shared)
-    other = [loops[axis] for axis in roles.steps if axis in loops and axis is not found.inner]
-    steps, inner = sch.split(loops[found.inner], [None, found.dot.steps])
+    other = [loops[axis] for axis in roles.steps if axis in loops and axis is not dots.inner]
+    steps, inner = sch.split(loops[dots.inner], [None, dots.dot.steps])
     rows, column = [loops[axis] for axis in tile if axis in loops], loops[roles.column]
     sch.reorder(*other, steps, *rows, column, inner)
     start = sch.decompose_reduction(block, (*other, steps)[0])
     tiled.mark_tile(sch, sch.get_loops(start)[shared:])
-    if found.dot.accumulates:  # else more sums would wait to be added than registers
+    if dots.dot.accumulates:  # else more sums would wait to be added than registers
         tiled.unroll_some(sch, steps, [*rows, column], machine)
     vectors, lanes = sch.split(column, [None, machine.lanes()])
     for loop in (*rows, vectors):
         sch.unroll(loop)
     sch.blockize(lanes)  # takes the test for the last rows, which an intrinsic cannot have
-    sch.tensorize(lanes, found.dot.intrin(machine.lanes()))
+    sch.tensorize(lanes, dots.dot.intrin(machine.lanes()))

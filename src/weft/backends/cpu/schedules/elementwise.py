@@ -173,19 +173,19 @@ def _placed_together(
 def _reads_again(places: Places, part: Part, last: Part) -> bool:
     """Whether something is read along the last part that does not depend on this one."""
     steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
-    return any(one == 0 and step != 0 for one, step in steps)
+    return any(stride == 0 and last_stride != 0 for stride, last_stride in steps)
 
 
 def _read_places(nest: Nest, last: Part) -> list[set[Var]]:
     """The axes of each place that is read from memory along the last part, as columns that are
     taken of rows are; without those that floats, or functions, are computed for.
     """
-    found: list[set[Var]] = []
+    axes_of_places: list[set[Var]] = []
     for load in nest.loads:
         places = collect(load.indices, BufferLoad)
         if places and not _is_computed(load.indices):
-            found += [set(collect(place, Var)) for place in places]
-    return [axes for axes in found if last.axis in axes]
+            axes_of_places += [set(collect(place, Var)) for place in places]
+    return [axes for axes in axes_of_places if last.axis in axes]
 
 
 def _is_computed(indices: Sequence[PrimExpr]) -> bool:
@@ -200,7 +200,7 @@ def _is_between(places: Places, part: Part, last: Part) -> bool:
     Then the vectors of all of them read the same lines of cache.
     """
     steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
-    return part.extent <= _FEW and any(one == 1 and step == part.extent for one, step in steps)
+    return part.extent <= _FEW and (1, part.extent) in steps
 
 
 def _chosen_by(nest: Nest) -> set[Var]:

@@ -40,8 +40,8 @@ def join_rows(
     tall, row = pair
     if tall is None or row is None or work.rows is None or work.high is None:
         return False
-    one = replace(work, rows=work.rows * work.high, high=1)
-    if fewest_cycles(machine, one) > fewest_cycles(machine, work) * _GAIN:
+    joined = replace(work, rows=work.rows * work.high, high=1)
+    if fewest_cycles(machine, joined) > fewest_cycles(machine, work) * _GAIN:
         return False
     other = Nest(sch, result)
     own = (tall, row)
@@ -89,7 +89,7 @@ def _as_one(axes: Sequence[Any], pair: Pair, size: int) -> Callable[..., list[Pr
     tall, row = [next(i for i, axis in enumerate(axes) if axis is item) for item in pair]
 
     def joined(*place: Any) -> list[PrimExpr]:
-        one = op.add(op.multiply(place[tall], size), place[row])
-        return [one if i == tall else place[i] for i in range(len(place)) if i != row]
+        both = op.add(op.multiply(place[tall], size), place[row])
+        return [both if i == tall else place[i] for i in range(len(place)) if i != row]
 
     return joined

@@ -1,11 +1,15 @@
-"""In which order the tiles of a reduction are computed, by counting.
+"""The order in which the tiles of a reduction are computed, by an estimate of its cycles.
 
-Tiles are chosen by their columns and their rows. What the axis that changes seldom reads comes from
-memory once; what the other one reads comes again for each of its tiles, unless it stays in the
-second cache: then a group of its tiles may stay there, and the groups go outermost (Goto and van de
-Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008). Cores get equal numbers of tiles
-one after the other, so a last tile that is cut off may leave one core less to do than another:
-groups are then what cores share.
+A tile is a block of columns times a block of rows. Say that columns are the outer loop and rows the
+inner one. Then what the columns index comes from memory once, and what the rows index comes again
+for each block of columns, unless it stays in the second cache. Rows that are too large for that may
+be cut into groups that do stay. The groups become the outermost loop (Goto and van de Geijn,
+"Anatomy of High-Performance Matrix Multiplication", 2008), and what the columns index then comes
+once for each group.
+
+Each core takes equally many tiles that follow each other. Where the last tile of an axis is cut
+off, the core that gets it has less to do. Groups as the outermost loop may share the work out
+better.
 """
 
 from __future__ import annotations
@@ -20,30 +24,31 @@ from weft.backends.cpu.schedules.together import fused
 from weft.target.machine import Machine
 
 _FAR: Final = 24
-"""Bytes that come from beyond the second cache in a cycle."""
+"""Bytes that arrive from beyond the second cache in a cycle."""
 _GAIN: Final = 0.97
-"""The share of the cycles at most that rows of tiles may take instead of columns of tiles."""
+"""Rows become the outer loop if that takes at most this share of the cycles of the usual order."""
 _GROUPS_GAIN: Final = 0.85
-"""The same for groups: they read again what else comes once, and maybe from memory."""
+"""The same for groups, which need a larger gain: with them, what else is read once is read again
+for each group, maybe from memory."""
 _MANY: Final = 1 << 10
-"""Tiles whose shares are not counted one by one."""
+"""With more tiles than this, all cores are taken to have the same work."""
 
 
 @dataclass(frozen=True)
 class Tiles:
-    """How many tiles an axis has, and what share of a whole one the last is."""
+    """The tiles of an axis: how many, and the size of the last one as a share of a whole tile."""
 
     count: int
     last: float = 1.0
 
     @property
     def weights(self) -> list[float]:
-        """The work of each."""
+        """The work of each tile, where that of a whole tile is 1."""
         return [*[1.0] * (self.count - 1), self.last]
 
 
 def tiles_of(size: int, tile: int) -> Tiles:
-    """The tiles of an axis.
+    """Cut an axis of ``size`` elements into tiles of ``tile`` elements.
 
     >>> tiles_of(196, 48)
     Tiles(count=5, last=0.08333333333333333)
@@ -54,19 +59,21 @@ def tiles_of(size: int, tile: int) -> Tiles:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two: the tiles of its axes, outermost first, and the bytes that they index."""
+    """The columns, or the rows: the tiles of their axes, outermost first, and the bytes of the
+    operands that they index.
+    """
 
     tiles: tuple[Tiles, ...]
     size: int
 
     @property
     def count(self) -> int:
-        """All tiles."""
+        """How many tiles there are in all."""
         return math.prod([tiles.count for tiles in self.tiles])
 
 
 class Order(NamedTuple):
-    """What changes seldom, and how many groups of the other are outermost."""
+    """Whether rows are the outer loop, and into how many groups the inner side is cut."""
 
     by_row: bool = False
     groups: int = 1
@@ -76,8 +83,10 @@ def best_order(
     machine: Machine, columns: Side, rows: Side, cycles: float, *, outer: Sequence[Tiles] = (),
     may_be_by_row: bool = True,
 ) -> Order:  # fmt: skip
-    """The order that takes the fewest cycles; ``cycles`` are those of all multiply-adds on a core,
-    in each iteration of ``outer``.
+    """The order that takes the fewest cycles.
+
+    ``cycles`` are those that one core needs for all multiply-adds of one iteration of the loops
+    ``outer``. ``may_be_by_row`` says whether rows may be the outer loop.
 
     >>> machine = Machine(2, 512, 32, 2, 32 << 10, 1 << 20, 32 << 20)
     >>> pixels = Side((tiles_of(196, 48),), 196 * 1024 * 4)
@@ -96,21 +105,22 @@ def best_order(
         return cost
 
     usual = Order()
-    found = usual
+    best = usual
     for order in _orders(machine, columns, rows, may_be_by_row):
         enough = _GAIN if order.groups == 1 else _GROUPS_GAIN
-        if cost(order) < min(cost(found), cost(usual) * enough):
-            found = order
-    return found
+        if cost(order) < min(cost(best), cost(usual) * enough):
+            best = order
+    return best
 
 
 def _orders(
     machine: Machine, columns: Side, rows: Side, may_be_by_row: bool
 ) -> Iterator[Order]:
-    """All orders but the usual one, the plainest first.
+    """All orders but the usual one (columns outside, no groups), the plainest first.
 
-    There are none where columns exceed the second cache: panels of weights come from memory then,
-    once and fetched ahead (PrefetchNextIteration), which other orders would undo.
+    There are none where what the columns index exceeds the second cache. In the usual order these
+    panels of weights come from memory once, and are fetched ahead (PrefetchNextIteration); in any
+    other order they would come several times.
     """
     if may_be_by_row and columns.size <= machine.l2 // 2:
         yield Order(by_row=True)
@@ -123,7 +133,7 @@ def _orders(
 
 
 def _divisors(tiles: Sequence[Tiles]) -> list[int]:
-    """The numbers of groups, equal ones, that an axis without a tile that is cut off has."""
+    """Into how many equal groups the first axis can be cut; none if its last tile is cut off."""
     if not tiles or tiles[0].last != 1.0:
         return []
     count = tiles[0].count
@@ -137,13 +147,13 @@ def _in_group(tiles: tuple[Tiles, ...], groups: int) -> tuple[Tiles, ...]:
 
 
 def _far(machine: Machine, seldom: Side, often: Side, groups: int) -> int:
-    """Bytes that come from beyond the second cache, half of which a group may fill."""
+    """The bytes that come from beyond the second cache, half of which a group may fill."""
     stays = often.size // groups <= machine.l2 // 2
     return often.size * (1 if stays else seldom.count) + seldom.size * groups
 
 
 def share_of_busiest(loops: Sequence[Tiles], cores: int) -> float:
-    """The share of the work that the core with the most of it does.
+    """The share of all work that the busiest core does.
 
     >>> share_of_busiest([Tiles(5, 0.25), Tiles(8)], 2)
     0.5882352941176471

@@ -1,8 +1,11 @@
-"""Panels: operands of a tiled reduction laid out anew, so that what a tile reads lies together.
+"""Panels: copies of a tiled reduction's operands in which what a tile reads lies together.
 
-An operand whose rows are not contiguous along the vector axis, or that is a weight, is copied into
-panels ``[..., columns / width, reduction, width]`` (Goto and van de Geijn, 2008), a weight when the
-model is built.
+An operand is copied into panels ``[..., columns / width, reduction, width]`` if it is a weight, or
+if its rows are not contiguous along the vector axis (Goto and van de Geijn, 2008). A weight is
+copied once, when the model is built. With ``width`` 4, a weight of 2 steps and 8 columns becomes
+
+    a b c d e f g h          [[a b c d]      [[e f g h]
+    i j k l m n o p    ->     [i j k l]],     [m n o p]]
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from weft.tir.schedule.schedule import Schedule
 
 
 def can_pack(nest: Nest, load: Access, column: Var) -> bool:
-    """Whether the panels of an operand hold each element once: its indices are plain axes."""
+    """Whether panels would hold each element of an operand once: all its indices are plain axes."""
     plain = [index for index in load.indices if isinstance(index, Var)]
     others = [index for index in load.indices if collect(index, Var) and index not in plain]
     again = [other for other in nest.loads if other.buffer is load.buffer]
@@ -32,7 +35,7 @@ def can_pack(nest: Nest, load: Access, column: Var) -> bool:
 
 
 def is_panel(nest: Nest, load: Access, column: Var, width: int) -> bool:
-    """Whether consecutive steps are next to each other in memory already."""
+    """Whether an operand is a panel already: steps follow each other in memory, all columns fit."""
     size = nest.extent(column)
     return load.stride_one(column) and size is not None and size <= width
 
@@ -41,7 +44,7 @@ def panel(
     sch: Schedule, nest: Nest, load: Access, column: Var, width: int,
     weights: Collection[Buffer],
 ) -> BlockRV | None:  # fmt: skip
-    """Copy an operand into panels; None if the copy is made when the model is built."""
+    """Copy an operand into panels, by the block returned; None: once, when the model is built."""
     index = [region.buffer for region in nest.block.reads].index(load.buffer)
     copy = sch.cache_read(nest.rv, index, "global")
     sch.transform_layout(
@@ -57,7 +60,7 @@ def panel(
 def _panel_map(
     nest: Nest, load: Access, column: Var, width: int
 ) -> Callable[..., list[PrimExpr]]:
-    """The index map of the panels: what is not reduced, columns / width, reduced, width."""
+    """The index map of the panels: other axes, columns / width, axes of the reduction, width."""
     at = load.position(column)
     assert at is not None
     reduced = set(nest.reduced)
@@ -72,7 +75,7 @@ def _panel_map(
 
 
 def schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
-    """Copies that are made at every call run in parallel over their outer loops."""
+    """Run a copy that is made in every call in parallel, over its outer loops."""
     loops = sch.get_loops(panel)
     if len(loops) > 2:
         run_in_parallel(sch, loops[:-2], machine)

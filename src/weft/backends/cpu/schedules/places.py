@@ -52,16 +52,16 @@ class Places:
         if part.axis not in collect(indices, Var):
             return 0
         analyzer = Analyzer()
-        for one in self.parts:  # there is no one more than the last
-            extent = one.extent - 1 if one is part else one.extent
-            dtype = one.var.dtype
-            analyzer.bind(one.var, Range(op.const(0, dtype), op.const(extent, dtype)))
+        for piece in self.parts:  # there is no one more than the last
+            extent = piece.extent - 1 if piece is part else piece.extent
+            dtype = piece.var.dtype
+            analyzer.bind(piece.var, Range(op.const(0, dtype), op.const(extent, dtype)))
         here, after = [
             _place(buffer, [substitute(index, self._values(more)) for index in indices], analyzer)
             for more in (None, part)
         ]
-        found = analyzer.simplify(op.subtract(after, here))
-        return found.value if isinstance(found, IntImm) else None
+        distance = analyzer.simplify(op.subtract(after, here))
+        return distance.value if isinstance(distance, IntImm) else None
 
     def _values(self, more: Part | None) -> dict[Var, PrimExpr]:
         """The axes as made of their parts, where ``more`` is one more."""
@@ -76,14 +76,14 @@ class Places:
 
     def run(self, last: Part, others: Sequence[Part]) -> list[Part]:
         """The parts that walk all memory as one with ``last``, which is the innermost of them."""
-        found, size = [last], last.extent
+        parts, size = [last], last.extent
         rest = [part for part in others if part is not last]
         while True:
             whole = [None if step is None else step * size for step in self.steps[last]]
             more = [part for part in rest if None not in whole and self.steps[part] == whole]
             if not more:
-                return found
-            found.insert(0, more[0])
+                return parts
+            parts.insert(0, more[0])
             rest.remove(more[0])
             size *= more[0].extent
 
@@ -102,8 +102,8 @@ class _Apart(Mutator):
         if not has_data(expr):
             return expr
         if isinstance(expr, ARITHMETIC):
-            found: PrimExpr = self.visit_default(expr)
-            return found
+            rest: PrimExpr = self.visit_default(expr)
+            return rest
         self.data.append(expr)
         return Var("data", expr.dtype)
 
@@ -121,7 +121,7 @@ def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
 
     No cut leaves an innermost part of the last one of less than ``least``. None for symbolic sizes.
     """
-    found: list[Part] = []
+    parts: list[Part] = []
     for axis in nest.spatial:
         extent = nest.extent(axis)
         if extent is None:
@@ -129,11 +129,11 @@ def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
         sizes = _cuts(nest, axis, extent, least if axis is nest.spatial[-1] else 1)
         if sizes is None:
             return None
-        found += [
+        parts += [
             Part(axis, Var(f"{axis.name}_{at}", axis.dtype), size)
             for at, size in enumerate(sizes) if extent > 1
         ]  # fmt: skip
-    return found
+    return parts
 
 
 def _cuts(nest: Nest, axis: Var, extent: int, least: int) -> list[int] | None:
@@ -179,10 +179,10 @@ def loops_of_parts(
         extent = sch.get(of_axes[axis]).extent if axis in of_axes else None
         if not isinstance(extent, IntImm) or extent.value != nest.extent(axis):
             return None
-    found: dict[Part, LoopRV] = {}
+    by_part: dict[Part, LoopRV] = {}
     for axis, mine in of_parts.items():
         loop = of_axes[axis]
         split = sch.split(loop, [part.extent for part in mine]) if len(mine) > 1 else [loop]
-        found |= dict(zip(mine, split, strict=True))
-    known = {sch.get(loop) for loop in found.values()}
-    return found, [loop for loop in sch.get_loops(nest.rv) if sch.get(loop) not in known]
+        by_part |= dict(zip(mine, split, strict=True))
+    known = {sch.get(loop) for loop in by_part.values()}
+    return by_part, [loop for loop in sch.get_loops(nest.rv) if sch.get(loop) not in known]

@@ -139,8 +139,8 @@ def _steps_together(block: Nest) -> int:
 def _all_read(nest: Nest, around: Sequence[Nest]) -> bool:
     """Whether all that is made of a row is read: then it is kept for each row of a group."""
     read = {load.buffer for block in (nest, *around) for load in block.loads}
-    made = {store.buffer for block in around for store in block.stores if block is not nest}
-    return made <= read and len({store.buffer for store in nest.stores}) == 1
+    written = {store.buffer for block in around for store in block.stores if block is not nest}
+    return written <= read and len({store.buffer for store in nest.stores}) == 1
 
 
 def _sizes(block: Nest) -> list[int | None]:
@@ -167,18 +167,18 @@ def _joined(
 
     Returns the blocks in whose loops sums run.
     """
-    found = []
+    joined = []
     for block in summed:
         nest = Nest(sch, block)
-        producers = [one for one in others if _is_all_that_is_read(sch, one, nest)]
-        if len(producers) != 1 or producers[0] in found:
+        producers = [other for other in others if _is_all_that_is_read(sch, other, nest)]
+        if len(producers) != 1 or producers[0] in joined:
             continue
         loops = sch.get_loops(producers[0])
         if len(loops) != depth + 1 or len(loops_of(sch, nest, depth)) != 1:
             continue
         sch.reverse_compute_at(block, loops[-1])
-        found.append(producers[0])
-    return found
+        joined.append(producers[0])
+    return joined
 
 
 def _is_all_that_is_read(sch: Schedule, block: BlockRV, reader: Nest) -> bool:
@@ -260,15 +260,15 @@ def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
     using = [load for load in nest.loads if load.uses(steps[-1])]
     if not using or any(load.step(steps[-1]) not in (0, 1) for load in using):
         return []
-    found, size = [steps[-1]], nest.extent(steps[-1])
+    axes, size = [steps[-1]], nest.extent(steps[-1])
     for axis in reversed(steps[:-1]):
         if size is None or any(load.step(axis) != size for load in using):
             break
         if any(load.uses(axis) for load in nest.loads if load not in using):
             break
-        found.insert(0, axis)
+        axes.insert(0, axis)
         size = product([size, nest.extent(axis)])
-    return found
+    return axes
 
 
 def _vectors(size: int | None, values: int, lanes: int) -> list[int]:

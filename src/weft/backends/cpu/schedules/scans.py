@@ -155,7 +155,7 @@ def _tile(nest: Nest, row: Var) -> int | None:
     extents = [nest.extent(axis) or _MOST for axis in (row, step)]
     if any(kind.is_bool for kind in kinds) or min(extents) < _LEAST:
         return None
-    if not _runs_along(nest, [step]) or any(one.position(row) is None for one in results):
+    if not _runs_along(nest, [step]) or any(result.position(row) is None for result in results):
         return None
     return max(_LEAST, min(_MOST, _BYTES * 8 // max([kind.bits for kind in kinds])))
 

@@ -3,8 +3,8 @@
 One program serves them all. The last axis of the result is the vector axis; one more axis gives
 the rows of a register tile that stays in registers over the whole reduction. What follows the
 reduction element by element (bias, activation, residual) is computed on the tile. Operands are
-first copied into panels where they need it (``panels``), and padding that tiles know is left out
-(``borders``). Sizes come from ``tiles.best_tile``.
+first copied into panels where they need it (``panels``), and terms that are surely padding are left
+out (``borders``). Sizes come from ``tiles.best_tile``.
 """
 
 from __future__ import annotations
@@ -34,17 +34,18 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _UNROLLED: Final = 100
-"""Multiply-adds of vectors in a reduction that is unrolled as a whole."""
+"""A reduction of at most this many multiply-adds of vectors is unrolled as a whole."""
 _STEPS: Final = 4
-"""Steps of a longer reduction that are unrolled together."""
+"""How many steps of a longer reduction are unrolled together."""
 _FILLED: Final = 0.75
-"""The share of the registers that accumulators may take where steps are unrolled together."""
+"""Steps are unrolled together if accumulators take at most this share of the registers."""
 _ELEMENT: Final = 4
-"""Bytes of an element, near enough."""
+"""Bytes of an element; an estimate is enough here."""
 _NEAR: Final = 64
-"""Elements from one row to the next that still are next to each other, as pixels are."""
+"""Two rows at most this many elements apart count as neighbours, as two pixels are."""
 _FEW: Final = 64
-"""Times that a panel is met of which the first one counts."""
+"""How many uses of a panel share the wait for it to come from memory: with more uses than this,
+the wait no longer counts."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,15 @@ class Roles:
     """What each axis of the result does in a tiled reduction."""
 
     column: Var
-    """Runs along vectors."""
+    """The axis along which vectors lie."""
     row: Var | None
-    """Runs along the rows of the tile; None: there is one row."""
+    """The axis of the rows of a tile; None: a tile has one row."""
     wide: Var | None
-    """Counts blocks of columns (channels / 16 of a blocked layout), several of which are a tile."""
+    """The axis that counts blocks of columns (channels / 16 of a blocked layout): a tile may hold
+    several."""
     tall: Var | None
-    """Counts rows of rows, as those of an image: several are a tile where one is short."""
+    """The axis that counts sets of rows, such as the lines of an image, whose rows are pixels: a tile
+    may hold several short ones."""
     outer: tuple[Var, ...]
     """The other axes, in the order of the result."""
     steps: tuple[Var, ...]
@@ -102,7 +105,7 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
         return None
     if any(load not in reused and load.buffer not in weights for load in strided):
         return None  # copying costs as much as computing
-    # Panels end with zeros: of columns whose number nobody knows the last vectors need no guard.
+    # Panels are filled up with zeros: if the number of columns is symbolic, vectors may read there.
     panels = reused if nest.extent(column) is None else []
     packed += [
         load for load in contiguous
@@ -120,9 +123,10 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
 
 
 def _slides(nest: Nest, axis: Var, row: Var | None) -> bool:
-    """Whether the next element of an axis is one that another row meets: ``x[2 * row + axis]``.
+    """Whether two rows read the same element at different steps of an axis: ``x[2 * row + axis]``.
 
-    LLVM, where it unrolls such an axis, keeps these numbers in registers and spills accumulators.
+    If LLVM unrolls such an axis, it keeps these elements in registers for the other row, and spills
+    accumulators to make room.
     """
     size = nest.extent(axis)
     for load in nest.loads:
@@ -136,14 +140,14 @@ def _slides(nest: Nest, axis: Var, row: Var | None) -> bool:
 def _wide_of(
     rest: Sequence[Var], loads: Sequence[Access], along: Sequence[Access]
 ) -> Var | None:
-    """The innermost axis that only operands along the columns use: more columns, in blocks."""
-    found = [
+    """The innermost axis that indexes only operands along the columns: it counts their blocks."""
+    wide = [
         axis for axis in rest
         if any(load.uses(axis) for load in along)
         and not any(load.uses(axis) for load in loads if load not in along)
         and len(along) < len(loads)
     ]  # fmt: skip
-    return found[-1] if found else None
+    return wide[-1] if wide else None
 
 
 def schedule(
@@ -194,8 +198,9 @@ def schedule(
 
 
 def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> bool:
-    """Whether what a tile meets of rows of an image, and where these end, is known: it holds whole
-    rows, or one of equal parts, and all steps of a window.
+    """Whether it is known where the rows of an image end inside a tile.
+
+    It is if a tile holds whole rows, or equal parts of one, and all steps of a window.
     """
     roles = roles_of(nest, weights)
     if roles is None or roles.row is None or roles.tall is None:
@@ -263,7 +268,7 @@ def _reads_once(nest: Nest) -> bool:
 
 
 def _is_apart(nest: Nest, roles: Roles) -> bool:
-    """Whether the rows of an operand that the columns do not index lie far from each other."""
+    """Whether neighbouring rows lie far apart in an operand that the columns do not index."""
     for load in nest.loads:
         if roles.row is not None and load.uses(roles.row) and not load.uses(roles.column):
             inner = load.buffer.shape[len(load.indices) - load.depth(roles.row) :]
@@ -284,12 +289,14 @@ def size_of(nest: Nest, axis: Var | None) -> int | None:
 def _tile_result(
     sch: Schedule, nest: Nest, roles: Roles, result: BlockRV, sizes: Sizes, machine: Machine
 ) -> tuple[list[LoopRV], int]:
-    """Tile the loops of the result; the loops outside of the tile, and how many of them there are
-    before those that only choose rows; where those that choose rows come first, that number is 0.
+    """Tile the loops of the result.
+
+    Returns the loops around the tile, and the position of the first loop after which only rows are
+    chosen: 0 if the loops over rows come first.
     """
     loops = loops_like(sch, result, nest)
     used = {sch.get(loop).loop_var for loop in loops.values()}
-    # Axes of one value, which index nothing, would be taken for rows of the tile if they stayed.
+    # Loops that run once and index nothing go outermost: inside they would count as rows of a tile.
     order = [loop for loop in sch.get_loops(result) if sch.get(loop).loop_var not in used]
     order += [loops[axis] for axis in roles.outer if axis in loops]
     down: list[LoopRV] = []
@@ -309,14 +316,14 @@ def _tile_result(
             around, inside = sch.split(loops[axis], [None, size])
             outside.append(around)
             rows.append(inside)
-    found = _order_of(nest, roles, sizes, machine)
-    seldom, often = (down, across) if found.by_row else (across, down)
-    if found.groups > 1:
+    best = _order_of(nest, roles, sizes, machine)
+    seldom, often = (down, across) if best.by_row else (across, down)
+    if best.groups > 1:
         at = next(i for i, loop in enumerate(often) if extent_of(sch, loop) != 1)
-        group, often[at] = sch.split(often[at], [found.groups, None])
+        group, often[at] = sch.split(often[at], [best.groups, None])
         order.append(group)
     order += [*seldom, *often]
-    chosen = 0 if found.by_row or not across else len(order) - len(down)
+    chosen = 0 if best.by_row or not across else len(order) - len(down)
     sch.reorder(*order, *rows, column)
     for loop in rows:
         sch.unroll(loop)
@@ -325,21 +332,24 @@ def _tile_result(
 
 
 def _are_few(sch: Schedule, rows: Sequence[LoopRV]) -> bool:
-    """Whether a panel is met so seldom that the first time, which waits for memory, counts."""
+    """Whether a panel has so few uses that the first one, which waits for memory, counts."""
     times = product([extent_of(sch, loop) for loop in rows])
     return times is not None and 1 < times <= _FEW
 
 
 def _prefetch_panels(sch: Schedule, columns: LoopRV) -> None:
-    """While rows go through a panel, the next one comes from memory: after whole networks of other
-    weights no panel is in a cache.
+    """Fetch the next panel from memory while rows go through this one.
+
+    A network's other layers have filled the caches since its last run, so no panel is in them.
     """
     sch.annotate(columns, PREFETCH_NEXT, True)
 
 
 def _order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order:
-    """In which order tiles are computed: blocks of columns of a result that is as large as what the
-    rows read are better written block after block.
+    """The order in which tiles are computed.
+
+    Rows are not the outer loop where columns lie in blocks and the result is about as large as what
+    the rows read: such a result is better written one block of columns after the other.
     """
     columns = [load for load in nest.loads if load.uses(roles.column)]
     others = [load for load in nest.loads if not load.uses(roles.column)]
@@ -359,9 +369,9 @@ def _order_of(nest: Nest, roles: Roles, sizes: Sizes, machine: Machine) -> Order
 
 
 def _tiles(nest: Nest, *axes: tuple[Var | None, int]) -> tuple[Tiles, ...]:
-    """Of axes of known sizes, and what a tile holds of each: those of more than one tile."""
-    found = [tiles_of(size_of(nest, axis) or 1, tile) for axis, tile in axes]
-    return tuple([tiles for tiles in found if tiles.count > 1])
+    """The tiles of each axis, given what one tile holds of it; an axis of one tile is left out."""
+    tiles = [tiles_of(size_of(nest, axis) or 1, tile) for axis, tile in axes]
+    return tuple([side for side in tiles if side.count > 1])
 
 
 def _bytes(nest: Nest, loads: Sequence[Access], around: Sequence[Var]) -> int | None:
@@ -393,7 +403,7 @@ def loops_around(sch: Schedule, result: BlockRV, roles: Roles) -> int:
 
 
 def _tile_axes(roles: Roles) -> list[Var]:
-    # A row's number meets all vectors before the next row's: so few registers hold operands.
+    # One row's number meets all vectors before the next row's does: few registers hold operands.
     tile = (roles.tall, roles.row, roles.wide, roles.column)
     return [axis for axis in tile if axis is not None]
 
@@ -410,8 +420,10 @@ def _tile_total(sch: Schedule, total: BlockRV, part: BlockRV, around: int) -> No
 def tile_reduction(
     sch: Schedule, block: BlockRV, roles: Roles, shared: int, machine: Machine
 ) -> None:
-    """Inside the tile, which ``shared`` loops are around: the reduction outermost, rows unrolled,
-    columns vectors.
+    """Order the loops inside a tile: the reduction outermost, then rows, unrolled, then columns as
+    vectors.
+
+    ``shared`` is the number of loops around the tile.
     """
     inside = _tile_axes(roles)
     nest = Nest(sch, block)
@@ -436,13 +448,13 @@ def tile_reduction(
             unroll_some(sch, steps[-1], tail, machine)
             if roles.row is not None and has_padding(nest.block):
                 for axis in crossing(nest.loads, roles.steps, [roles.row]):
-                    sch.unroll(loops[axis])  # each step of it meets an end of its own
+                    sch.unroll(loops[axis])  # each step of the window crosses the border elsewhere
 
 
 def unroll_some(
     sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine
 ) -> None:
-    """Several steps of the reduction in a row, where registers are left for what they load."""
+    """Unroll several steps of the reduction where registers are left for what they load."""
     size, width = extent_of(sch, step), extent_of(sch, tail[-1]) if tail else None
     rows = product([extent_of(sch, loop) for loop in tail[:-1]])
     if size is None or width is None or rows is None:

@@ -1,11 +1,12 @@
-"""How large a register tile is, by counting: the cost model of tiled reductions on a CPU.
+"""How large a register tile is: a cost model of tiled reductions on a CPU.
 
 A tile holds ``rows`` times ``vectors`` accumulators in registers. Each step of the reduction loads
 ``vectors`` vectors and ``rows`` broadcast numbers and does a multiply-add for each accumulator. A
-step takes as many cycles as its busiest unit: the multiply-add ports, two load ports, the latency
-of one accumulator's chain, or the second cache, from which vectors come that do not stay in the
-first one until the next rows use them (Goto and van de Geijn, "Anatomy of High-Performance Matrix
-Multiplication", 2008; Low et al., "Analytical Modeling Is Enough for High-Performance BLIS", 2016).
+step takes as many cycles as its slowest part: the multiply-add ports, two load ports, the latency
+of the multiply-adds to one accumulator, or the second cache, which delivers the vectors that the
+first cache cannot keep until the next rows use them (Goto and van de Geijn, "Anatomy of
+High-Performance Matrix Multiplication", 2008; Low et al., "Analytical Modeling Is Enough for
+High-Performance BLIS", 2016).
 """
 
 from __future__ import annotations
@@ -21,30 +22,32 @@ from weft.target.machine import Machine
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result, on processors since 2015."""
 _CHAIN: Final = 4.75
-"""The same as chains run: one that has waited for a load does not catch up."""
+"""The same as measured: a chain of multiply-adds that once waited for a load never catches up."""
 _LOADS: Final = 2
 """Vectors that can be loaded in a cycle."""
 _STREAM: Final = 24
-"""Bytes that come from the second cache in a cycle, beside all else."""
+"""Bytes that the second cache delivers in a cycle while everything else goes on."""
 _WIDE: Final = 512
-"""Bits of vectors for which processors lower their clock."""
+"""Processors lower their clock for vectors of this many bits."""
 _WIDE_LOAD: Final = 0.12
-"""Cycles that each load then costs beside multiply-adds, in the time of a clock without loads."""
+"""What each load of such a vector costs on top of the multiply-adds, in cycles."""
 _WIDE_STREAM: Final = 0.17
-"""The same for a vector that comes from the second cache, besides."""
+"""What such a vector costs more if the second cache delivers it, in cycles."""
 _START: Final = 20
-"""Cycles in which a tile starts and ends, beside what each accumulator takes."""
+"""Cycles to start and end a tile, beside the reduction itself."""
 _UNKNOWN: Final = 1 << 10
-"""What a symbolic extent counts as."""
+"""The extent that is assumed where it is symbolic."""
 _WAYS: Final = 8
-"""Lines of one set of the first cache: more rows than that, at a distance of a power of two, would
-push each other out."""
+"""Lines in one set of the first cache. Rows at a distance of a power of two fall into one set: more
+rows than this would push each other out."""
 _WIDEST: Final = 4
-"""Vectors of a tile at most: more share no broadcast number with more than is worth it."""
+"""The most vectors in a tile: beyond it, a number that is broadcast gains too little from being
+used by one more vector."""
 _SPARED: Final = 2
-"""Registers that accumulators leave where an addition takes its operand from memory."""
+"""Registers left for other things where additions take their operands from memory."""
 _LONGEST: Final = 16
-"""The same where each number is read once: the longer the runs of memory, the sooner they come."""
+"""The most vectors in a tile where each number is read only once: longer runs of memory are
+fetched faster."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,9 @@ class Work:
     apart: bool = False
     """Whether the numbers of two rows lie so far from each other that they share cache sets."""
     once: bool = False
-    """Whether an accumulator takes numbers of its own, each once, and nothing else: a sum."""
+    """Whether each number is read once, for one accumulator, and nothing else is read: a sum."""
     bits: int = 32
-    """Of an accumulator."""
+    """The size of an accumulator."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,7 @@ class Tile:
     lanes: int
     high: int = 1
     several: int = 1
-    """Blocks of columns that the vectors are of."""
+    """How many blocks of columns the vectors belong to."""
 
     @property
     def columns(self) -> int:
@@ -90,7 +93,7 @@ class Tile:
 
     @property
     def products(self) -> int:
-        """Its accumulators."""
+        """How many accumulators it holds."""
         return self.high * self.rows * self.vectors
 
 
@@ -160,14 +163,14 @@ def _stays_whole(columns: int) -> bool:
 
 
 def _widest(machine: Machine, work: Work) -> int:
-    """Vectors of a tile at most; the cores share the columns of a sum."""
+    """The most vectors in a tile; those of a sum leave a part of the columns to each core."""
     if not work.once or work.columns is None:
         return _WIDEST
     return min(_LONGEST, max(_WIDEST, work.columns // (machine.lanes(work.bits) * machine.cores)))
 
 
 def most_rows(machine: Machine, vectors: int) -> int:
-    """The rows of a tile of so many vectors that the registers can hold, operands beside them.
+    """How many rows of ``vectors`` vectors the registers hold, with the operands beside them.
 
     >>> most_rows(Machine(1, 256, 16, 2, 32 << 10, 1 << 20, 8 << 20), 2)
     6
@@ -176,7 +179,7 @@ def most_rows(machine: Machine, vectors: int) -> int:
 
 
 def most_sums(machine: Machine) -> int:
-    """The vectors of sums that registers hold, where an addition takes its operand from memory."""
+    """How many sums the registers hold, in vectors, where additions take operands from memory."""
     return machine.vector_registers - _SPARED
 
 
@@ -216,7 +219,7 @@ def _parts(size: int, tile: int) -> list[tuple[int, int]]:
 
 
 def _vectors(width: int, lanes: int) -> int:
-    """Vectors that hold ``width`` elements; a tail is taken apart into powers of two."""
+    """How many vectors ``width`` elements take; the tail is cut into powers of two: 6 = 4 + 2."""
     whole, tail = divmod(width, lanes)
     return whole + tail.bit_count()
 
@@ -229,7 +232,7 @@ def _step(machine: Machine, rows: int, vectors: int, work: Work) -> float:
 
 
 def even(size: int, most: int) -> int:
-    """The size of the parts, of at most ``most``, that differ least.
+    """The size of the most even parts, of at most ``most`` elements, that something is cut into.
 
     >>> even(56, 30), even(7, 4)
     (28, 4)
@@ -238,9 +241,10 @@ def even(size: int, most: int) -> int:
 
 
 def shared_out(size: int | None, most: int, cores: int) -> int:
-    """How many rows, at most ``most``, let the busiest core compute the fewest; the most of those.
+    """How many rows, at most ``most``, a tile has so that the busiest core computes the fewest.
 
-    Rows that share no operand lose nothing in smaller tiles.
+    Of several such numbers it is the largest. Rows that share no operand lose nothing in smaller
+    tiles.
 
     >>> shared_out(9, 8, 2), shared_out(30, 8, 1)
     (5, 8)

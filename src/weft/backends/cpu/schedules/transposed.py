@@ -38,10 +38,10 @@ _BESIDE: Final = 2
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     """Schedule a block that transposes; False if it does not, or has symbolic sizes."""
     nest = Nest(sch, block)
-    found = _rows_and_lanes(nest)
-    if found is None:
+    transposed = _rows_and_lanes(nest)
+    if transposed is None:
         return False
-    parts, rows, lanes = found
+    parts, rows, lanes = transposed
     split = loops_of_parts(sch, nest, parts)
     if split is None:
         return False

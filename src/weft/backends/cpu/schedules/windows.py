@@ -86,8 +86,10 @@ def _sees(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
 
 def paddings(sch: Schedule, block: BlockRV) -> list[BlockRV]:
     """The blocks that pad what only ``block`` reads."""
-    found = [one for one in sch.get_producers(block) if len(sch.get_consumers(one)) == 1]
-    return [producer for producer in found if is_padding(Nest(sch, producer))]
+    return [
+        producer for producer in sch.get_producers(block)
+        if len(sch.get_consumers(producer)) == 1 and is_padding(Nest(sch, producer))
+    ]  # fmt: skip
 
 
 def schedule(
@@ -110,8 +112,8 @@ def schedule(
     *images, tall, column = sch.get_loops(result)
     together: list[LoopRV] = []
     if band.images > 1:
-        images[-1], one = sch.split(images[-1], [None, band.images])
-        together.append(one)
+        images[-1], image = sch.split(images[-1], [None, band.images])
+        together.append(image)
     down, inside = sch.split(tall, [None, band.rows])
     sets, high = sch.split(inside, [None, band.high])
     around, lanes = sch.split(column, [None, machine.lanes()])

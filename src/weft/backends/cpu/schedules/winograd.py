@@ -72,14 +72,14 @@ class Winograd(ScheduleRule):
 
 def stages_of(sch: Schedule) -> Stages | None:
     """The block of each stage; None if the function has not each of them once, but for weights."""
-    found = {}
+    by_stage = {}
     for block in blocks_of(sch):
         stage = dict(sch.get(block).annotations or {}).get(STAGE)
         if stage is not None:
-            if str(stage) in found:
+            if str(stage) in by_stage:
                 return None
-            found[str(stage)] = block
-    return found if set(found) - {WEIGHTS} == set(STAGES) else None
+            by_stage[str(stage)] = block
+    return by_stage if set(by_stage) - {WEIGHTS} == set(STAGES) else None
 
 
 def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
@@ -145,8 +145,8 @@ def _compute_inside(sch: Schedule, block: BlockRV, loop: LoopRV) -> None:
 def _loops(sch: Schedule, block: BlockRV, depth: int = 0) -> list[LoopRV | None]:
     """The loop of each axis of a block, without the outermost; an axis of extent 1 has none."""
     nest = Nest(sch, block)
-    found = loops_of(sch, nest, depth)
-    return [found.get(axis.var) for axis in nest.axes]
+    by_axis = loops_of(sch, nest, depth)
+    return [by_axis.get(axis.var) for axis in nest.axes]
 
 
 def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine) -> None:

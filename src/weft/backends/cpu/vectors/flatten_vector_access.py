@@ -43,9 +43,9 @@ class _Flatten(StmtMutator):
         if _is_vector(loop):
             self.lanes = (*outer, loop.loop_var)
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
-        made: Stmt = self.visit_default(loop)
+        flattened: Stmt = self.visit_default(loop)
         self.lanes = outer
-        return made
+        return flattened
 
     def visit_IfThenElse(self, stmt: IfThenElse) -> Stmt:
         before = len(self.limits)
@@ -60,14 +60,14 @@ class _Flatten(StmtMutator):
         )
 
     def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
-        found: BufferLoad = self.visit_default(load)
-        flat = self.flat(found.buffer, found.indices)
-        return found if flat is None else found.with_(buffer=flat[0], indices=[flat[1]])
+        inner: BufferLoad = self.visit_default(load)
+        flat = self.flat(inner.buffer, inner.indices)
+        return inner if flat is None else inner.with_(buffer=flat[0], indices=[flat[1]])
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        found: BufferStore = self.visit_default(store)
-        flat = self.flat(found.buffer, found.indices)
-        return found if flat is None else found.with_(buffer=flat[0], indices=[flat[1]])
+        inner: BufferStore = self.visit_default(store)
+        flat = self.flat(inner.buffer, inner.indices)
+        return inner if flat is None else inner.with_(buffer=flat[0], indices=[flat[1]])
 
     def flat(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> tuple[Buffer, PrimExpr] | None:
         """The memory as one row and the place there, if that has no quotients of the lane.
@@ -130,14 +130,14 @@ class _Flatten(StmtMutator):
 
 def _fused(indices: Sequence[PrimExpr], lanes: Sequence[Var]) -> PrimExpr | None:
     """What the quotients and remainders of lanes are all taken of; None if not of one."""
-    found: list[PrimExpr] = []
+    roots: list[PrimExpr] = []
     for index in indices:
         for part in collect(index, (FloorDiv, FloorMod)):
             inner = collect(part.a, (FloorDiv, FloorMod))
-            if _uses(part.a, lanes) and not any(_uses(one, lanes) for one in inner):
-                found.append(part.a)
-    same = all(expr_deep_equal(root, found[0]) for root in found)
-    return found[0] if found and same else None
+            if _uses(part.a, lanes) and not any(_uses(nested, lanes) for nested in inner):
+                roots.append(part.a)
+    same = all(expr_deep_equal(root, roots[0]) for root in roots)
+    return roots[0] if roots and same else None
 
 
 def _uses(expr: PrimExpr, variables: Sequence[Var]) -> bool:
@@ -161,8 +161,8 @@ class _Named(Mutator):
         """The variable for the expression, else what is inside."""
         if expr_deep_equal(expr, self.expr):
             return self.var
-        found: PrimExpr = self.visit_default(expr)
-        return found
+        inner: PrimExpr = self.visit_default(expr)
+        return inner
 
 
 def flatten_vector_access(func: PrimFunc) -> PrimFunc:

@@ -48,8 +48,8 @@ class Choice:
     @property
     def has_ties(self) -> bool:
         """Whether neither of two equal values wins."""
-        one = op.const(1, self.reducer.lhs[1].dtype)
-        wins = ExprCompiler().compile(self._wins(one, one))
+        value = op.const(1, self.reducer.lhs[1].dtype)
+        wins = ExprCompiler().compile(self._wins(value, value))
         return not wins(SimpleNamespace(values={}, buffers={}))
 
     def joined(
@@ -82,8 +82,8 @@ class Choice:
         value = self.reducer.result[1]
         assert isinstance(value, Select)
         known = {self.reducer.lhs[1]: mine, self.reducer.rhs[1]: its}
-        found: PrimExpr = substitute(value.condition, known)
-        return found
+        condition: PrimExpr = substitute(value.condition, known)
+        return condition
 
 
 def choice_of(reducer: CommReducer) -> Choice | None:

@@ -56,22 +56,22 @@ class Partition:
     def in_parts(self, count: int) -> Partition:
         """The same loop in ``count`` iterations, each of several that follow each other."""
         times = self.extent // count
-        slabs = {key: frozenset([one.times(times) for one in found])
-                 for key, found in self.slabs.items()}  # fmt: skip
+        slabs = {key: frozenset([slab.times(times) for slab in several])
+                 for key, several in self.slabs.items()}  # fmt: skip
         said = self.annotations if times == 1 else None
         return Partition(count, slabs, self.written, self.sizes, said)
 
     def and_then(self, other: Partition) -> Partition:
         """Both, of as many iterations, in one loop."""
         slabs = dict(self.slabs)
-        for key, found in other.slabs.items():
-            slabs[key] = slabs[key] & found if key in slabs else found
+        for key, other_slabs in other.slabs.items():
+            slabs[key] = slabs[key] & other_slabs if key in slabs else other_slabs
         written, sizes = self.written | other.written, {**self.sizes, **other.sizes}
         return Partition(self.extent, slabs, written, sizes, self.annotations)
 
     def read_by_all(self) -> set[Key]:
         """The buffers of which each iteration may touch any element."""
-        return {key for key, found in self.slabs.items() if not found}
+        return {key for key, slabs in self.slabs.items() if not slabs}
 
 
 def partition_of(loop: For, accesses: LoopAccesses, names: Mapping[Var, Key]) -> Partition:
@@ -80,7 +80,7 @@ def partition_of(loop: For, accesses: LoopAccesses, names: Mapping[Var, Key]) ->
              for data, buffer in accesses.buffers.items()}  # fmt: skip
     return Partition(
         extent_of(loop),
-        {names.get(data, data): found for data, found in accesses.slabs.items()},
+        {names.get(data, data): slabs for data, slabs in accesses.slabs.items()},
         frozenset([names.get(data, data) for data in accesses.written]),
         {names.get(data, data): size for data, size in sizes.items()},
         loop.annotations,
@@ -135,8 +135,8 @@ def _part(loop: For, var: Var, parts: int) -> Stmt:
     times = extent_of(loop) // parts
     here = op.cast(loop.loop_var.dtype, var)
     if times == 1:
-        made: Stmt = substitute(loop.body, {loop.loop_var: here})
-        return made
+        iteration: Stmt = substitute(loop.body, {loop.loop_var: here})
+        return iteration
     inner = Var(f"{loop.loop_var.name}_inner", loop.loop_var.dtype)
     body = substitute(loop.body, {loop.loop_var: here * times + inner})
     return loop.with_(
@@ -168,19 +168,19 @@ def merge_parallel_loops(func: PrimFunc) -> PrimFunc:
     if not func.attrs.get("tir.noalias"):  # two parameters may be one buffer
         return func
     machine = machine_of(func.attrs.get("target") or Target.current())
-    made: list[Stmt] = []
+    result: list[Stmt] = []
     known: Partition | None = None
     for stmt in statements(func):
         loop = parallel_loop(stmt)
         mine = None if loop is None else partition_of(loop, loop_accesses(loop), {})
         both = shared_partition(known, mine, machine) if known and mine else None
         if both is None:
-            made.append(stmt)
+            result.append(stmt)
             known = mine
         else:
-            made[-1] = merged(cast(For, made[-1]), cast(For, stmt), both)
+            result[-1] = merged(cast(For, result[-1]), cast(For, stmt), both)
             known = both
-    return func if len(made) == len(statements(func)) else _with_statements(func, made)
+    return func if len(result) == len(statements(func)) else _with_statements(func, result)
 
 
 def _with_statements(func: PrimFunc, stmts: Sequence[Stmt]) -> PrimFunc:

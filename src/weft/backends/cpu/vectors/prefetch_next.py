@@ -46,24 +46,24 @@ _AT_ONCE: Final = 4
 
 class _Prefetches(StmtMutator):
     def visit_For(self, loop: For) -> For:
-        found: For = self.visit_default(loop)
-        if PREFETCH_NEXT not in found.annotations:
-            return found
-        rest = {key: value for key, value in found.annotations.items() if key != PREFETCH_NEXT}
-        plain = found.with_(annotations=rest)
+        inner: For = self.visit_default(loop)
+        if PREFETCH_NEXT not in inner.annotations:
+            return inner
+        rest = {key: value for key, value in inner.annotations.items() if key != PREFETCH_NEXT}
+        plain = inner.with_(annotations=rest)
         finder = _Reductions(plain)
         finder.visit(plain.body)
         if not finder.found:
             return plain
-        made: For = plain.with_(body=_Insert(finder.found).visit(plain.body))
-        return made
+        prefetching: For = plain.with_(body=_Insert(finder.found).visit(plain.body))
+        return prefetching
 
 
 class _Insert(StmtMutator):
     """Puts statements at the start of the bodies of loops, which are known by their variables."""
 
-    def __init__(self, found: dict[Var, list[Stmt]]) -> None:
-        self.found = found
+    def __init__(self, fetches: dict[Var, list[Stmt]]) -> None:
+        self.found = fetches
 
     def visit_For(self, loop: For) -> For:
         visited: For = self.visit_default(loop)
@@ -111,8 +111,8 @@ def _reads_of(
     if loop.loop_var not in own or not steps or load.buffer.scope() == "local":
         return []
     again, inside = list(around[: steps[0]]), list(around[steps[-1] + 1 :])
-    inside = [one for one in inside if one.loop_var in own]
-    if any(one.loop_var in own for one in again) or not inside:
+    inside = [other for other in inside if other.loop_var in own]
+    if any(other.loop_var in own for other in again) or not inside:
         return []
     times, sizes = _extents(again), _extents(inside)
     if times is None or sizes is None or math.prod(times) < 2:
@@ -127,19 +127,21 @@ def _reads_of(
         lines, inside = [*more, *lines], [around[steps[-1]], *inside]
         steps = steps[:-1]
     each = -(-math.prod(lines) // math.prod(times))
-    number = _flat([one.loop_var - one.min for one in again], times)
+    number = _flat([other.loop_var - other.min for other in again], times)
     following = op.min(loop.loop_var + 1, loop.min + loop.extent - 1)
-    made: list[tuple[Var, Stmt]] = []
+    fetches: list[tuple[Var, Stmt]] = []
     for part in range(each):
         line = op.min(number * each + part, math.prod(lines) - 1)
         places = _apart(line, lines)
         places[-1] = places[-1] * step
-        mapping: dict[Any, Any] = {one.loop_var: one.min + place
-                                   for one, place in zip(inside, places, strict=True)}  # fmt: skip
+        mapping: dict[Any, Any] = {
+            other.loop_var: other.min + place
+            for other, place in zip(inside, places, strict=True)
+        }
         mapping[loop.loop_var] = following
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
-        made.append((around[steps[-1]].loop_var, fetch))
-    return made
+        fetches.append((around[steps[-1]].loop_var, fetch))
+    return fetches
 
 
 def _prefetch(load: BufferLoad) -> PrimExpr:
@@ -147,7 +149,7 @@ def _prefetch(load: BufferLoad) -> PrimExpr:
 
 
 def _extents(loops: Sequence[For]) -> list[int] | None:
-    sizes = [one.extent.value for one in loops if isinstance(one.extent, IntImm)]
+    sizes = [loop.extent.value for loop in loops if isinstance(loop.extent, IntImm)]
     return sizes if len(sizes) == len(loops) else None
 
 

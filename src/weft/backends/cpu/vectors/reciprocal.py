@@ -53,8 +53,8 @@ class Values:
     def softmax_of(self, total: Buffer) -> tuple[Buffer, Buffer] | None:
         """Where a buffer holds the sums of a softmax: the powers, and the largest elements."""
         power = self.accumulated(total, Add)
-        made = None if power is None else self.store(power.buffer)
-        exp = None if made is None else made.value
+        powers = None if power is None else self.store(power.buffer)
+        exp = None if powers is None else powers.value
         if not isinstance(exp, Call) or not isinstance(exp.op, Op) or exp.op.name != "tir.exp":
             return None
         shifted = exp.args[0]

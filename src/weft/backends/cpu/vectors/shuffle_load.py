@@ -74,30 +74,30 @@ class _Shuffles(StmtMutator):
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
         """What a statement picks from the same elements, as neighbours of pixels, is one run."""
-        found: dict[Buffer, list[_Span]] = {}
+        spans: dict[Buffer, list[_Span]] = {}
         for load in collect(store.value, BufferLoad):
             places = _constants(load.indices[-1]) if _is_picked(load) else None
             if places is not None:
-                found.setdefault(load.buffer, []).append((min(places[1]), max(places[1]) + 1))
-        self.spans = {buffer: _together(spans) for buffer, spans in found.items()}
-        made: Stmt = self.visit_default(store)
+                spans.setdefault(load.buffer, []).append((min(places[1]), max(places[1]) + 1))
+        self.spans = {buffer: _together(several) for buffer, several in spans.items()}
+        result: Stmt = self.visit_default(store)
         self.spans = {}
-        return made
+        return result
 
     def visit_For(self, loop: For) -> For:
         self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
-        found: For = self.visit_default(loop)
-        return found
+        inner: For = self.visit_default(loop)
+        return inner
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
-        found: BufferLoad = self.visit_default(load)
-        if _is_vector(found) and isinstance(found.indices[-1], Ramp):
-            return self._apart(found, found.indices[-1])
-        if not _is_picked(found):
-            return found
-        last = found.indices[-1]
+        inner: BufferLoad = self.visit_default(load)
+        if _is_vector(inner) and isinstance(inner.indices[-1], Ramp):
+            return self._apart(inner, inner.indices[-1])
+        if not _is_picked(inner):
+            return inner
+        last = inner.indices[-1]
         places = _constants(last) or self._differences(last)
-        return found if places is None else self._picked(found, *places)
+        return inner if places is None else self._picked(inner, *places)
 
     def _apart(self, load: BufferLoad, ramp: Ramp) -> PrimExpr:
         """Every second to fourth element of a run, which is the same for loads that begin beside
@@ -119,25 +119,25 @@ class _Shuffles(StmtMutator):
 
     def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
         """Rows picked from in one order are computed with before they are picked from."""
-        found: BinaryExpr = self.visit_default(expr)
-        if not found.dtype.is_float or not isinstance(found, Add | Sub | Mul):
-            return found
-        picked = [side for side in (found.a, found.b) if isinstance(side, Shuffle)]
+        inner: BinaryExpr = self.visit_default(expr)
+        if not inner.dtype.is_float or not isinstance(inner, Add | Sub | Mul):
+            return inner
+        picked = [side for side in (inner.a, inner.b) if isinstance(side, Shuffle)]
         if not picked or not expr_deep_equal(picked[0].indices, picked[-1].indices):
-            return found
+            return inner
         width = picked[0].vectors[0].dtype.lanes
-        a, b = _before(found.a, width), _before(found.b, width)
-        if a is None or b is None or width > found.dtype.lanes:
-            return found
-        return Shuffle([type(found)(a, b)], picked[0].indices)
+        a, b = _before(inner.a, width), _before(inner.b, width)
+        if a is None or b is None or width > inner.dtype.lanes:
+            return inner
+        return Shuffle([type(inner)(a, b)], picked[0].indices)
 
     def _differences(self, index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
         """The first lane of an index, and how far each lane is from it."""
         if collect(index, (Call, Select)) or not collect(index, (FloorDiv, FloorMod)):
             return None
         lanes = [self.analyzer.simplify(lane_of(index, at)) for at in range(index.dtype.lanes)]
-        found = [self.analyzer.simplify(op.subtract(lane, lanes[0])) for lane in lanes]
-        places = [place.value for place in found if isinstance(place, IntImm)]
+        distances = [self.analyzer.simplify(op.subtract(lane, lanes[0])) for lane in lanes]
+        places = [place.value for place in distances if isinstance(place, IntImm)]
         return (lanes[0], places) if len(places) == len(lanes) else None
 
     def _picked(self, load: BufferLoad, first: PrimExpr, places: list[int]) -> PrimExpr:
@@ -187,18 +187,18 @@ def _together(spans: Sequence[_Span]) -> list[_Span]:
     >>> _together([(8, 17), (7, 16), (40, 48)])
     [(7, 17), (40, 48)]
     """
-    found: list[_Span] = []
+    joint: list[_Span] = []
     widest = 0
     for low, end in sorted(spans):
         widest = max(widest, _width_of(end - low))
-        first, last = found[-1] if found else (low, low)
+        first, last = joint[-1] if joint else (low, low)
         joined = (first, max(last, end))
-        if found and _width_of(joined[1] - first) <= widest:
-            found[-1] = joined
+        if joint and _width_of(joined[1] - first) <= widest:
+            joint[-1] = joined
         else:
-            found.append((low, end))
+            joint.append((low, end))
             widest = _width_of(end - low)
-    return found
+    return joint
 
 
 def _before(side: PrimExpr, width: int) -> PrimExpr | None:

@@ -57,9 +57,9 @@ def _guarded(store: BufferStore) -> Stmt | None:
         return None
     left, right = total.b.a, total.b.b
     for value, factors in ((left, lambda it: (it, right)), (right, lambda it: (left, it))):
-        found = _padded(value)
-        if found is not None:
-            condition, element = found
+        padded = _padded(value)
+        if padded is not None:
+            condition, element = padded
             term = op.multiply(*factors(element))
             return IfThenElse(condition, store.with_(value=op.add(total.a, term)))
     return None

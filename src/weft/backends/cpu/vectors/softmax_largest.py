@@ -23,13 +23,13 @@ from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
 def _readers(func: PrimFunc) -> dict[Buffer, set[Buffer]]:
     """What is computed from each buffer, apart from itself."""
-    found: dict[Buffer, set[Buffer]] = {}
+    readers: dict[Buffer, set[Buffer]] = {}
     for block in collect(func.body, Block):
         if block.name_hint != "root":
             written = {store.buffer for store in collect(block, BufferStore)}
             for load in collect(block, BufferLoad):
-                found.setdefault(load.buffer, set()).update(written - {load.buffer})
-    return found
+                readers.setdefault(load.buffer, set()).update(written - {load.buffer})
+    return readers
 
 
 def _tops(values: Values, readers: dict[Buffer, set[Buffer]]) -> Iterator[Buffer]:
@@ -42,10 +42,10 @@ def _tops(values: Values, readers: dict[Buffer, set[Buffer]]) -> Iterator[Buffer
         power, total = product.a, product.b.b
         if not isinstance(power, BufferLoad) or not isinstance(total, BufferLoad):
             continue
-        found = values.softmax_of(total.buffer)
-        if found is None or found[0] is not power.buffer:
+        softmax = values.softmax_of(total.buffer)
+        if softmax is None or softmax[0] is not power.buffer:
             continue
-        powers, top = found
+        powers, top = softmax
         used = readers[top] == {powers} and readers[powers] == {total.buffer, result}
         if used and str(top.dtype) == "float32":
             yield top

@@ -25,7 +25,7 @@ from weft.tir.expr import Add, BufferLoad, Call, Cast, Div, Max, Min, Mul, Selec
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 
 SHORTEST: Final = 4
 PADDED: Final = 16
@@ -80,17 +80,17 @@ def _decides_lengths(loop: For) -> bool:
 def _iteration(loop: For, at: int) -> Stmt:
     """The body for one number, with what its loops' lengths come to."""
     value = op.add(loop.min, at)
-    made: Stmt = _Lengths().visit(renewed(substitute(loop.body, {loop.loop_var: value})))
-    return made
+    iteration: Stmt = _Lengths().visit(redefined(substitute(loop.body, {loop.loop_var: value})))
+    return iteration
 
 
 class _Lengths(Mutator):
     """Simplifies the lengths of vectorized loops."""
 
     def visit_For(self, loop: For) -> Stmt:
-        found: For = self.visit_default(loop)
-        is_vector = found.kind is ForKind.VECTORIZED
-        return found.with_(extent=Analyzer().simplify(found.extent)) if is_vector else found
+        inner: For = self.visit_default(loop)
+        is_vector = inner.kind is ForKind.VECTORIZED
+        return inner.with_(extent=Analyzer().simplify(inner.extent)) if is_vector else inner
 
 
 def _computes_places(loop: For) -> bool:
@@ -156,7 +156,7 @@ def _vectors(
         return _vector(loop, 0, lanes)
     old = loop.loop_var
     outer, inner = Var(old.name, old.dtype), Var(f"{old.name}_1", old.dtype)
-    body = renewed(substitute(loop.body, {old: outer * lanes + inner}))
+    body = redefined(substitute(loop.body, {old: outer * lanes + inner}))
     vector = loop.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
     zero, extent = IntImm(old.dtype, 0), IntImm(old.dtype, count)
     return For(outer, zero, extent, kind, vector)
@@ -166,7 +166,7 @@ def _vector(loop: For, start: int, lanes: int) -> For:
     """The vector of ``lanes`` elements that begins at ``start``."""
     old = loop.loop_var
     inner = Var(old.name, old.dtype)
-    body = renewed(substitute(loop.body, {old: inner + start if start else inner}))
+    body = redefined(substitute(loop.body, {old: inner + start if start else inner}))
     return loop.with_(loop_var=inner, extent=IntImm(old.dtype, lanes), body=body)
 
 

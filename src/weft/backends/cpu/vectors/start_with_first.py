@@ -45,22 +45,22 @@ class _Starts(StmtMutator):
         self.own = own
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
-        found: Stmt = self.visit_default(stmt)
+        inner: Stmt = self.visit_default(stmt)
         items: list[Stmt | None] = []
         waiting: list[_Start] = []
-        for item in stmt_list(found):
-            start = next((one for one in waiting if _goes_on(item, one)), None)
+        for item in stmt_list(inner):
+            start = next((earlier for earlier in waiting if _goes_on(item, earlier)), None)
             if start is not None and isinstance(item, BufferStore):
                 items[start.at] = None
                 waiting.remove(start)
                 item = item.with_(value=_operand(item))
-            waiting = [one for one in waiting if not _touches(item, one.store)]
+            waiting = [earlier for earlier in waiting if not _touches(item, earlier.store)]
             if isinstance(item, BufferStore) and item.buffer.data in self.own:
                 value = _infinity(item.value)
                 if value is not None and item.predicate is None:
                     waiting.append(_Start(item, value, len(items)))
             items.append(item)
-        return seq(*items) if None in items else found
+        return seq(*items) if None in items else inner
 
 
 def _infinity(value: PrimExpr) -> float | None:
@@ -93,7 +93,7 @@ def _operand(store: BufferStore) -> PrimExpr:
 
 
 def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    return all(expr_deep_equal(one, other) for one, other in zip(a, b, strict=True))
+    return all(expr_deep_equal(mine, its) for mine, its in zip(a, b, strict=True))
 
 
 def _touches(node: Any, start: BufferStore) -> bool:
@@ -102,17 +102,17 @@ def _touches(node: Any, start: BufferStore) -> bool:
         return True
     accesses: list[Any] = [*collect(node, BufferLoad), *collect(node, BufferStore)]
     return any(
-        one.buffer.data is start.buffer.data
-        and (one.buffer is not start.buffer or not _apart(one.indices, start.indices))
-        for one in accesses
+        access.buffer.data is start.buffer.data
+        and (access.buffer is not start.buffer or not _apart(access.indices, start.indices))
+        for access in accesses
     )
 
 
 def _apart(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Whether two places differ in an index that is known."""
     return any(
-        isinstance(one, IntImm) and isinstance(other, IntImm) and one.value != other.value
-        for one, other in zip(a, b, strict=True)
+        isinstance(mine, IntImm) and isinstance(its, IntImm) and mine.value != its.value
+        for mine, its in zip(a, b, strict=True)
     )
 
 

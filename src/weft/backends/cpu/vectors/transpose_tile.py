@@ -83,13 +83,15 @@ class _Nest:
     def rows_from(self, start: PrimExpr, count: int, first: int, lanes: int) -> Stmt:
         """``count`` rows from ``start``, ``lanes`` lanes from ``first``; powers of two."""
         lets: list[tuple[Var, PrimExpr]] = []
-        found = [self._transposed(load, start, count, first, lanes, lets) for load in self.across]
+        transposed = [
+            self._transposed(load, start, count, first, lanes, lets) for load in self.across
+        ]
         held = [Var(load.buffer.name, load.dtype) for load in self.across]
         scalar = _Replaced(self.across, held).visit(self.store)
         stores = []
         for at in range(count):
             vectorizer = Vectorizer(self.lanes.loop_var, _index(self.lanes, first), lanes)
-            for var, vectors in zip(held, found, strict=True):
+            for var, vectors in zip(held, transposed, strict=True):
                 vectorizer.values[id(var)] = vectors[at]
             row = substitute(scalar, {self.rows.loop_var: op.add(start, at)})
             stores.append(vectorizer.visit(row))
@@ -147,8 +149,8 @@ class _Replaced(Mutator):
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         if id(load) in self.known:
             return self.known[id(load)]
-        found: PrimExpr = self.visit_default(load)
-        return found
+        inner: PrimExpr = self.visit_default(load)
+        return inner
 
 
 def interleaved(lanes: int, group: int) -> tuple[list[int], list[int]]:
@@ -172,12 +174,12 @@ def _index(loop: For, value: int) -> PrimExpr:
 def _step(index: PrimExpr, var: Var) -> int | None:
     """What one more of a variable adds to an index; None if no vector of it says that."""
     try:
-        found = Vectorizer(var, IntImm(var.dtype, 0), 2).visit(index)
+        vector = Vectorizer(var, IntImm(var.dtype, 0), 2).visit(index)
     except NotVectorizable:
         return None
-    if not isinstance(found, Ramp):
-        return 0 if found.dtype.lanes == 1 else None
-    stride = Analyzer().simplify(found.stride)
+    if not isinstance(vector, Ramp):
+        return 0 if vector.dtype.lanes == 1 else None
+    stride = Analyzer().simplify(vector.stride)
     return stride.value if isinstance(stride, IntImm) else None
 
 
@@ -267,8 +269,8 @@ def _row(nest: _Nest, row: PrimExpr, first: int, lanes: int) -> Stmt:
 class _Transpose(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         if TRANSPOSE not in loop.annotations:
-            found: Stmt = self.visit_default(loop)
-            return found
+            inner: Stmt = self.visit_default(loop)
+            return inner
         rest = {key: value for key, value in loop.annotations.items() if key != TRANSPOSE}
         plain = loop.with_(annotations=rest)
         nest = _nest_of(plain, int(loop.annotations[TRANSPOSE]))

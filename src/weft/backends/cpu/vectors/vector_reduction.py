@@ -42,7 +42,7 @@ from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 
 VECTOR_REDUCTION: Final = "tir.vector_reduction"
 """The annotation of a serial loop: lanes of a vector, and vectors that accumulate side by side."""
@@ -133,14 +133,14 @@ class _Reductions(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         if ROWS_TOGETHER in loop.annotations:
             loop = _without(loop, ROWS_TOGETHER)
-            made = _rows_together(loop)
-            if made is not None:
-                return made
-        found: For = self.visit_default(loop)
-        if VECTOR_REDUCTION not in found.annotations or found.kind is not ForKind.SERIAL:
-            return found
-        lanes = _lanes_of(found)
-        return _without(found, VECTOR_REDUCTION) if lanes is None else lanes.statement()
+            together = _rows_together(loop)
+            if together is not None:
+                return together
+        inner: For = self.visit_default(loop)
+        if VECTOR_REDUCTION not in inner.annotations or inner.kind is not ForKind.SERIAL:
+            return inner
+        lanes = _lanes_of(inner)
+        return _without(inner, VECTOR_REDUCTION) if lanes is None else lanes.statement()
 
 
 def _without(loop: For, mark: str) -> For:
@@ -178,13 +178,14 @@ def _rows_together(loop: For) -> Stmt | None:
         return None
     if not isinstance(last, For) or VECTOR_REDUCTION not in last.annotations:
         return None
-    found, count = _lanes_of(last), loop.extent.value
-    updates = [] if found is None else [update for update in found.updates if update is not None]
-    if found is None or len(updates) != 1:
+    row_lanes, count = _lanes_of(last), loop.extent.value
+    every = () if row_lanes is None else row_lanes.updates
+    updates = [update for update in every if update is not None]
+    if row_lanes is None or len(updates) != 1:
         return None
     [update] = updates
     results = update.form.buffers
-    if not all(_starts(item, results) for item in before) or found.lanes % count:
+    if not all(_starts(item, results) for item in before) or row_lanes.lanes % count:
         return None
     if not 1 < count <= fold_limit(max([buffer.dtype.bits for buffer in results])):
         return None
@@ -203,11 +204,11 @@ def _rows_together(loop: For) -> Stmt | None:
 
     parts = [
         *([loop.with_(kind=ForKind.VECTORIZED, body=seq(*before))] if before else []),
-        loop.with_(body=found.statement(count, kept)),
+        loop.with_(body=row_lanes.statement(count, kept)),
         fold_rows(update.form.reducer, rows, ends),
         loop.with_(kind=ForKind.VECTORIZED, body=update.finish(loop.loop_var, ends)),
     ]
-    return _allocated([*rows, *ends], renewed(seq(*parts)))
+    return _allocated([*rows, *ends], redefined(seq(*parts)))
 
 
 def _starts(item: Stmt, buffers: Sequence[Buffer]) -> bool:
@@ -226,10 +227,10 @@ def _allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
 
 def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
     """The accumulation that a statement of the loop is."""
-    found = read_update(stmt)
-    if found is None or loop.loop_var in collect(list(found[0].indices), Var):
+    read = read_update(stmt)
+    if read is None or loop.loop_var in collect(list(read[0].indices), Var):
         return None
-    form, any_start = found
+    form, any_start = read
     lanes = tuple([
         decl_buffer((size,), buffer.dtype, f"{buffer.name}_lanes", scope="local")
         for buffer in form.buffers
@@ -324,8 +325,8 @@ class _Lanes:
             width = half
         end = kept or self._each(lambda update, j: update.finish(j))
         parts.append(self._vector(until, end))
-        made = seq(*[part for part in parts if part is not None])
-        return _allocated([lane for update in self._found for lane in update.lanes], made)
+        steps = seq(*[part for part in parts if part is not None])
+        return _allocated([lane for update in self._found for lane in update.lanes], steps)
 
     def _number(self, value: int) -> IntImm:
         return IntImm(self.loop.loop_var.dtype, value)
@@ -356,14 +357,14 @@ class _Lanes:
         ``origin`` is ``start`` from the loop's first number on, where that is at hand; ``is_new``
         says whether the iteration was not before.
         """
-        made = [
+        items = [
             item if update is None else update.accumulate(place, is_new)
             for item, update in zip(self.items, self.updates, strict=True)
         ]
         value = op.add(self.loop.min, start)
         known = dict.fromkeys(self._origins, value if origin is None else origin)
         known[self.loop.loop_var] = op.add(value, place)
-        return renewed(substitute(seq(*made), known))
+        return redefined(substitute(seq(*items), known))
 
     @property
     def _origins(self) -> list[Var]:
@@ -422,7 +423,7 @@ class _Lanes:
             return body if count else None
         left, done = Var(self._name, self.loop.loop_var.dtype), op.add(done, at)
         known = {self.loop.loop_var: op.add(self.loop.min, op.add(done, left))}
-        body = renewed(substitute(self.loop.body, known))
+        body = redefined(substitute(self.loop.body, known))
         return For(left, self._number(0), op.subtract(self.loop.extent, done), ForKind.SERIAL, body)
 
     def _last(self, done: PrimExpr, at: PrimExpr, count: int) -> Stmt:

@@ -52,15 +52,15 @@ class BroadcastResults(StmtMutator):
         if any(scope_of(region.buffer) == "local" for region in block.writes):
             return []
         tags = {binding.tag for binding in self.open}
-        found: dict[str, For] = {}
+        by_tag: dict[str, For] = {}
         for region in block.reads:
             if region.buffer.data in self.ready:
                 for loop in self.results[region.buffer.data]:
                     binding = binding_of(loop)
                     assert binding is not None
                     if binding.tag not in tags:
-                        found[binding.tag] = loop
-        return [] if found and has_threads(block.body) else list(found.values())
+                        by_tag[binding.tag] = loop
+        return [] if by_tag and has_threads(block.body) else list(by_tag.values())
 
 
 def _by_the_first(realize: BlockRealize, threads: list[For]) -> Stmt:

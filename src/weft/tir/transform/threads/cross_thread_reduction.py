@@ -99,9 +99,9 @@ class _Scan(Visitor):
         self.path.pop()
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
-        found = _considered(realize, self.path)
-        if found is not None:
-            self.found.append(found)
+        reduction = _considered(realize, self.path)
+        if reduction is not None:
+            self.found.append(reduction)
         outer, self.path = self.path, []
         self.visit(realize.block.body)
         self.path = outer
@@ -215,9 +215,9 @@ def _check_neighbours(
 
 
 class _Lower(StmtMutator):
-    def __init__(self, found: list[_Found]) -> None:
+    def __init__(self, reductions: list[_Found]) -> None:
         super().__init__()
-        self.starts = {id(item.loops[0]): item for item in found}
+        self.starts = {id(item.loops[0]): item for item in reductions}
         self.added: list[Buffer] = []
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
@@ -359,12 +359,12 @@ def _write_back(item: _Found) -> Stmt:
         BufferStore(buffer, BufferLoad(result, [_zero()]), indices)
         for buffer, result in zip(buffers, item.cross, strict=True)
     ]
-    made = Block(
+    write_back = Block(
         axes, [_whole(result) for result in item.cross],
         [BufferRegion(buffer, point) for buffer in buffers],
         f"{block.name_hint}_write_back", seq(*stores),
     )  # fmt: skip
-    return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, made)
+    return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, write_back)
 
 
 def _is_true(expr: PrimExpr) -> bool:
@@ -384,8 +384,8 @@ def _whole(buffer: Buffer) -> BufferRegion:
 
 
 def _opaque(name: str, reads: list[Buffer], writes: list[Buffer], body: Stmt) -> Stmt:
-    made = Block((), [_whole(b) for b in reads], [_whole(b) for b in writes], name, body)
-    return BlockRealize((), _TRUE, made)
+    block = Block((), [_whole(b) for b in reads], [_whole(b) for b in writes], name, body)
+    return BlockRealize((), _TRUE, block)
 
 
 def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:

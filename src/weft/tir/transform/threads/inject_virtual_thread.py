@@ -41,7 +41,7 @@ from weft.tir.transform.part_of_memory import (
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 
 UNROLLED: Final = 16
 
@@ -129,7 +129,7 @@ class _Inject(StmtMutator):
         for index in range(self.count):
             number = IntImm(self.var.dtype, index)
             moved = PartOfMemory(number, self.sizes, self.buffers).visit(stmt)
-            done.append(substitute(renewed(moved) if index else moved, {self.var: number}))
+            done.append(substitute(redefined(moved) if index else moved, {self.var: number}))
         return seq(*done)
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:

@@ -50,7 +50,7 @@ from weft.tir.transform.threads.thread_scope import (
 )
 from weft.tir.transform.threads.thread_sync import thread_sync
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
-from weft.tir.transform.unroll_loop import renewed
+from weft.tir.transform.unroll_loop import redefined
 
 _SHARED = ("shared", "warp")
 
@@ -119,7 +119,7 @@ class _Kernel:
 
     def loops(self, body: Stmt, axes: list[_Axis] | None = None) -> Stmt:
         """``body`` for every thread, with variables of its own."""
-        body = renewed(body)
+        body = redefined(body)
         for axis in reversed(self.threads if axes is None else axes):
             var = Var(axis.var.name.replace(".", "_"), axis.var.dtype)
             body = substitute(body, {axis.var: var})

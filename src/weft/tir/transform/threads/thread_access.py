@@ -72,9 +72,9 @@ class Conflicts:
         """Whether the regions never overlap, whatever the threads."""
         assert a.region is not None
         assert b.region is not None
-        for one, other in zip(a.region, b.region, strict=True):
-            x = eval_set(one, self.domains, self.analyzer)
-            y = eval_set(other, self.domains, self.analyzer)
+        for mine, its in zip(a.region, b.region, strict=True):
+            x = eval_set(mine, self.domains, self.analyzer)
+            y = eval_set(its, self.domains, self.analyzer)
             if self.before(x.max_value, y.min_value) or self.before(y.max_value, x.min_value):
                 return True
         return False

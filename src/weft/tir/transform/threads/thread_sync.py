@@ -215,14 +215,15 @@ class _Sync(StmtMutator):
         splits = self.varies(stmt.condition)
         if splits:
             self.divergent.append(stmt.condition)
-        yes, one = self.summarised(stmt.then_case)
-        no, other = stmt.else_case, _Summary()
+        yes, then_part = self.summarised(stmt.then_case)
+        no, else_part = stmt.else_case, _Summary()
         if stmt.else_case is not None:
-            no, other = self.summarised(stmt.else_case)
+            no, else_part = self.summarised(stmt.else_case)
         if splits:
             self.divergent.pop()
-        head = [*first, *one.head, *other.head]
-        self.last = _Summary(head, [*one.tail, *other.tail], one.synced and other.synced)
+        head = [*first, *then_part.head, *else_part.head]
+        tail = [*then_part.tail, *else_part.tail]
+        self.last = _Summary(head, tail, then_part.synced and else_part.synced)
         return stmt.with_(then_case=yes, else_case=no)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:

@@ -17,7 +17,7 @@ from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loop.loops import AnnotatedLoopError, loop_of, loops_with
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq
-from weft.tir.stmt_functor import renewed
+from weft.tir.stmt_functor import redefined
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -300,7 +300,7 @@ def _part(old: For, variable: Var, begin: int, end: int) -> For:
     low, extent = IntImm(dtype, begin), IntImm(dtype, end - begin)
     body, _ = rewrite.substitute(old.body, {old.loop_var: variable})
     body = _Part(variable, Range.from_min_extent(low, extent)).visit(body)
-    return For(variable, low, extent, ForKind.SERIAL, renewed(body))
+    return For(variable, low, extent, ForKind.SERIAL, redefined(body))
 
 
 def _opaque(name: str, body: Stmt, inside: Sequence[BlockRealize]) -> BlockRealize:
