@@ -45,10 +45,8 @@ ANY_LIMITS = {
     "tensor_intrin": 61,
     "testing": 125,
     "tir": 57,
-    "tir.analysis": 54,
     "tir.interp": 63,
     "tir.lowering": 31,
-    "tir.schedule": 37,
     "tir.transform": 20,
 }
 

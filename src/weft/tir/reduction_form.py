@@ -187,7 +187,7 @@ def _aligned(inits: list[BufferStore], updates: list[BufferStore]) -> list[PrimE
 class _LetInliner(Mutator):
     """Replaces let variables by their values."""
 
-    def visit_Let(self, node: Any) -> Any:
+    def visit_Let(self, node: Let) -> PrimExpr:
         return self.visit(substitute(node.body, {node.var: node.value}))
 
 

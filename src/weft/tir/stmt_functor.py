@@ -14,7 +14,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Stmt
+from weft.tir.stmt import Allocate, Block, DeclBuffer, For, LetStmt, Stmt
 
 V = TypeVar("V")
 
@@ -112,7 +112,7 @@ class _Renew(Mutator):
         self.mapping[id(var)] = (var, fresh)
         return fresh
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> Var:
         entry = self.mapping.get(id(node))
         return node if entry is None else entry[1]
 
@@ -128,11 +128,11 @@ class _Renew(Mutator):
         self.mapping[id(buffer)] = (buffer, fresh)
         return fresh
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         entry = self.mapping.get(id(node))
         return Mutator.visit_default(self, node) if entry is None else entry[1]
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: For) -> For:
         low, extent = self.visit(node.min), self.visit(node.extent)
         var = self.define(node.loop_var)
         binding = None if node.thread_binding is None else self.visit(node.thread_binding)
@@ -140,32 +140,32 @@ class _Renew(Mutator):
             loop_var=var, min=low, extent=extent, thread_binding=binding, body=self.visit(node.body)
         )
 
-    def visit_IterVar(self, node: Any) -> Any:
+    def visit_IterVar(self, node: IterVar) -> IterVar:
         dom = None if node.dom is None else self.visit(node.dom)
         known = self.mapping.get(id(node.var))
         var = self.define(node.var) if known is None else known[1]
         return IterVar(dom, var, node.iter_type, node.thread_tag, span=node.span)
 
-    def visit_LetStmt(self, node: Any) -> Any:
+    def visit_LetStmt(self, node: LetStmt) -> LetStmt:
         value = self.visit(node.value)
         return node.with_(value=value, var=self.define(node.var), body=self.visit(node.body))
 
     visit_Let = visit_LetStmt
 
-    def visit_Allocate(self, node: Any) -> Any:
+    def visit_Allocate(self, node: Allocate) -> Allocate:
         self.define(node.buffer_var)
         return Mutator.visit_default(self, node)
 
     visit_AllocateConst = visit_Allocate
 
-    def visit_DeclBuffer(self, node: Any) -> Any:
+    def visit_DeclBuffer(self, node: DeclBuffer) -> DeclBuffer:
         fresh: Buffer = Mutator.visit_default(self, node.buffer)
         if fresh is node.buffer:
             fresh = _copy_of(node.buffer)
         self.mapping[id(node.buffer)] = (node.buffer, fresh)
         return node.with_(buffer=fresh, body=self.visit(node.body))
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         iter_vars = self.visit(node.iter_vars)
         allocated = [self.define_buffer(buffer, symbols=False) for buffer in node.alloc_buffers]
         matches = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
 from weft.tir.analysis.integer_values import UnknownValueError, values_of
-from weft.tir.expr import Add, FloorDiv, FloorMod, IterVar, Max, Min, Mul, Sub, Var
+from weft.tir.expr import Add, BinaryExpr, FloorDiv, FloorMod, IterVar, Max, Min, Mul, Sub, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block
+from weft.tir.stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThenElse, LetStmt, While
 
 Interval = tuple[int, int]
 """The least and the greatest value."""
@@ -85,10 +85,10 @@ class _AxisVisitor(Visitor):
         yield
         self.context.conditions.pop()
 
-    def visit_PrimExpr(self, node: Any) -> None:
+    def visit_PrimExpr(self, node: PrimExpr) -> None:
         """Expressions hold no blocks."""
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         if isinstance(node.extent, IntImm) and node.extent.value <= 0:
             return
         with self.defined(node.loop_var, node.min, node.extent):
@@ -99,33 +99,33 @@ class _AxisVisitor(Visitor):
                 with self.defined(binding.var, node.loop_var, None):
                     self.visit(node.body)
 
-    def visit_AttrStmt(self, node: Any) -> None:
+    def visit_AttrStmt(self, node: AttrStmt) -> None:
         if isinstance(node.node, IterVar):
             with self.defined(node.node.var, fold.const(node.value.dtype, 0), node.value):
                 self.visit(node.body)
         else:
             self.visit(node.body)
 
-    def visit_LetStmt(self, node: Any) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         with self.defined(node.var, node.value, None):
             self.visit(node.body)
 
-    def visit_IfThenElse(self, node: Any) -> None:
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
         with self.under(node.condition):
             self.visit(node.then_case)
         if node.else_case is not None:
             with self.under(fold.not_(node.condition)):
                 self.visit(node.else_case)
 
-    def visit_While(self, node: Any) -> None:
+    def visit_While(self, node: While) -> None:
         with self.under(node.condition):
             self.visit(node.body)
 
-    def visit_AssertStmt(self, node: Any) -> None:
+    def visit_AssertStmt(self, node: AssertStmt) -> None:
         with self.under(node.condition):
             self.visit(node.body)
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         block = node.block
         with self.under(node.predicate):
             for axis, value in zip(block.iter_vars, node.iter_values, strict=True):
@@ -179,18 +179,18 @@ class _AxisVisitor(Visitor):
 
 
 def _interval(
-    expr: Any, known: Mapping[Var, Interval], parts: dict[int, Interval | None] | None = None
+    expr: PrimExpr, known: Mapping[Var, Interval], parts: dict[int, Interval | None] | None = None
 ) -> Interval | None:
     """The least and the greatest value that an expression may have; None where nothing is known.
 
     ``parts`` has those of parts that several others use.
     """
-    kind = type(expr)
-    if kind is IntImm:
+    if isinstance(expr, IntImm):
         return expr.value, expr.value
-    if kind is Var:
+    if type(expr) is Var:
         return known.get(expr)
-    if kind not in _INTERVALS:
+    kind = type(expr)
+    if not isinstance(expr, BinaryExpr) or kind not in _INTERVALS:
         return None
     parts = {} if parts is None else parts
     if id(expr) not in parts:

@@ -13,7 +13,7 @@ Regions come in order of appearance. Follows TVM's ``GetBlockAccessRegion``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
@@ -21,13 +21,23 @@ from weft.arith.int_set import eval_set, union
 from weft.arith.interval import IntervalSet, IntSet, as_int_set
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, Visitor, collect, substitute
-from weft.ir.node import Array
+from weft.ir.node import Array, Node
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.condition_domains import narrowed_domains
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BinaryExpr, Broadcast, BufferLoad, Call, Cast, Ramp, Select, Var
 from weft.tir.linear_difference import constant_difference
-from weft.tir.stmt import Block, BufferRegion, MatchBufferRegion
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    IfThenElse,
+    LetStmt,
+    MatchBufferRegion,
+)
 
 Regions = dict[Buffer, list[IntervalSet]]
 _READ, _WRITE = 1, 2
@@ -43,7 +53,7 @@ class _AccessDetector(Visitor):
         self.domains: Mapping[Var, IntervalSet] = {}
         self.kept: list[Mapping[Var, IntervalSet]] = []
         """Domains under conditions, so that no two have one ``id``."""
-        self.values: dict[Var, Any] = {}
+        self.values: dict[Var, PrimExpr] = {}
         self.matches: dict[Var, MatchBufferRegion] = {}
         self.aliases: set[Buffer] = set()
         self.analyzer = Analyzer()
@@ -61,11 +71,13 @@ class _AccessDetector(Visitor):
             self.visit(block.init)
         self.visit(block.body)
 
-    def relax(self, indices: Any) -> list[IntervalSet]:
+    def relax(self, indices: Sequence[PrimExpr]) -> list[IntervalSet]:
         """The set of every index as the inner loops run."""
         return [self.relax_one(index) for index in indices]
 
-    def relax_one(self, index: Any, bindings: Mapping[Var, Any] | None = None) -> IntervalSet:
+    def relax_one(
+        self, index: PrimExpr, bindings: Mapping[Var, PrimExpr] | None = None
+    ) -> IntervalSet:
         bindings = self.values if bindings is None else bindings
         if bindings:
             index = substitute(index, bindings)
@@ -87,7 +99,7 @@ class _AccessDetector(Visitor):
             return IntervalSet(index, index)
         return eval_set(index, self.domains, self.analyzer)
 
-    def is_inner(self, index: Any) -> bool:
+    def is_inner(self, index: PrimExpr) -> bool:
         """Whether an index comes from memory that only the block itself has."""
         return any(
             load.buffer.data not in self.buffers and load.buffer.data not in self.matches
@@ -143,7 +155,7 @@ class _AccessDetector(Visitor):
                 result.append(as_int_set(rng, self.analyzer))
         return result
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
         domain = Range.from_min_extent(node.min, node.extent)
@@ -153,7 +165,7 @@ class _AccessDetector(Visitor):
         self.visit(node.body)
         self.domains = outer
 
-    def visit_LetStmt(self, node: Any) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         self.visit(node.value)
         outer = self.values
         value = substitute(node.value, outer) if outer else node.value
@@ -163,7 +175,7 @@ class _AccessDetector(Visitor):
 
     visit_Let = visit_LetStmt
 
-    def in_branch(self, condition: Any, node: Any, negated: bool = False) -> None:
+    def in_branch(self, condition: PrimExpr, node: Node | None, negated: bool = False) -> None:
         """Visit what is reached only where the condition holds (or, negated, does not)."""
         if node is None:
             return
@@ -179,34 +191,34 @@ class _AccessDetector(Visitor):
             self.visit(node)
         self.domains = outer
 
-    def visit_IfThenElse(self, node: Any) -> None:
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
         self.visit(node.condition)
         self.in_branch(node.condition, node.then_case)
         self.in_branch(node.condition, node.else_case, negated=True)
 
-    def visit_DeclBuffer(self, node: Any) -> None:
+    def visit_DeclBuffer(self, node: DeclBuffer) -> None:
         """Another buffer on known memory: it may touch any part."""
         if node.buffer.data in self.buffers and node.buffer.data not in self.matches:
             if self.buffers[node.buffer.data] is not node.buffer:
                 self.aliases.add(node.buffer)
         self.visit(node.body)
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         self.update(self.reads, node.buffer, self.relax(node.indices))
         self.walk_indices(node.indices)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         self.update(self.writes, node.buffer, self.relax(node.indices))
         self.visit(node.value)
         self.walk_indices(node.indices)
 
-    def walk_indices(self, indices: Any) -> None:
+    def walk_indices(self, indices: Sequence[PrimExpr]) -> None:
         """What the indices of an access read."""
         for index in indices:
             if not isinstance(index, Var | IntImm):
                 self.visit(index)
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         """An inner block counts with its own regions, its axes replaced by their values."""
         self.visit(node.iter_values)
         self.visit(node.predicate)
@@ -225,7 +237,7 @@ class _AccessDetector(Visitor):
                     self.update(table, region.buffer, ranges)
         self.domains = outer
 
-    def relax_range(self, rng: Range, bindings: Mapping[Var, Any]) -> IntervalSet:
+    def relax_range(self, rng: Range, bindings: Mapping[Var, PrimExpr]) -> IntervalSet:
         """The set of a range of a region as the inner loops run."""
         if isinstance(rng.extent, IntImm) and rng.extent.value == 1:
             return self.relax_one(rng.min, bindings)
@@ -233,7 +245,7 @@ class _AccessDetector(Visitor):
         part = as_int_set(Range.from_min_extent(start, extent), self.analyzer)
         return eval_set(part, self.domains, self.analyzer)
 
-    def visit_Call(self, node: Any) -> None:
+    def visit_Call(self, node: Call) -> None:
         name = getattr(node.op, "name", "")
         if name == _IF_THEN_ELSE:
             self.visit(node.args[0])
@@ -244,7 +256,7 @@ class _AccessDetector(Visitor):
         else:
             self.visit(node.args)
 
-    def access_pointer(self, node: Any) -> None:
+    def access_pointer(self, node: Call) -> None:
         """A pointer that says what it is for; one for both reads and writes is opaque."""
         buffer = self.buffers.get(node.args[1]) if isinstance(node.args[1], Var) else None
         mask = node.args[4]
@@ -258,7 +270,7 @@ class _AccessDetector(Visitor):
         for position in (0, 2, 3):
             self.visit(node.args[position])
 
-    def visit_Var(self, node: Any) -> None:
+    def visit_Var(self, node: Var) -> None:
         """A buffer's data used by itself: it may be read and written anywhere."""
         buffer = self.buffers.get(node)
         if buffer is not None:
@@ -288,7 +300,7 @@ class _AccessDetector(Visitor):
         return part.cover_range(whole, self.analyzer)
 
 
-def _computes_in_floats(index: Any) -> bool:
+def _computes_in_floats(index: PrimExpr) -> bool:
     """Whether an index goes through floating point: no region can be made of such a value."""
     if isinstance(index, Var | IntImm):
         return False

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -27,19 +27,21 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
-from weft.tir.expr import (
-    GE,
-    LT,
-    Broadcast,
-    BufferLoad,
-    Call,
-    Cast,
-    Ramp,
-    Var,
-)
+from weft.tir.expr import GE, LT, And, Broadcast, BufferLoad, Call, Cast, Or, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
-from weft.tir.stmt import AssertStmt, BufferStore, Evaluate, While
+from weft.tir.stmt import (
+    AssertStmt,
+    BlockRealize,
+    BufferStore,
+    Evaluate,
+    For,
+    IfThenElse,
+    LetStmt,
+    SeqStmt,
+    Stmt,
+    While,
+)
 from weft.tir.transform.prim_func_pass import make_pass
 
 _INT64: Final = DataType("int64")
@@ -121,7 +123,7 @@ class _BoundsVisitor(Visitor):
             yield
         self.conditions, self.certain = outer, certain
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
         self.analyzer.bind(node.loop_var, Range.from_min_extent(node.min, node.extent), True)
@@ -132,7 +134,7 @@ class _BoundsVisitor(Visitor):
         self.visit(node.body)
         self.certain = certain
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         """Axes are their values: what a block says of its axes' ranges is not relied on."""
         block = node.block
         self.visit(node.iter_values)
@@ -150,7 +152,7 @@ class _BoundsVisitor(Visitor):
         self.certain = certain
         self.blocks.pop()
 
-    def visit_SeqStmt(self, node: Any) -> None:
+    def visit_SeqStmt(self, node: SeqStmt) -> None:
         """What ``T.assume`` states holds for the statements after it."""
         certain = self.certain
         with ExitStack() as stack:
@@ -162,7 +164,7 @@ class _BoundsVisitor(Visitor):
                 self.certain = self.certain and not _may_stop(statement)
         self.certain = certain
 
-    def visit_IfThenElse(self, node: Any) -> None:
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
         self.visit(node.condition)
         with self.under(node.condition):
             self.visit(node.then_case)
@@ -170,18 +172,18 @@ class _BoundsVisitor(Visitor):
             with self.under(fold.not_(node.condition)):
                 self.visit(node.else_case)
 
-    def visit_While(self, node: Any) -> None:
+    def visit_While(self, node: While) -> None:
         certain, self.certain = self.certain, False
         self.visit(node.condition)
         self.visit(node.body)
         self.certain = certain
 
-    def visit_AssertStmt(self, node: Any) -> None:
+    def visit_AssertStmt(self, node: AssertStmt) -> None:
         self.visit(node.condition)
         with self.under(node.condition):
             self.visit(node.body)
 
-    def visit_LetStmt(self, node: Any) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         self.visit(node.value)
         if node.var.dtype.is_integral:
             self.analyzer.bind(node.var, node.value, True)
@@ -189,17 +191,17 @@ class _BoundsVisitor(Visitor):
 
     visit_Let = visit_LetStmt
 
-    def visit_And(self, node: Any) -> None:
+    def visit_And(self, node: And) -> None:
         self.visit(node.a)
         with self.within(node.a):
             self.visit(node.b)
 
-    def visit_Or(self, node: Any) -> None:
+    def visit_Or(self, node: Or) -> None:
         self.visit(node.a)
         with self.within(fold.not_(node.a)):
             self.visit(node.b)
 
-    def visit_Call(self, node: Any) -> None:
+    def visit_Call(self, node: Call) -> None:
         if getattr(node.op, "name", "") != "tir.if_then_else":
             self.visit(node.args)
             return
@@ -210,19 +212,19 @@ class _BoundsVisitor(Visitor):
         with self.within(fold.not_(condition)):
             self.visit(false_value)
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         self.visit(node.indices)
         self.access(node)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         self.visit(node.value)
         self.visit(node.indices)
         self.access(node)
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         pass
 
-    def access(self, node: Any) -> None:
+    def access(self, node: BufferLoad | BufferStore) -> None:
         """Judge every index of an access."""
         certain = self.certain
         if node.predicate is not None:
@@ -231,7 +233,7 @@ class _BoundsVisitor(Visitor):
             self.found.append(self.judge(node, axis, index))
         self.certain = certain
 
-    def judge(self, node: Any, axis: int, index: PrimExpr) -> AccessBound:
+    def judge(self, node: BufferLoad | BufferStore, axis: int, index: PrimExpr) -> AccessBound:
         extent = node.buffer.shape[axis]
         simple = [self.analyzer.simplify(end) for end in _lane_ends(index)]
         bounds = [self.analyzer.const_int_bound(end) for end in simple]
@@ -247,7 +249,7 @@ class _BoundsVisitor(Visitor):
             has_data(index), self.blocks[-1] if self.blocks else None,
         )  # fmt: skip
 
-    def inside(self, ends: list[Any], extent: Any, low: int, high: int) -> bool:
+    def inside(self, ends: list[PrimExpr], extent: PrimExpr, low: int, high: int) -> bool:
         """Whether 0 <= index < extent is proved."""
         if isinstance(extent, IntImm) and low >= 0 and high < extent.value:
             return True
@@ -261,7 +263,7 @@ class _BoundsVisitor(Visitor):
                 return False
         return True
 
-    def surely_outside(self, ends: list[Any], extent: Any, low: int, high: int) -> bool:
+    def surely_outside(self, ends: list[PrimExpr], extent: PrimExpr, low: int, high: int) -> bool:
         """Whether the index reaches a value outside: it takes both ends of its bounds."""
         if not isinstance(extent, IntImm) or not all(self.reaches_ends(end) for end in ends):
             return False
@@ -280,7 +282,7 @@ class _BoundsVisitor(Visitor):
         return True
 
 
-def _may_stop(statement: Any) -> bool:
+def _may_stop(statement: Stmt) -> bool:
     """Whether what follows the statement may not be reached."""
     if isinstance(statement, BufferStore):
         return False
@@ -290,7 +292,7 @@ def _may_stop(statement: Any) -> bool:
     return any(effect_of(call) in stopping for call in collect(statement, Call))
 
 
-def _assumption(statement: Any) -> Any:
+def _assumption(statement: Stmt) -> PrimExpr | None:
     if isinstance(statement, Evaluate) and isinstance(statement.value, Call):
         call = statement.value
         if getattr(call.op, "name", "") == "tir.assume":
@@ -298,7 +300,7 @@ def _assumption(statement: Any) -> Any:
     return None
 
 
-def _lane_ends(index: Any) -> list[Any]:
+def _lane_ends(index: PrimExpr) -> list[PrimExpr]:
     """The expressions whose bounds are those of every lane."""
     if isinstance(index, Broadcast):
         return [index.value]
@@ -308,7 +310,7 @@ def _lane_ends(index: Any) -> list[Any]:
     return [index]
 
 
-def _same_width(index: Any, extent: Any) -> tuple[Any, Any]:
+def _same_width(index: PrimExpr, extent: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     if index.dtype is extent.dtype:
         return index, extent
     if isinstance(extent, IntImm) and index.dtype.lanes == 1:

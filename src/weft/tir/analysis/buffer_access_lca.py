@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.functor import Visitor
 from weft.ir.node import Map
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Var
+from weft.tir.expr import BufferLoad, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BlockRealize, Stmt
+from weft.tir.stmt import BlockRealize, BufferStore, For, Stmt
 
 
 class _LCAFinder(Visitor):
@@ -39,14 +37,14 @@ class _LCAFinder(Visitor):
             shared += 1
         del old[shared:]
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
         self.path.append(node)
         self.visit(node.body)
         self.path.pop()
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         self.visit(node.iter_values)
         self.visit(node.predicate)
         block = node.block
@@ -62,20 +60,20 @@ class _LCAFinder(Visitor):
         self.visit(block.body)
         self.path.pop()
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         self.access(node.buffer)
         self.visit(node.indices)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         self.access(node.buffer)
         self.visit(node.value)
         self.visit(node.indices)
 
-    def visit_Var(self, node: Any) -> None:
+    def visit_Var(self, node: Var) -> None:
         for buffer in self.by_data.get(node, ()):
             self.access(buffer)
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         pass
 
 

@@ -8,7 +8,7 @@ it; other conditions leave the domains as they are, which is always sound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -16,9 +16,11 @@ from weft.arith.int_set import IntervalSet, eval_set, intersect, neg_inf, pos_in
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, BufferLoad, Call, Not, Or, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, BufferLoad, Call, CompareExpr, Not, Or, Var
 
-_OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ}
+_OPPOSITE: Final[dict[type[CompareExpr], type[CompareExpr]]] = {
+    LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ,
+}  # fmt: skip
 
 
 def narrowed_domains(
@@ -44,20 +46,22 @@ def narrowed_domains(
     return narrowed
 
 
-def _not_negative(condition: Any, negated: bool) -> Iterator[PrimExpr]:
+def _not_negative(condition: PrimExpr, negated: bool) -> Iterator[PrimExpr]:
     """Expressions that are >= 0 wherever the condition holds (or, negated, does not)."""
-    kind = type(condition)
-    if kind is (Or if negated else And):
+    if isinstance(condition, Or if negated else And):
         yield from _not_negative(condition.a, negated)
         yield from _not_negative(condition.b, negated)
         return
-    if kind is Not:
+    if isinstance(condition, Not):
         yield from _not_negative(condition.a, not negated)
         return
     if isinstance(condition, Call) and getattr(condition.op, "name", "") == "tir.likely":
         yield from _not_negative(condition.args[0], negated)
         return
-    if kind not in _OPPOSITE or not condition.a.dtype.is_int or condition.a.dtype.lanes != 1:
+    kind = type(condition)
+    if not isinstance(condition, CompareExpr) or kind not in _OPPOSITE:
+        return
+    if not condition.a.dtype.is_int or condition.a.dtype.lanes != 1:
         return
     kind = _OPPOSITE[kind] if negated else kind
     a, b = condition.a, condition.b

@@ -7,19 +7,19 @@ everything touched. Conditions narrow the loops around an access. TVM's ``Domain
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set, union
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.ir.expr import Range
 from weft.ir.functor import Visitor
-from weft.ir.node import Array
+from weft.ir.node import Array, Node
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.condition_domains import narrowed_domains
 from weft.tir.buffer import Buffer
-from weft.tir.stmt import Stmt
+from weft.tir.expr import BufferLoad, Var
+from weft.tir.stmt import BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 
 
 @deep_recursion
@@ -51,16 +51,16 @@ class _Touched(Visitor):
         self.loads = loads
         self.stores = stores
         self.axes: list[list[IntervalSet]] = [[] for _ in buffer.shape]
-        self.domains: Mapping[Any, IntervalSet] = {}
+        self.domains: Mapping[Var, IntervalSet] = {}
         self.analyzer = Analyzer()
 
-    def touch(self, access: Any) -> None:
+    def touch(self, access: BufferLoad | BufferStore) -> None:
         """Note an access."""
         if access.buffer is self.buffer:
             for sets, index in zip(self.axes, access.indices, strict=True):
                 sets.append(eval_set(index, self.domains, self.analyzer))
 
-    def under(self, domains: Mapping[Any, IntervalSet], *parts: Any) -> None:
+    def under(self, domains: Mapping[Var, IntervalSet], *parts: Node | None) -> None:
         """Visit parts with other domains of the variables."""
         outer, self.domains = self.domains, domains
         for part in parts:
@@ -68,23 +68,23 @@ class _Touched(Visitor):
                 self.visit(part)
         self.domains = outer
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         if self.loads:
             self.touch(node)
         self.visit_default(node)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         if self.stores:
             self.touch(node)
         self.visit_default(node)
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
         run = as_int_set(Range.from_min_extent(node.min, node.extent), self.analyzer)
         self.under({**self.domains, node.loop_var: run}, node.body)
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         self.visit(node.iter_values)
         self.visit(node.predicate)
         block = node.block
@@ -94,12 +94,12 @@ class _Touched(Visitor):
             domains[axis] = eval_set(value, domains, self.analyzer)
         self.under(domains, block.init, block.body)
 
-    def visit_LetStmt(self, node: Any) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         self.visit(node.value)
         known = eval_set(node.value, self.domains, self.analyzer)
         self.under({**self.domains, node.var: known}, node.body)
 
-    def visit_IfThenElse(self, node: Any) -> None:
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
         self.visit(node.condition)
         for branch, negated in ((node.then_case, False), (node.else_case, True)):
             domains = narrowed_domains(self.domains, node.condition, self.analyzer, negated=negated)

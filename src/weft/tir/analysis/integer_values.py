@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.tir import expr as e
-from weft.tir.expr import Call, Cast, Not, Select, Var
+from weft.tir.expr import BinaryExpr, Call, Cast, Not, Select, Var
 
 Lookup = Callable[[Var], np.ndarray]
 
@@ -40,7 +40,7 @@ class UnknownValueError(Exception):
     """The value depends on more than the variables that are given."""
 
 
-def values_of(expr: Any, lookup: Lookup) -> Any:
+def values_of(expr: PrimExpr, lookup: Lookup) -> Any:
     """The values of an integer (or bool) expression, where its variables have those of ``lookup``.
 
     Raises:
@@ -56,33 +56,34 @@ class _Values:
         self.lookup = lookup
         self.known: dict[int, Any] = {}
 
-    def of(self, expr: Any) -> Any:
+    def of(self, expr: PrimExpr) -> Any:
         """The values of an expression in it."""
         known = self.known.get(id(expr))
         if known is None:
             known = self.known[id(expr)] = self.computed(expr)
         return known
 
-    def computed(self, expr: Any) -> Any:
-        kind = type(expr)
-        if kind is IntImm:
+    def computed(self, expr: PrimExpr) -> Any:
+        if isinstance(expr, IntImm):
             return np.int64(expr.value)
-        if kind is Var:
+        if type(expr) is Var:
             return self.lookup(expr)
+        kind = type(expr)
         combine = _BINARY.get(kind)
         if combine is not None:
+            assert isinstance(expr, BinaryExpr)
             a, b = self.of(expr.a), self.of(expr.b)
             if kind in _DIVISIONS and np.any(b == 0):
                 raise UnknownValueError
             return combine(a, b)
-        if kind is Not:
+        if isinstance(expr, Not):
             return np.logical_not(self.of(expr.a))
-        if kind is Cast and not expr.dtype.is_float and not expr.value.dtype.is_float:
+        if isinstance(expr, Cast) and not expr.dtype.is_float and not expr.value.dtype.is_float:
             return self.of(expr.value)
-        if kind is Select:
+        if isinstance(expr, Select):
             parts = (expr.condition, expr.true_value, expr.false_value)
             return np.where(*[self.of(part) for part in parts])
-        if kind is Call:
+        if isinstance(expr, Call):
             call = _CALLS.get(getattr(expr.op, "name", ""))
             if call is not None:
                 return call(*[self.of(argument) for argument in expr.args])

@@ -19,7 +19,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Var
-from weft.tir.stmt import Block, For
+from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class _Accesses(Visitor):
         )
         self.visit(loop.body)
 
-    def visit_BlockRealize(self, realize: Any) -> None:
+    def visit_BlockRealize(self, realize: BlockRealize) -> None:
         """A block: its axes, memory of its own, and what it says of memory behind its body."""
         block: Block = realize.block
         for item, value in zip(block.iter_vars, realize.iter_values, strict=True):
@@ -94,17 +94,17 @@ class _Accesses(Visitor):
             if part is not None:
                 self.visit(part)
 
-    def visit_Allocate(self, node: Any) -> None:
+    def visit_Allocate(self, node: Allocate) -> None:
         """Memory of one iteration's own."""
         self.inner.add(node.buffer_var)
         self.visit(node.body)
 
-    def visit_BufferLoad(self, load: Any) -> None:
+    def visit_BufferLoad(self, load: BufferLoad) -> None:
         """An element is read."""
         self.access(load.buffer, load.indices)
         self.visit(load.indices)
 
-    def visit_BufferStore(self, store: Any) -> None:
+    def visit_BufferStore(self, store: BufferStore) -> None:
         """An element is written."""
         self.access(store.buffer, store.indices)
         self.found.written.add(store.buffer.data)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
+from weft.ir.node import Node
 from weft.ir.structural import structural_equal
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -69,12 +69,12 @@ class _Around:
     """What surrounds an access: loops, what axes and lets stand for, guards."""
 
     loops: Mapping[Var, Range]
-    values: Mapping[Var, Any]
+    values: Mapping[Var, PrimExpr]
     guards: tuple[PrimExpr, ...] = ()
     repeats: bool = False
     """Whether the statement runs as often as nobody knows."""
 
-    def defining(self, values: Mapping[Var, Any]) -> _Around:
+    def defining(self, values: Mapping[Var, PrimExpr]) -> _Around:
         """With more variables that stand for something."""
         known = {var: substitute(value, self.values) for var, value in values.items()}
         return replace(self, values={**self.values, **known})
@@ -142,7 +142,7 @@ class _Accesses(Visitor):
         access = _Access(node.buffer, indices, self.around, self.statement, is_write)
         self.found.setdefault(node.buffer.data, []).append(access)
 
-    def inside(self, around: _Around, *parts: Any) -> None:
+    def inside(self, around: _Around, *parts: Node | None) -> None:
         """Visit parts that more surrounds."""
         outer, self.around = self.around, around
         self.visit(list(parts))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
@@ -12,8 +12,10 @@ from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.expr import BinaryExpr, BufferLoad, Var
+from weft.tir.buffer import Buffer
+from weft.tir.expr import BinaryExpr, BufferLoad, Call, Select, Var
 from weft.tir.function import PrimFunc
+from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For, IfThenElse
 
 _FREE_CALLS: Final = frozenset({"tir.likely", "tir.assume", "tir.if_then_else", "tir.reinterpret"})
 
@@ -29,7 +31,7 @@ class _Bytes(Visitor):
         self.current[scope] = self.current.get(scope, 0) + amount
         self.largest[scope] = max(self.largest.get(scope, 0), self.current[scope])
 
-    def visit_Allocate(self, node: Any) -> None:
+    def visit_Allocate(self, node: Allocate) -> None:
         amount = _size(node.extents, node.dtype.itemsize)
         scope = getattr(node.buffer_var.type_annotation, "storage_scope", "") or "global"
         self.take(scope, amount)
@@ -38,7 +40,7 @@ class _Bytes(Visitor):
 
     visit_AllocateConst = visit_Allocate
 
-    def visit_Block(self, node: Any) -> None:
+    def visit_Block(self, node: Block) -> None:
         taken = [
             (buffer.scope(), _size(buffer.shape, buffer.dtype.itemsize))
             for buffer in node.alloc_buffers
@@ -49,11 +51,11 @@ class _Bytes(Visitor):
         for scope, amount in taken:
             self.current[scope] -= amount
 
-    def visit_PrimExpr(self, node: Any) -> None:
+    def visit_PrimExpr(self, node: PrimExpr) -> None:
         pass
 
 
-def _size(extents: Any, itemsize: int) -> int:
+def _size(extents: Iterable[PrimExpr], itemsize: int) -> int:
     """Bytes of an allocation; symbolic ones count 0, as in TVM."""
     total = itemsize
     for extent in extents:
@@ -79,40 +81,47 @@ def calculate_allocated_bytes(func_or_mod: PrimFunc | IRModule) -> dict[str, dic
     return result
 
 
-def _number(value: Any) -> Any:
+Count: TypeAlias = float | PrimExpr
+"""A number of operations: an expression where symbols decide."""
+
+
+def _number(value: Count) -> PrimExpr:
     """A count as an operand of an expression of int64."""
-    is_expr = isinstance(value, PrimExpr)
-    return op.cast("int64", value) if is_expr else IntImm("int64", int(value))
+    if isinstance(value, PrimExpr):
+        return op.cast("int64", value)
+    return IntImm("int64", int(value))
 
 
-def _plus(a: Any, b: Any) -> Any:
-    both_plain = not isinstance(a, PrimExpr) and not isinstance(b, PrimExpr)
-    return a + b if both_plain else _number(a) + _number(b)
+def _plus(a: Count, b: Count) -> Count:
+    if isinstance(a, PrimExpr) or isinstance(b, PrimExpr):
+        return _number(a) + _number(b)
+    return a + b
 
 
-def _times(a: Any, b: Any) -> Any:
-    both_plain = not isinstance(a, PrimExpr) and not isinstance(b, PrimExpr)
-    return a * b if both_plain else _number(a) * _number(b)
+def _times(a: Count, b: Count) -> Count:
+    if isinstance(a, PrimExpr) or isinstance(b, PrimExpr):
+        return _number(a) * _number(b)
+    return a * b
 
 
 class _Flops(Visitor):
     """Counts arithmetic on floats (and on integers that are no index), times the loops around.
 
-    ``total`` is what one step of the loop does that is being looked at, ``apart`` what blocks under
+    ``total`` is what one step of the loop does that is being looked at, ``tails`` what blocks under
     a predicate do in it that were counted by their domain: the tails of split loops do nothing.
     Both are expressions where a loop inside runs to one of ``symbols``.
     """
 
     def __init__(self, symbols: Iterable[Var] = ()) -> None:
-        self.total: Any = 0.0
-        self.apart: Any = 0.0
+        self.total: Count = 0.0
+        self.tails: Count = 0.0
         self.analyzer = Analyzer()
         self.symbols = {id(var) for var in symbols}
 
     def add(self, expr: PrimExpr) -> None:
         self.total = _plus(self.total, expr.dtype.lanes)
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         steps = self.steps(node.extent)
         if steps is None:
             raise IRValueError(
@@ -124,7 +133,7 @@ class _Flops(Visitor):
         self.visit(node.body)
         self.total = _plus(outer, _times(steps, self.total))
 
-    def steps(self, extent: Any) -> Any:
+    def steps(self, extent: PrimExpr) -> Count | None:
         """An extent, at most; an expression where symbols decide, None where nothing does."""
         symbols = collect(extent, Var)
         if symbols and all(id(var) in self.symbols for var in symbols):
@@ -133,7 +142,7 @@ class _Flops(Visitor):
         unknown = bound.max_value == bound.POS_INF or bound.max_value >= 1 << 31
         return None if unknown and not isinstance(extent, IntImm) else max(bound.max_value, 0)
 
-    def visit_IfThenElse(self, node: Any) -> None:
+    def visit_IfThenElse(self, node: IfThenElse) -> None:
         self.visit(node.condition)
         start, self.total = self.total, 0.0
         self.visit(node.then_case)
@@ -144,58 +153,60 @@ class _Flops(Visitor):
         is_plain = not any(isinstance(total, PrimExpr) for total in totals)
         self.total = _plus(start, max(totals) if is_plain else op.max(*map(_number, totals)))
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         """Bindings and predicates are indices, which count nothing."""
-        (before, self.total), (apart, self.apart) = (self.total, 0.0), (self.apart, 0.0)
+        (before, self.total), (apart, self.tails) = (self.total, 0.0), (self.tails, 0.0)
         self.visit(node.block)
-        once = _plus(self.total, self.apart)
+        once = _plus(self.total, self.tails)
         points = None if isinstance(node.predicate, IntImm) else self.domain(node.block)
         if points is None:
-            self.total, self.apart = _plus(before, once), apart
+            self.total, self.tails = _plus(before, once), apart
         else:
-            self.total, self.apart = before, _plus(apart, _times(points, once))
+            self.total, self.tails = before, _plus(apart, _times(points, once))
 
-    def domain(self, block: Any) -> Any:
+    def domain(self, block: Block) -> Count | None:
         """The number of points of a block's axes; None where it is not known."""
-        points: Any = 1
+        points: Count = 1
         for axis in block.iter_vars:
+            assert axis.dom is not None
             steps = self.steps(axis.dom.extent)
             if steps is None:
                 return None
             points = _times(points, steps)
         return points
 
-    def visit_Block(self, node: Any) -> None:
+    def visit_Block(self, node: Block) -> None:
         if node.init is not None:
             points = 1.0
             for axis in node.iter_vars:
-                if axis.iter_type == axis.CommReduce and isinstance(axis.dom.extent, IntImm):
-                    points *= max(axis.dom.extent.value, 1)
+                extent = None if axis.dom is None else axis.dom.extent
+                if axis.iter_type == axis.CommReduce and isinstance(extent, IntImm):
+                    points *= max(extent.value, 1)
             outer, self.total = self.total, 0.0
             self.visit(node.init)
             self.total = _plus(outer, _times(1 / points, self.total))
         self.visit(node.body)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         self.visit(node.value)
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         pass
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         pass
 
-    def visit_PrimExpr(self, node: Any) -> None:
+    def visit_PrimExpr(self, node: PrimExpr) -> None:
         if isinstance(node, IntImm | FloatImm):
             return
         if isinstance(node, BinaryExpr):
             self.add(node)
         self.visit_default(node)
 
-    def visit_Select(self, node: Any) -> None:
+    def visit_Select(self, node: Select) -> None:
         self.visit_default(node)
 
-    def visit_Call(self, node: Any) -> None:
+    def visit_Call(self, node: Call) -> None:
         name, args = getattr(node.op, "name", ""), node.args
         if name not in _FREE_CALLS:
             self.add(node)
@@ -209,7 +220,7 @@ def count_flops(func: PrimFunc, symbols: Iterable[Var]) -> float | PrimExpr:
     """As ``estimate_tir_flops``, but an expression where loops run to one of ``symbols``."""
     counter = _Flops(symbols)
     counter.visit(func.body)
-    total: float | PrimExpr = _plus(counter.total, counter.apart)
+    total: float | PrimExpr = _plus(counter.total, counter.tails)
     return Analyzer().simplify(total) if isinstance(total, PrimExpr) else total
 
 
@@ -237,4 +248,6 @@ def estimate_tir_flops(stmt_or_mod: Any) -> float:
             f"estimate_tir_flops: expected a module, function or statement, got "
             f"{type(stmt_or_mod).__name__}"
         )
-    return float(_plus(counter.total, counter.apart))
+    total = _plus(counter.total, counter.tails)
+    assert not isinstance(total, PrimExpr), "no symbols were given"
+    return float(total)

@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import Visitor
+from weft.ir.node import Node
 from weft.tir.buffer import Buffer
-from weft.tir.expr import IterVar, Var
+from weft.tir.expr import BufferLoad, CommReducer, IterVar, Reduce, Var
 from weft.tir.function import PrimFunc
+from weft.tir.stmt import (
+    Allocate,
+    AttrStmt,
+    Block,
+    BufferRealize,
+    BufferRegion,
+    BufferStore,
+    DeclBuffer,
+    For,
+    LetStmt,
+)
 
 
 class ScopeVisitor(Visitor):
     """Calls ``define``, ``leave`` and ``use`` for variables as they come into and out of scope."""
 
-    def define(self, var: Var, where: Any) -> None:
+    def define(self, var: Var, where: Node) -> None:
         """``var`` comes into scope (hook)."""
 
     def leave(self, variables: Iterable[Var]) -> None:
@@ -27,7 +39,7 @@ class ScopeVisitor(Visitor):
         """Whether ``var`` is in scope: symbols of matched shapes are defined at first sight."""
         return False
 
-    def visit_Var(self, node: Any) -> None:
+    def visit_Var(self, node: Var) -> None:
         self.use(node)
 
     def function(self, func: PrimFunc) -> None:
@@ -43,9 +55,9 @@ class ScopeVisitor(Visitor):
         self.visit(func.body)
         self.leave(defined)
 
-    def define_buffer(self, buffer: Buffer, where: Any, *, symbols: bool) -> list[Var]:
+    def define_buffer(self, buffer: Buffer, where: Node, *, symbols: bool) -> list[Var]:
         """Define a buffer's data and, of matched ones, the symbols of its shape."""
-        candidates: list[Any] = [buffer.data]
+        candidates: list[PrimExpr] = [buffer.data]
         if symbols:
             candidates += [*buffer.shape, *buffer.strides, buffer.elem_offset]
         fresh: list[Var] = []
@@ -55,21 +67,21 @@ class ScopeVisitor(Visitor):
                 fresh.append(item)
         return fresh
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         self.visit(node.data)
         self.visit([*node.shape, *node.strides, node.elem_offset])
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad | BufferStore) -> None:
         self.visit(node.buffer.data)
         self.visit(node.indices)
         if node.predicate is not None:
             self.visit(node.predicate)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         self.visit(node.value)
         self.visit_BufferLoad(node)
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
         self.define(node.loop_var, node)
@@ -84,7 +96,7 @@ class ScopeVisitor(Visitor):
         self.visit(node.body)
         self.leave(defined)
 
-    def visit_LetStmt(self, node: Any) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         self.visit(node.value)
         self.define(node.var, node)
         self.visit(node.body)
@@ -92,10 +104,10 @@ class ScopeVisitor(Visitor):
 
     visit_Let = visit_LetStmt
 
-    def visit_CommReducer(self, node: Any) -> None:
+    def visit_CommReducer(self, node: CommReducer) -> None:
         self.visit(node.identity_element)  # its variables and result are closed in themselves
 
-    def visit_Allocate(self, node: Any) -> None:
+    def visit_Allocate(self, node: Allocate) -> None:
         self.visit(node.extents)
         if hasattr(node, "condition"):
             self.visit(node.condition)
@@ -105,20 +117,20 @@ class ScopeVisitor(Visitor):
 
     visit_AllocateConst = visit_Allocate
 
-    def visit_DeclBuffer(self, node: Any) -> None:
+    def visit_DeclBuffer(self, node: DeclBuffer) -> None:
         fresh = self.define_buffer(node.buffer, node, symbols=False)
         self.visit(node.buffer)
         self.visit(node.body)
         self.leave(fresh)
 
-    def visit_BufferRealize(self, node: Any) -> None:
+    def visit_BufferRealize(self, node: BufferRealize) -> None:
         fresh = self.define_buffer(node.buffer, node, symbols=False)
         self.visit(node.bounds)
         self.visit(node.condition)
         self.visit(node.body)
         self.leave(fresh)
 
-    def visit_AttrStmt(self, node: Any) -> None:
+    def visit_AttrStmt(self, node: AttrStmt) -> None:
         self.visit(node.value)
         defined = []
         if isinstance(node.node, IterVar):
@@ -130,7 +142,7 @@ class ScopeVisitor(Visitor):
         self.visit(node.body)
         self.leave(defined)
 
-    def visit_Block(self, node: Any) -> None:
+    def visit_Block(self, node: Block) -> None:
         for axis in node.iter_vars:
             if axis.dom is not None:
                 self.visit(axis.dom)
@@ -150,14 +162,14 @@ class ScopeVisitor(Visitor):
         self.visit(node.body)
         self.leave(defined)
 
-    def enter_block(self, node: Any) -> None:
+    def enter_block(self, node: Block) -> None:
         """Called before what is inside of a block, after the domains of its axes (hook)."""
 
-    def visit_BufferRegion(self, node: Any) -> None:
+    def visit_BufferRegion(self, node: BufferRegion) -> None:
         self.visit(node.buffer.data)
         self.visit(node.region)
 
-    def visit_Reduce(self, node: Any) -> None:
+    def visit_Reduce(self, node: Reduce) -> None:
         defined = [axis.var for axis in node.axis]
         for axis in node.axis:
             self.visit(axis.dom)

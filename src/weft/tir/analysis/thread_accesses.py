@@ -7,7 +7,7 @@ threads. ``points`` gives the elements that it touches, for all threads or for s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,13 +16,14 @@ import numpy as np
 from weft.arith.data import has_data
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
-from weft.ir.node import expect
+from weft.ir.node import Node, expect
 from weft.tir import expr as e
 from weft.tir.analysis.integer_values import UnknownValueError, values_of
 from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, Call, Let, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
+    AttrStmt,
     Block,
     BlockRealize,
     BufferStore,
@@ -96,7 +97,7 @@ class Access:
     @property
     def is_affine(self) -> bool:
         """Whether the extremes of the indices are at the extremes of the loops."""
-        seen: list[Any] = list(self.indices or ())
+        seen: list[PrimExpr] = list(self.indices or ())
         while seen:
             item = seen.pop()
             if not isinstance(item, _AFFINE):
@@ -113,7 +114,7 @@ class _Points:
 
     def __init__(self, access: Access, fixed: Mapping[str, int]) -> None:
         self.access, self.fixed = access, fixed
-        self.values: dict[Var, Any] = {}
+        self.values: dict[Var, np.ndarray | np.integer] = {}
         self.count = 1
         self.exact = True
 
@@ -131,9 +132,9 @@ class _Points:
         stacked = np.stack(columns, axis=1) if columns else np.zeros((min(self.count, 1), 0), int)
         return stacked.astype(np.int64), self.exact
 
-    def needed(self, exprs: list[Any]) -> set[Var]:
+    def needed(self, exprs: list[PrimExpr]) -> set[Var]:
         """The variables that decide some values, those in the bounds of loops included."""
-        bounds: dict[Var, Any] = {loop.var: (loop.low, loop.extent) for loop in self.access.loops}
+        bounds = {loop.var: (loop.low, loop.extent) for loop in self.access.loops}
         names: set[Var] = set()
         waiting = list(collect(exprs, Var))
         while waiting:
@@ -144,7 +145,7 @@ class _Points:
             waiting += collect(bounds.get(var, self.access.definitions.get(var)), Var)
         return names
 
-    def value(self, expr: Any) -> Any:
+    def value(self, expr: PrimExpr) -> Any:
         return values_of(expr, self.lookup)
 
     def lookup(self, var: Var) -> Any:
@@ -192,7 +193,7 @@ class _Points:
 
     def select(self, places: np.ndarray) -> None:
         for var, value in self.values.items():
-            if np.ndim(value):
+            if isinstance(value, np.ndarray) and value.ndim:
                 self.values[var] = value[places]
         self.count = len(places)
 
@@ -229,7 +230,7 @@ class _Gather(Visitor):
         self.in_update = False
         self.block = ""
 
-    def record(self, buffer: Buffer, indices: Any, is_write: bool) -> None:
+    def record(self, buffer: Buffer, indices: Sequence[PrimExpr] | None, is_write: bool) -> None:
         places = None if indices is None else tuple(indices)
         if places and any(index.dtype.lanes != 1 for index in places):
             places = None
@@ -243,7 +244,7 @@ class _Gather(Visitor):
             )
         )  # fmt: skip
 
-    def under(self, guard: tuple[PrimExpr, bool] | None, *parts: Any) -> None:
+    def under(self, guard: tuple[PrimExpr, bool] | None, *parts: Node | None) -> None:
         """Visit what runs under a condition; nothing is known of one that depends on data."""
         if guard is not None and has_data(guard[0]):
             guard = None
@@ -265,7 +266,7 @@ class _Gather(Visitor):
         self.visit([loop.min, loop.extent])
         self.inside(Loop(loop.loop_var, loop.min, loop.extent, None), loop.body)
 
-    def visit_AttrStmt(self, attr: Any) -> None:
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
         binding = binding_of(attr)
         if binding is None:
             self.visit_default(attr)
@@ -309,7 +310,7 @@ class _Gather(Visitor):
         self.defined({let.var: let.value}, let.body)
         self.in_update = outer
 
-    def defined(self, values: Mapping[Var, PrimExpr], *parts: Any) -> None:
+    def defined(self, values: Mapping[Var, PrimExpr], *parts: Node | None) -> None:
         outer, self.definitions = self.definitions, {**self.definitions, **values}
         for part in parts:
             self.visit(part)
@@ -375,7 +376,7 @@ class _Gather(Visitor):
                 self.add(argument, None, None, True)
         self.visit_default(call)
 
-    def chosen(self, condition: Any, yes: Any, no: Any) -> None:
+    def chosen(self, condition: PrimExpr, yes: Node, no: Node | None) -> None:
         self.visit(condition)
         self.under((condition, True), yes)
         self.under((condition, False), no)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.ir.node import Array
+from weft.ir.node import Array, Node
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.scopes import ScopeVisitor
 from weft.tir.expr import Var
@@ -17,7 +17,7 @@ class _Undefined(ScopeVisitor):
         self.count: dict[Var, int] = dict.fromkeys(defined, 1)
         self.found: dict[Var, None] = {}
 
-    def define(self, var: Var, where: Any) -> None:
+    def define(self, var: Var, where: Node) -> None:
         self.count[var] = self.count.get(var, 0) + 1
 
     def leave(self, variables: Iterable[Var]) -> None:

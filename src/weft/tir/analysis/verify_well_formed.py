@@ -7,9 +7,9 @@ schedules move the block. Axes stay in their domains (weft.tir.analysis.axis_dom
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from weft.ir.module import IRModule
+from weft.ir.node import Node
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
@@ -35,11 +35,11 @@ class _Verifier(ScopeVisitor):
 
     def __init__(self) -> None:
         self.scope: set[Var] = set()
-        self.ever: dict[Var, Any] = {}
+        self.ever: dict[Var, Node] = {}
         self.loops: dict[Var, str | None] = {}
         self.blocks: list[str] = []
 
-    def define(self, var: Var, where: Any) -> None:
+    def define(self, var: Var, where: Node) -> None:
         if var in self.scope:
             raise _IllFormed(
                 f"variable {var.name} is defined twice in nested scopes{self.place()}; every "
@@ -74,13 +74,13 @@ class _Verifier(ScopeVisitor):
                 f"the non-opaque block {owner}; bind it to an axis of the block"
             )
 
-    def enter_block(self, node: Any) -> None:
+    def enter_block(self, node: Block) -> None:
         if node.iter_vars:  # the domains of axes may use the loops, what is inside may not
             for var, owner in self.loops.items():
                 if owner is None:
                     self.loops[var] = node.name_hint
 
-    def visit_Block(self, node: Any) -> None:
+    def visit_Block(self, node: Block) -> None:
         hidden = [var for var, owner in self.loops.items() if owner is None]
         self.blocks.append(node.name_hint)
         ScopeVisitor.visit_Block(self, node)
@@ -124,7 +124,7 @@ class _SSA(ScopeVisitor):
         self.defined: set[Var] = set()
         self.holds = True
 
-    def define(self, var: Var, where: Any) -> None:
+    def define(self, var: Var, where: Node) -> None:
         if var in self.defined and not isinstance(where, AttrStmt | Block):
             self.holds = False
         self.defined.add(var)

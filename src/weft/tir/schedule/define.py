@@ -12,12 +12,12 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from weft.support.annotations import spelled
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
-from weft.tir.schedule.instruction import DECISION, InstructionKind
+from weft.tir.schedule.instruction import DECISION, Codec, InstructionKind, several
 from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
 from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
 
@@ -30,7 +30,6 @@ R = TypeVar("R")
 Canonical = Callable[["Schedule", dict[str, Any]], None]
 MOVES = ("ComputeAt", "ReverseComputeAt")
 """The instructions that take a place instead of a loop."""
-Codec = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 def primitive(
@@ -91,16 +90,16 @@ class Call:
     ``decision`` is set by methods that sample.
     """
 
-    def __init__(self, kind: InstructionKind, arguments: Mapping[str, Any]) -> None:
+    def __init__(self, kind: InstructionKind, arguments: Mapping[str, object]) -> None:
         self.kind, self.arguments = kind, dict(arguments)
-        self.decision: Any = None
+        self.decision: object = None
 
     def __str__(self) -> str:
         parts = []
         for parameter in list(self.kind.signature.parameters.values())[1:]:
             value = self.arguments.get(parameter.name)
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                parts += [_short(item) for item in value or ()]
+                parts += [_short(item) for item in several(value)]
             elif isinstance(value, RandomVariable):
                 parts.append(_short(value))
             elif value is not parameter.default and parameter.name != DECISION:
@@ -108,7 +107,7 @@ class Call:
         return f"sch.{self.kind.method}({', '.join(parts)})"
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     if isinstance(value, RandomVariable):
         return value.hint
     if isinstance(value, list):
@@ -118,7 +117,7 @@ def _short(value: Any) -> str:
 
 
 def _bound(
-    kind: InstructionKind, schedule: Schedule, args: tuple[Any, ...], kwargs: dict[str, Any]
+    kind: InstructionKind, schedule: Schedule, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> inspect.BoundArguments:
     try:
         bound = kind.signature.bind(schedule, *args, **kwargs)
@@ -134,14 +133,16 @@ def _bound(
 
 # ---- arguments by the annotation of their parameter
 
+Check = Callable[["Schedule", InstructionKind, str, object], object]
 
-def _block(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+
+def _block(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
     if isinstance(value, str):
         return schedule.get_block(value)
     return value if isinstance(value, BlockRV) else _wrong(kind, key, "a BlockRV or a name", value)
 
 
-def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
     if not isinstance(value, LoopRV):
         return _wrong(kind, key, "a LoopRV", value)
     if schedule._symbols.get(value) in (INLINE_MARK, ROOT_MARK) and kind.name not in MOVES:
@@ -153,34 +154,34 @@ def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> An
     return value
 
 
-def _place(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+def _place(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
     if isinstance(value, LoopRV):
         return value
     return _block(schedule, kind, key, value)
 
 
-def _flag(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+def _flag(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
     if isinstance(value, int) and value in (0, 1):  # a trace's JSON may have numbers
         return bool(value)
     return _wrong(kind, key, "a bool", value)
 
 
-def _number(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+def _number(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
     number = getattr(value, "value", value)
     if isinstance(number, bool) or not isinstance(number, int):
         return _wrong(kind, key, "an int", value)
     return number
 
 
-def _text(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
+def _text(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
     return value if isinstance(value, str) else _wrong(kind, key, "a str", value)
 
 
-def _loops(schedule: Schedule, kind: InstructionKind, key: str, value: Any) -> Any:
-    return tuple([_loop(schedule, kind, key, item) for item in value])
+def _loops(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+    return tuple([_loop(schedule, kind, key, item) for item in several(value)])
 
 
-def _wrong(kind: InstructionKind, key: str, wanted: str, value: Any) -> Any:
+def _wrong(kind: InstructionKind, key: str, wanted: str, value: object) -> NoReturn:
     if isinstance(value, list) and value and isinstance(value[0], LoopRV) and "loop" in key:
         wanted += " (unpack the list: *loops)"
     raise IRTypeError(
@@ -188,13 +189,13 @@ def _wrong(kind: InstructionKind, key: str, wanted: str, value: Any) -> Any:
     )
 
 
-_CHECKS: dict[str, Callable[..., Any]] = {
+_CHECKS: dict[str, Check] = {
     "BlockRV": _block, "BlockRV | str": _block, "LoopRV": _loop, "BlockRV | LoopRV": _place,
     "BlockRV | LoopRV | str": _place, "bool": _flag, "int": _number, "str": _text,
 }  # fmt: skip
 
 
-def _checks(signature: inspect.Signature) -> list[tuple[str, Callable[..., Any]]]:
+def _checks(signature: inspect.Signature) -> list[tuple[str, Check]]:
     checks = []
     for parameter in signature.parameters.values():
         check = _CHECKS.get(spelled(parameter.annotation))

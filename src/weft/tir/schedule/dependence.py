@@ -7,14 +7,15 @@ Buffers over one data variable are one memory.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule import tree
-from weft.tir.stmt import Block, For
+from weft.tir.stmt import Block, BufferRegion, For
 
 if TYPE_CHECKING:
     from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -84,7 +85,7 @@ def _hazards(stmt: For | Block) -> Hazards:
     return hazards
 
 
-def _data_of(regions: Any) -> list[Var]:
+def _data_of(regions: Iterable[BufferRegion]) -> list[Var]:
     return list(dict.fromkeys([region.buffer.data for region in regions]))
 
 

@@ -10,7 +10,7 @@ the block writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.interval import IntervalSet
@@ -43,7 +43,7 @@ def _pinned_axes(block: Block) -> frozenset[Var]:
     return frozenset(pinned)
 
 
-def _is_unit(dom: Any) -> bool:
+def _is_unit(dom: Range | None) -> bool:
     return isinstance(dom, Range) and isinstance(dom.extent, IntImm) and dom.extent.value == 1
 
 
@@ -69,14 +69,17 @@ def _pinned_by(block: Block, regions: Sequence[BufferRegion]) -> set[Var]:
 
 def _digit(item: Range) -> Var | None:
     """The variable of ``v``, ``v + c``, ``c - v``, ``v * n : v * n + m`` with ``m <= n``."""
-    index: Any = item.min
+    index: PrimExpr = item.min
     factor = 1
     if isinstance(index, Add | Sub):
-        index = index.b if isinstance(index.a, IntImm) else (
-            index.a if isinstance(index.b, IntImm) else index
-        )  # fmt: skip
+        left, right = index.a, index.b
+        if isinstance(left, IntImm):
+            index = right
+        elif isinstance(right, IntImm):
+            index = left
     if isinstance(index, Mul) and isinstance(index.b, IntImm):
-        index, factor = index.a, abs(index.b.value)
+        factor = abs(index.b.value)
+        index = index.a
     fits = isinstance(item.extent, IntImm) and item.extent.value <= factor
     return index if isinstance(index, Var) and fits else None
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from weft.ir.expr import FloatImm, IntImm, StringImm
 from weft.support.annotations import spelled
@@ -20,6 +20,8 @@ from weft.tir.index_map import IndexMap
 
 DECISION = "decision"
 """The parameter of sampling methods that is neither an input nor an attribute."""
+Codec: TypeAlias = tuple[Callable[[Any], object], Callable[[object], object]]
+"""An attribute's JSON form, and the attribute from that."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +39,7 @@ class InstructionKind:
     is_pure: bool
     signature: inspect.Signature
     has_decision: bool
-    attr_codec: Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = field(
+    attr_codec: Mapping[str, Codec] = field(
         default_factory=dict
     )
     texts: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
@@ -62,25 +64,25 @@ class InstructionKind:
 
     # ---- arguments <-> inputs and attributes
 
-    def split_arguments(self, arguments: Mapping[str, Any]) -> tuple[list[Any], list[Any]]:
+    def split_arguments(self, arguments: Mapping[str, object]) -> tuple[list[object], list[object]]:
         """Inputs and attributes of a call with these arguments (``decision`` is in neither)."""
-        inputs: list[Any] = []
+        inputs: list[object] = []
         for name in self.inputs:
             value = arguments[name.lstrip("*")]
             if name.startswith("*"):
-                inputs.extend(value)
+                inputs.extend(several(value))
             else:
                 inputs.append(list(value) if isinstance(value, list | tuple) else value)
         return inputs, [arguments[name] for name in self.attrs]
 
-    def arguments(self, inputs: Sequence[Any], attrs: Sequence[Any]) -> dict[str, Any]:
+    def arguments(self, inputs: Sequence[object], attrs: Sequence[object]) -> dict[str, object]:
         """The arguments of a call from its inputs and attributes."""
         if len(attrs) != len(self.attrs):
             raise IRValueError(
                 f"{self.name}: expected {len(self.attrs)} attributes, got {len(attrs)}"
             )
         left = list(inputs)
-        arguments: dict[str, Any] = {}
+        arguments: dict[str, object] = {}
         for name in self.inputs:
             if name.startswith("*"):
                 arguments[name[1:]], left = left, []
@@ -93,13 +95,15 @@ class InstructionKind:
         arguments.update(zip(self.attrs, attrs, strict=True))
         return arguments
 
-    def call(self, schedule: Any, arguments: Mapping[str, Any], decision: Any = None) -> Any:
+    def call(
+        self, schedule: Any, arguments: Mapping[str, object], decision: object = None
+    ) -> object:
         """Call the method on ``schedule``; what it returns."""
-        positional: list[Any] = []
+        positional: list[object] = []
         named = dict(arguments)
         for parameter in self.signature.parameters.values():
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                positional = list(named.pop(parameter.name))
+                positional = several(named.pop(parameter.name))
         if self.has_decision:
             named[DECISION] = decision
         return getattr(schedule, self.method)(*positional, **named)
@@ -107,7 +111,7 @@ class InstructionKind:
     # ---- text
 
     def as_python(
-        self, arguments: Mapping[str, Any], outputs: Sequence[str], decision: Any = None
+        self, arguments: Mapping[str, object], outputs: Sequence[str], decision: object = None
     ) -> str:
         """The call as a line of Python; ``arguments`` hold names for random variables."""
         parts = []
@@ -116,7 +120,7 @@ class InstructionKind:
                 if decision is not None:
                     parts.append(f"decision={python_text(decision)}")
             elif parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                parts += [python_text(item) for item in arguments[parameter.name]]
+                parts += [python_text(item) for item in several(arguments[parameter.name])]
             elif not (parameter.default is None and arguments[parameter.name] is None):
                 parts.append(f"{parameter.name}={python_text(arguments[parameter.name])}")
         text = f"sch.{self.method}({', '.join(parts)})"
@@ -131,13 +135,19 @@ class InstructionKind:
         return spelled(self.signature.return_annotation).lower().startswith("list")
 
 
+def several(value: object) -> list[object]:
+    """What a parameter ``*name`` holds."""
+    assert value is None or isinstance(value, Iterable)
+    return [] if value is None else list(value)
+
+
 class Name(str):
     """A name of a random variable inside arguments that are to be printed."""
 
     __slots__ = ()
 
 
-def python_text(value: Any) -> str:
+def python_text(value: object) -> str:
     """A value as Python text that evaluates to it."""
     if isinstance(value, Name):
         return str(value)
@@ -168,9 +178,9 @@ class Instruction:
     """One call: its kind, inputs, attributes and the random variables it returned."""
 
     kind: InstructionKind
-    inputs: list[Any]
-    attrs: list[Any]
-    outputs: list[Any]
+    inputs: list[object]
+    attrs: list[object]
+    outputs: list[object]
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, InstructionKind):
@@ -181,13 +191,13 @@ class Instruction:
         return self is other
 
     def __str__(self) -> str:
-        arguments = self.kind.arguments(anonymous(self.inputs), self.attrs)
+        arguments = self.kind.arguments([anonymous(item) for item in self.inputs], self.attrs)
         return self.kind.as_python(arguments, ["_"] * len(self.outputs))
 
     __repr__ = __str__
 
 
-def anonymous(value: Any) -> Any:
+def anonymous(value: object) -> object:
     """The inputs of a call with ``_`` for every random variable."""
     if isinstance(value, list | tuple):
         return [anonymous(item) for item in value]

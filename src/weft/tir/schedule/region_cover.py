@@ -10,14 +10,14 @@ section 3.3); covers by several producers and by threads are additions of weft.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import intersect
 from weft.arith.interval import IntervalSet
 from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.region import estimate_region_lower_bound, estimate_region_upper_bound
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -55,9 +55,9 @@ def is_region_cover(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> bo
     return bool(known[1])
 
 
-def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[Any]:
+def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[object]:
     """What the regions of a block depend on: its realization, and the loops and blocks around."""
-    parts: list[Any] = [tree.realize_of(state, sref)]
+    parts: list[object] = [tree.realize_of(state, sref)]
     item = sref.parent
     while item is not None:
         stmt = item.stmt
@@ -100,7 +100,7 @@ def _covered(
         shared = tree.domains(sharing_threads(region.buffer.scope(), meeting))
         consumed = relaxed_region(state, sref, region, meeting, analyzer, shared)
 
-        def read(consumed: Sequence[IntervalSet] = consumed) -> Any:
+        def read(consumed: Sequence[IntervalSet] = consumed) -> PrimExpr:
             inside = _exists(region.buffer, consumed)
             return op.logical_and(tree.realize_of(state, sref).predicate, inside)
 
@@ -120,7 +120,7 @@ def _covered(
 def _runs_with(
     state: ScheduleState,
     producer: Block,
-    read: Callable[[], Any],
+    read: Callable[[], PrimExpr],
     meeting: StmtSRef,
     analyzer: Analyzer,
     shared: Mapping[Var, Range],
@@ -149,9 +149,9 @@ def _runs_with(
     return True
 
 
-def _exists(buffer: Buffer, region: Sequence[IntervalSet]) -> Any:
+def _exists(buffer: Buffer, region: Sequence[IntervalSet]) -> PrimExpr:
     """The condition that a part of the region is inside of the buffer."""
-    condition: Any = op.const(True, "bool")
+    condition: PrimExpr = op.const(True, "bool")
     for extent, part in zip(buffer.shape, region, strict=True):
         if part.is_bounded and not part.is_nothing():
             reaches = op.logical_and(
@@ -264,7 +264,7 @@ def _cover_together(
             whole = [*part[:axis], used, *part[axis + 1 :]]
             if part[axis].is_bounded and _covers(region, whole, consumed, analyzer):
                 parts.append(part[axis])
-        low: Any = used.min_value
+        low: PrimExpr = used.min_value
         while parts:
             following = next((p for p in parts if analyzer.can_prove(p.min_value <= low)), None)
             if following is None:

@@ -7,7 +7,6 @@ Every rewrite here returns the new statement and a table old block -> new block:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, iter_map_simplify
@@ -19,10 +18,10 @@ from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import And, Var
+from weft.tir.expr import And, BinaryExpr, BufferLoad, Var
 from weft.tir.function import OPERATORS
 from weft.tir.schedule import flags, tree
-from weft.tir.stmt import Block, BlockRealize, For, Stmt
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, Stmt
 
 Reuse = dict[Block, Block]
 
@@ -33,13 +32,13 @@ class _Uses(Visitor):
     def __init__(self) -> None:
         self.found: set[Var] = set()
 
-    def visit_Var(self, node: Any) -> None:
+    def visit_Var(self, node: Var) -> None:
         self.found.add(node)
 
-    def visit_Block(self, node: Any) -> None:
+    def visit_Block(self, node: Block) -> None:
         self.found |= variables_of(node)
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         self.visit_default(node)
         self.found.add(node.data)
 
@@ -64,7 +63,7 @@ class BlockMutator(Mutator):
     def __init__(self) -> None:
         self.reuse = {}
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         block = self.visit_default(node)
         if block is not node:
             self.reuse[node] = block
@@ -81,19 +80,19 @@ class BufferMutator(BlockMutator):
         """Indices of the old buffer as those of the new one."""
         raise NotImplementedError
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return self.new if node is self.old else node
 
-    def visit_BufferRegion(self, node: Any) -> Any:
+    def visit_BufferRegion(self, node: BufferRegion) -> BufferRegion:
         return node if node.buffer is self.old else self.visit_default(node)
 
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> BufferLoad:
         indices = self.visit(node.indices)
         if node.buffer is not self.old:
             return node if indices is node.indices else node.with_(indices=indices)
         return node.with_(buffer=self.new, indices=self.moved(indices))
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         value, indices = self.visit(node.value), self.visit(node.indices)
         if node.buffer is not self.old:
             return node.with_(value=value, indices=indices)
@@ -103,19 +102,19 @@ class BufferMutator(BlockMutator):
 class Substitution(BlockMutator):
     """Replaces variables and buffers by identity; blocks without them stay the same."""
 
-    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+    def __init__(self, mapping: Mapping[Var, Node] | Mapping[Buffer, Node]) -> None:
         super().__init__()
         self.mapping = {id(key): value for key, value in mapping.items()}
         self.keys = {key if isinstance(key, Var) else key.data for key in mapping}
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> object:
         return self.mapping.get(id(node), node)
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> object:
         replacement = self.mapping.get(id(node))
         return self.visit_default(node) if replacement is None else replacement
 
-    def visit_BinaryExpr(self, node: Any) -> Any:
+    def visit_BinaryExpr(self, node: BinaryExpr) -> BinaryExpr:
         """Constants that the substitution brings are folded; other forms stay as written."""
         expr = self.visit_default(node)
         function = OPERATORS.get(node.KIND)
@@ -125,12 +124,14 @@ class Substitution(BlockMutator):
         )
         return function(expr.a, expr.b) if brought and function is not None else expr
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         return node if self.keys.isdisjoint(variables_of(node)) else super().visit_Block(node)
 
 
 @deep_recursion
-def substitute(stmt: Stmt, mapping: Mapping[Any, Any]) -> tuple[Stmt, Reuse]:
+def substitute(
+    stmt: Stmt, mapping: Mapping[Var, Node] | Mapping[Buffer, Node]
+) -> tuple[Stmt, Reuse]:
     """``stmt`` with variables and buffers replaced by identity."""
     work = Substitution(mapping)
     substituted: Stmt = work.visit(stmt)
@@ -140,16 +141,16 @@ def substitute(stmt: Stmt, mapping: Mapping[Any, Any]) -> tuple[Stmt, Reuse]:
 class _Predicate(BlockMutator):
     """Adds a condition to the nearest block realizations."""
 
-    def __init__(self, condition: Any) -> None:
+    def __init__(self, condition: PrimExpr) -> None:
         super().__init__()
         self.condition = condition
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         return node.with_(predicate=op.logical_and(node.predicate, self.condition))
 
 
 @deep_recursion
-def add_predicate(stmt: Stmt, condition: Any) -> Stmt:
+def add_predicate(stmt: Stmt, condition: PrimExpr) -> Stmt:
     """``stmt`` whose nearest blocks run only where ``condition`` holds too."""
     predicated: Stmt = _Predicate(condition).visit(stmt)
     return predicated
@@ -163,13 +164,13 @@ class _SimpleBindings(BlockMutator):
         self.loops = dict(loops)
         self.keep_units = preserve_unit_iters
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: For) -> For:
         self.loops[node.loop_var] = tree.loop_domain(node)
         body = self.visit(node.body)
         del self.loops[node.loop_var]
         return node.with_(body=body)
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         if not node.iter_values:  # an opaque block sees the loops directly
             return node.with_(block=self.visit(node.block))
         analyzer = Analyzer()
@@ -213,7 +214,7 @@ def merged(*tables: Reuse) -> Reuse:
     return both
 
 
-def conjuncts(expr: Any) -> list[Any]:
+def conjuncts(expr: PrimExpr) -> list[PrimExpr]:
     """The parts of a conjunction; the expression itself if it is none."""
     return [*conjuncts(expr.a), *conjuncts(expr.b)] if isinstance(expr, And) else [expr]
 

@@ -111,7 +111,7 @@ class Schedule:
         self.error_render_level = error_render_level
         self.func_working_on: GlobalVar | None = _only_function(self.state)
         self.trace: Trace | None = Trace()
-        self._symbols: dict[Any, StmtSRef | int] = {}
+        self._symbols: dict[object, StmtSRef | int] = {}
         self._call: Call | None = None
         self._seed = 1
         self.seed(-1 if seed is None else _checked_seed(seed))
@@ -326,7 +326,7 @@ class Schedule:
             self._call = None
             self.state.current_call = None
 
-    def _record(self, call: Call, result: Any) -> None:
+    def _record(self, call: Call, result: object) -> None:
         if self.trace is None:
             return
         outputs = [] if result is None else result if isinstance(result, list) else [result]

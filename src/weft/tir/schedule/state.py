@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.functor import Mutator
@@ -50,7 +49,7 @@ class StmtSRef:
     def __init__(self, stmt: For | Block | None, parent: StmtSRef | None) -> None:
         self.stmt = stmt
         self.parent = parent
-        self.consumer: Any = None
+        self.consumer: object = None
         """The call that removed the statement, once it is gone."""
 
     @property
@@ -104,7 +103,7 @@ class ScheduleState:
             raise IRTypeError(f"enable_check: expected a bool, got {enable_check!r}")
         self.debug_mask = _mask(debug_mask)
         self.enable_check = enable_check
-        self.current_call: Any = None
+        self.current_call: object = None
         """The call under way (its text is the user's): what an expired reference will name."""
         self.roots: dict[GlobalVar, StmtSRef] = {}
         self._given = mod

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.arith.region import estimate_region_lower_bound
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
+from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.expr import Call, IterVar, Var
@@ -126,7 +127,7 @@ def check_self_contained(state: ScheduleState, sref: StmtSRef, loops: Sequence[S
             )
 
 
-def check_pure(state: ScheduleState, sref: StmtSRef, exprs: Sequence[Any]) -> None:
+def check_pure(state: ScheduleState, sref: StmtSRef, exprs: Sequence[Node]) -> None:
     """No call in the expressions has an effect: repeated or moved, it would be another program."""
     for call in collect(exprs, Call):
         if effect_of(call) not in (
@@ -167,7 +168,7 @@ def is_remap(realize: BlockRealize, loops: Sequence[StmtSRef]) -> bool:
     return True
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return bool(a.value == b.value)
     return a is b
@@ -222,7 +223,7 @@ def know_shapes(state: ScheduleState, sref: StmtSRef, analyzer: Analyzer) -> Non
 
 def is_implied_by_domains(realize: BlockRealize, analyzer: Analyzer) -> bool:
     """Whether the predicate says no more than that the axes are inside their domains."""
-    condition: Any = op.const(True, "bool")
+    condition: PrimExpr = op.const(True, "bool")
     for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
         dom = domain(axis)
         condition = op.logical_and(condition, op.greater_equal(value, dom.min))

@@ -34,7 +34,7 @@ from weft.tir.stmt import (
 class Mismatch(Exception):
     """The first difference: what it is of, here and in the description."""
 
-    def __init__(self, what: str, here: Any, there: Any) -> None:
+    def __init__(self, what: str, here: object, there: object) -> None:
         super().__init__(what)
         self.what, self.here, self.there = what, _text(here), _text(there)
 
@@ -42,7 +42,7 @@ class Mismatch(Exception):
         return f"{self.what}: {self.here} here, {self.there} in the description"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = str(value).split("\n")[-1] if isinstance(value, Node) else str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -71,7 +71,7 @@ def compare(realize: BlockRealize, desc: BlockRealize, outside: Mapping[Var, Ran
 class _Comparer:
     def __init__(self, outside: Mapping[Var, Range]) -> None:
         self.matched = Matched()
-        self.variables: dict[Var, Any] = {}
+        self.variables: dict[Var, PrimExpr] = {}
         self.analyzer = Analyzer()
         for var, rng in outside.items():
             self.analyzer.bind(var, rng)
@@ -120,7 +120,9 @@ class _Comparer:
         self.define(mine.loop_var, its.loop_var, Range.from_min_extent(its.min, its.extent))
         self.statement(mine.body, its.body)
 
-    def annotations(self, of: str, mine: Any, its: Any) -> None:
+    def annotations(
+        self, of: str, mine: Mapping[str, object] | None, its: Mapping[str, object] | None
+    ) -> None:
         a, b = ({key: str(value) for key, value in (side or {}).items()} for side in (mine, its))
         if a != b:
             raise Mismatch(f"annotations of {of}", a or "none", b or "none")
@@ -184,7 +186,7 @@ class _Comparer:
         if mine.else_case is not None and its.else_case is not None:
             self.statement(mine.else_case, its.else_case)
 
-    def count(self, what: str, mine: Sequence[Any], its: Sequence[Any]) -> None:
+    def count(self, what: str, mine: Sequence[object], its: Sequence[object]) -> None:
         if len(mine) != len(its):
             raise Mismatch(f"number of {what}", len(mine), len(its))
 
@@ -255,11 +257,11 @@ class _Comparer:
 
     # ---- expressions
 
-    def renamed(self, expr: Any) -> Any:
+    def renamed(self, expr: PrimExpr) -> PrimExpr:
         """An expression of the block in the variables of the description."""
         return substitute(expr, self.variables)
 
-    def equal(self, mine: Any, its: Any) -> bool:
+    def equal(self, mine: PrimExpr, its: PrimExpr) -> bool:
         """Whether two index expressions or conditions have one value, whatever their width."""
         if isinstance(mine, IntImm) and isinstance(its, IntImm):
             return bool(mine.value == its.value)
@@ -271,7 +273,7 @@ class _Comparer:
             mine, its = op.cast(wide, mine), op.cast(wide, its)
         return bool(self.analyzer.can_prove_equal(mine, its))
 
-    def index(self, what: str, mine: Any, its: Any) -> None:
+    def index(self, what: str, mine: PrimExpr, its: PrimExpr) -> None:
         if not self.equal(mine, its):
             raise Mismatch(what, self.analyzer.simplify(self.renamed(mine)), its)
 
@@ -318,7 +320,7 @@ class _Comparer:
             return
         self.fields(mine, its)
 
-    def is_index(self, expr: Any) -> bool:
+    def is_index(self, expr: PrimExpr) -> bool:
         """Whether an expression is integer arithmetic of loops and axes alone."""
         return bool(expr.dtype.is_integral) and not collect(expr, (BufferLoad, Call, Let))
 
@@ -326,7 +328,7 @@ class _Comparer:
         for name in mine.INIT_FIELDS:
             self.field(mine, its, getattr(mine, name), getattr(its, name))
 
-    def field(self, mine: Node, its: Node, a: Any, b: Any) -> None:
+    def field(self, mine: Node, its: Node, a: object, b: object) -> None:
         if isinstance(a, PrimExpr) and isinstance(b, PrimExpr):
             self.expression(a, b)
         elif isinstance(a, tuple) and isinstance(b, tuple) and len(a) == len(b):
@@ -336,7 +338,7 @@ class _Comparer:
             raise Mismatch("value", mine, its)
 
 
-def _there_is(value: Any) -> str:
+def _there_is(value: object) -> str:
     return "none" if value is None else "one"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect, substitute
@@ -25,7 +25,10 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
 INDENT = "  "
 POSTPROC = "EnterPostproc"
 PREFIXES = {BlockRV: "b", LoopRV: "l", Var: "v"}
-DecisionProvider = Callable[[Instruction, list[Any], list[Any], Any], Any]
+N = TypeVar("N", bound=Node)
+Entry: TypeAlias = tuple[str, Sequence[object], Sequence[object], Sequence[str]]
+"""An instruction of JSON: its name, inputs, attributes and the names of its outputs."""
+DecisionProvider = Callable[[Instruction, list[object], list[object], object], object]
 
 
 class Trace:
@@ -38,18 +41,18 @@ class Trace:
     def __init__(
         self,
         insts: list[Instruction] | None = None,
-        decisions: Mapping[Instruction, Any] | None = None,
+        decisions: Mapping[Instruction, object] | None = None,
     ) -> None:
         self.insts: list[Instruction] = list(insts or ())
-        self.decisions: dict[Instruction, Any] = dict(decisions or {})
+        self.decisions: dict[Instruction, object] = dict(decisions or {})
 
     # ---- edits
 
-    def get_decision(self, inst: Instruction) -> Any:
+    def get_decision(self, inst: Instruction) -> object:
         """The decision of a sampling instruction; None if there is none."""
         return self.decisions.get(inst)
 
-    def append(self, inst: Instruction, decision: Any = None) -> None:
+    def append(self, inst: Instruction, decision: object = None) -> None:
         """Add a call at the end."""
         if not isinstance(inst, Instruction):
             raise IRTypeError(f"Trace.append: expected an Instruction, got {type(inst).__name__}")
@@ -65,7 +68,7 @@ class Trace:
         self.decisions.pop(last, None)
         return last
 
-    def with_decision(self, inst: Instruction, decision: Any, remove_postproc: bool) -> Trace:
+    def with_decision(self, inst: Instruction, decision: object, remove_postproc: bool) -> Trace:
         """A copy in which one sampling instruction has another decision."""
         kept = self._instructions(remove_postproc)
         decisions = {call: self.decisions[call] for call in kept if call in self.decisions}
@@ -99,7 +102,7 @@ class Trace:
         decision_provider: DecisionProvider | None = None,
     ) -> None:
         """Make the calls on ``sch``; ``decision_provider`` may change decisions on the way."""
-        known: dict[Any, Any] = {}
+        known: dict[object, object] = {}
         for inst in self._instructions(remove_postproc):
             inputs = [translated(item, known) for item in inst.inputs]
             decision = self.get_decision(inst)
@@ -110,7 +113,7 @@ class Trace:
 
     @staticmethod
     @public_entry("apply_json_to_schedule")
-    def apply_json_to_schedule(json_obj: Any, sch: Any) -> None:
+    def apply_json_to_schedule(json_obj: object, sch: Any) -> None:
         """Make the calls that ``as_json`` wrote down on ``sch``."""
         if not isinstance(json_obj, list | tuple) or len(json_obj) != 2:
             raise IRValueError(
@@ -123,7 +126,7 @@ class Trace:
                 "apply_json_to_schedule: expected a list of instructions, got "
                 f"{type(instructions).__name__}"
             )
-        named: dict[Any, Any] = {}
+        named: dict[object, object] = {}
         for index, entry in enumerate(instructions):
             try:
                 _apply_entry(_checked_entry(index, entry), decisions.get(index), sch, named)
@@ -138,7 +141,7 @@ class Trace:
 
     # ---- text and JSON
 
-    def as_json(self, remove_postproc: bool = False) -> list[Any]:
+    def as_json(self, remove_postproc: bool = False) -> list[object]:
         """``[instructions, decisions]`` of plain values (TVM's layout)."""
         names: dict[int, str] = {}
         instructions, decisions = [], []
@@ -177,7 +180,7 @@ class Trace:
         slots.text.get().show_source(str(self), style)
 
 
-def _decisions(chosen: Any) -> dict[int, Any]:
+def _decisions(chosen: object) -> dict[int, object]:
     """Decisions by the number of their instruction."""
     if not isinstance(chosen, list | tuple) or not all(
         isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], int)
@@ -190,7 +193,7 @@ def _decisions(chosen: Any) -> dict[int, Any]:
     return dict(chosen)
 
 
-def _checked_entry(index: int, entry: Any) -> Any:
+def _checked_entry(index: int, entry: object) -> Entry:
     """An instruction of JSON, if it is one: ``[name, inputs, attributes, outputs]``."""
     if (
         not isinstance(entry, list | tuple) or len(entry) != 4
@@ -202,10 +205,13 @@ def _checked_entry(index: int, entry: Any) -> Any:
             f"apply_json_to_schedule: instruction {index}: expected [name, inputs, attributes, "
             f"outputs], a text and three lists, got {entry!r:.200}"
         )
-    return entry
+    name, inputs, attrs, outputs = entry
+    return name, inputs, attrs, outputs
 
 
-def _apply_entry(entry: Any, decision: Any, sch: Any, named: dict[Any, Any]) -> None:
+def _apply_entry(
+    entry: Entry, decision: object, sch: Any, named: dict[object, object]
+) -> None:
     """Make the call of one instruction; its results get their names in ``named``."""
     name, inputs, attrs, outputs = entry
     kind = InstructionKind.get(name)
@@ -217,7 +223,7 @@ def _apply_entry(entry: Any, decision: Any, sch: Any, named: dict[Any, Any]) -> 
     _bind_outputs(kind, outputs, result, named)
 
 
-def random_variables(value: Any) -> list[Any]:
+def random_variables(value: object) -> list[RandomVariable | Var]:
     """The random variables inside inputs, in order."""
     if isinstance(value, RandomVariable | Var):
         return [value]
@@ -228,7 +234,7 @@ def random_variables(value: Any) -> list[Any]:
     return list(collect(value, Var)) if isinstance(value, Node) else []
 
 
-def translated(value: Any, known: Mapping[Any, Any]) -> Any:
+def translated(value: object, known: Mapping[object, Any]) -> object:
     """Inputs with the random variables of this run in place of those that were recorded."""
     if isinstance(value, RandomVariable | Var):
         if value not in known:
@@ -242,7 +248,9 @@ def translated(value: Any, known: Mapping[Any, Any]) -> Any:
     return value
 
 
-def _bind_outputs(kind: InstructionKind, names: Any, result: Any, known: dict[Any, Any]) -> None:
+def _bind_outputs(
+    kind: InstructionKind, names: Sequence[object], result: object, known: dict[object, object]
+) -> None:
     results = [] if result is None else result if isinstance(result, list) else [result]
     if len(names) != len(results):
         raise IRValueError(
@@ -261,7 +269,7 @@ def _name_outputs(inst: Instruction, names: dict[int, str]) -> list[str]:
     return output_names
 
 
-def _named(value: Any, names: Mapping[int, str]) -> Any:
+def _named(value: object, names: Mapping[int, str]) -> object:
     """Inputs with names for random variables, to be printed."""
     if isinstance(value, RandomVariable | Var):
         return Name(_lookup(value, names))
@@ -274,18 +282,18 @@ def _named(value: Any, names: Mapping[int, str]) -> Any:
     return value
 
 
-def _lookup(value: Any, names: Mapping[int, str]) -> str:
+def _lookup(value: object, names: Mapping[int, str]) -> str:
     if id(value) not in names:
         raise IRKeyError(f"Trace: {value!r} is used before a call returned it")
     return names[id(value)]
 
 
-def _renamed(value: Any, names: Mapping[int, str]) -> Any:
+def _renamed(value: N, names: Mapping[int, str]) -> N:
     variables = {v: Var(names[id(v)], v.dtype) for v in collect(value, Var) if id(v) in names}
     return substitute(value, variables)
 
 
-def _to_json(value: Any, names: Mapping[int, str]) -> Any:
+def _to_json(value: object, names: Mapping[int, str]) -> object:
     if isinstance(value, RandomVariable | Var):
         return _lookup(value, names)
     if value is None:
@@ -303,7 +311,7 @@ def _to_json(value: Any, names: Mapping[int, str]) -> Any:
     return _plain(value)
 
 
-def _from_json(value: Any, named: Mapping[Any, Any]) -> Any:
+def _from_json(value: object, named: Mapping[object, object]) -> object:
     if isinstance(value, list):
         return [_from_json(item, named) for item in value]
     if not isinstance(value, str):
@@ -321,17 +329,17 @@ def _from_json(value: Any, named: Mapping[Any, Any]) -> Any:
     return named[value]
 
 
-def _encoded(kind: InstructionKind, index: int, value: Any) -> Any:
+def _encoded(kind: InstructionKind, index: int, value: object) -> object:
     codec = kind.attr_codec.get(kind.attrs[index])
     return _plain(value if codec is None else codec[0](value))
 
 
-def _decoded(kind: InstructionKind, index: int, value: Any) -> Any:
+def _decoded(kind: InstructionKind, index: int, value: object) -> object:
     codec = kind.attr_codec.get(kind.attrs[index]) if index < len(kind.attrs) else None
     return value if codec is None else codec[1](value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value of attributes or decisions as JSON has it."""
     if isinstance(value, IntImm | FloatImm | StringImm):
         return value.value

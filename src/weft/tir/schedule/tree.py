@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
 from weft.tir.expr import Var
@@ -172,7 +172,7 @@ def loop_domain(loop: For) -> Range:
     return Range.from_min_extent(loop.min, loop.extent)
 
 
-def bindings_of(realize: BlockRealize) -> dict[Var, Any]:
+def bindings_of(realize: BlockRealize) -> dict[Var, PrimExpr]:
     """Each axis of the block with the value it is bound to."""
     axes = realize.block.iter_vars
     return {axis.var: value for axis, value in zip(axes, realize.iter_values, strict=True)}

@@ -170,6 +170,7 @@ def _transposed_queries(sch: Schedule, scores: Nest, query: Var) -> BlockRV:
     load = _query_of(scores, query)
     assert load is not None
     place = load.position(query)
+    assert place is not None
     index = [region.buffer for region in scores.block.reads].index(load.buffer)
     copy = sch.cache_read(scores.rv, index, "global")
     sch.transform_layout(

@@ -60,7 +60,7 @@ class Roles:
     """The axis that counts blocks of columns (channels / 16 of a blocked layout): a tile may hold
     several."""
     tall: Var | None
-    """The axis that counts sets of rows, such as the lines of an image, whose rows are pixels: a tile
+    """The axis that counts sets of rows, such as lines of an image, whose rows are pixels: a tile
     may hold several short ones."""
     outer: tuple[Var, ...]
     """The other axes, in the order of the result."""

@@ -59,7 +59,7 @@ def _plain_lists(self: Schedule, arguments: dict[str, Any]) -> None:
     arguments["probs"] = [int(item) if item.is_integer() else item for item in probs]
 
 
-def _integer(what: str, value: Any) -> int:
+def _integer(what: str, value: object) -> int:
     number = getattr(value, "value", value)
     if isinstance(number, bool) or not hasattr(number, "__index__"):
         raise IRTypeError(f"{what}: expected ints, got {type(value).__name__} {value!r}")
@@ -291,7 +291,9 @@ def _check_partition(
         )
 
 
-def _checked_tiles(state: ScheduleState, sref: StmtSRef, n: int, decision: Any) -> list[int] | None:
+def _checked_tiles(
+    state: ScheduleState, sref: StmtSRef, n: int, decision: Sequence[object] | None
+) -> list[int] | None:
     """The decision as plain numbers; the first is not looked at, it follows from the others."""
     if decision is None:
         return None
@@ -392,7 +394,7 @@ def _below(self: Schedule, count: int) -> int:
     return drawn % count
 
 
-def _decide(self: Schedule, decision: Any) -> None:
+def _decide(self: Schedule, decision: object) -> None:
     """Leave the decision with the call, for the trace."""
     assert self._call is not None
     self._call.decision = decision

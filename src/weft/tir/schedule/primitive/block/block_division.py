@@ -14,6 +14,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_region
 from weft.arith.iter_map import (
     IterMapLevel,
+    IterMark,
     detect_iter_map,
     normalize_iter_map_to_expr,
     subspace_divide,
@@ -59,21 +60,21 @@ class Division(NamedTuple):
     """How the axes of a block divide: the axes and values of both sides, and conditions."""
 
     outer_axes: list[IterVar]
-    outer_values: list[Any]
-    outer_condition: Any
+    outer_values: list[PrimExpr]
+    outer_condition: PrimExpr
     inner_axes: list[IterVar]
-    inner_values: list[Any]
-    inner_condition: Any
-    mapping: dict[Var, Any]
+    inner_values: list[PrimExpr]
+    inner_condition: PrimExpr
+    mapping: dict[Var, PrimExpr]
 
 
 class _Part(NamedTuple):
     """``outer * inner_extent + inner`` of one axis."""
 
-    outer: Any
-    outer_extent: Any
-    inner: Any
-    inner_extent: Any
+    outer: PrimExpr
+    outer_extent: PrimExpr
+    inner: PrimExpr
+    inner_extent: PrimExpr
 
 
 def divide(
@@ -123,12 +124,12 @@ def _shared_axis(
     return given[0]
 
 
-def _axis(axis: IterVar, suffix: str, extent: Any) -> IterVar:
+def _axis(axis: IterVar, suffix: str, extent: PrimExpr) -> IterVar:
     var = Var(f"{axis.var.name}{suffix}", extent.dtype)
     return IterVar(from_zero(extent), var, axis.iter_type)
 
 
-def from_zero(extent: Any) -> Range:
+def from_zero(extent: PrimExpr) -> Range:
     """The range of that extent."""
     return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
 
@@ -139,7 +140,7 @@ def _parts(
     realize: BlockRealize,
     inner: Sequence[StmtSRef],
     preserve_unit_iters: bool,
-) -> tuple[list[_Part], tuple[Any, Any]]:
+) -> tuple[list[_Part], tuple[PrimExpr, PrimExpr]]:
     loops = tree.loops_above(sref)
     inside = {loop_of(item).loop_var for item in inner}
     for axis in realize.block.iter_vars:
@@ -168,8 +169,8 @@ def _parts(
 def _affine_part(
     state: ScheduleState,
     sref: StmtSRef,
-    bound: tuple[IterVar, Any],
-    pair: Any,
+    bound: tuple[IterVar, PrimExpr],
+    pair: Sequence[IterMark],
     loops: tuple[set[Var], set[Var]],
 ) -> _Part:
     outer, inner = pair
@@ -196,7 +197,7 @@ def _affine_part(
 def _one_place(
     state: ScheduleState,
     sref: StmtSRef,
-    bound: tuple[IterVar, Any],
+    bound: tuple[IterVar, PrimExpr],
     loops: tuple[set[Var], set[Var]],
 ) -> _Part:
     """An axis that is on one side as a whole: the inner one if its value uses an inner loop."""
@@ -214,7 +215,7 @@ def _trivial_parts(
     realize: BlockRealize,
     outside: set[Var],
     inside: set[Var],
-) -> tuple[list[_Part], tuple[Any, Any]]:
+) -> tuple[list[_Part], tuple[PrimExpr, PrimExpr]]:
     """The division where each binding uses either outer or inner loops, however it uses them."""
     parts = [
         _one_place(state, sref, bound, (outside, inside))
@@ -227,9 +228,9 @@ def _kept_conditions(
     state: ScheduleState,
     sref: StmtSRef,
     realize: BlockRealize,
-    conditions: tuple[Any, Any],
+    conditions: tuple[PrimExpr, PrimExpr],
     loops: tuple[set[Var], set[Var]],
-) -> tuple[Any, Any]:
+) -> tuple[PrimExpr, PrimExpr]:
     """The conditions of a division if they say all that the predicate says; else its own parts."""
     if op.is_const_int(realize.predicate, 1):
         return conditions
@@ -245,10 +246,10 @@ def _divided_conditions(
     sref: StmtSRef,
     realize: BlockRealize,
     loops: tuple[set[Var], set[Var]],
-) -> tuple[Any, Any]:
+) -> tuple[PrimExpr, PrimExpr]:
     """The parts of the predicate on outer and on inner loops."""
-    outer: Any = IntImm("bool", 1)
-    inner: Any = IntImm("bool", 1)
+    outer: PrimExpr = IntImm("bool", 1)
+    inner: PrimExpr = IntImm("bool", 1)
     analyzer = tree.analyzer_above(sref)
     for given in rewrite.conjuncts(realize.predicate):
         part = analyzer.simplify(given)
@@ -260,7 +261,11 @@ def _divided_conditions(
 
 
 def _is_inner(
-    state: ScheduleState, sref: StmtSRef, what: str, expr: Any, loops: tuple[set[Var], set[Var]]
+    state: ScheduleState,
+    sref: StmtSRef,
+    what: str,
+    expr: PrimExpr,
+    loops: tuple[set[Var], set[Var]],
 ) -> bool:
     """Whether an expression uses inner loops; an error if it uses both kinds."""
     used = set(collect(expr, Var))
@@ -338,7 +343,7 @@ def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
 class _Simplifying(rewrite.Substitution):
     """A substitution that simplifies each expression it changes."""
 
-    def __init__(self, mapping: dict[Var, Any], analyzer: Analyzer) -> None:
+    def __init__(self, mapping: dict[Var, PrimExpr], analyzer: Analyzer) -> None:
         super().__init__(mapping)
         self.analyzer, self.depth = analyzer, 0
 
@@ -419,9 +424,11 @@ def _check_runs_once(
         )
 
 
-def _init_condition(state: ScheduleState, sref: StmtSRef, predicate: Any, gone: set[Var]) -> Any:
+def _init_condition(
+    state: ScheduleState, sref: StmtSRef, predicate: PrimExpr, gone: set[Var]
+) -> PrimExpr:
     """The conditions on loops that the init has; those on loops of the reduction alone go."""
-    kept: Any = IntImm("bool", 1)
+    kept: PrimExpr = IntImm("bool", 1)
     for part in rewrite.conjuncts(predicate):
         used = set(collect(part, Var))
         if used.isdisjoint(gone):

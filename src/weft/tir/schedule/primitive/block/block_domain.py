@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weft.arith import interval
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
 from weft.arith.interval import IntervalSet, IntSet, as_int_set
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
+from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
@@ -145,16 +145,16 @@ def _by_inverse(
     ]
 
 
-def _image(value: Any, sets: Mapping[Var, IntervalSet], analyzer: Analyzer) -> IntervalSet:
+def _image(value: PrimExpr, sets: Mapping[Var, IntervalSet], analyzer: Analyzer) -> IntervalSet:
     return _simple(eval_set(value, sets, analyzer), analyzer)
 
 
-def _whole(extent: Any, dtype: Any) -> IntervalSet:
+def _whole(extent: PrimExpr, dtype: DataType | str) -> IntervalSet:
     zero = IntImm(dtype, 0)
     return IntervalSet(zero, op.max(op.cast(dtype, extent) - 1, zero))
 
 
-def _as(dtype: Any, part: IntervalSet) -> IntervalSet:
+def _as(dtype: DataType | str, part: IntervalSet) -> IntervalSet:
     """The interval with ends of a type; indices of one buffer may be of several."""
     low, high = part.min_value, part.max_value
     if low is not interval.neg_inf() and low is not interval.pos_inf():
@@ -209,18 +209,18 @@ def _solve(
     raise Unsolved(f"{index}{last}")
 
 
-def _point(expr: Any) -> IntervalSet:
+def _point(expr: PrimExpr) -> IntervalSet:
     return IntervalSet(expr, expr)
 
 
-def _axis_below(variables: set[Var], expr: Any) -> Var:
+def _axis_below(variables: set[Var], expr: PrimExpr) -> Var:
     for var in collect(expr, Var):
         if var in variables:
             return var
     raise Unsolved(str(expr))
 
 
-def _divides(factor: Any, have: IntervalSet, analyzer: Analyzer) -> bool:
+def _divides(factor: PrimExpr, have: IntervalSet, analyzer: Analyzer) -> bool:
     """Whether the parts of neighbouring instances, ``factor`` apart, do not overlap."""
     extent = have.max_value - have.min_value + 1
     return bool(
@@ -229,11 +229,11 @@ def _divides(factor: Any, have: IntervalSet, analyzer: Analyzer) -> bool:
     )
 
 
-def _divided(part: IntervalSet, factor: Any, analyzer: Analyzer) -> IntervalSet:
+def _divided(part: IntervalSet, factor: PrimExpr, analyzer: Analyzer) -> IntervalSet:
     low, high = (op.floordiv(end, factor) for end in (part.min_value, part.max_value))
     return _simple(IntervalSet(low, high), analyzer)
 
 
-def _multiplied(part: IntervalSet, factor: Any, analyzer: Analyzer) -> IntervalSet:
+def _multiplied(part: IntervalSet, factor: PrimExpr, analyzer: Analyzer) -> IntervalSet:
     low, high = part.min_value * factor, part.max_value * factor + factor - 1
     return _simple(IntervalSet(low, high), analyzer)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, Range
 from weft.ir.functor import Visitor
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Ramp
+from weft.tir.expr import BufferLoad, Ramp
 from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
 from weft.tir.schedule.define import primitive
@@ -19,7 +19,7 @@ from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.block.block_division import blockized
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.tensorize_match import Matched, Mismatch, compare
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, MatchBufferRegion
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, MatchBufferRegion
 from weft.tir.stmt_functor import renew_defs
 from weft.tir.tensor_intrinsic import TensorIntrin
 
@@ -246,49 +246,51 @@ class _WholeUses(Visitor):
     def __init__(self, buffer: Buffer) -> None:
         self.buffer, self.found = buffer, False
 
-    def visit_BufferRegion(self, node: Any) -> None:
+    def visit_BufferRegion(self, node: BufferRegion) -> None:
         """A region is no access."""
 
-    def visit_MatchBufferRegion(self, node: Any) -> None:
+    def visit_MatchBufferRegion(self, node: MatchBufferRegion) -> None:
         if node.source.buffer is self.buffer:
             self.found = True
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         """Another buffer over the same memory is a use of all of it."""
         if node is not self.buffer and node.data is self.buffer.data:
             self.found = True
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         self.access(node)
         self.visit(node.indices)
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         self.access(node)
         self.visit([*node.indices, node.value])
 
-    def access(self, node: Any) -> None:
+    def access(self, node: BufferLoad | BufferStore) -> None:
         if node.buffer is not self.buffer:
             self.visit_Buffer(node.buffer)
             return
         for position, index in enumerate(node.indices):
             if index.dtype.lanes == 1:
                 continue
-            extent = self.buffer.shape[position]
+            extent, end = self.buffer.shape[position], None
+            if isinstance(index, Ramp):
+                end = _last(index)
             inside = (
                 isinstance(index, Ramp)
                 and position == len(node.indices) - 1
                 and op.is_const_int(index.stride, 1)
                 and isinstance(extent, IntImm)
-                and _last(index) is not None
-                and _last(index) <= extent.value
+                and end is not None
+                and end <= extent.value
             )
             if not inside:
                 self.found = True
 
 
-def _last(index: Ramp) -> Any:
+def _last(index: Ramp) -> int | None:
     """One past the last lane of a ramp from a constant; None of another."""
-    base: PrimExpr = index.base
+    base = index.base
     return base.value + index.dtype.lanes if isinstance(base, IntImm) else None
 
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import PrimExpr, Range, as_prim_expr
+from weft.ir.expr import ExprLike, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
+from weft.tir.expr import Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
@@ -41,7 +42,7 @@ class AccessRegionError(ScheduleFailure):
     """The region given does not fit the buffer or what the block does with it."""
 
 
-def _check_kind(state: ScheduleState, sref: StmtSRef, kind: Any) -> None:
+def _check_kind(state: ScheduleState, sref: StmtSRef, kind: object) -> None:
     if kind not in KINDS:
         raise AccessKindError(
             state, f'{name_of(sref)}: expected buf_type "read" or "write", got {kind!r}', sref
@@ -138,12 +139,12 @@ def _with_ranges(self: Schedule, arguments: dict[str, Any]) -> None:
     arguments["gen_new_ranges"] = IndexMap(fresh, _ends(_returned(ranges, fresh)))
 
 
-def _returned(ranges: Callable[..., Any], axes: Sequence[Any]) -> list[Any]:
+def _returned(ranges: Callable[..., Any], axes: Sequence[Var]) -> list[Any]:
     result = ranges(*axes)
     return list(result) if isinstance(result, list | tuple) else [result]
 
 
-def _ends(ranges: Sequence[Any]) -> list[PrimExpr]:
+def _ends(ranges: Sequence[ExprLike | tuple[ExprLike, ...] | list[ExprLike]]) -> list[PrimExpr]:
     """Begin and end of each range; one expression is the range of one element."""
     ends: list[PrimExpr] = []
     for item in ranges:
@@ -154,7 +155,7 @@ def _ends(ranges: Sequence[Any]) -> list[PrimExpr]:
                 )
             ends += [as_prim_expr(part) for part in item]
         else:
-            start: Any = as_prim_expr(item)
+            start = as_prim_expr(item)
             ends += [start, start + 1]
     return ends
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.buffer import Buffer
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
 
 KINDS = ("read", "write")
+BufferPlace: TypeAlias = tuple[str, int] | list[str | int] | str | Buffer
+"""A buffer that a block accesses: ``("read", i)``, ``("write", i)``, its name, or itself."""
 
 
 def buffer_position(
-    schedule: Schedule, block: BlockRV, given: Any, required: str | None = None
+    schedule: Schedule, block: BlockRV, given: object, required: str | None = None
 ) -> tuple[str, int]:
     """``("read", i)`` or ``("write", i)`` of a buffer given as that, a name, or a Buffer.
 
@@ -39,9 +42,12 @@ def buffer_position(
     return _found(stmt, given, required)
 
 
-def _checked_pair(block: Block, given: Any, required: str | None) -> tuple[str, int]:
+def _checked_pair(
+    block: Block, given: Sequence[object], required: str | None
+) -> tuple[str, int]:
     kind, index = given
-    if kind not in KINDS or isinstance(index, bool) or not isinstance(index, int):
+    is_place = isinstance(index, int) and not isinstance(index, bool)
+    if not isinstance(kind, str) or kind not in KINDS or not isinstance(index, int) or not is_place:
         raise IRValueError(f"expected ('read', i) or ('write', i), got {tuple(given)!r}")
     if required not in (None, kind):
         raise IRValueError(f"expected a buffer that block {block.name_hint} {required}s, got a "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.ir.functor import collect
 from weft.tir.buffer import Buffer
@@ -29,7 +29,7 @@ class LostSymbolError(ScheduleFailure):
     """No parameter would tell the function the value of a symbol that it uses."""
 
 
-def axis_text(items: Sequence[Any]) -> str:
+def axis_text(items: Sequence[object]) -> str:
     """Extents or positions as a list."""
     return f"[{', '.join([str(item) for item in items])}]"
 
@@ -75,7 +75,7 @@ def check_rewritable(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> N
         reason = f"the memory of {buffer.name} is also accessed as {alias.name}"
     elif buffer.strides:
         reason = f"{buffer.name} has strides {axis_text(buffer.strides)}"
-    elif any(i.dtype.lanes != 1 for use in (*uses.loads, *uses.stores) for i in use.indices):
+    elif any(i.dtype.lanes != 1 for indices in uses.indices for i in indices):
         reason = f"{buffer.name} is accessed with vectors of indices"
     if reason is not None:
         raise LayoutAccessError(state, f"{reason}: the layout cannot change", scope, hint)

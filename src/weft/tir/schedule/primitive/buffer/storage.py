@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from weft.ir.expr import PrimExpr
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Cast, Var
+from weft.tir.expr import BufferLoad, Cast, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -17,7 +18,7 @@ from weft.tir.schedule.primitive.buffer.buffer_argument import buffer_position
 from weft.tir.schedule.primitive.cache.cache_access import accesses
 from weft.tir.schedule.primitive.cache.cache_stage import check_storage_scope
 from weft.tir.schedule.random_variable import BlockRV
-from weft.tir.stmt import Block, For
+from weft.tir.stmt import Block, BufferStore, For
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -101,7 +102,7 @@ def set_scope(
     _replace(state, site, _Scoped(buffer, scope))
 
 
-def _position(index: Any) -> int:
+def _position(index: object) -> int:
     assert isinstance(index, int)  # canonical
     return index
 
@@ -160,8 +161,9 @@ def _check_threads(state: ScheduleState, site: StmtSRef, buffer: Buffer, scope: 
             above = above.parent
 
 
-def _users(stmt: Any, data: Var) -> Iterator[Block]:
+def _users(stmt: For | Block | None, data: Var) -> Iterator[Block]:
     """The blocks inside a statement that use a buffer, but none that only have such blocks."""
+    assert stmt is not None
     for realize in tree.child_realizes(stmt):
         if data in rewrite.variables_of(realize.block):
             inner = list(_users(realize.block, data))
@@ -190,10 +192,10 @@ class _Replaced(rewrite.BlockMutator):
         self.data[buffer.data] = new.data
         return new
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> Var:
         return self.data.get(node, node)
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         known = self.buffers.get(id(node))
         if known is not None:
             return known
@@ -202,7 +204,7 @@ class _Replaced(rewrite.BlockMutator):
             self.buffers[id(node)] = buffer
         return buffer
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         if self.data.keys().isdisjoint(rewrite.variables_of(node)):
             return node
         for match in node.match_buffers:
@@ -304,11 +306,11 @@ class _Retyped(_Replaced):
         kind = PointerType(PrimType(self.new), pointer.storage_scope)
         return buffer.with_(data=Var(buffer.data.name, kind), dtype=self.new)
 
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> PrimExpr:
         load = self.visit_default(node)
         return Cast(node.dtype, load) if id(node.buffer) in self.buffers else load
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         if id(node.buffer) not in self.buffers:
             return self.visit_default(node)
         value = self.visit(node.value)
@@ -383,8 +385,9 @@ def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
     given = sref.stmt.annotations.get(ALIGN, [])
     alignments = []
     for entry in given:
-        numbers = [getattr(item, "value", item) for item in _sequence(entry)]
-        if len(numbers) != 4 or not all(isinstance(number, int) for number in numbers):
+        values = [getattr(item, "value", item) for item in _sequence(entry)]
+        numbers = [value for value in values if isinstance(value, int)]
+        if len(values) != 4 or len(numbers) != 4:
             raise AlignmentError(
                 state, f"the annotation {ALIGN} of {name_of(sref)} is {given}", sref,
                 "it is a list of [buffer, axis, factor, offset]",
@@ -393,5 +396,5 @@ def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
     return alignments
 
 
-def _sequence(value: Any) -> list[Any]:
+def _sequence(value: object) -> list[object]:
     return list(value) if hasattr(value, "__iter__") and not isinstance(value, str) else []

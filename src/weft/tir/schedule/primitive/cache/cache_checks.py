@@ -10,15 +10,16 @@ that no block declares, views, opaque pointers into a copy of another shape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.int_set import IntervalSet
 from weft.arith.region import estimate_region_strict_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Var
+from weft.tir.expr import BufferLoad, Var
 from weft.tir.schedule import region_cover, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -31,7 +32,7 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     region_text,
 )
 from weft.tir.schedule.primitive.reduction.decompose_reduction import late_axis
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse, While
 
 if TYPE_CHECKING:
     from weft.tir.schedule.state import ScheduleState, StmtSRef
@@ -300,7 +301,7 @@ def surely_written(
     around: Analyzer | None = None,
     *,
     under_outer_conditions: bool = False,
-) -> Any:
+) -> Sequence[Range] | Sequence[IntervalSet] | None:
     """What a block writes of a region over some loops, exactly; None where that is not known.
 
     With ``under_outer_conditions`` the part of its predicate that uses none of the loops is taken
@@ -327,7 +328,7 @@ def _exact(
     predicate: PrimExpr,
     outer_holds: bool = False,
     around: Analyzer | None = None,
-) -> Any:
+) -> Sequence[Range] | Sequence[IntervalSet] | None:
     inner: list[PrimExpr] = []
     for condition in conjuncts(predicate):
         used = collect(condition, Var)
@@ -365,7 +366,7 @@ class _SureWrites(Visitor):
             if match.source.buffer is self.buffer:
                 self.views[match.buffer.data] = match.source
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.loops[node.loop_var] = tree.loop_domain(node)
         self.visit(node.body)
         del self.loops[node.loop_var]
@@ -373,17 +374,17 @@ class _SureWrites(Visitor):
     def visit_IfThenElse(self, node: IfThenElse) -> None:
         del node
 
-    def visit_While(self, node: Any) -> None:
+    def visit_While(self, node: While) -> None:
         del node
 
-    def visit_BufferLoad(self, node: Any) -> None:
+    def visit_BufferLoad(self, node: BufferLoad) -> None:
         self.visit(node.indices)
 
-    def visit_Var(self, node: Any) -> None:
+    def visit_Var(self, node: Var) -> None:
         # A pointer: what is declared is believed.
         self.found = self.found or node is self.buffer.data or node in self.views
 
-    def visit_Buffer(self, node: Any) -> None:
+    def visit_Buffer(self, node: Buffer) -> None:
         del node
 
     def visit_BufferStore(self, node: BufferStore) -> None:
@@ -439,7 +440,11 @@ def check_scope_declares(
         )
 
 
-def covers(exact: Sequence[Any], wanted: Sequence[Range], analyzer: Analyzer | None = None) -> bool:
+def covers(
+    exact: Sequence[Range | IntervalSet],
+    wanted: Sequence[Range],
+    analyzer: Analyzer | None = None,
+) -> bool:
     """Whether the sets or ranges surely hold all of the ranges."""
     analyzer = analyzer or Analyzer()
     for part, rng in zip(exact, wanted, strict=True):

@@ -374,7 +374,7 @@ class _Replace(Mutator):
                 return self.load
         return super().visit(node)
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return node
 
 
@@ -386,7 +386,7 @@ class _LookUp(rewrite.BlockMutator):
         self.stages = stages
         self.replace = [_Replace(terms, stage) for stage in stages]
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         block = node.with_(
             body=self.visit(node.body),
             reads=[*node.reads, *[points(stage.buffer, stage.axes) for stage in self.stages]],
@@ -394,10 +394,10 @@ class _LookUp(rewrite.BlockMutator):
         self.reuse[node] = block
         return block
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         return node
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         for replace in self.replace:
             node = replace.visit_default(node)
         return node

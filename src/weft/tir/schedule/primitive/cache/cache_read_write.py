@@ -38,7 +38,7 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     relaxed_ranges,
 )
 from weft.tir.schedule.random_variable import BlockRV
-from weft.tir.stmt import Block, BufferRegion
+from weft.tir.stmt import Block, BufferRegion, Stmt
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -205,7 +205,7 @@ def _written(state: ScheduleState, writer: Block, buffer: Buffer) -> tuple[StmtS
 class _Made:
     """A stage with its buffer."""
 
-    def __init__(self, stage: Any, block: Block, cache: Buffer, copy: Copy, original: Buffer):
+    def __init__(self, stage: Stmt, block: Block, cache: Buffer, copy: Copy, original: Buffer):
         self.stage, self.block, self.cache = stage, block, cache
         self.starts = [rng.min for rng in copy.region] if copy.compact else None
         self.same_layout = (

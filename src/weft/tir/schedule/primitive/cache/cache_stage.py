@@ -29,6 +29,7 @@ from weft.tir.stmt import (
     BufferRegion,
     BufferStore,
     DeclBuffer,
+    Evaluate,
     For,
     ForKind,
     SeqStmt,
@@ -359,29 +360,29 @@ class Redirect(rewrite.BlockMutator):
             for index, start in zip(indices, self.starts, strict=True)
         ]
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> Var:
         return self.cache.data if node is self.buffer.data else node
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return node
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         known = rewrite.variables_of(node)
         return node if self.buffer.data not in known else super().visit_Block(node)
 
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> BufferLoad:
         indices = self.visit(node.indices)
         if node.buffer is self.buffer:
             return node.with_(buffer=self.cache, indices=self.moved(indices))
         return node if indices is node.indices else node.with_(indices=indices)
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         node = self.visit_default(node)
         if node.buffer is self.buffer:
             return node.with_(buffer=self.cache, indices=self.moved(node.indices))
         return node
 
-    def visit_BufferRegion(self, node: Any) -> Any:
+    def visit_BufferRegion(self, node: BufferRegion) -> BufferRegion:
         ranges = self.visit(node.region)
         if node.buffer is not self.buffer:
             return node if ranges is node.region else node.with_(region=ranges)
@@ -400,21 +401,21 @@ class _ScopeEdit(rewrite.BlockMutator):
         super().__init__()
         self.blocks, self.stages = blocks, stages
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         return self.blocks.get(id(node), node)
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         block = self.visit(node.block)
         return node if block is node.block else node.with_(block=block)
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: For) -> For:
         body = self.placed(node, self.visit(node.body))
         return node if body is node.body else node.with_(body=body)
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         return node
 
-    def visit_Evaluate(self, node: Any) -> Any:
+    def visit_Evaluate(self, node: Evaluate) -> Evaluate:
         return node
 
     def placed(self, node: For | Block, body: Stmt) -> Stmt:

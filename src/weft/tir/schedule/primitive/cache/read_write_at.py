@@ -7,10 +7,10 @@ what is copied is decided once, how (coalesced, vectorised, by which threads) la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.int_set import eval_set, union
+from weft.arith.int_set import IntervalSet, eval_set, union
 from weft.arith.interval import as_int_set
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
@@ -300,7 +300,7 @@ def _domain(
 ) -> list[Range]:
     """All that the blocks use of the buffer in one iteration of the loop."""
     analyzer = Analyzer()
-    parts: list[list[Any]] = []
+    parts: list[list[IntervalSet]] = []
     hidden: set[Var] = set()
     for block in blocks:
         sref = state.sref_of(block)

@@ -37,7 +37,16 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
 )
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.surgery import executed_box
-from weft.tir.stmt import Block, BlockRealize, For, ForKind, LetStmt, Stmt
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    For,
+    ForKind,
+    LetStmt,
+    Stmt,
+)
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -74,7 +83,7 @@ def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[
         raise AccessPatternError(
             state, f"{name_of(sref)} accesses {buffer.name} through a pointer or a view", sref
         )
-    places = [item.indices for item in (*uses.stores, *uses.loads)]
+    places = uses.indices
     if not places:
         raise AccessPatternError(
             state, f"{name_of(sref)} declares {buffer.name}, it does not access it", sref
@@ -163,21 +172,21 @@ class Repoint(rewrite.BlockMutator):
         super().__init__()
         self.buffer, self.cache, self.indices = buffer, cache, indices
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return node
 
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> BufferLoad:
         if node.buffer is self.buffer:
             return node.with_(buffer=self.cache, indices=self.indices)
         return self.visit_default(node)
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         if node.buffer is self.buffer:
             value = self.visit(node.value)
             return node.with_(buffer=self.cache, value=value, indices=self.indices)
         return self.visit_default(node)
 
-    def visit_BufferRegion(self, node: Any) -> Any:
+    def visit_BufferRegion(self, node: BufferRegion) -> BufferRegion:
         if node.buffer is self.buffer:
             return points(self.cache, self.indices)
         return self.visit_default(node)

@@ -344,7 +344,7 @@ def _mapped_stage(
     buffer: Buffer, cache: Buffer, plan: _Plan, storage_scope: str, *, reads: bool
 ) -> tuple[Stmt, Block]:
     """The loops and axes of the block that the copy needs, around the copy."""
-    mapping: dict[Any, Any] = {}
+    mapping: dict[Var, PrimExpr] = {}
     for loop in plan.loops:
         mapping[loop.loop_var] = Var(loop.loop_var.name, loop.loop_var.dtype)
     axes = []

@@ -9,8 +9,9 @@ or the same values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.expr import IterVar, Var
@@ -87,5 +88,5 @@ def check_places_differ(state: ScheduleState, sref: StmtSRef) -> None:
                 )
 
 
-def _uses(exprs: Sequence[Any], variable: Var) -> bool:
+def _uses(exprs: Sequence[PrimExpr], variable: Var) -> bool:
     return any(used is variable for used in collect(list(exprs), Var))

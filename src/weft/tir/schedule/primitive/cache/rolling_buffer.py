@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
@@ -31,7 +31,7 @@ from weft.tir.schedule.primitive.buffer.buffer_definition import check_rewritabl
 from weft.tir.schedule.primitive.cache.cache_checks import is_allocated_in
 from weft.tir.schedule.primitive.cache.reindex import domains_of, is_injective
 from weft.tir.schedule.random_variable import BlockRV
-from weft.tir.stmt import Block, BufferRegion, For, ForKind
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -114,13 +114,14 @@ def rolling_buffer(self: Schedule, block: BlockRV | str, write_buffer_index: int
     shape = [
         IntImm(old.dtype, size) if i == position else old for i, old in enumerate(buffer.shape)
     ]
-    work = _Ring(buffer, buffer.with_(shape=shape), position, sref.stmt, predicate)
-    new_scope, reuse = _rewritten(scope.stmt, work)
+    ring = buffer.with_(shape=shape)
+    work = _Ring(buffer, ring, position, tree.block_of(sref), predicate)
+    new_scope, reuse = _rewritten(tree.block_of(scope), work)
     state.replace(scope, new_scope, reuse)
 
 
 @deep_recursion
-def _rewritten(scope: Any, work: _Ring) -> tuple[Block, rewrite.Reuse]:
+def _rewritten(scope: Block, work: _Ring) -> tuple[Block, rewrite.Reuse]:
     body = work.visit(scope.body)
     new_scope = scope.with_(body=body, alloc_buffers=work.visit(scope.alloc_buffers))
     return new_scope, {**work.reuse, scope: new_scope}
@@ -193,7 +194,7 @@ def _tile(
     return tile_axes
 
 
-def _shift(low: Any) -> tuple[Var | None, int] | None:
+def _shift(low: PrimExpr) -> tuple[Var | None, int] | None:
     """The loop and stride of a start such as ``i``, ``i * 4``, ``i * 3 // 2``; None otherwise."""
     if isinstance(low, IntImm):
         return None, 0
@@ -249,7 +250,7 @@ def _checked_predicate(
     """The predicate of the block: what the tiles before have computed is left out."""
     realize = tree.realize_of(state, sref)
     block = realize.block
-    condition: Any = realize.predicate
+    condition: PrimExpr = realize.predicate
     analyzer = Analyzer()
     for i, (axis, rng) in enumerate(zip(axes, region.region, strict=True)):
         if axis.loop is None:
@@ -322,7 +323,7 @@ class _Ring(rewrite.BufferMutator):
     """Accesses of the buffer in the ring; the axis there becomes opaque in all blocks."""
 
     def __init__(
-        self, old: Buffer, new: Buffer, position: int, producer: Any, predicate: PrimExpr
+        self, old: Buffer, new: Buffer, position: int, producer: Block, predicate: PrimExpr
     ) -> None:
         super().__init__()
         self.old, self.new, self.position = old, new, position
@@ -336,11 +337,11 @@ class _Ring(rewrite.BufferMutator):
         in_ring[self.position] = FloorMod(index, size)
         return in_ring
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         realize = self.visit_default(node)
         return realize.with_(predicate=self.predicate) if node.block is self.producer else realize
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         block = self.visit_default(node)
         axes = list(block.iter_vars)
         if self.position < len(axes):

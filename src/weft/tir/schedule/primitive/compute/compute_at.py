@@ -8,14 +8,14 @@ several iterations; a consumer must have its inputs there, and a reduction must 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith import interval
 from weft.arith.analyzer import Analyzer, ProofStrength
 from weft.arith.int_set import eval_region
 from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.region import estimate_region_lower_bound
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.support.dtype import DataType
 from weft.tir import op
@@ -231,7 +231,7 @@ class _Move(Move):
     def domains(self, box: Sequence[Range]) -> list[AxisDomain]:
         """The domain of each axis at one iteration of the loop."""
         regions = self.block.writes if self.producing else self.block.reads
-        provided: dict[Buffer, list[Any]] = {}
+        provided: dict[Buffer, list[Sequence[IntervalSet]]] = {}
         for region in regions:
             parts = [as_int_set(part, self.analyzer) for part in region.region]
             provided.setdefault(region.buffer, []).append(parts)
@@ -251,10 +251,12 @@ class _Move(Move):
                 (self.loop, self.sref),
             ) from None
 
-    def required_regions(self, provided: Iterable[Buffer]) -> dict[Buffer, list[Any]]:
+    def required_regions(
+        self, provided: Iterable[Buffer]
+    ) -> dict[Buffer, list[Sequence[IntervalSet]]]:
         """For each buffer, the regions that the required blocks use at one iteration."""
         by_data = {buffer.data: buffer for buffer in provided}
-        required: dict[Buffer, list[Any]] = {}
+        required: dict[Buffer, list[Sequence[IntervalSet]]] = {}
         for block in self.required:
             sref = self.state.sref_of(block)
             bindings = tree.bindings_of(tree.realize_of(self.state, sref))
@@ -272,15 +274,15 @@ class _Move(Move):
         return required
 
     def relaxed(
-        self, region: BufferRegion, bindings: Mapping[Var, Any], below: Mapping[Var, Range]
-    ) -> Any:
+        self, region: BufferRegion, bindings: Mapping[Var, PrimExpr], below: Mapping[Var, Range]
+    ) -> Sequence[IntervalSet]:
         """What is used of a buffer as the loops below the target run, and threads that share it."""
         domains = dict(below)
         if self.producing:
             domains.update(tree.domains(_sharing_threads(region.buffer.scope(), self.loop)))
         return eval_region(substitute(region.region, bindings), domains, self.analyzer)
 
-    def union(self, regions: Sequence[Any]) -> list[IntervalSet]:
+    def union(self, regions: Sequence[Sequence[IntervalSet]]) -> list[IntervalSet]:
         """One region around several."""
         if len(regions) == 1:
             return list(regions[0])
@@ -333,9 +335,9 @@ class _Move(Move):
         """The block below new loops over the domains, and its realization."""
         analyzer = self.analyzer
         variables: list[Var] = []
-        extents: list[Any] = []
-        values: list[Any] = []
-        predicate: Any = op.const(True, "bool")
+        extents: list[PrimExpr] = []
+        values: list[PrimExpr] = []
+        predicate: PrimExpr = op.const(True, "bool")
         for axis, part in zip(self.block.iter_vars, domains, strict=True):
             dom = part.dom.cover_range(surgery.domain(axis), analyzer)
             extent = analyzer.simplify(dom.extent)
@@ -423,7 +425,9 @@ def _covers(part: IntervalSet, whole: Range, analyzer: Analyzer) -> bool:
     )
 
 
-def _limited(predicate: Any, value: Any, bound: IntervalSet, analyzer: Analyzer) -> Any:
+def _limited(
+    predicate: PrimExpr, value: PrimExpr, bound: IntervalSet, analyzer: Analyzer
+) -> PrimExpr:
     """``predicate`` and that the value is inside the bound, as far as that is not known."""
     if bound.is_nothing():
         return predicate

@@ -8,7 +8,7 @@ what the block reads is unchanged when its consumers run, and it has written all
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
@@ -19,7 +19,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Let, Var
+from weft.tir.expr import BufferLoad, Let, Var
 from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -178,7 +178,7 @@ def _value_at(state: ScheduleState, sref: StmtSRef, store: BufferStore) -> Value
     return value_at
 
 
-def _with_new_lets(expr: Any) -> Any:
+def _with_new_lets(expr: PrimExpr) -> PrimExpr:
     """A copy in which every let binds a variable of its own."""
     fresh = {let.var: let.var.copy_with_suffix("") for let in collect(expr, Let)}
     renamed = substitute(expr, fresh)
@@ -192,7 +192,7 @@ class _LetVars(rewrite.BlockMutator):
         super().__init__()
         self.fresh = fresh
 
-    def visit_Let(self, node: Any) -> Any:
+    def visit_Let(self, node: Let) -> Let:
         let = self.visit_default(node)
         return let.with_(var=self.fresh.get(let.var, let.var))
 
@@ -213,7 +213,7 @@ def _plain_axes(block: Block, store: BufferStore) -> list[Var] | None:
 
 def _inverse(
     state: ScheduleState, sref: StmtSRef, store: BufferStore, outputs: Sequence[Var]
-) -> dict[Var, Any]:
+) -> dict[Var, PrimExpr]:
     """Each axis of the block as a function of the store's indices."""
     axes = tree.block_of(sref).iter_vars
     analyzer = Analyzer()
@@ -248,8 +248,8 @@ class Inliner(rewrite.BlockMutator):
         self.data, self.value = buffer.data, value
         self.buffers = dict(buffers)
         self.root: Block | None = None
-        self.values: dict[tuple[Any, ...], PrimExpr] = {}
-        self.expression: Any = None
+        self.values: dict[tuple[object, ...], PrimExpr] = {}
+        self.expression: object = None
         """``values`` are of the outermost expression with this walk."""
 
     @deep_recursion
@@ -262,7 +262,7 @@ class Inliner(rewrite.BlockMutator):
         kept = [buffer for buffer in scope.alloc_buffers if buffer.data is not self.data]
         return scope.with_(alloc_buffers=kept)
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         if self.data not in rewrite.variables_of(node):
             return node
         around = self.buffers
@@ -274,7 +274,7 @@ class Inliner(rewrite.BlockMutator):
         self.buffers = around
         return block
 
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> PrimExpr:
         load = self.visit_default(node)
         if self.value is None or load.buffer.data is not self.data or load.predicate is not None:
             return load

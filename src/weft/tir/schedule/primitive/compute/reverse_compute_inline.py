@@ -20,7 +20,7 @@ from weft.ir.structural import structural_equal
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Select, Var
+from weft.tir.expr import BufferLoad, Call, IterVar, Select, Var
 from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -35,7 +35,7 @@ from weft.tir.schedule.primitive.compute.compute_inline import (
     single_store,
 )
 from weft.tir.schedule.random_variable import BlockRV
-from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, Stmt
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -253,7 +253,7 @@ def _solved(
     buffer: Buffer,
     store: BufferStore,
     producer: _Producer,
-) -> tuple[dict[Var, Any], Expressions]:
+) -> tuple[dict[Var, PrimExpr], Expressions]:
     """The axes of the block from the producer's indices, and the indices of its loads."""
     loads = [
         load
@@ -281,7 +281,9 @@ def _solved(
     return solved, indices
 
 
-def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict[Var, Any] | None:
+def _inverse(
+    sref: StmtSRef, indices: Expressions, outputs: Expressions
+) -> dict[Var, PrimExpr] | None:
     """Each axis where the indices have the values ``outputs``; None if that is not known."""
     axes = tree.block_of(sref).iter_vars
     iter_map = detect_iter_map(
@@ -305,7 +307,7 @@ def _inverse(sref: StmtSRef, indices: Expressions, outputs: Expressions) -> dict
     return {var: op.cast(var.dtype, value) for var, value in values.items()}
 
 
-def _is_identity(sref: StmtSRef, inverse: Mapping[Var, Any]) -> bool:
+def _is_identity(sref: StmtSRef, inverse: Mapping[Var, PrimExpr]) -> bool:
     """Whether from its loads' indices each instance of the block is known."""
     analyzer = Analyzer()
     axes = tree.block_of(sref).iter_vars
@@ -315,7 +317,7 @@ def _is_identity(sref: StmtSRef, inverse: Mapping[Var, Any]) -> bool:
 
 
 def _check_covered(
-    state: ScheduleState, sref: StmtSRef, producer: _Producer, solved: Mapping[Var, Any]
+    state: ScheduleState, sref: StmtSRef, producer: _Producer, solved: Mapping[Var, PrimExpr]
 ) -> None:
     """The producer's instances reach the ends of each axis of the block."""
     domains = {axis.var: surgery.domain(axis) for axis in _axes(producer)}
@@ -336,7 +338,7 @@ def _check_covered(
             )
 
 
-def _axes(producer: _Producer) -> list[Any]:
+def _axes(producer: _Producer) -> list[IterVar]:
     return [axis for link in producer.chain for axis in tree.block_of(link).iter_vars]
 
 
@@ -348,7 +350,7 @@ def _inlined(
     sref: StmtSRef,
     producer: _Producer,
     store: BufferStore,
-    solution: tuple[dict[Var, Any], Expressions],
+    solution: tuple[dict[Var, PrimExpr], Expressions],
     box: Sequence[Range],
 ) -> BlockRealize:
     """The producer that does the work of the block."""
@@ -361,7 +363,7 @@ def _inlined(
     inside = _at_same_place(analyzer, inside, indices, solved, producer.store.indices)
     realize = tree.realize_of(state, producer.sref)
     _check_written(state, sref, producer, store.value, indices, analyzer, inside)
-    body: Any = _Dissolved(solved, producer.store).visit(store)
+    body: Stmt = _Dissolved(solved, producer.store).visit(store)
     condition = producer.condition
     if condition is not None:
         if op.is_const_int(inside, 1) or structural_equal(inside, analyzer.simplify(condition)):
@@ -373,8 +375,8 @@ def _inlined(
     return realize.with_(block=block, predicate=predicate)
 
 
-def _in_box(block: Block, box: Sequence[Range], solved: Mapping[Var, Any]) -> Any:
-    condition: Any = op.const(True, "bool")
+def _in_box(block: Block, box: Sequence[Range], solved: Mapping[Var, PrimExpr]) -> PrimExpr:
+    condition: PrimExpr = op.const(True, "bool")
     for axis, part in zip(block.iter_vars, box, strict=True):
         value = solved[axis.var]
         low = op.greater_equal(value, part.min)
@@ -385,11 +387,11 @@ def _in_box(block: Block, box: Sequence[Range], solved: Mapping[Var, Any]) -> An
 
 def _at_same_place(
     analyzer: Analyzer,
-    inside: Any,
+    inside: PrimExpr,
     indices: Expressions,
-    solved: Mapping[Var, Any],
+    solved: Mapping[Var, PrimExpr],
     written: Expressions,
-) -> Any:
+) -> PrimExpr:
     """The condition under which the instance found does load the element that is written."""
     with analyzer.constraint_scope(inside):
         differs = [
@@ -409,7 +411,7 @@ def _check_written(
     value: PrimExpr,
     indices: Expressions,
     analyzer: Analyzer,
-    inside: Any,
+    inside: PrimExpr,
 ) -> None:
     """A block that loads under a condition has values where the producer stores nothing: refused.
 
@@ -454,7 +456,7 @@ def _may_skip(value: PrimExpr, buffer: Buffer) -> bool:
 
 
 def _predicate(
-    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inside: Any
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inside: PrimExpr
 ) -> PrimExpr:
     """The predicate of the new producer: its old one, and that the instance found is wanted."""
     if op.is_const_int(inside, 1):
@@ -476,16 +478,16 @@ def _predicate(
 class _Dissolved(Mutator):
     """The block's store with the producer's value in place of the loads."""
 
-    def __init__(self, solved: Mapping[Var, Any], stored: BufferStore) -> None:
+    def __init__(self, solved: Mapping[Var, PrimExpr], stored: BufferStore) -> None:
         self.solved, self.stored = solved, stored
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> PrimExpr:
         return self.solved.get(node, node)
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return node
 
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> PrimExpr:
         if node.buffer.data is self.stored.buffer.data:
             return self.stored.value
         return self.visit_default(node)

@@ -72,7 +72,9 @@ def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
 
 
 @primitive("TransformBlockLayout", "block index_map", canonical=_index_map)
-def transform_block_layout(self: Schedule, block: BlockRV | str, index_map: Any) -> None:
+def transform_block_layout(
+    self: Schedule, block: BlockRV | str, index_map: Any
+) -> None:
     """Give a block other axes, and other loops around it, by a map of the old ones.
 
     Args:
@@ -138,7 +140,7 @@ def _replace_realize(
     """Put loops in the place of a block that has none."""
 
     class Put(rewrite.BlockMutator):
-        def visit_BlockRealize(self, node: Any) -> Any:
+        def visit_BlockRealize(self, node: BlockRealize) -> Stmt:
             return body if node is realize else node
 
     assert isinstance(scope.stmt, Block)

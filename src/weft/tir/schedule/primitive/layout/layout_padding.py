@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -34,6 +33,7 @@ from weft.tir.stmt import (
     Evaluate,
     For,
     ForKind,
+    LetStmt,
     SeqStmt,
     Stmt,
 )
@@ -60,17 +60,17 @@ class _Writes(Visitor):
         self.values: dict[Var, PrimExpr] = {}
         self.realize: BlockRealize | None = None
 
-    def visit_PrimExpr(self, node: Any) -> None:
+    def visit_PrimExpr(self, node: PrimExpr) -> None:
         del node
 
-    def visit_Block(self, node: Any) -> None:
+    def visit_Block(self, node: Block) -> None:
         if self.buffer.data not in rewrite.variables_of(node):
             return
         if node.init is not None:
             self.visit(node.init)
         self.visit(node.body)
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         depth = len(self.loops)
         self.depths[node.loop_var] = (depth, depth)
         self.loops.append(node)
@@ -78,11 +78,11 @@ class _Writes(Visitor):
         self.loops.pop()
         del self.depths[node.loop_var]
 
-    def visit_LetStmt(self, node: Any) -> None:
+    def visit_LetStmt(self, node: LetStmt) -> None:
         self.define(node.var, node.value)
         self.visit(node.body)
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True):
             self.define(axis.var, value)
         outer, self.realize = self.realize, node
@@ -103,7 +103,7 @@ class _Writes(Visitor):
             return None
         return min([low for low, _ in depths]), max([high for _, high in depths])
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         if node.buffer is not self.buffer:
             return
         depths = self.loops_of(node.indices)
@@ -222,7 +222,7 @@ class _Fill:
             return None
         loops = self.fresh()
         names = [loop.loop_var for loop in write.loops]
-        mapping: dict[Any, PrimExpr] = dict(zip(names, self.originals(loops), strict=True))
+        mapping: dict[PrimExpr, PrimExpr] = dict(zip(names, self.originals(loops), strict=True))
         stores = loops
         inside = any(realize is write.realize for realize in collect(body, BlockRealize))
         replaced: BlockRealize | None = None
@@ -296,7 +296,7 @@ def _loads_of(body: Stmt, buffer: Buffer) -> list[BufferLoad]:
     return [load for load in collect(body, BufferLoad) if load.buffer is buffer]
 
 
-def _same(access: Any, store: BufferStore) -> bool:
+def _same(access: BufferLoad | BufferStore, store: BufferStore) -> bool:
     if access.buffer is not store.buffer:
         return False
     return all(
@@ -328,19 +328,19 @@ class _Producer(rewrite.BlockMutator):
         write: Write,
         replaced: BlockRealize | None,
         stores: Sequence[Var],
-        mapping: dict[Any, PrimExpr],
+        mapping: dict[PrimExpr, PrimExpr],
     ) -> None:
         super().__init__()
         self.fill, self.write, self.replaced, self.stores = fill, write, replaced, stores
         self.mapping = mapping
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> PrimExpr:
         return self.mapping.get(node, node)
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return node
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         replaced = self.replaced
         if replaced is None or id(node) != id(self.write.realize):
             return self.visit_default(node)
@@ -349,7 +349,7 @@ class _Producer(rewrite.BlockMutator):
         self.reuse[node.block] = rebuilt
         return node.with_(iter_values=replaced.iter_values, block=rebuilt)
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         value = self.visit(node.value)
         stores = self.stores
         guarded = op.if_then_else(self.fill.is_padding(stores), self.fill.value(stores), value)

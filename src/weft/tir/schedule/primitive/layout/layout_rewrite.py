@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import has_data
@@ -20,11 +19,21 @@ from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer
-from weft.tir.expr import Call, Var
+from weft.tir.expr import BufferLoad, Call, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.primitive.cache.cache_stage import whole
-from weft.tir.stmt import Block, BufferRegion, Stmt, seq
+from weft.tir.stmt import (
+    Block,
+    BlockRealize,
+    BufferRegion,
+    BufferStore,
+    For,
+    IfThenElse,
+    SeqStmt,
+    Stmt,
+    seq,
+)
 
 
 @dataclass
@@ -49,19 +58,19 @@ class IndexContext(rewrite.BlockMutator):
         self.domains = dict(domains or {})
         self.conditions: list[PrimExpr] = []
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return node
 
-    def visit_SeqStmt(self, node: Any) -> Any:
+    def visit_SeqStmt(self, node: SeqStmt) -> Stmt:
         items = [self.visit(item) for item in node.seq]
         same = all(new is old for new, old in zip(items, node.seq, strict=True))
         return node if same else seq(*items)
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: For) -> Stmt:
         self.domains[node.loop_var] = tree.loop_domain(node)
         return self.visit_default(node)
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         for axis in node.iter_vars:
             if axis.dom is not None:
                 self.domains[axis.var] = axis.dom
@@ -77,14 +86,14 @@ class IndexContext(rewrite.BlockMutator):
         finally:
             self.conditions.pop()
 
-    def visit_IfThenElse(self, node: Any) -> Any:
+    def visit_IfThenElse(self, node: IfThenElse) -> IfThenElse:
         condition = self.visit(node.condition)
         with self.under(condition):
             then_case = self.visit(node.then_case)
         other = None if node.else_case is None else self.visit(node.else_case)
         return node.with_(condition=condition, then_case=then_case, else_case=other)
 
-    def visit_Call(self, node: Any) -> Any:
+    def visit_Call(self, node: Call) -> Call:
         if getattr(node.op, "name", "") != "tir.if_then_else":
             return self.visit_default(node)
         condition = self.visit(node.args[0])
@@ -134,12 +143,12 @@ class LayoutRewriter(rewrite.BufferMutator, IndexContext):
         """Old indices as new ones."""
         return self.simple(self.layout.map_indices(indices, analyzer=self.analyzer))
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: For) -> Stmt:
         replacement = self.replaced.pop(id(node), None)
         loop = super().visit_For(node) if replacement is None else self.visit(replacement)
         return self.followed(node, loop)
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> Stmt:
         return self.followed(node, self.visit_default(node))
 
     def followed(self, node: Stmt, rewritten: Stmt) -> Stmt:
@@ -147,7 +156,7 @@ class LayoutRewriter(rewrite.BufferMutator, IndexContext):
         after = self.plan.after.get(id(node))
         return rewritten if after is None else seq(rewritten, self.visit(after))
 
-    def visit_Block(self, node: Any) -> Any:
+    def visit_Block(self, node: Block) -> Block:
         if self.old.data not in rewrite.variables_of(node):
             return node
         block = super().visit_Block(node)
@@ -201,14 +210,14 @@ def simplify_accesses(block: Block) -> Block:
 
 
 class _AccessSimplifier(IndexContext):
-    def visit_BufferLoad(self, node: Any) -> Any:
+    def visit_BufferLoad(self, node: BufferLoad) -> BufferLoad:
         return node.with_(indices=self.simple(self.visit(node.indices)))
 
-    def visit_BufferStore(self, node: Any) -> Any:
+    def visit_BufferStore(self, node: BufferStore) -> BufferStore:
         value, indices = self.visit(node.value), self.visit(node.indices)
         return node.with_(value=value, indices=self.simple(indices))
 
-    def visit_BufferRegion(self, node: Any) -> Any:
+    def visit_BufferRegion(self, node: BufferRegion) -> BufferRegion:
         lows = self.simple([rng.min for rng in node.region])
         ranges = [
             Range.from_min_extent(low, op.cast(low.dtype, rng.extent))

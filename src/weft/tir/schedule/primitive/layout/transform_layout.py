@@ -10,22 +10,23 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.json_text import load_json, save_json
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, TVMError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.expr import BinaryExpr, BufferLoad, Call, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, rewrite
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure
-from weft.tir.schedule.primitive.buffer.buffer_argument import buffer_position
+from weft.tir.schedule.primitive.buffer.buffer_argument import BufferPlace, buffer_position
 from weft.tir.schedule.primitive.buffer.buffer_definition import (
     axis_text,
     check_rewritable,
@@ -95,6 +96,10 @@ def with_known(schedule: Schedule, index_map: IndexMap) -> IndexMap:
     return IndexMap(index_map.initial_indices, finals, index_map.inverse_index_map)
 
 
+PadValue: TypeAlias = float | PrimExpr | IndexMap | Callable[..., object]
+"""What padding holds: a value, or a function of the indices in the new layout."""
+
+
 def _layout_arguments(self: Schedule, arguments: dict[str, Any]) -> None:
     block = self.get(arguments["block"])
     place = buffer_position(self, arguments["block"], arguments["buffer"])
@@ -130,7 +135,7 @@ def _pad_map(given: Any, buffer: Buffer, index_map: IndexMap, dtype: str) -> Ind
     return IndexMap.from_func(typed, len(index_map.final_indices), index_dtype=dtype)
 
 
-def _typed(value: Any, buffer: Buffer, *, exact: bool) -> Any:
+def _typed(value: object, buffer: Buffer, *, exact: bool) -> object:
     """A plain number as a constant of the buffer's type; ``exact``: an int is no float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
@@ -148,9 +153,9 @@ def _typed(value: Any, buffer: Buffer, *, exact: bool) -> Any:
 def transform_layout(
     self: Schedule,
     block: BlockRV | str,
-    buffer: Any,
-    index_map: Any,
-    pad_value: Any = None,
+    buffer: BufferPlace,
+    index_map: IndexMap | Callable[..., object],
+    pad_value: PadValue | None = None,
     *,
     assume_injective_transform: bool = False,
 ) -> None:
@@ -213,11 +218,11 @@ def _with_primitive_name(function: Any) -> Any:
     return function
 
 
-def _pad_to_json(value: Any) -> Any:
+def _pad_to_json(value: object) -> object:
     return None if value is None else save_json(value)
 
 
-def _pad_from_json(value: Any) -> Any:
+def _pad_from_json(value: object) -> object:
     return load_json(value) if isinstance(value, str) else value
 
 
@@ -316,19 +321,19 @@ def _new_buffer(
 class _Legalize(Mutator):
     """Gives the indices of a map another integer type."""
 
-    def __init__(self, mapping: Mapping[Var, Var], old: Any, new: Any) -> None:
+    def __init__(self, mapping: Mapping[Var, Var], old: DataType, new: DataType | str) -> None:
         self.mapping, self.old, self.new = mapping, old, new
 
-    def visit_Var(self, node: Any) -> Any:
+    def visit_Var(self, node: Var) -> PrimExpr:
         replacement = self.mapping.get(node)
         if replacement is not None:
             return replacement
         return op.cast(self.new, node) if node.dtype == self.old else node
 
-    def visit_IntImm(self, node: Any) -> Any:
+    def visit_IntImm(self, node: IntImm) -> IntImm:
         return IntImm(self.new, node.value) if node.dtype == self.old else node
 
-    def visit_BinaryExpr(self, node: Any) -> Any:
+    def visit_BinaryExpr(self, node: BinaryExpr) -> BinaryExpr:
         return type(node)(self.visit(node.a), self.visit(node.b))
 
     visit_CompareExpr = visit_BinaryExpr
@@ -348,7 +353,7 @@ def legalized(
     return with_dtype(index_map, buffer.shape[0].dtype) if buffer.shape else index_map
 
 
-def with_dtype(index_map: IndexMap, dtype: Any) -> IndexMap:
+def with_dtype(index_map: IndexMap, dtype: DataType | str) -> IndexMap:
     """The map with indices of an integer type."""
     indices = (*index_map.initial_indices, *index_map.final_indices)
     if all(index.dtype == dtype for index in indices):
@@ -410,7 +415,7 @@ def _separator_arguments(self: Schedule, arguments: dict[str, Any]) -> None:
 
 @primitive("SetAxisSeparator", "block", canonical=_separator_arguments)
 def set_axis_separator(
-    self: Schedule, block: BlockRV | str, buffer: Any, axis_separators: Any
+    self: Schedule, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]
 ) -> None:
     """Set which axes of a buffer stay apart when it is flattened.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.support.errors import IRTypeError
@@ -22,7 +22,9 @@ class AnnotationError(ScheduleFailure):
 
 
 @primitive("Annotate", "block_or_loop ann_val")
-def annotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: Any) -> None:
+def annotate(
+    self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object
+) -> None:
     """Attach a value to a loop or block, for passes to read.
 
     Args:
@@ -88,7 +90,7 @@ def _annotated(sref: StmtSRef) -> For | Block:
     return sref.stmt
 
 
-def _value(self: Schedule, value: Any) -> Any:
+def _value(self: Schedule, value: object) -> object:
     """The value with sampled numbers in place of their variables."""
     if isinstance(value, bool | str | int | float | IntImm | FloatImm):
         return value

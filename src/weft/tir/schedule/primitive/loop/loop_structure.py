@@ -273,7 +273,7 @@ class _Part(rewrite.BlockMutator):
         super().__init__()
         self.variable, self.domain = variable, domain
 
-    def visit_BlockRealize(self, node: Any) -> Any:
+    def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         axes = [
             IterVar(self.cast(axis), axis.var, axis.iter_type, axis.thread_tag)
             if value is self.variable else axis

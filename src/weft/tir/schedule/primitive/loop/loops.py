@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -125,7 +125,7 @@ def split(
         IntImm(dtype, e.value) if isinstance(e, IntImm) else op.cast(dtype, e) for e in extents
     ]
     variables = [old.loop_var.copy_with_suffix(f"_{i}") for i in range(len(extents))]
-    value: Any = variables[0]
+    value: PrimExpr = variables[0]
     for variable, extent in zip(variables[1:], extents[1:], strict=True):
         value = value * extent + variable
     body, reuse = rewrite.substitute(old.body, {old.loop_var: value})
@@ -188,7 +188,7 @@ def _factors(
         for factor in factors if factor is not None
     ]  # fmt: skip
     analyzer = tree.analyzer_above(sref)
-    product: Any = IntImm(extent.dtype, 1)
+    product: PrimExpr = IntImm(extent.dtype, 1)
     for factor in known:
         product = product * factor
     if len(known) < len(factors):
@@ -287,8 +287,8 @@ def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> Lo
     widest = max([loop.loop_var.dtype for loop in olds], key=lambda dtype: dtype.bits)
     fused = Var(f"{names}_fused", widest)
     analyzer = tree.analyzer_above(srefs[0])
-    mapping: dict[Var, Any] = {}
-    total: Any = IntImm(widest, 1)
+    mapping: dict[Var, PrimExpr] = {}
+    total: PrimExpr = IntImm(widest, 1)
     is_empty = any(op.is_const_int(loop.extent, 0) for loop in olds)  # no iteration, no digits
     for position, loop in reversed(list(enumerate(olds))):
         below, total = total, op.cast(widest, loop.extent) * total

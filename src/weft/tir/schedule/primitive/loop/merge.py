@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.interval import IntervalSet
@@ -343,10 +343,10 @@ def _apart_at(
 ) -> bool:
     """Iterations that agree in the outer ``level`` loops; in the next, the second is earlier."""
     analyzer = tree.analyzer_above(place)
-    mapping: dict[Var, Any] = {}
+    mapping: dict[Var, PrimExpr] = {}
     for number, (mine, its) in enumerate(zip(*chains, strict=True)):
         analyzer.bind(mine.loop_var, tree.loop_domain(mine))
-        later: Any = op.cast(its.loop_var.dtype, mine.loop_var)
+        later: PrimExpr = op.cast(its.loop_var.dtype, mine.loop_var)
         if number < level:
             mapping[its.loop_var] = later
         elif number == level:

@@ -217,7 +217,7 @@ def _bounded(
         )  # fmt: skip
     box = []
     for total in iter_map.indices:
-        extent: Any = IntImm(total.dtype, 1)
+        extent: PrimExpr = IntImm(total.dtype, 1)
         if total.args:
             if len(total.args) != 1 or not op.is_const_int(total.args[0].scale, 1):
                 raise PaddingRegionError(
@@ -232,7 +232,7 @@ def _conjunction(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
     """The conjuncts of a predicate, without ``likely``, one after the other; simplified."""
     parts: list[PrimExpr] = []
 
-    def split(expr: Any) -> None:
+    def split(expr: PrimExpr) -> None:
         if isinstance(expr, And):
             split(expr.a)
             split(expr.b)
@@ -269,7 +269,7 @@ def _filling(
     store = block.body
     assert isinstance(store, BufferStore)
     analyzer = Analyzer()
-    mapping: dict[Var, Any] = {}
+    mapping: dict[Var, PrimExpr] = {}
     axes = []
     for axis in block.iter_vars:
         mapping[axis.var] = axis.var.copy_with_suffix("")
@@ -291,7 +291,7 @@ def _filling(
     return nest, filler
 
 
-def _region(region: BufferRegion, mapping: dict[Var, Any], analyzer: Analyzer) -> BufferRegion:
+def _region(region: BufferRegion, mapping: dict[Var, PrimExpr], analyzer: Analyzer) -> BufferRegion:
     ranges = [
         Range.from_min_extent(
             analyzer.simplify(substitute(rng.min, mapping)),
@@ -319,7 +319,7 @@ def _computing(
     assert isinstance(store, BufferStore)
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
     own = {loop.loop_var for loop in loops[:alone]}
-    mapping: dict[Var, Any] = {}
+    mapping: dict[Var, PrimExpr] = {}
     axes, bindings, narrowed = [], [], set()
     for axis, value, part in zip(block.iter_vars, realize.iter_values, padding.box, strict=True):
         var = axis.var.copy_with_suffix("")

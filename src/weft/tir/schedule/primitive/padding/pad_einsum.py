@@ -65,7 +65,7 @@ def _padding(self: Schedule, arguments: dict[str, Any]) -> None:
 
 
 @primitive("PadEinsum", "block", canonical=_padding)
-def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
+def pad_einsum(self: Schedule, block: BlockRV | str, padding: Sequence[int]) -> None:
     """Round the extents of a block's axes up to multiples of given numbers.
 
     Operands are copied into padded buffers before, and results out of them after. What is added to
@@ -120,6 +120,7 @@ def pad_einsum(self: Schedule, block: BlockRV | str, padding: Any) -> None:
     }
     work = _Padded(stmt, copies, {**extents, **bound})
     item = top.stmt
+    assert isinstance(item, For | Block)
     padded = work.visit(item)
     before = [_copy(region.buffer, copies, write=False) for region in stmt.reads]
     after = [_copy(region.buffer, copies, write=True) for region in stmt.writes]
@@ -163,7 +164,7 @@ def _check_writes(
 def _replace(
     state: ScheduleState,
     scope: StmtSRef,
-    item: Any,
+    item: Stmt,
     stmts: Sequence[Stmt | None],
     buffers: Iterable[Buffer],
     reuse: rewrite.Reuse,
@@ -310,7 +311,7 @@ def _check_accesses(
     for buffer, places in indices.items():
         if not any(index in extents for index in places if isinstance(index, Var)):
             continue
-        seen: set[Any] = set()
+        seen: set[PrimExpr] = set()
         for index, size in zip(places, buffer.shape, strict=True):
             whole: Any = doms.get(index) if isinstance(index, Var) else None
             if isinstance(index, IntImm):
@@ -351,7 +352,7 @@ def _is_load_of(expr: PrimExpr, store: BufferStore) -> bool:
     return isinstance(expr, BufferLoad) and expr.buffer is store.buffer
 
 
-def _vanishes(expr: Any, axis: Var) -> bool:
+def _vanishes(expr: PrimExpr, axis: Var) -> bool:
     """Whether an expression is 0 where all that the axis indexes is 0."""
     if isinstance(expr, BufferLoad):
         return any(index is axis for index in expr.indices)
@@ -365,7 +366,7 @@ def _vanishes(expr: Any, axis: Var) -> bool:
     return isinstance(expr, IntImm | FloatImm) and expr.value == 0
 
 
-def _is_finite(expr: Any) -> bool:
+def _is_finite(expr: PrimExpr) -> bool:
     """Whether 0 times the expression is surely 0: no data in floats, which may be infinite."""
     return isinstance(expr, IntImm | FloatImm) or not expr.dtype.is_float
 
@@ -432,18 +433,18 @@ class _Padded(rewrite.BlockMutator):
         super().__init__()
         self.block, self.copies, self.extents = block, copies, extents
 
-    def visit_Buffer(self, node: Any) -> Any:
+    def visit_Buffer(self, node: Buffer) -> Buffer:
         return self.copies.get(node, node)
 
-    def visit_For(self, node: Any) -> Any:
+    def visit_For(self, node: For) -> For:
         body = self.visit(node.body)
         return node.with_(body=body, extent=self.extents.get(node.loop_var, node.extent))
 
-    def visit_IterVar(self, node: Any) -> Any:
+    def visit_IterVar(self, node: IterVar) -> IterVar:
         extent = self.extents.get(node.var)
-        if extent is None:
+        if extent is None or node.dom is None:
             return node
         return node.with_(dom=Range.from_min_extent(node.dom.min, extent))
 
-    def visit_BufferRegion(self, node: Any) -> Any:
+    def visit_BufferRegion(self, node: BufferRegion) -> BufferRegion:
         return BufferRegion(self.visit(node.buffer), node.region)

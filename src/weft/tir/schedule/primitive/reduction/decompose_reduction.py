@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.expr import BufferLoad, IterVar, Var
@@ -17,7 +17,7 @@ from weft.tir.schedule.flags import running_values
 from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.surgery import runs_once_per_instance
-from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt, seq
 
 if TYPE_CHECKING:
     from weft.tir.schedule.schedule import Schedule
@@ -132,7 +132,7 @@ def _check_first_terms(
         )
 
 
-def late_axis(realize: BlockRealize, loops: Sequence[StmtSRef]) -> tuple[IterVar, Any] | None:
+def late_axis(realize: BlockRealize, loops: Sequence[StmtSRef]) -> tuple[IterVar, PrimExpr] | None:
     """An axis that accumulates and may be past its start when the loops start; where it is."""
     starts = {loop_of(item).loop_var: loop_of(item).min for item in loops}
     analyzer = tree.analyzer_above(loops[0]) if loops else Analyzer()
@@ -192,13 +192,13 @@ def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, se
 
 
 def _kept_predicate(
-    state: ScheduleState, sref: StmtSRef, predicate: Any, dropped: set[Var], others: set[Var]
-) -> Any:
+    state: ScheduleState, sref: StmtSRef, predicate: PrimExpr, dropped: set[Var], others: set[Var]
+) -> PrimExpr:
     """The conditions without those on loops that the init does not run.
 
     A condition on such a loop and ``others`` together could guard what the init writes: refused.
     """
-    kept: Any = IntImm("bool", 1)
+    kept: PrimExpr = IntImm("bool", 1)
     for part in rewrite.conjuncts(predicate):
         used = set(collect(part, Var))
         if used.isdisjoint(dropped):
@@ -210,7 +210,7 @@ def _kept_predicate(
     return kept
 
 
-def _update_reads(block: Block) -> list[Any]:
+def _update_reads(block: Block) -> list[BufferRegion]:
     """What the update reads: also what it adds to."""
     loaded = {load.buffer for load in collect(block.body, BufferLoad)}
     added_to = (running_values(block) | loaded) - {region.buffer for region in block.reads}

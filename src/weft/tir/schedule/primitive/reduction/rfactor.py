@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.linear import detect_linear_equation
@@ -215,9 +215,9 @@ def _checked_axis(state: ScheduleState, buffer: Buffer, factor_axis: int) -> int
     return factor_axis + rank + 1 if factor_axis < 0 else factor_axis
 
 
-def _spatial_predicate(predicate: Any, reduced: set[Var]) -> Any:
+def _spatial_predicate(predicate: PrimExpr, reduced: set[Var]) -> PrimExpr:
     """The conditions that say nothing of the reduction: they hold for the join too."""
-    kept: Any = IntImm("bool", 1)
+    kept: PrimExpr = IntImm("bool", 1)
     for part in rewrite.conjuncts(predicate):
         if reduced.isdisjoint(collect(part, Var)):
             kept = op.logical_and(kept, part)
@@ -254,7 +254,7 @@ def _check_all_set(
                 )
 
 
-def _always(condition: Any, loop: For, analyzer: Analyzer) -> bool:
+def _always(condition: PrimExpr, loop: For, analyzer: Analyzer) -> bool:
     """Whether a condition holds in every iteration; ``a * i + b < c`` in the last one suffices."""
     if analyzer.can_prove(condition):
         return True
@@ -267,7 +267,7 @@ def _always(condition: Any, loop: For, analyzer: Analyzer) -> bool:
     return bool(analyzer.can_prove(last))
 
 
-def _vars(expr: Any) -> list[Var]:
+def _vars(expr: PrimExpr) -> list[Var]:
     return collect(expr, Var)
 
 
@@ -314,9 +314,9 @@ class _Factored:
         """The block of partial results, under the old loops' variables."""
         own = self._loop_axis(self.loop, IterVar.DataPar)
         axes: list[IterVar] = [own]
-        values: list[Any] = [self.loop.loop_var]
+        values: list[PrimExpr] = [self.loop.loop_var]
         of_loop: dict[Var, Var] = {self.loop.loop_var: own.var}
-        mapping: dict[Var, Any] = {}
+        mapping: dict[Var, PrimExpr] = {}
         split = self._split_axes()
         by_var = {loop.loop_var: loop for loop in loops}
         for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True):
@@ -348,7 +348,7 @@ class _Factored:
         return split
 
     def _partial_realize(
-        self, axes: list[IterVar], values: list[Any], mapping: dict[Var, Any], own: Var
+        self, axes: list[IterVar], values: list[PrimExpr], mapping: dict[Var, PrimExpr], own: Var
     ) -> BlockRealize:
         block, updated = self.block, dict(zip(self.reduction.buffers, self.buffers, strict=True))
         reads = [region for region in block.reads if region.buffer not in updated]
@@ -367,17 +367,17 @@ class _Factored:
         )  # fmt: skip
         return BlockRealize(values, self.realize.predicate, partial)
 
-    def indices(self, own: Any) -> list[PrimExpr]:
+    def indices(self, own: PrimExpr) -> list[PrimExpr]:
         """The indices of a partial result."""
         indices = list(self.reduction.indices)
         indices.insert(self.axis, own)
         return indices
 
-    def whole(self, predicate: Any) -> BlockRealize:
+    def whole(self, predicate: PrimExpr) -> BlockRealize:
         """The block that joins the partial results, under the old loops' variables."""
         own = self._loop_axis(self.loop, IterVar.CommReduce)
         axes: list[IterVar] = [own]
-        values: list[Any] = [self.loop.loop_var]
+        values: list[PrimExpr] = [self.loop.loop_var]
         renamed: dict[Var, Var] = {}
         for axis, value in zip(self.block.iter_vars, self.realize.iter_values, strict=True):
             if axis.iter_type == IterVar.DataPar:
@@ -399,14 +399,18 @@ class _Factored:
         return BlockRealize(values, predicate, joining)
 
     def _statements(
-        self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any], join: bool
+        self,
+        buffers: Sequence[Buffer],
+        indices: Sequence[PrimExpr],
+        operands: Sequence[PrimExpr],
+        join: bool,
     ) -> tuple[Stmt, Stmt | None]:
         """The body of a block, and its init; without ``join`` the operands are just stored."""
         reducer = self.reduction.reducer
         if not join:
             stores = zip(buffers, operands, strict=True)
             return seq(*[BufferStore(buffer, value, indices) for buffer, value in stores]), None
-        mapping: dict[Var, Any] = dict(zip(reducer.rhs, operands, strict=True))
+        mapping: dict[Var, PrimExpr] = dict(zip(reducer.rhs, operands, strict=True))
         for var, buffer in zip(reducer.lhs, buffers, strict=True):
             mapping[var] = BufferLoad(buffer, indices)
         results = substitute(list(reducer.result), mapping)
