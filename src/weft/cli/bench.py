@@ -87,7 +87,7 @@ def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     sizes, rng = Sizes(parse_sizes(options.size)), np.random.default_rng(options.seed)
     model = find_model(options.model)
     kind = model.suffix.removeprefix(".") if isinstance(model, Path) else "torch"
-    shapes: dict[str, list[Any]] = {}
+    shapes: dict[str, list[object]] = {}
     if specs:
         wanted = [(sizes.shape(spec.shape), spec.dtype) for spec in specs]
         shapes = {spec.name: list(sizes.shape(spec.shape)) for spec in specs}
@@ -156,7 +156,7 @@ def table(engines: Sequence[Engine]) -> str:
     return "\n".join(lines)
 
 
-def figures(engines: Sequence[Engine], told: Mapping[str, Any]) -> dict[str, Any]:
+def figures(engines: Sequence[Engine], told: Mapping[str, object]) -> dict[str, Any]:
     """The same as data."""
     return {
         "model": told["model"], "threads": told["threads"],

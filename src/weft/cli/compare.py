@@ -97,7 +97,7 @@ def compare_code(trace: Trace, seed: int) -> str | None:
     return None
 
 
-def difference(actual: Any, expected: Any) -> float:
+def difference(actual: object, expected: object) -> float:
     """The largest difference as a share of the expected tensor's largest magnitude."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
@@ -148,7 +148,7 @@ def compare_passes(trace: Trace, tolerance: float) -> str | None:
     return first
 
 
-def _stages(module: Any) -> Iterator[tuple[str, Any]]:
+def _stages(module: object) -> Iterator[tuple[str, object]]:
     yield "as imported", module
     with weft.target.Target("llvm"):
         for step in get_pipeline("weft").passes:
@@ -158,7 +158,7 @@ def _stages(module: Any) -> Iterator[tuple[str, Any]]:
             module = changed
 
 
-def _run(module: Any, inputs: Sequence[Any], pipeline: str) -> list[Any]:
+def _run(module: object, inputs: Sequence[object], pipeline: str) -> list[object]:
     machine = relax.VirtualMachine(relax.build(module, relax_pipeline=pipeline), weft.cpu())
     results = machine["main"](*[weft.nd.array(value) for value in inputs])
     results = results if isinstance(results, list | tuple) else [results]

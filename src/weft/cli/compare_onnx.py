@@ -66,7 +66,7 @@ def _judge_of(model: Any) -> tuple[str, Callable[[Any, list[str], Any], list[Any
     return "ONNX's reference implementation", _in_reference
 
 
-def _in_reference(model: Any, names: list[str], inputs: Any) -> list[Any]:
+def _in_reference(model: object, names: list[str], inputs: object) -> list[object]:
     return list(ReferenceEvaluator(model).run(names, inputs))
 
 

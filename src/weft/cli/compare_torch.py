@@ -60,6 +60,6 @@ def trace_of(subject: Subject) -> Trace:
     )  # fmt: skip
 
 
-def _array(tensor: torch.Tensor) -> Any:
+def _array(tensor: torch.Tensor) -> object:
     """The tensor as an array of numpy, of bfloat16 too."""
     return as_ndarray(tensor).numpy()

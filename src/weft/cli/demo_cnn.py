@@ -22,9 +22,13 @@ from weft.cli.demo_mlp import (
     register_library,
     scheduled,
 )
+from weft.ir import IRModule
+from weft.runtime.ndarray import NDArray
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
+
+Constants = dict[str, relax.Constant]
 
 
 @I.ir_module
@@ -160,18 +164,18 @@ class Script:
         return out
 
 
-def script_explicit(parameters: Parameters) -> Any:
+def script_explicit(parameters: Parameters) -> IRModule:
     """TVMScript, the parameters as arguments."""
     return Script
 
 
-def script_bound(parameters: Parameters) -> Any:
+def script_bound(parameters: Parameters) -> IRModule:
     """TVMScript with the parameters bound as constants."""
     arrays = {name: weft.nd.array(value) for name, value in parameters.items()}
     return relax.transform.BindParams("main", arrays)(Script)
 
 
-def tensor_expressions(parameters: Parameters) -> Any:
+def tensor_expressions(parameters: Parameters) -> IRModule:
     """Topi's tensor expressions, put together by a BlockBuilder."""
     p, x, builder = start(parameters)
     with builder.function("main", [x]):
@@ -182,18 +186,18 @@ def tensor_expressions(parameters: Parameters) -> Any:
     return builder.get()
 
 
-def operators(parameters: Parameters) -> Any:
+def operators(parameters: Parameters) -> IRModule:
     """High-level operators, lowered to TensorIR."""
     passes = [relax.transform.LegalizeOps(), relax.transform.FuseTIR()]
     return weft.ir.transform.Sequential(passes)(graph(parameters))
 
 
-def scheduled_operators(parameters: Parameters) -> Any:
+def scheduled_operators(parameters: Parameters) -> IRModule:
     """The same operators, as ``weft.compile`` compiles them."""
     return scheduled(graph(parameters))
 
 
-def graph(parameters: Parameters) -> Any:
+def graph(parameters: Parameters) -> IRModule:
     """High-level operators, nothing done to them."""
     p, x, builder = start(parameters)
     op = relax.op
@@ -213,7 +217,7 @@ def graph(parameters: Parameters) -> Any:
     return builder.get()
 
 
-def library_bound(parameters: Parameters) -> Any:
+def library_bound(parameters: Parameters) -> IRModule:
     """The convolution and the linear layers by library functions, the rest by topi."""
     register_library()
     register_convolution()
@@ -233,7 +237,7 @@ def library_bound(parameters: Parameters) -> Any:
     return builder.get()
 
 
-def from_torch(parameters: Parameters) -> Any:
+def from_torch(parameters: Parameters) -> IRModule:
     """A PyTorch module traced by torch.fx, each node translated by an own map."""
     from torch import fx  # noqa: PLC0415 - optional
 
@@ -248,7 +252,7 @@ def from_torch(parameters: Parameters) -> Any:
     return from_fx(fx.symbolic_trace(torch_model(parameters)), (BATCH, 1, 28, 28), module_map)
 
 
-def map_convolution(builder: Any, x: Any, layer: Any) -> Any:
+def map_convolution(builder: relax.BlockBuilder, x: relax.Expr, layer: Any) -> relax.Var:
     """A torch Conv2d without padding as topi's conv2d and add."""
     weight = relax.const(layer.weight.detach().numpy(), "float32")
     bias = relax.const(layer.bias.detach().numpy().reshape(1, -1, 1, 1), "float32")
@@ -256,7 +260,7 @@ def map_convolution(builder: Any, x: Any, layer: Any) -> Any:
     return builder.emit_te(topi.add, conv, bias)
 
 
-def start(parameters: Parameters) -> tuple[dict[str, Any], Any, Any]:
+def start(parameters: Parameters) -> tuple[Constants, relax.Var, relax.BlockBuilder]:
     """The parameters as constants (biases with the rank of what they join), input and builder."""
     shapes = {"conv2d_bias": (1, 32, 1, 1), "linear0_bias": (1, 100), "linear1_bias": (1, 10)}
     constants = {
@@ -267,18 +271,20 @@ def start(parameters: Parameters) -> tuple[dict[str, Any], Any, Any]:
     return constants, x, relax.BlockBuilder()
 
 
-def emit_convolution(builder: Any, x: Any, p: dict[str, Any]) -> Any:
+def emit_convolution(builder: relax.BlockBuilder, x: relax.Expr, p: Constants) -> relax.Var:
     """Convolution and its bias."""
     conv = builder.emit_te(topi.nn.conv2d, x, p["conv2d_weight"], 1, 0, 1)
     return builder.emit_te(topi.add, conv, p["conv2d_bias"])
 
 
-def emit_pool(builder: Any, x: Any) -> Any:
+def emit_pool(builder: relax.BlockBuilder, x: relax.Expr) -> relax.Var:
     """The maximum of each 2 by 2 window."""
     return builder.emit_te(topi.nn.pool2d, x, (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), "max")
 
 
-def emit_head(builder: Any, conv: Any, p: dict[str, Any], library: bool = False) -> Any:
+def emit_head(
+    builder: relax.BlockBuilder, conv: relax.Expr, p: Constants, library: bool = False
+) -> relax.Var:
     """All that follows the convolution; ``library``: linear layers by a registered function."""
     pooled = emit_pool(builder, builder.emit_te(topi.nn.relu, conv))
     value = builder.emit_te(topi.nn.flatten, pooled)
@@ -302,12 +308,12 @@ def register_convolution() -> None:
         from torch.nn import functional  # noqa: PLC0415 - optional
     except ImportError:
 
-        def conv2d(x: Any, w: Any, b: Any, out: Any) -> None:
+        def conv2d(x: NDArray, w: NDArray, b: NDArray, out: NDArray) -> None:
             x_, w_, b_, out_ = (np.from_dlpack(array) for array in (x, w, b, out))
             np.copyto(out_, numpy_convolution(x_, w_) + b_.reshape(1, 32, 1, 1))
     else:
 
-        def conv2d(x: Any, w: Any, b: Any, out: Any) -> None:
+        def conv2d(x: NDArray, w: NDArray, b: NDArray, out: NDArray) -> None:
             x_, w_, b_, out_ = (from_dlpack(array) for array in (x, w, b, out))
             out_.copy_(functional.conv2d(x_, w_, b_.flatten()))
 

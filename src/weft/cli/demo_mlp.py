@@ -14,13 +14,16 @@ import numpy as np
 
 import weft
 from weft import relax, te
+from weft.ir import IRModule
+from weft.runtime.ndarray import NDArray
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
 
 BATCH = 100
-Parameters = dict[str, Any]
+Parameters = dict[str, np.ndarray]
 Kernel = Callable[..., None]
+Translation = Callable[[relax.BlockBuilder, relax.Expr, Any], relax.Var]
 
 
 @I.ir_module
@@ -112,41 +115,41 @@ class Library:
         return out
 
 
-def script_explicit(parameters: Parameters) -> Any:
+def script_explicit(parameters: Parameters) -> IRModule:
     """TVMScript, the parameters as arguments."""
     return Script
 
 
-def script_bound(parameters: Parameters) -> Any:
+def script_bound(parameters: Parameters) -> IRModule:
     """TVMScript with the parameters bound as constants."""
     arrays = {name: weft.nd.array(value) for name, value in parameters.items()}
     return relax.transform.BindParams("main", arrays)(Script)
 
 
-def library_explicit(parameters: Parameters) -> Any:
+def library_explicit(parameters: Parameters) -> IRModule:
     """Library functions, reached through DLPack; torch's where it is installed, else numpy's."""
     register_library()
     return Library
 
 
-def te_dense(x: Any, w: Any) -> Any:
+def te_dense(x: te.Tensor, w: te.Tensor) -> te.Tensor:
     """``x @ w.T`` as a tensor expression."""
     k = te.reduce_axis((0, x.shape[1]), name="k")
     shape = (x.shape[0], w.shape[0])
     return te.compute(shape, lambda i, j: te.sum(x[i, k] * w[j, k], axis=k), name="dense")
 
 
-def te_add(x: Any, b: Any) -> Any:
+def te_add(x: te.Tensor, b: te.Tensor) -> te.Tensor:
     """A row added to every row, as a tensor expression."""
     return te.compute(x.shape, lambda i, j: x[i, j] + b[j], name="add")
 
 
-def te_relu(x: Any) -> Any:
+def te_relu(x: te.Tensor) -> te.Tensor:
     """``max(x, 0)`` as a tensor expression of any rank."""
     return te.compute(x.shape, lambda *i: te.max(x(*i), 0), name="relu")
 
 
-def tensor_expressions(parameters: Parameters) -> Any:
+def tensor_expressions(parameters: Parameters) -> IRModule:
     """Tensor expressions, put together by a BlockBuilder."""
     p = {name: relax.const(value, "float32") for name, value in parameters.items()}
     x = relax.Var("x", relax.TensorStructInfo((BATCH, 784), "float32"))
@@ -161,17 +164,17 @@ def tensor_expressions(parameters: Parameters) -> Any:
     return builder.get()
 
 
-def operators(parameters: Parameters) -> Any:
+def operators(parameters: Parameters) -> IRModule:
     """High-level operators; dense and add are fused, all is lowered, each group one function."""
     return fuse_and_lower(graph(parameters))
 
 
-def scheduled_operators(parameters: Parameters) -> Any:
+def scheduled_operators(parameters: Parameters) -> IRModule:
     """The same operators, as ``weft.compile`` compiles them."""
     return scheduled(graph(parameters))
 
 
-def graph(parameters: Parameters) -> Any:
+def graph(parameters: Parameters) -> IRModule:
     """High-level operators, nothing done to them."""
     p = {name: relax.const(value, "float32") for name, value in parameters.items()}
     x = relax.Var("x", relax.TensorStructInfo((BATCH, 784), "float32"))
@@ -188,7 +191,7 @@ def graph(parameters: Parameters) -> Any:
     return builder.get()
 
 
-def from_torch(parameters: Parameters) -> Any:
+def from_torch(parameters: Parameters) -> IRModule:
     """A PyTorch module traced by torch.fx, each node translated by an own map."""
     from torch import fx  # noqa: PLC0415 - optional
 
@@ -197,24 +200,26 @@ def from_torch(parameters: Parameters) -> Any:
     return from_fx(graph, (BATCH, 784), from_module)
 
 
-def map_linear(builder: Any, x: Any, layer: Any) -> Any:
+def map_linear(builder: relax.BlockBuilder, x: relax.Expr, layer: Any) -> relax.Var:
     """A torch Linear as topi's dense and add."""
     weight, bias = (relax.const(p.detach().numpy(), "float32") for p in (layer.weight, layer.bias))
     product = builder.emit_te(weft.topi.nn.dense, x, weight)
     return builder.emit_te(weft.topi.add, product, bias)
 
 
-def map_relu(builder: Any, x: Any, layer: Any) -> Any:
+def map_relu(builder: relax.BlockBuilder, x: relax.Expr, layer: Any) -> relax.Var:
     """A torch ReLU as topi's."""
     return builder.emit_te(weft.topi.nn.relu, x)
 
 
-def from_fx(graph: Any, input_shape: tuple[int, ...], module_map: dict[str, Any]) -> Any:
+def from_fx(
+    graph: Any, input_shape: tuple[int, ...], module_map: dict[str, Translation]
+) -> IRModule:
     """Translate a chain of torch modules: ``module_map`` gives the translation of each class."""
     layers = dict(graph.named_modules())
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorStructInfo(input_shape, "float32"))
-    values: dict[Any, Any] = {}
+    values: dict[object, relax.Expr] = {}
     with builder.function("main", [x]):
         with builder.dataflow():
             for node in graph.graph.nodes:
@@ -234,12 +239,12 @@ def from_fx(graph: Any, input_shape: tuple[int, ...], module_map: dict[str, Any]
 class DenseAddFuser(relax.PyExprMutator):
     """Moves every ``add(dense(x, w), b)`` into a function of its own, marked Primitive."""
 
-    def __init__(self, mod: Any) -> None:
+    def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.mod = mod
         self.count = 0
 
-    def transform(self) -> Any:
+    def transform(self) -> IRModule:
         """The module with every function rewritten."""
         for variable, function in self.mod.functions.items():
             if isinstance(function, relax.Function):
@@ -247,7 +252,7 @@ class DenseAddFuser(relax.PyExprMutator):
                 self.builder_.update_func(variable, updated)
         return self.builder_.get()
 
-    def visit_call_(self, call: Any) -> Any:
+    def visit_call_(self, call: relax.Call) -> relax.Expr:
         """Replace the call if it is the add of a pair."""
         call = self.visit_expr_post_order(call)
         if call.op != weft.ir.Op.get("relax.add"):
@@ -274,18 +279,18 @@ class DenseAddFuser(relax.PyExprMutator):
 class FuseDenseAdd:
     """The pass around DenseAddFuser."""
 
-    def transform_module(self, mod: Any, context: Any) -> Any:
+    def transform_module(self, mod: IRModule, context: object) -> IRModule:
         """Rewrite the whole module."""
         return DenseAddFuser(mod).transform()
 
 
-def fuse_and_lower(mod: Any) -> Any:
+def fuse_and_lower(mod: IRModule) -> IRModule:
     """Group dense with add, lower operators to TensorIR, make each group one TensorIR function."""
     passes = [FuseDenseAdd(), relax.transform.LegalizeOps(), relax.transform.FuseTIR()]
     return weft.ir.transform.Sequential(passes)(mod)
 
 
-def scheduled(mod: Any) -> Any:
+def scheduled(mod: IRModule) -> IRModule:
     """weft's own passes, and its default schedules for this processor."""
     with weft.target.Target("llvm"):
         return relax.get_pipeline("weft")(mod)
@@ -304,11 +309,11 @@ def register_library() -> None:
 def numpy_library() -> tuple[Kernel, Kernel]:
     """A linear layer and a ReLU that write through numpy's views of the arrays."""
 
-    def linear(x: Any, w: Any, b: Any, out: Any) -> None:
+    def linear(x: NDArray, w: NDArray, b: NDArray, out: NDArray) -> None:
         x_, w_, b_, out_ = (np.from_dlpack(array) for array in (x, w, b, out))
         np.add(x_ @ w_.T, b_, out=out_)
 
-    def relu(x: Any, out: Any) -> None:
+    def relu(x: NDArray, out: NDArray) -> None:
         np.maximum(np.from_dlpack(x), 0, out=np.from_dlpack(out))
 
     return linear, relu
@@ -318,11 +323,11 @@ def torch_library() -> tuple[Kernel, Kernel]:
     """The same by PyTorch, on tensors that share the arrays' memory."""
     import torch  # noqa: PLC0415 - optional
 
-    def linear(x: Any, w: Any, b: Any, out: Any) -> None:
+    def linear(x: NDArray, w: NDArray, b: NDArray, out: NDArray) -> None:
         x_, w_, b_, out_ = (torch.from_dlpack(array) for array in (x, w, b, out))
         torch.addmm(b_, x_, w_.T, out=out_)
 
-    def relu(x: Any, out: Any) -> None:
+    def relu(x: NDArray, out: NDArray) -> None:
         torch.clamp(torch.from_dlpack(x), min=0, out=torch.from_dlpack(out))
 
     return linear, relu

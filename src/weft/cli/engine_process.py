@@ -50,7 +50,7 @@ class Engine:
             self._answers.put(line)
         self._answers.put("")
 
-    def load(self, told: Mapping[str, Any]) -> None:
+    def load(self, told: Mapping[str, object]) -> None:
         """Have the process load the model and run it once; ``setup`` is how long that took.
 
         The times of a model before are forgotten.
@@ -59,7 +59,7 @@ class Engine:
         self.answer = self.ask({**told, "engine": self.name})
         self.setup = self.answer.get("ready", 0.0)
 
-    def ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, message: Mapping[str, object]) -> dict[str, Any]:
         """Send one request; the answer, which is an error where none came."""
         assert self.process.stdin is not None
         try:

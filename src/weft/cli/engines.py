@@ -43,13 +43,13 @@ def _torch_setup(told: Mapping[str, Any]) -> tuple[Any, Any, list[Any]]:
     return torch, find_model(told["model"]), inputs
 
 
-def torch_eager(told: Mapping[str, Any]) -> Call:
+def torch_eager(told: Mapping[str, object]) -> Call:
     """PyTorch as it is."""
     torch, model, inputs = _torch_setup(told)
     return _without_gradients(torch, model, inputs)
 
 
-def torch_compile(told: Mapping[str, Any]) -> Call:
+def torch_compile(told: Mapping[str, object]) -> Call:
     """torch.compile with its default backend."""
     torch, model, inputs = _torch_setup(told)
     torch._dynamo.reset()  # it compiles one piece of code, such as Sequential's, a few times only
@@ -84,7 +84,7 @@ def weft_engine(told: Mapping[str, Any]) -> Call:
     return functools.partial(model, *inputs)
 
 
-def onnxruntime_engine(told: Mapping[str, Any]) -> Call:
+def onnxruntime_engine(told: Mapping[str, object]) -> Call:
     """ONNX Runtime on the CPU; a model from PyTorch goes through torch.onnx."""
     onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
@@ -98,7 +98,7 @@ def onnxruntime_engine(told: Mapping[str, Any]) -> Call:
     return lambda: session.run(None, feed)
 
 
-def openvino_engine(told: Mapping[str, Any]) -> Call:
+def openvino_engine(told: Mapping[str, object]) -> Call:
     """OpenVINO on the CPU, tuned for latency; where there are AMX units it would take bfloat16."""
     openvino = importlib.import_module("openvino")
     core = openvino.Core()
@@ -112,7 +112,7 @@ def openvino_engine(told: Mapping[str, Any]) -> Call:
     return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
 
 
-def tvm_engine(told: Mapping[str, Any]) -> Call:
+def tvm_engine(told: Mapping[str, object]) -> Call:
     """TVM with its default pipeline, for this machine's processor."""
     os.environ["TVM_NUM_THREADS"] = str(told["threads"])
     tvm = importlib.import_module("tvm")

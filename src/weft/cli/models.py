@@ -122,7 +122,7 @@ def find_model(text: str) -> Any:
     if not colon or not attribute:
         raise IRValueError(f"{text!r} names no model; expected {KINDS}")
     try:
-        named: Any = _imported(module_name)
+        named: object = _imported(module_name)
         for part in attribute.split("."):
             named = getattr(named, part)
     except (ImportError, AttributeError) as error:
@@ -136,7 +136,7 @@ def find_model(text: str) -> Any:
     return as_torch_module(named, text)
 
 
-def _imported(module_name: str) -> Any:
+def _imported(module_name: str) -> object:
     """A module by its name or its file, also one that lies in the folder where the command runs."""
     if module_name.endswith(".py"):
         return _imported_file(Path(module_name))
@@ -145,7 +145,7 @@ def _imported(module_name: str) -> Any:
     return importlib.import_module(module_name)
 
 
-def _imported_file(path: Path) -> Any:
+def _imported_file(path: Path) -> object:
     """The module in a file, which may import its neighbours."""
     if not path.is_file():
         raise IRValueError(f"{path}: there is no such file")
@@ -178,7 +178,7 @@ def program_inputs(path: Path) -> list[tuple[tuple[int, ...], str]]:
     return [(tuple(item.shape), str(item.dtype).removeprefix("torch.")) for item in args]
 
 
-def as_torch_module(model: Any, text: str) -> Any:
+def as_torch_module(model: object, text: str) -> Any:
     """The model itself: a class or a function without arguments is called."""
     torch = importlib.import_module("torch")
     if isinstance(model, type) or (callable(model) and not isinstance(model, torch.nn.Module)):
@@ -209,7 +209,7 @@ def _file_subject(
 
 
 def _torch_subject(
-    model: Any, name: str, specs: Sequence[InputSpec], sizes: Sizes, seed: int
+    model: object, name: str, specs: Sequence[InputSpec], sizes: Sizes, seed: int
 ) -> Subject:
     if not specs:
         raise IRValueError(
@@ -219,7 +219,7 @@ def _torch_subject(
     rng = np.random.default_rng(seed)
     examples = [random_array(sizes.shape(spec.shape), spec.dtype, rng) for spec in specs]
     arrays = [to_torch(weft.nd.array(example)) for example in examples]
-    dims: dict[str, Any] = {}
+    dims: dict[str, object] = {}
     dynamic = [_dynamic(torch, spec, dims) for spec in specs]
     if all(spec.name for spec in specs):
         names = [spec.name for spec in specs]

@@ -33,7 +33,7 @@ def coverage(subject: Subject) -> Iterable[Any]:
     """The rows, from the frontend that the model belongs to."""
     if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
         onnx = importlib.import_module("weft.relax.frontend.onnx.coverage")
-        rows: Iterable[Any] = onnx.operator_coverage(subject.model)
+        rows: Iterable[object] = onnx.operator_coverage(subject.model)
         return rows
     torch = importlib.import_module("weft.relax.frontend.torch.coverage")
     rows = torch.operator_coverage(exported(subject))

@@ -59,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
 
 def read_inputs(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
     """Arguments by position and by name."""
-    args: list[Any] = []
-    kwargs: dict[str, Any] = {}
+    args: list[object] = []
+    kwargs: dict[str, object] = {}
     for text in texts:
         name, equals, path = text.rpartition("=")
         loaded = read_arrays(Path(path))
@@ -93,7 +93,7 @@ def read_arrays(path: Path) -> Any:
         raise IRValueError(f"--input {path}: expected a .npy or .npz file: {shown}") from error
 
 
-def leaves(value: Any, name: str = "output") -> Iterator[tuple[str, Any]]:
+def leaves(value: object, name: str = "output") -> Iterator[tuple[str, Any]]:
     """The arrays of a nested result, named by their places: ``output.logits``, ``output.0``."""
     if isinstance(value, dict):
         for key, item in value.items():

@@ -64,7 +64,7 @@ class Legacy:
         classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in owner.__mro__}
         return {old for old, rows in self._members.items() if not classes.isdisjoint(rows)}
 
-    def adapt(self, what: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def adapt(self, what: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         """Today's ``(args, kwargs)`` or the finished node, for a call that could not be bound."""
         renamed = {KEYWORDS.get(key, key): value for key, value in kwargs.items()}
         if what in CALLS:

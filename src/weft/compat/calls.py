@@ -19,7 +19,7 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo
 Adapted = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def var(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Adapted | None:
+def var(args: tuple[object, ...], kwargs: dict[str, Any]) -> Adapted | None:
     """``relax.Var(name, shape, DynTensorType(ndim, dtype))`` to ``Var(name, struct_info)``."""
     name, shape, static = (*args, None, None)[:3]
     if isinstance(static, StructInfo) or (static is None and isinstance(shape, list | tuple)):
@@ -27,7 +27,7 @@ def var(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Adapted | None:
     return None
 
 
-def call_tir(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_tir(args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
     """``call_tir(f, args, shape, dtype)`` with one output or a list; ``f`` may be extern or a str.
 
     ``call_tir("env.f", ...)`` of a registered function is ``call_dps_packed`` since 2023.
@@ -43,7 +43,7 @@ def call_tir(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return (callee, named["args"], infos), {"tir_vars": named.get("tir_vars")}
 
 
-def _output_infos(shape: Any, dtype: Any) -> Any:
+def _output_infos(shape: object, dtype: object) -> object:
     """The struct info that a shape and a data type mean; lists of them for several outputs."""
     if isinstance(shape, StructInfo):
         return shape
@@ -57,7 +57,7 @@ def _output_infos(shape: Any, dtype: Any) -> Any:
             names = dtype if isinstance(dtype, list | tuple) else [dtype] * len(fields)
             pairs = zip(fields, names, strict=True)
             return [TensorStructInfo(field, name) for field, name in pairs]
-    dims: Any = fields
+    dims: object = fields
     return TensorStructInfo(dims, dtype) if dtype is not None else None
 
 
@@ -70,7 +70,7 @@ def shape_of(expr: Any) -> Any:
 def astext_of(item: Any) -> Callable[..., str]:
     """``node.astext(show_meta_data=True)``: the node's script, with its constants."""
 
-    def astext(show_meta_data: bool = True, annotate: Any = None) -> str:  # noqa: ARG001 - TVM's
+    def astext(show_meta_data: bool = True, annotate: object = None) -> str:  # noqa: ARG001 - TVM's
         return str(item.script(show_meta=show_meta_data))
 
     return astext

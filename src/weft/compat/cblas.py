@@ -35,14 +35,16 @@ def _extern(name: str, lhs: Any, rhs: Any, transa: bool, transb: bool, kwargs: A
     )
 
 
-def matmul(lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, **kwargs: Any) -> Any:
+def matmul(
+    lhs: object, rhs: object, transa: bool = False, transb: bool = False, **kwargs: object
+) -> Any:
     """The product of two matrices, each transposed on demand."""
     return _extern("tvm.contrib.cblas.matmul", lhs, rhs, transa, transb, kwargs)
 
 
 def batch_matmul(
-    lhs: Any, rhs: Any, transa: bool = False, transb: bool = False, iterative: bool = False,
-    **kwargs: Any,
+    lhs: object, rhs: object, transa: bool = False, transb: bool = False, iterative: bool = False,
+    **kwargs: object,
 ) -> Any:  # fmt: skip
     """The products of matrices along the first dimension."""
     return _extern("tvm.contrib.cblas.batch_matmul", lhs, rhs, transa, transb, kwargs)

@@ -6,7 +6,7 @@ import functools
 import os
 import tempfile
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,7 +59,7 @@ def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[P, R]], 
     """Keep a function's results for the life of the process; weft writes none to disk."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        kept: dict[Any, R] = {}
+        kept: dict[object, R] = {}
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -44,7 +44,9 @@ def _as_list(items: Any) -> list[str]:
     return [str(items)] if isinstance(items, str | Path) else [str(item) for item in items]
 
 
-def _link(output: str, objects: Any, options: Any, cc: str | None, flags: Sequence[str]) -> None:
+def _link(
+    output: str, objects: object, options: object, cc: str | None, flags: Sequence[str]
+) -> None:
     compiler = cc or get_cc()
     if compiler is None:
         raise UnsupportedError("there is no C compiler on PATH; install g++ or set CXX")
@@ -53,20 +55,20 @@ def _link(output: str, objects: Any, options: Any, cc: str | None, flags: Sequen
 
 
 def create_shared(
-    output: str, objects: Any, options: Any = None, cc: str | None = None, **_unused: Any
+    output: str, objects: object, options: object = None, cc: str | None = None, **_unused: object
 ) -> None:
     """Link object files or sources to a shared library."""
     _link(output, objects, options, cc, ["-shared", "-fPIC"])
 
 
 def create_executable(
-    output: str, objects: Any, options: Any = None, cc: str | None = None, **_unused: Any
+    output: str, objects: object, options: object = None, cc: str | None = None, **_unused: object
 ) -> None:
     """Link object files or sources to a program."""
     _link(output, objects, options, cc, [])
 
 
-def create_staticlib(output: str, inputs: Any, ar: str | None = None) -> None:
+def create_staticlib(output: str, inputs: object, ar: str | None = None) -> None:
     """Put object files into an archive."""
     program = ar or shutil.which("ar")
     if program is None:
@@ -75,13 +77,13 @@ def create_staticlib(output: str, inputs: Any, ar: str | None = None) -> None:
 
 
 def cross_compiler(
-    compile_func: str | Callable[..., Any], options: Any = None, output_format: str = "so",
-    **_unused: Any,
+    compile_func: str | Callable[..., object], options: object = None, output_format: str = "so",
+    **_unused: object,
 ) -> Callable[..., Any]:  # fmt: skip
     """A function ``f(output, objects, options)`` that links with another compiler."""
     fixed = _as_list(options)
 
-    def link(output: str, objects: Any, options: Any = None, **kwargs: Any) -> None:
+    def link(output: str, objects: object, options: object = None, **kwargs: object) -> None:
         every = [*fixed, *_as_list(options)]
         if callable(compile_func):
             compile_func(output, objects, options=every, **kwargs)
@@ -93,7 +95,7 @@ def cross_compiler(
 
 
 def create_llvm(
-    inputs: Any, output: str | None = None, options: Any = None, cc: str | None = None
+    inputs: object, output: str | None = None, options: object = None, cc: str | None = None
 ) -> str:
     """LLVM IR of C or C++ sources (texts or paths of ``.c`` and ``.cc`` files), by clang."""
     compiler = cc or find_clang()[0]

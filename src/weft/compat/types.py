@@ -32,7 +32,7 @@ class _StaticMeta(type):
     instances: tuple[type, ...]
     make: Callable[..., Any]
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> Any:
         """Build the struct info."""
         return cls.make(*args, **kwargs)
 
@@ -125,7 +125,7 @@ def _infos(values: Any) -> Array[StructInfo]:
     return Array([struct_info_of(value) for value in values])
 
 
-def struct_info_of(value: Any, shape: Any = None) -> StructInfo:
+def struct_info_of(value: object, shape: object = None) -> StructInfo:
     """The struct info that a type, and a shape beside it, mean."""
     if shape is not None:
         if value is not None and not isinstance(value, TensorStructInfo):
@@ -133,7 +133,7 @@ def struct_info_of(value: Any, shape: Any = None) -> StructInfo:
                 f"a variable with a shape is a tensor: expected DynTensorType(ndim, dtype), got "
                 f"{value!r}"
             )
-        dims: Any = shape.values if isinstance(shape, ShapeExpr) else shape
+        dims: object = shape.values if isinstance(shape, ShapeExpr) else shape
         return TensorStructInfo(dims, value.dtype if value is not None else "void")
     if isinstance(value, StructInfo):
         return value

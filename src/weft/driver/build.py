@@ -44,7 +44,7 @@ SOURCE_FORMATS: Final = ("ll", "opt", "asm", "s")
 """What ``get_source`` of a compiled module takes (NativeCode.get_source)."""
 
 
-def as_module(mod: Any, name: str | None = None) -> IRModule:
+def as_module(mod: object, name: str | None = None) -> IRModule:
     """A module from a module, a function, or a list or dict of functions."""
     if isinstance(mod, IRModule):
         return mod
@@ -66,7 +66,7 @@ def as_module(mod: Any, name: str | None = None) -> IRModule:
     )
 
 
-def lower(mod: Any, name: str | None = None) -> IRModule:
+def lower(mod: object, name: str | None = None) -> IRModule:
     """The module as code generation takes it: loops over buffers, without blocks.
 
     ``name`` is the name of a single function, as for ``build``.
@@ -124,7 +124,7 @@ def build(
 
 
 @rare_collections
-def _compiled(mod: IRModule, target: Target, pipeline: Any, checks: bool) -> NativeCode:
+def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> NativeCode:
     """Object code; from the cache where the default lowering made it of the same module before.
 
     What another pipeline does is not in a key, and instruments want to see passes run: then

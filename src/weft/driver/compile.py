@@ -119,13 +119,15 @@ def _finished(
 
 
 @rare_collections
-def _made(request: Request, target: Target, pipelines: tuple[Any, Any]) -> CompiledModel:
+def _made(request: Request, target: Target, pipelines: tuple[object, object]) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")
     return _compiled(import_model(request), target, pipelines)
 
 
-def _compiled(imported: Imported, target: Target, pipelines: tuple[Any, Any]) -> CompiledModel:
+def _compiled(
+    imported: Imported, target: Target, pipelines: tuple[object, object]
+) -> CompiledModel:
     """The model of what was imported."""
     refuse_distributed(imported.module, "weft.compile")
     tell("passes on the graph")
@@ -140,13 +142,13 @@ def _compiled(imported: Imported, target: Target, pipelines: tuple[Any, Any]) ->
     )  # fmt: skip
 
 
-def _name_of(model: Any) -> str:
+def _name_of(model: object) -> str:
     """How a model is called while it is compiled."""
     return Path(model).name if isinstance(model, str | Path) else type(model).__name__
 
 
 def _revived(
-    model: CompiledModel, request: Request, target: Target, pipelines: tuple[Any, Any]
+    model: CompiledModel, request: Request, target: Target, pipelines: tuple[object, object]
 ) -> CompiledModel:
     """A model from the cache: its states are those of the module that was given.
 
@@ -179,7 +181,7 @@ def _revived(
     return model
 
 
-def _is_target(value: Any) -> bool:
+def _is_target(value: object) -> bool:
     """Whether what stands in the second place is TVM's target, not example inputs."""
     if isinstance(value, Mapping):
         return isinstance(value.get("kind"), str)
@@ -194,7 +196,9 @@ def _as_module(model: Any) -> Any:
     return as_module(model) if isinstance(model, Function | PrimFunc) else model
 
 
-def _request(model: Any, examples: Any, dynamic_shapes: Any, options: Mapping[str, Any]) -> Request:
+def _request(
+    model: object, examples: object, dynamic_shapes: object, options: Mapping[str, object]
+) -> Request:
     if isinstance(examples, Mapping):
         args, kwargs = (), dict(examples)
     else:
@@ -205,14 +209,14 @@ def _request(model: Any, examples: Any, dynamic_shapes: Any, options: Mapping[st
     return Request(model, args, kwargs, dynamic_shapes, examples is not None, dict(options))
 
 
-def _has_no_graph(model: Any) -> bool:
+def _has_no_graph(model: object) -> bool:
     return isinstance(model, IRModule) and not any(
         isinstance(func, Function) for func in model.functions.values()
     )
 
 
 @contextmanager
-def _verified(verify: bool) -> Iterator[Callable[[], Any]]:
+def _verified(verify: bool) -> Iterator[Callable[[], object]]:
     """The current pass context, with the reference interpreters if asked for.
 
     Gives what says in the end what was compared; None where nothing was.

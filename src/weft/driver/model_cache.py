@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from weft.codegen.backend import backend_of, sources_of
 from weft.codegen.cache import cache_folder, source_digest, sweep
@@ -90,7 +90,7 @@ def _described(request: Request) -> tuple[str, bytes | None]:
     return source.name, function_of(source.key)(request)
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether the ``repr`` of a value says all about it."""
     if isinstance(value, Mapping):
         return all(_is_plain(item) for pair in value.items() for item in pair)
@@ -104,7 +104,7 @@ def _rules_key() -> bytes | None:
 
     Those of plug-ins are told by their sources; None where nothing tells one.
     """
-    rules: list[Any] = []
+    rules: list[object] = []
     for operator, rule in legalisations().items():
         rules += [rule, operator.get_attr("te"), operator.get_attr("numpy")]
     for name, table in _CONVERTERS:

@@ -11,7 +11,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -45,7 +45,7 @@ def key_of_ir(module: IRModule) -> bytes | None:
     digest = hashlib.blake2b(digest_size=20)
     count = 0
 
-    def aside(value: Any) -> int | None:
+    def aside(value: object) -> int | None:
         nonlocal count
         if not isinstance(value, NDArray):
             return None

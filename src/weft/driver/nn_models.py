@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.driver.module_keys import key_of_ir
 from weft.driver.sources import Imported, Request
@@ -118,7 +118,7 @@ def _whole_spec(model: Module, request: Request) -> specs.ModuleSpec | None:
     return None
 
 
-def _of_examples(method: Callable[..., Any], request: Request) -> dict[str, Any]:
+def _of_examples(method: Callable[..., object], request: Request) -> dict[str, object]:
     """The specs of arguments by name, from example inputs by position and by name."""
     names = list(inspect.signature(method).parameters)
     if len(request.args) > len(names):
@@ -130,7 +130,7 @@ def _of_examples(method: Callable[..., Any], request: Request) -> dict[str, Any]
     return {name: _spec_of(value, name) for name, value in given.items()}
 
 
-def _spec_of(value: Any, name: str) -> Any:
+def _spec_of(value: object, name: str) -> object:
     if isinstance(value, list | tuple):
         items = [_spec_of(item, f"{name}_{index}") for index, item in enumerate(value)]
         return specs.Tuple(name, items if isinstance(value, list) else tuple(items))
@@ -138,7 +138,7 @@ def _spec_of(value: Any, name: str) -> Any:
     return specs.as_spec(value, name) if is_spec else specs.of_example(value, name)
 
 
-def _with_symbols(item: Any, name: str, dynamic: Any) -> Any:
+def _with_symbols(item: object, name: str, dynamic: object) -> object:
     """A spec with names of symbols where ``dynamic_shapes`` says: ``{argument: {axis: name}}``."""
     if dynamic is None:
         return item

@@ -63,7 +63,7 @@ def _inputs(model: Any) -> list[str]:
 
 def _described(
     request: Request, inputs: Sequence[str]
-) -> tuple[dict[str, Sequence[Any]], dict[str, str]]:
+) -> tuple[dict[str, Sequence[object]], dict[str, str]]:
     """Shapes and data types of inputs by name, from the example inputs."""
     examples = dict(zip(inputs, request.args, strict=False))
     if len(request.args) > len(inputs):
@@ -78,7 +78,7 @@ def _described(
             f"compile: the model has no input {', '.join(map(repr, unknown))}; its inputs are "
             f"{', '.join(inputs)}"
         )
-    shapes: dict[str, Sequence[Any]] = {}
+    shapes: dict[str, Sequence[object]] = {}
     dtypes: dict[str, str] = {}
     for name, value in examples.items():
         if isinstance(value, list | tuple) and all(isinstance(x, int | str) for x in value):
@@ -99,7 +99,7 @@ def _of_array(name: str, value: Any) -> tuple[list[Any], str]:
     )
 
 
-def _make_dynamic(shapes: dict[str, Sequence[Any]], dynamic: Any) -> None:
+def _make_dynamic(shapes: dict[str, Sequence[object]], dynamic: object) -> None:
     """Put names of symbols where ``dynamic_shapes`` says: ``{input: {axis: name}}``."""
     if dynamic is None:
         return

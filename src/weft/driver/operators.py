@@ -42,7 +42,7 @@ class OperatorRunner:
         self._compiled = functools.lru_cache(maxsize=KEPT)(self._compile)
         self._read = functools.lru_cache(maxsize=KEPT)(load_json)
 
-    def __call__(self, name: str, text: str, *arguments: Any) -> Any:
+    def __call__(self, name: str, text: str, *arguments: object) -> Any:
         tensors: list[NDArray] = []
         kinds = self._read(text)["kinds"]
         described = tuple([
@@ -52,7 +52,7 @@ class OperatorRunner:
 
     def _compile(
         self, name: str, text: str, described: tuple[Described, ...]
-    ) -> Callable[..., Any]:
+    ) -> Callable[..., object]:
         try:
             executable = self._build(self._module(name, text, described))
         except TVMError as error:
@@ -91,7 +91,7 @@ def _described(kind: Any, value: Any, tensors: list[NDArray]) -> Described:
     return ("tensor", tuple(value.shape), str(value.dtype))
 
 
-def _expression(described: Described, params: list[Var]) -> Any:
+def _expression(described: Described, params: list[Var]) -> object:
     """The argument in the function: a parameter for each tensor, else a constant."""
     kind, value = described[:2]
     if kind == "tensor":

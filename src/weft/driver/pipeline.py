@@ -130,7 +130,7 @@ _PIPELINES: Final[dict[str, Callable[..., Any]]] = {
 }
 
 
-def get_pipeline(name: str = "zero", **options: Any) -> Any:
+def get_pipeline(name: str = "zero", **options: object) -> Any:
     """The pass registered as a pipeline under ``name``."""
     constructor = _PIPELINES.get(name)
     if constructor is None:

@@ -98,7 +98,7 @@ def import_model(request: Request) -> Imported:
     return imported
 
 
-def source_of(model: Any) -> Source:
+def source_of(model: object) -> Source:
     """The row for a model or a path; IRTypeError, or IRValueError for a file of another kind."""
     if isinstance(model, str | Path):
         return _source_of_file(Path(model))
@@ -114,7 +114,7 @@ def source_of(model: Any) -> Source:
 def function_of(name: str) -> Callable[..., Any]:
     """A function of a module that is loaded at first use, by ``module:function``."""
     module, _, function = name.partition(":")
-    loaded: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    loaded: Callable[..., object] = getattr(importlib.import_module(module), function)
     return loaded
 
 
@@ -122,7 +122,7 @@ def _listed() -> str:
     return ", ".join([source.name for source in SOURCES])
 
 
-def _described(model: Any) -> str:
+def _described(model: object) -> str:
     if isinstance(model, type):
         return f"the class {model.__name__}; make an object of it"
     if isinstance(model, Mapping):

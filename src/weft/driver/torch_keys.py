@@ -83,7 +83,7 @@ def _key_of_program(program: Any, called: str) -> bytes | None:
     return digest.digest()
 
 
-def _of_node(node: fx.Node) -> tuple[Any, ...]:
+def _of_node(node: fx.Node) -> tuple[object, ...]:
     """What a node of a graph is, and what is known of its result."""
     target = node.target if isinstance(node.target, str) else _function(node.target)
     value = _described(node.meta.get("val"))
@@ -100,7 +100,7 @@ def _function(target: Any) -> str:
     raise _Untold
 
 
-def _attribute(module: Any, path: str, target: str) -> dict[str, Any]:
+def _attribute(module: object, path: str, target: str) -> dict[str, object]:
     """A tensor that a graph refers to, by its place; nothing for a graph within the graph."""
     value = module
     for part in target.split("."):
@@ -133,7 +133,7 @@ _OF_TORCH: Final = (torch.dtype, torch.device, torch.memory_format, torch.layout
 _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
-def _described(value: Any) -> Any:
+def _described(value: object) -> object:
     """Plain data of which ``repr`` is the same in every process; _Untold for what is none."""
     if value is None or type(value) in (bool, int, float, str, complex):
         return value
@@ -160,7 +160,7 @@ def _described(value: Any) -> Any:
     raise _Untold
 
 
-def _strides(tensor: torch.Tensor) -> Any:
+def _strides(tensor: torch.Tensor) -> object:
     return tuple(tensor.stride()) if tensor.layout is torch.strided else None
 
 

@@ -150,7 +150,7 @@ class _Call:
                 yield ("leaf", number)
                 number += 1
 
-    def parameters(self, forward: Any) -> list[Parameter]:
+    def parameters(self, forward: object) -> list[Parameter]:
         """The parameters of the call, in the order of the model's own."""
         args, kwargs = _unflattened(self.spec_in, "argument")
         positional = [self.tree(item, "argument") for item in args]
@@ -167,11 +167,11 @@ class _Call:
         ]
         return [*parameters, *[Parameter(key, item, "keyword") for key, item in named.items()]]
 
-    def tree(self, structure: Any, what: str) -> Tree:
+    def tree(self, structure: object, what: str) -> Tree:
         """The tree of a structure of places."""
         leaves = self.inputs if what == "argument" else self.outputs
 
-        def leaf(item: Any) -> Tree:
+        def leaf(item: object) -> Tree:
             if isinstance(item, _Place):
                 return leaves[item.index]
             raise UnsupportedError(

@@ -11,7 +11,7 @@ class TrainingModeWarning(UserWarning):
     """A model is compiled with layers that compute something else in training."""
 
 
-def warn_of_training(model: Any) -> None:
+def warn_of_training(model: object) -> None:
     """Warn, with the layers' names, of a ``torch.nn.Module`` that trains while it is compiled.
 
     Only layers that compute something else then count: batch norms (which also change their

@@ -36,8 +36,8 @@ class FallbackWarning(UserWarning):
 
 
 def weft_backend(
-    graph_module: fx.GraphModule, example_inputs: Sequence[Any], *,
-    options: Mapping[str, Any] | None = None, mode: str | None = None,
+    graph_module: fx.GraphModule, example_inputs: Sequence[object], *,
+    options: Mapping[str, object] | None = None, mode: str | None = None,
 ) -> Compiled:  # fmt: skip
     """Compile one graph that Dynamo captured.
 
@@ -60,7 +60,7 @@ def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[.
     target_meant(target)  # refuses what is none, before a graph falls back to PyTorch for it
     relax_pipeline_of(relax_pipeline)
 
-    def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Compiled:
+    def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
         return compile_aten(graph_module, relax_pipeline, target)
 
     backend: Callable[..., Compiled] = aot_autograd(
@@ -80,7 +80,7 @@ def decompositions() -> dict[Any, Any]:
     }
 
 
-def compile_aten(graph_module: fx.GraphModule, relax_pipeline: Any, target: Any) -> Compiled:
+def compile_aten(graph_module: fx.GraphModule, relax_pipeline: object, target: object) -> Compiled:
     """The compiled graph; the graph itself, run by PyTorch, where weft cannot take it."""
     try:
         imported = import_aten_graph(graph_module)

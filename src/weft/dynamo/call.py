@@ -20,7 +20,11 @@ class GraphCall:
     """
 
     def __init__(
-        self, graph_module: fx.GraphModule, imported: ImportedGraph, pipeline: Any, target: Any
+        self,
+        graph_module: fx.GraphModule,
+        imported: ImportedGraph,
+        pipeline: object,
+        target: object,
     ) -> None:
         nodes = list(graph_module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]
@@ -43,7 +47,7 @@ class GraphCall:
             if strides is not None
         )
 
-    def __call__(self, *args: Any) -> list[Any]:
+    def __call__(self, *args: object) -> list[Any]:
         """The graph's results, in order; None where the graph gives None."""
         inputs = [arg for arg, taken in zip(args, self._taken, strict=True) if taken]
         results: list[Any] = self._model(*inputs)
@@ -54,7 +58,7 @@ class GraphCall:
         return results
 
 
-def _strides(result: Any) -> tuple[int, ...] | None:
+def _strides(result: object) -> tuple[int, ...] | None:
     """The strides that a result must have; None where any, or compact ones, will do."""
     fake = result.meta.get("val") if isinstance(result, fx.Node) else None
     if not isinstance(fake, torch.Tensor) or fake.is_contiguous():

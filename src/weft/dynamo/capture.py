@@ -15,7 +15,7 @@ from weft.relax.frontend.torch.exported_program import import_exported_program
 from weft.support.errors import IRTypeError
 
 
-def relax_dynamo(pipeline: Any = None) -> Callable[..., Any]:
+def relax_dynamo(pipeline: object = None) -> Callable[..., Any]:
     """A backend for ``torch.compile(model, backend=relax_dynamo())``.
 
     ``pipeline`` is a pass, or the name of a pipeline of passes; None is weft's own.
@@ -23,7 +23,7 @@ def relax_dynamo(pipeline: Any = None) -> Callable[..., Any]:
     return make_backend("weft" if pipeline is None else pipeline)
 
 
-def dynamo_capture_subgraphs(model: Any, *params: Any, **kwargs: Any) -> IRModule:
+def dynamo_capture_subgraphs(model: object, *params: object, **kwargs: object) -> IRModule:
     """The graphs into which ``torch.compile`` splits a model on these inputs, as one module.
 
     Its functions are ``subgraph_0``, ``subgraph_1`` ...; ``keep_params_as_input=True`` makes
@@ -37,7 +37,7 @@ def dynamo_capture_subgraphs(model: Any, *params: Any, **kwargs: Any) -> IRModul
     keep = bool(kwargs.pop("keep_params_as_input", False))
     mod = IRModule()
 
-    def keep_graph(graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> Any:
+    def keep_graph(graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> object:
         bound = _WithWeights(graph_module, example_inputs)
         program = capture(bound, bound.inputs)
         imported = import_exported_program(
@@ -56,7 +56,7 @@ def dynamo_capture_subgraphs(model: Any, *params: Any, **kwargs: Any) -> IRModul
 class _WithWeights(torch.nn.Module):
     """A graph of Dynamo's, whose inputs include the model's weights, with its weights inside."""
 
-    def __init__(self, graph_module: fx.GraphModule, example_inputs: Sequence[Any]) -> None:
+    def __init__(self, graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> None:
         super().__init__()
         self.graph_module = graph_module
         names = [node.name for node in graph_module.graph.nodes if node.op == "placeholder"]
@@ -71,7 +71,7 @@ class _WithWeights(torch.nn.Module):
                 self.inputs.append(value)
             self._order.append(None if value is self._last_input() else name)
 
-    def _last_input(self) -> Any:
+    def _last_input(self) -> object:
         return self.inputs[-1] if self.inputs else None
 
     def forward(self, *inputs: torch.Tensor) -> Any:

@@ -33,7 +33,7 @@ class Module:
 
     def __init__(
         self,
-        functions: Mapping[str, Callable[..., Any]],
+        functions: Mapping[str, Callable[..., object]],
         *,
         type_key: str = "llvm",
         entry: str | None = None,
@@ -132,7 +132,7 @@ class Module:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         return self.get_function(name, query_imports=True)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.entry_func(*args)
 
     def __dir__(self) -> list[str]:
@@ -192,7 +192,7 @@ class Module:
             f"get_source({fmt!r}) gives the code"
         )
 
-    def export_library(self, file_name: str, **kwargs: Any) -> None:
+    def export_library(self, file_name: str, **kwargs: object) -> None:
         """Not available yet: artefacts on disk come with a later release."""
         del kwargs
         raise UnsupportedError(
@@ -212,7 +212,7 @@ class Executable(Module):
         """The runtime module: the executable itself."""
         return self
 
-    def jit(self, **options: Any) -> Executable:
+    def jit(self, **options: object) -> Executable:
         """The loaded program: the executable itself, whose code is in memory already."""
         del options
         return self

@@ -138,7 +138,7 @@ class NDArray:
         """Nested lists of Python numbers."""
         return self._array.tolist()
 
-    def copyfrom(self, source: Any) -> NDArray:
+    def copyfrom(self, source: object) -> NDArray:
         """Copy the elements of ``source`` (same shape, converted to this type) into this array."""
         values = _as_numpy(source)
         if values.shape != self._array.shape:
@@ -174,7 +174,7 @@ class NDArray:
         """A DLPack capsule on this memory."""
         return export_capsule(self._array, self.dtype)
 
-    def __dlpack__(self, *, stream: object = None, **kwargs: Any) -> object:
+    def __dlpack__(self, *, stream: object = None, **kwargs: object) -> object:
         if stream is not None:
             kwargs["stream"] = stream
         return export_capsule(self._array, self.dtype, **kwargs)
@@ -226,7 +226,7 @@ class NDArray:
     def __int__(self) -> int:
         return int(self._one(self._array.item))
 
-    def _one(self, read: Callable[[], Any]) -> Any:
+    def _one(self, read: Callable[[], object]) -> Any:
         if self._array.size != 1:
             raise IRValueError(f"expected an array of one element, got shape {self.shape}")
         return read()
@@ -299,7 +299,7 @@ class DeviceArray(NDArray):
     def _values(self) -> Array:
         return self.numpy()
 
-    def copyfrom(self, source: Any) -> NDArray:
+    def copyfrom(self, source: object) -> NDArray:
         """Copy the elements of ``source`` (same shape, converted to this type) to the device."""
         if not isinstance(source, NDArray) or not self._is_alike(source):
             source = fresh(self.shape, self.dtype).copyfrom(source)
@@ -408,7 +408,7 @@ def compact(array: Array, address: int, shape: tuple[int, ...], dtype: DataType)
     return result
 
 
-def array(arr: Any, device: Device | str | None = None, mem_scope: str | None = None) -> NDArray:
+def array(arr: object, device: Device | str | None = None, mem_scope: str | None = None) -> NDArray:
     """A fresh NDArray with the values of ``arr``: numpy array, nested lists, number, torch tensor,
     NDArray, or anything with ``__dlpack__``. The values are always copied.
     """
@@ -424,7 +424,7 @@ def array(arr: Any, device: Device | str | None = None, mem_scope: str | None = 
     return result
 
 
-def from_dlpack(dltensor: Any) -> NDArray:
+def from_dlpack(dltensor: object) -> NDArray:
     """An NDArray on the memory of ``dltensor`` (an object with ``__dlpack__``, or a capsule).
 
     No copy is made, except of read-only data.

@@ -165,14 +165,14 @@ class Report:
     __repr__ = __str__
 
 
-def _plain(row: Row) -> dict[str, dict[str, Any]]:
+def _plain(row: Row) -> dict[str, dict[str, object]]:
     return {
         column: {cell.FIELD: cell.value} if hasattr(cell, "FIELD") else {"string": str(cell)}
         for column, cell in row.items()
     }
 
 
-def _metrics(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _metrics(row: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
     metrics = {}
     for column, cell in row.items():
         ((kind, value),) = cell.items()
@@ -182,7 +182,7 @@ def _metrics(row: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def _aggregated(calls: Sequence[Row]) -> list[Row]:
     """One row for each name, in order of first appearance."""
-    groups: dict[Any, list[Row]] = {}
+    groups: dict[object, list[Row]] = {}
     for call in calls:
         groups.setdefault((call.get(NAME), call.get(DEVICE)), []).append(call)
     rows: list[Row] = []
@@ -195,9 +195,9 @@ def _aggregated(calls: Sequence[Row]) -> list[Row]:
     return rows
 
 
-def _summed(calls: Sequence[Row], columns: Sequence[str]) -> dict[str, Any]:
+def _summed(calls: Sequence[Row], columns: Sequence[str]) -> dict[str, object]:
     """The sums of what can be added; of speeds the mean over the time."""
-    sums: dict[str, Any] = {}
+    sums: dict[str, object] = {}
     for column in columns:
         cells = [call[column] for call in calls if hasattr(call.get(column), "FIELD")]
         if not cells:
@@ -232,7 +232,7 @@ class Tensor:
     nbytes: int
 
 
-def _described(value: Any) -> Any:
+def _described(value: object) -> object:
     if not isinstance(value, NDArray):
         return value if isinstance(value, int | float) else None
     nbytes = value._array.nbytes  # noqa: SLF001 - the same room
@@ -250,7 +250,7 @@ class Recorder:
         self._seen: list[tuple[str, str, float, Sequence[Any]]] = []
 
     def timed(
-        self, kind: str, name: str, function: Callable[..., Any], arguments: Sequence[Any]
+        self, kind: str, name: str, function: Callable[..., object], arguments: Sequence[object]
     ) -> Any:
         """Call a function; one of the machine's own is its calls, which are seen by themselves."""
         if kind in ("function", "register"):
@@ -275,10 +275,10 @@ class Recorder:
         return Report(calls, {"cpu0": whole}, settings)
 
     def _row(
-        self, kind: str, name: str, took: float, arguments: Sequence[Any], total: float
+        self, kind: str, name: str, took: float, arguments: Sequence[object], total: float
     ) -> Row:
         tensors = [value for value in arguments if isinstance(value, Tensor)]
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             NAME: name, TIME: Duration(took),
             SHARE: Percent(100 * took / total if total else 0.0),
             COUNT: Count(1), DEVICE: "cpu0",

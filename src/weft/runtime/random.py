@@ -37,7 +37,7 @@ def seed(value: int | None = None) -> None:
         _STATE["generator"] = np.random.Generator(np.random.Philox(value))
 
 
-def _drawn(draw: Callable[[np.random.Generator], Any]) -> Any:
+def _drawn(draw: Callable[[np.random.Generator], object]) -> Any:
     """What the generator gives; one thread at a time."""
     if "generator" not in _STATE:
         seed(None)
@@ -45,7 +45,7 @@ def _drawn(draw: Callable[[np.random.Generator], Any]) -> Any:
         return draw(_STATE["generator"])
 
 
-def _fill(out: NDArray, values: Any) -> None:
+def _fill(out: NDArray, values: object) -> None:
     target = np.dtype(str(out.dtype)) if str(out.dtype) != "bfloat16" else out.numpy().dtype
     out.copyfrom(np.asarray(values).astype(target).reshape(out.shape))
 

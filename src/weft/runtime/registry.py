@@ -24,14 +24,14 @@ class PackedFunc:
 
     __slots__ = ("__weakref__", "_call", "name")
 
-    def __init__(self, function: Callable[..., Any], name: str = "") -> None:
+    def __init__(self, function: Callable[..., object], name: str = "") -> None:
         if not callable(function):
             raise IRTypeError(f"expected a callable, got {type(function).__name__}")
         self._call = function
         self.name = name or getattr(function, "__name__", "")
 
     @calls_of_callers
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         if kwargs:
             raise IRTypeError(
                 f"{self.name}: expected arguments by position, got the keywords "
@@ -72,7 +72,7 @@ def register_func(func_name: str, f: F, override: bool = False) -> F: ...
 def register_func(func_name: str, f: None = None, override: bool = False) -> Callable[[F], F]: ...
 
 
-def register_func(func_name: Any, f: Any = None, override: bool = False) -> Any:
+def register_func(func_name: object, f: object = None, override: bool = False) -> Any:
     """Register a global function: ``@register_func``, ``@register_func("name")``, or a call.
 
     A name that is taken is an error unless ``override`` is true.
@@ -155,7 +155,7 @@ def remove_global_func(name: str) -> None:
     del _TABLE[name]
 
 
-def convert(value: Any) -> Any:
+def convert(value: object) -> Any:
     """The runtime's form of a Python value: str → String, callable → PackedFunc, else itself."""
     if isinstance(value, str):
         return String(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.runtime.native.native_library import NativeFunction
 from weft.runtime.registry import PackedFunc
@@ -73,9 +72,9 @@ class Evaluator:
         self._tries = limit_zero_time_iterations
         self._cooldown = (cooldown_interval_ms / 1000, max(1, repeats_to_cooldown))
 
-    def __call__(self, *args: Any) -> BenchmarkResult:
+    def __call__(self, *args: object) -> BenchmarkResult:
         function = self._function
-        call: Callable[..., Any] = function
+        call: Callable[..., object] = function
         if isinstance(function, NativeFunction) and not function.spec.calls_packed:
             call, args = function.bind(*args), ()
         call(*args)
@@ -90,7 +89,7 @@ class Evaluator:
         return BenchmarkResult(results)
 
     def _measure(
-        self, call: Callable[..., Any], args: tuple[Any, ...], number: int
+        self, call: Callable[..., object], args: tuple[object, ...], number: int
     ) -> tuple[float, int]:
         """Time ``number`` calls, more of them until they take the least time asked for."""
         zero_times = 0
@@ -105,14 +104,14 @@ class Evaluator:
             number = max(number + 1, min(int(number * scale * 1.1) + 1, number * 100))
 
 
-def _require_numbers(kind: type | tuple[type, ...], **values: Any) -> None:
+def _require_numbers(kind: type | tuple[type, ...], **values: object) -> None:
     for name, value in values.items():
         if not isinstance(value, kind):
             wanted = "an integer" if kind is int else "a number"
             raise IRTypeError(f"time_evaluator: expected {wanted} for {name}, got {value!r}")
 
 
-def _time(call: Callable[..., Any], args: tuple[Any, ...], number: int) -> float:
+def _time(call: Callable[..., object], args: tuple[object, ...], number: int) -> float:
     begin = time.perf_counter()
     for _ in range(number):
         call(*args)

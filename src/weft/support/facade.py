@@ -47,7 +47,7 @@ def module_getattr(
     """
     coming = planned or {}
 
-    def resolve(name: str) -> Any:
+    def resolve(name: str) -> object:
         target = table.get(name)
         if target is not None:
             module_name, _, attribute = target.partition(":")
@@ -103,7 +103,7 @@ def _module(module: str, package: str, name: str) -> ModuleType:
         raise PlannedNameError(f"{package}.{name} is not part of weft yet") from None
 
 
-def _old_or_unknown(package: str, name: str, names: Callable[[], list[str]]) -> Any:
+def _old_or_unknown(package: str, name: str, names: Callable[[], list[str]]) -> object:
     try:
         legacy = slots.legacy.get()
     except ModuleNotFoundError:

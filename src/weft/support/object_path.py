@@ -50,7 +50,7 @@ class ObjectPath:
         """The element that a sequence lacks and the one compared with it has."""
         return MissingArrayElementPath(self, index)
 
-    def map_value(self, key: Any) -> MapValuePath:
+    def map_value(self, key: object) -> MapValuePath:
         """The value of a mapping under ``key``."""
         return MapValuePath(self, key)
 
@@ -91,11 +91,11 @@ class ObjectPath:
             path = path._parent
         return paths[::-1]
 
-    def step(self, value: Any) -> Any:
+    def step(self, value: object) -> Any:
         """The part of ``value`` that the last step leads to; LookupError if there is none."""
         raise LookupError(f"{self} leads nowhere")
 
-    def resolve(self, root: Any) -> list[Any]:
+    def resolve(self, root: object) -> list[Any]:
         """``root`` and each part on the way, as far as the steps lead to something."""
         values = [root]
         for path in self.steps()[1:]:
@@ -133,7 +133,7 @@ class ObjectPath:
         return self.STEP.format(self._key)
 
 
-def _same_key(mine: Any, its: Any) -> bool:
+def _same_key(mine: object, its: object) -> bool:
     if mine is its:
         return True
     return isinstance(mine, str | int) and isinstance(its, str | int) and mine == its

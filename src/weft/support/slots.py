@@ -22,7 +22,7 @@ class Slot:
         self.owner = owner
         self._value: Any = None
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: object) -> None:
         """Bind the slot; a second, different value is a bug."""
         if self._value is not None and self._value is not value:
             raise InternalError(f"slot {self.name} is already filled by {self.owner}")

@@ -156,7 +156,7 @@ class Target:
         """The same target with another host."""
         return Target(self.export(), host)
 
-    def with_attrs(self, **changes: Any) -> Target:
+    def with_attrs(self, **changes: object) -> Target:
         """The same target with some options set (``num_cores`` names ``num-cores``)."""
         named = {name.replace("_", "-") if name not in OPTION_TYPES else name: value
                  for name, value in changes.items()}  # fmt: skip
@@ -190,7 +190,7 @@ class Target:
         return sorted({*KINDS, *plugins.names(plugins.TARGETS)})
 
     @staticmethod
-    def from_device(device: Any) -> Target:
+    def from_device(device: object) -> Target:
         """The target of a device: the host for a CPU."""
         kind = str(getattr(device, "type", getattr(device, "device_type", device))).split(":")[0]
         if kind in ("cpu", "llvm", "1"):
@@ -270,7 +270,7 @@ def _parse_text(text: str) -> dict[str, Any]:
     return config
 
 
-def _kind_of(config: Mapping[str, Any]) -> TargetKind:
+def _kind_of(config: Mapping[str, object]) -> TargetKind:
     name = config.get("kind")
     kind = KINDS.get(str(name)) or slots.plugin_kind.get()(str(name))
     if kind is None:
@@ -294,7 +294,7 @@ def _as_list(value: Any) -> list[Any]:
     return list(value)
 
 
-def _option(kind: TargetKind, name: str, value: Any) -> Any:
+def _option(kind: TargetKind, name: str, value: object) -> Any:
     """The value of an option in its type; unknown options of ``llvm`` are refused."""
     expected = OPTION_TYPES.get(name)
     if expected is None:

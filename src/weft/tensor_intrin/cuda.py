@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from weft.support.errors import IRAttributeError
 from weft.tensor_intrin import cuda_layout, cuda_m16n8k8, cuda_mma, cuda_wmma
@@ -36,7 +36,7 @@ class Row(NamedTuple):
     constant: str
     name: str
     make: Callable[..., tuple[PrimFunc, PrimFunc]]
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
 
 
 SHORT: Final = {

@@ -6,7 +6,7 @@ matter (``tir.index_map_m16n8k8.matrixC`` for results).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.script import tir as T
@@ -17,19 +17,19 @@ from weft.tir import op
 WARP_SIZE: Final = 32
 
 
-def get_index_A(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
+def get_index_A(elem_offset: PrimExpr, stride: PrimExpr) -> PrimExpr:  # noqa: N802 - TVM's name
     """The first register of the 32x8 tile of A at an offset, in rows of ``stride``."""
     i, j = elem_offset // stride, elem_offset % stride
     return (i // 32 * (stride // 8) + j // 8) * 8 + i % 32 // 16 * 4
 
 
-def get_index_B(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
+def get_index_B(elem_offset: PrimExpr, stride: PrimExpr) -> PrimExpr:  # noqa: N802 - TVM's name
     """The first register of the 8x32 tile of B at an offset, in rows of ``stride``."""
     i, j = elem_offset // stride, elem_offset % stride
     return (i // 8 * (stride // 32) + j // 32) * 8 + j % 32 // 8 * 2
 
 
-def get_index_C(elem_offset: Any, stride: Any) -> Any:  # noqa: N802 - TVM's name
+def get_index_C(elem_offset: PrimExpr, stride: PrimExpr) -> PrimExpr:  # noqa: N802 - TVM's name
     """The first register of the 16x8 tile of C at an offset, in rows of ``stride``."""
     i, j = elem_offset // stride // 8, elem_offset % stride // 8
     return i // 2 * 2 * (stride // 8) + i % 2 + j * 2
@@ -78,7 +78,7 @@ def get_mma_load_intrin(
     shared = Tile((rows, columns), dtype, shared_scope)
     operand = Tile((rows, columns), dtype, "m16n8k8.matrixB" if is_b else "m16n8k8.matrixA")
 
-    def offset(tx: Any, stride: Any) -> Any:
+    def offset(tx: PrimExpr, stride: PrimExpr) -> PrimExpr:
         return tx % 8 * stride + tx // 8 * 8 if turned else tx * stride
 
     @T.prim_func

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from weft.ir.expr import PrimExpr
 from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.tensor_intrin import cuda_layout as layout
 from weft.tensor_intrin.cuda_tile import Pair
 from weft.tir import op
+from weft.tir.buffer import Buffer
 
-Layout = Callable[[Any, Any], tuple[Any, Any]]
+Layout = Callable[[PrimExpr, PrimExpr], tuple[PrimExpr, PrimExpr]]
 
 M_DIM: Final = 16
 N_DIM: Final = 16
@@ -40,7 +42,9 @@ def _check_loadable(k_dim: int, dtype: str, matrix_name: str, transposed: bool) 
         raise IRValueError("ldmatrix: A of bytes cannot be transposed, only B")
 
 
-def _source_offset(k_dim: int, is_b: bool, transposed: bool) -> Callable[[Any, Any], Any]:
+def _source_offset(
+    k_dim: int, is_b: bool, transposed: bool
+) -> Callable[[PrimExpr, PrimExpr], PrimExpr]:
     """Where in shared memory a thread (tx) starts to load, in rows of ``stride``."""
     if k_dim == 32 and is_b and not transposed:
         return lambda _, stride: stride  # bytes do not transpose on loading: a loop is emitted
@@ -147,13 +151,13 @@ def get_mma_intrin(
     b_tile = {"dtype": b_dtype, "offset_factor": k_dim if b_transposed else N_DIM, **kind}
     c_tile = {"dtype": out_dtype, "offset_factor": N_DIM, **kind}
 
-    def wide(value: Any) -> Any:
+    def wide(value: PrimExpr) -> PrimExpr:
         return op.cast(out_dtype, value) if out_dtype in ("float32", "int32") else value
 
-    def turn(i: Any, j: Any, flag: bool) -> tuple[Any, Any]:
+    def turn(i: PrimExpr, j: PrimExpr, flag: bool) -> tuple[PrimExpr, PrimExpr]:
         return (j, i) if flag else (i, j)
 
-    def half(position: int, a: Any, b: Any, c: Any, tx: Any) -> Any:
+    def half(position: int, a: Buffer, b: Buffer, c: Buffer, tx: PrimExpr) -> Any:
         """One ``mma.sync``, for the left or the right half of the columns."""
         return T.ptx_mma(
             shape, "row", "col", *types,

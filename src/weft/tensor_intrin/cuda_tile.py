@@ -85,10 +85,10 @@ def multiply_pair(
     (m_dim, k_dim), n_dim = a_tile.shape, c_tile.shape[1]
     b_rows, b_columns = b_tile.shape
 
-    def wide(value: Any) -> Any:
+    def wide(value: PrimExpr) -> PrimExpr:
         return op.cast(c_tile.dtype, value)
 
-    def in_b(k: Any, j: Any) -> tuple[Any, Any]:
+    def in_b(k: PrimExpr, j: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
         return (j, k) if b_transposed else (k, j)
 
     @T.prim_func

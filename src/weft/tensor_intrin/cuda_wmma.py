@@ -7,14 +7,16 @@ calls address it by its number among the tiles of its buffer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.script import tir as T
 from weft.tensor_intrin.cuda_tile import Pair, Strided, Tile, copy_desc, fill_desc, multiply_pair
+from weft.tir.buffer import Buffer
 
 
-def get_wmma_fragment_index(buffer: Any, stride: Any, m_dim: int, n_dim: int) -> Any:
+def get_wmma_fragment_index(
+    buffer: Buffer, stride: PrimExpr, m_dim: int, n_dim: int
+) -> PrimExpr:
     """The number of the tile at which a buffer's offset lies, in rows of ``stride`` elements."""
     row, column = buffer.elem_offset // stride // m_dim, buffer.elem_offset % stride // n_dim
     return row * (stride // n_dim) + column
@@ -118,7 +120,7 @@ def get_wmma_sync_intrin(
     b_shape = (n_dim, k_dim) if b_transposed else (k_dim, n_dim)
 
     def multiply(a: Strided, b: Strided, c: Strided) -> PrimExpr:
-        def place(tile: Strided, rows: int, columns: int) -> tuple[Any, Any]:
+        def place(tile: Strided, rows: int, columns: int) -> tuple[PrimExpr, PrimExpr]:
             buffer, stride = tile
             return buffer.data, get_wmma_fragment_index(buffer, stride, rows, columns)
 

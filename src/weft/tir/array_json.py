@@ -48,13 +48,13 @@ class _Elsewhere(Exception):  # noqa: N818 - no error: a way out of the walk
     """An array that is not among those that are kept."""
 
 
-def write_module(module: Any, numbers: Mapping[int, int]) -> str:
+def write_module(module: object, numbers: Mapping[int, int]) -> str:
     """The JSON of a module whose arrays are kept elsewhere: ``numbers`` by the id of an array.
 
     Empty if one is not among them; arrays of at most 64 bytes then stand in the text.
     """
 
-    def aside(value: Any) -> int | None:
+    def aside(value: object) -> int | None:
         number = numbers.get(id(value))
         if number is None and isinstance(value, NDArray) and value._array.nbytes > _SMALL:
             raise _Elsewhere

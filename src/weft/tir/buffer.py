@@ -60,14 +60,16 @@ class Buffer(Node):
         """The number of dimensions."""
         return len(self.shape)
 
-    def __getitem__(self, indices: Any) -> BufferLoad | BufferRegion:
+    def __getitem__(self, indices: object) -> BufferLoad | BufferRegion:
         """A load, or a region where an index is a slice (with step 1 or None)."""
         if not isinstance(indices, tuple | list):
             indices = (indices,)
         element: BufferLoad | BufferRegion = slots.operators.get().index_buffer(self, indices)
         return element
 
-    def vload(self, begin: Any, dtype: str | None = None, predicate: Any = None) -> BufferLoad:
+    def vload(
+        self, begin: object, dtype: str | None = None, predicate: object = None
+    ) -> BufferLoad:
         """A load at ``begin``; with a vector ``dtype``, of that many consecutive elements."""
         return BufferLoad(self, self._vector_indices(begin, dtype), predicate)
 
@@ -88,13 +90,13 @@ class Buffer(Node):
 
     def access_ptr(
         self, access_mask: int | str, ptr_type: str = "handle", content_lanes: int = 1,
-        offset: Any = 0, extent: Any = None,
+        offset: object = 0, extent: object = None,
     ) -> Any:  # fmt: skip
         """A pointer into the buffer for intrinsics: ``tvm_access_ptr``."""
         call = slots.operators.get().buffer_access_ptr
         return call(self, access_mask, ptr_type, content_lanes, offset, extent)
 
-    def offset_of(self, indices: Sequence[Any]) -> Array[PrimExpr]:
+    def offset_of(self, indices: Sequence[object]) -> Array[PrimExpr]:
         """The flat offset in elements of ``indices``, as an array of one."""
         return Array(slots.operators.get().buffer_offset(self, indices))
 
@@ -105,12 +107,12 @@ class Buffer(Node):
 
 
 def decl_buffer(
-    shape: Any,
+    shape: object,
     dtype: str | None = None,
     name: str = "buffer",
     data: Var | None = None,
-    strides: Sequence[Any] | None = None,
-    elem_offset: Any = None,
+    strides: Sequence[object] | None = None,
+    elem_offset: object = None,
     scope: str = "",
     data_alignment: int = -1,
     offset_factor: int = 0,

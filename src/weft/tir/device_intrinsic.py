@@ -106,7 +106,7 @@ def _constructor(name: str, result: str, parameters: str) -> Callable[..., Call]
     signature = _signature(parameters)
     op = Op.get(f"tir.{name}")
 
-    def build(*args: Any, **kwargs: Any) -> Call:
+    def build(*args: object, **kwargs: object) -> Call:
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
         given = dict(bound.arguments)

@@ -29,7 +29,7 @@ class Var(PrimExpr):
     dtype: DataType
     type_annotation: Type = derived()
 
-    def __init__(self, name: str, dtype: Any = "int32", span: Span | None = None) -> None:
+    def __init__(self, name: str, dtype: object = "int32", span: Span | None = None) -> None:
         if not isinstance(name, str):
             raise IRTypeError(f"{type(self).__name__}: expected a name, got {name!r}")
         self.name = name

@@ -26,7 +26,7 @@ _WRAPS_IN: Final = 32
 
 
 def extent_text(
-    expr: Any, name: Callable[[e.Var], str], takes_any: Callable[[e.Var], bool] | None = None
+    expr: object, name: Callable[[e.Var], str], takes_any: Callable[[e.Var], bool] | None = None
 ) -> str | None:
     """The text of an integer expression, or None where no text computes the same number.
 
@@ -65,7 +65,7 @@ class _Writer:
             return None
         return f"{word}({a}, {b})" if word else f"({a} {_INFIX[type(expr)]} {b})"
 
-    def exact(self, expr: Any) -> str | None:
+    def exact(self, expr: object) -> str | None:
         """The text of an operand whose number itself counts, not only its lowest bits."""
         text = self.text(expr)
         if text is None or not self.may_wrap(expr):
@@ -90,7 +90,7 @@ class _Writer:
             return True
         return any(self.may_wrap(side) for side in sides)
 
-    def choice(self, condition: Any, yes: Any, no: Any) -> str | None:
+    def choice(self, condition: object, yes: object, no: object) -> str | None:
         parts = [self.exact(condition), self.text(yes), self.text(no)]
         if None in parts:
             return None

@@ -40,11 +40,11 @@ class PrimFunc(BaseFunc):
 
     def __init__(
         self,
-        params: Any,
+        params: object,
         body: Stmt,
         ret_type: Type | None = None,
         buffer_map: Mapping[Var, Buffer] | None = None,
-        attrs: Mapping[str, Any] | None = None,
+        attrs: Mapping[str, object] | None = None,
         span: Span | None = None,
     ) -> None:
         if not isinstance(params, Iterable) or not isinstance(body, Stmt):
@@ -89,14 +89,14 @@ class PrimFunc(BaseFunc):
         """The function with another body."""
         return self.with_(body=new_body)
 
-    def specialize(self, param_map: Mapping[Var, Any]) -> PrimFunc:
+    def specialize(self, param_map: Mapping[Var, object]) -> PrimFunc:
         """The function with some parameters fixed: scalars to numbers, handles to buffers.
 
         Raises IRValueError when a buffer's rank or a constant extent does not match.
         """
         if not param_map:
             return self
-        mapping: dict[Any, Any] = {}
+        mapping: dict[object, object] = {}
         for param, value in param_map.items():
             if param not in self.params:
                 raise IRValueError(f"specialize: {param.name} is not a parameter of the function")
@@ -131,20 +131,20 @@ OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 }  # fmt: skip
 
 
-def _as_constant(value: Any, dtype: DataType) -> Any:
+def _as_constant(value: object, dtype: DataType) -> object:
     if isinstance(value, PrimExpr):
         return value
     return IntImm(dtype, value) if dtype.is_integral else FloatImm(dtype, value)
 
 
-def _match_buffers(old: Buffer, new: Buffer) -> dict[Any, Any]:
+def _match_buffers(old: Buffer, new: Buffer) -> dict[object, object]:
     if len(old.shape) != len(new.shape) or old.dtype != new.dtype:
         raise IRValueError(
             f"specialize: {old.name} is {old.dtype} of {len(old.shape)} dimensions, got "
             f"{new.dtype} of {len(new.shape)}"
         )
-    mapping: dict[Any, Any] = {}
-    pairs: list[tuple[Any, Any]] = list(zip(old.shape, new.shape, strict=True))
+    mapping: dict[object, object] = {}
+    pairs: list[tuple[object, object]] = list(zip(old.shape, new.shape, strict=True))
     if len(old.strides) == len(new.strides):
         pairs += list(zip(old.strides, new.strides, strict=True))
     pairs += [(old.elem_offset, new.elem_offset), (old.data, new.data)]

@@ -79,9 +79,9 @@ class IndexMap(Node):
 
     @staticmethod
     def from_func(
-        mapping_function: Callable[..., Any],
+        mapping_function: Callable[..., object],
         ndim: int | None = None,
-        inverse_index_map: Any = None,
+        inverse_index_map: object = None,
         *,
         index_dtype: str = "int64",
     ) -> IndexMap:
@@ -101,9 +101,9 @@ class IndexMap(Node):
 
     @staticmethod
     def from_func_with_separators(
-        mapping_function: Callable[..., Any],
+        mapping_function: Callable[..., object],
         ndim: int | None = None,
-        inverse_index_map: Any = None,
+        inverse_index_map: object = None,
         *,
         index_dtype: str = "int64",
     ) -> tuple[IndexMap, list[int]]:
@@ -194,12 +194,12 @@ class IndexMap(Node):
         moved[tuple(places)] = source
         return NDArray(moved, arr_src.dtype)
 
-    def inverse(self, shape: Sequence[Any]) -> IndexMap:
+    def inverse(self, shape: Sequence[object]) -> IndexMap:
         """The inverse over a shape or ranges; IRValueError if the map is not bijective there."""
         inverse, _ = _inverse(self, _domain(shape), IterMapLevel.Bijective, "inverse")
         return inverse
 
-    def non_surjective_inverse(self, shape: Sequence[Any]) -> tuple[IndexMap, PrimExpr]:
+    def non_surjective_inverse(self, shape: Sequence[object]) -> tuple[IndexMap, PrimExpr]:
         """The inverse, and the condition on its indices under which they lie in padding."""
         return _inverse(self, _domain(shape), IterMapLevel.NoCheck, "non_surjective_inverse")
 
@@ -215,7 +215,7 @@ class IndexMap(Node):
         inverse = _lambda_text(_renamed(self.inverse_index_map, f_name_map))
         return f"tvm.tir.IndexMap.from_func({text}, inverse_index_map={inverse})"
 
-    def _check_rank(self, given: Sequence[Any], what: str, things: str) -> None:
+    def _check_rank(self, given: Sequence[object], what: str, things: str) -> None:
         if len(given) != len(self.initial_indices):
             raise IRValueError(
                 f"IndexMap.{what}: expected {len(self.initial_indices)} {things}, got {len(given)}"
@@ -226,7 +226,7 @@ class IndexMap(Node):
 
 
 def _variables(
-    function: Callable[..., Any], ndim: int | None, dtype: str
+    function: Callable[..., object], ndim: int | None, dtype: str
 ) -> tuple[list[Var], dict[str, Var]]:
     """The variables that a mapping function is called with: positional ones, keyword ones."""
     args: list[Var] = []
@@ -254,7 +254,7 @@ def _variables(
     return args, kwargs
 
 
-def _items(returned: Any) -> Iterator[Any]:
+def _items(returned: object) -> Iterator[Any]:
     if isinstance(returned, Iterable) and not isinstance(returned, PrimExpr | str):
         yield from returned
     else:
@@ -267,7 +267,7 @@ def _items(returned: Any) -> Iterator[Any]:
 class _Substitute(Mutator):
     """Replaces variables; operands of different integer types are promoted."""
 
-    def __init__(self, mapping: Mapping[Var, Any]) -> None:
+    def __init__(self, mapping: Mapping[Var, object]) -> None:
         self.mapping = mapping
 
     def visit_Var(self, var: Var) -> Any:
@@ -287,7 +287,7 @@ class _Substitute(Mutator):
 
 
 @deep_recursion
-def _substituted(expr: Any, mapping: Mapping[Var, Any]) -> Any:
+def _substituted(expr: object, mapping: Mapping[Var, object]) -> Any:
     return _Substitute(mapping).visit(expr)
 
 
@@ -302,11 +302,11 @@ _NUMPY: Final[dict[type, Callable[[Any, Any], Any]]] = {
 
 
 @deep_recursion
-def _evaluated(expr: Any, values: Mapping[Var, Any]) -> Any:
+def _evaluated(expr: object, values: Mapping[Var, object]) -> Any:
     return _value(expr, values)
 
 
-def _value(expr: Any, values: Mapping[Var, Any]) -> Any:
+def _value(expr: object, values: Mapping[Var, object]) -> Any:
     """The value of an index for arrays of its variables."""
     if isinstance(expr, IntImm):
         return np.int64(expr.value)
@@ -321,7 +321,7 @@ def _value(expr: Any, values: Mapping[Var, Any]) -> Any:
     )
 
 
-def _constant(extent: Any) -> int:
+def _constant(extent: object) -> int:
     if not isinstance(extent, IntImm):
         raise IRValueError(f"IndexMap.map_ndarray: the mapped extent {extent} is not constant")
     return int(extent.value)

@@ -273,7 +273,7 @@ def address_of(obj: Any, span: Span | None = None) -> PrimExpr:
     return intrinsic("handle", "address_of", obj, span=span)
 
 
-def call_intrin(dtype: str, func_name: Any, *args: ExprLike, span: Span | None = None) -> Call:
+def call_intrin(dtype: str, func_name: object, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of the intrinsic of that name (with or without ``tir.``)."""
     return Call(DataType(dtype), func_name, args, span)
 
@@ -288,7 +288,7 @@ def call_pure_extern(dtype: str, func_name: str, *args: ExprLike, span: Span | N
     return intrinsic(dtype, "call_pure_extern", StringImm(func_name), *args, span=span)
 
 
-def call_tir(global_var: Any, *args: ExprLike) -> Call:
+def call_tir(global_var: object, *args: ExprLike) -> Call:
     """A call of another PrimFunc of the module; without a known result type it gives nothing."""
     returned = getattr(getattr(global_var, "struct_info", None), "ret", None)
     return Call(getattr(returned, "dtype", None) or "void", global_var, args)
@@ -303,7 +303,7 @@ def _packed(name: str) -> Any:
     return call
 
 
-def _packed_argument(arg: Any) -> Any:
+def _packed_argument(arg: object) -> Any:
     as_argument = getattr(arg, "as_packed_argument", None)
     return arg if as_argument is None else as_argument()
 
@@ -312,17 +312,19 @@ call_packed = _packed("tvm_call_packed")
 call_cpacked = _packed("tvm_call_cpacked")
 
 
-def call_llvm_intrin(dtype: str, name: Any, *args: ExprLike, span: Span | None = None) -> Call:
+def call_llvm_intrin(dtype: str, name: object, *args: ExprLike, span: Span | None = None) -> Call:
     """A call of an LLVM intrinsic by name, such as ``llvm.fma.f32``."""
     return intrinsic(dtype, "call_llvm_intrin", _llvm_name(name), *args, span=span)
 
 
-def call_llvm_pure_intrin(dtype: str, name: Any, *args: ExprLike, span: Span | None = None) -> Call:
+def call_llvm_pure_intrin(
+    dtype: str, name: object, *args: ExprLike, span: Span | None = None
+) -> Call:
     """A call of an LLVM intrinsic without side effects."""
     return intrinsic(dtype, "call_llvm_pure_intrin", _llvm_name(name), *args, span=span)
 
 
-def _llvm_name(name: Any) -> StringImm:
+def _llvm_name(name: object) -> StringImm:
     if isinstance(name, StringImm):
         return name
     if isinstance(name, int | IntImm):  # a number that llvm_lookup_intrinsic_id gave

@@ -49,7 +49,7 @@ Wrap = Callable[[Stmt], Stmt]
 class WithScope:
     """A scope entered by ``with``; the value bound is what the scope defines (a loop variable)."""
 
-    def __init__(self, value: Any, on_exit: Callable[[], None]) -> None:
+    def __init__(self, value: object, on_exit: Callable[[], None]) -> None:
         self._value = value
         self._on_exit = on_exit
 
@@ -89,7 +89,7 @@ class BufferVar:
         """The buffer itself, as a parameter of a PrimFunc."""
         return self._buffer
 
-    def __getitem__(self, index: Any) -> BufferLoad:
+    def __getitem__(self, index: object) -> BufferLoad:
         return BufferLoad(self._buffer, self._indices(index))
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -103,7 +103,7 @@ class BufferVar:
             )
         self._builder.emit(BufferStore(self._buffer, expr, self._indices(index)))
 
-    def _indices(self, index: Any) -> list[PrimExpr]:
+    def _indices(self, index: object) -> list[PrimExpr]:
         given = index if isinstance(index, tuple | list) else (index,)
         indices = [as_prim_expr(item) for item in given]
         shape = self._buffer.shape
@@ -145,7 +145,7 @@ class IRBuilder:
                 body = [item(seq(*body))]
         return seq(*body)
 
-    def emit(self, stmt: Any) -> None:
+    def emit(self, stmt: object) -> None:
         """Add a statement, an expression to evaluate, or a function that wraps what follows."""
         if isinstance(stmt, PrimExpr):
             stmt = Evaluate(stmt)
@@ -246,7 +246,7 @@ class IRBuilder:
         """A buffer over memory that is passed in as the variable ``name``."""
         return BufferVar(self, decl_buffer([1], content_type, name, scope=scope), content_type)
 
-    def buffer_ptr(self, buf: Buffer, shape: Any = None) -> BufferVar:
+    def buffer_ptr(self, buf: Buffer, shape: object = None) -> BufferVar:
         """A buffer to read and write by index; with another shape it is viewed so."""
         if shape is not None:
             buf = decl_buffer(shape, buf.dtype, buf.name, buf.data, scope=buf.scope())
@@ -256,7 +256,7 @@ class IRBuilder:
         """The condition, marked as mostly true."""
         return op.likely(expr)
 
-    def thread_axis(self, dom: Any, tag: str, name: str = "") -> IterVar:
+    def thread_axis(self, dom: object, tag: str, name: str = "") -> IterVar:
         """An axis for ``scope_attr(axis, "thread_extent", n)``."""
         return IterVar(dom, Var(name or tag, "int32"), IterType.ThreadIndex, tag)
 

@@ -275,7 +275,7 @@ def _is(expr: PrimExpr, value: int) -> bool:
     return isinstance(expr, IntImm) and expr.value == value
 
 
-def is_const_int(expr: Any, value: int | None = None) -> bool:
+def is_const_int(expr: object, value: int | None = None) -> bool:
     """Whether ``expr`` is an integer constant (and equals ``value``)."""
     return isinstance(expr, IntImm) and (value is None or expr.value == value)
 
@@ -400,12 +400,12 @@ def ceildiv(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
     return floordiv(add(a, subtract(b, IntImm(b.dtype, 1))), b, span)
 
 
-def min(*args: ExprLike, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
+def min(*args: ExprLike, **kwargs: object) -> PrimExpr:  # noqa: A001 - TVM's name
     """The smaller of two values; with ``axis`` a reduction (TE)."""
     return _extreme("min", args, kwargs)
 
 
-def max(*args: ExprLike, **kwargs: Any) -> PrimExpr:  # noqa: A001 - TVM's name
+def max(*args: ExprLike, **kwargs: object) -> PrimExpr:  # noqa: A001 - TVM's name
     """The larger of two values; with ``axis`` a reduction (TE)."""
     return _extreme("max", args, kwargs)
 
@@ -475,12 +475,12 @@ equal = _comparison(nodes.EQ, lambda x, y: x == y)
 not_equal = _comparison(nodes.NE, lambda x, y: x != y)
 
 
-def python_equal(lhs: Any, rhs: Any) -> Any:
+def python_equal(lhs: object, rhs: object) -> Any:
     """What ``==`` on expressions means: an EQ node, or False where the types have no match."""
     return _python_comparison(nodes.EQ, lhs, rhs)
 
 
-def python_not_equal(lhs: Any, rhs: Any) -> Any:
+def python_not_equal(lhs: object, rhs: object) -> Any:
     """What ``!=`` on expressions means: an NE node, or True where the types have no match."""
     return _python_comparison(nodes.NE, lhs, rhs)
 
@@ -499,7 +499,7 @@ def _python_comparison(kind: type[nodes.CompareExpr], lhs: Any, rhs: Any) -> Any
     return kind(a, b)
 
 
-def _python_value(value: Any) -> Any:
+def _python_value(value: object) -> Any:
     """The number that a constant hashes as; equal constants hash alike (design.md 3.1)."""
     value = as_prim_expr(value) if hasattr(value, "as_prim_expr") else value
     if isinstance(value, IntImm | FloatImm):
@@ -666,7 +666,7 @@ def add_n(*values: ExprLike) -> PrimExpr:
     return total
 
 
-def comm_reducer(fcombine: Any, fidentity: Any, name: str = "reduce") -> Any:
+def comm_reducer(fcombine: object, fidentity: object, name: str = "reduce") -> Any:
     """A reduction from a combiner and its identity (``weft.te.reduction`` defines it)."""
     return _REDUCERS["comm_reducer"](fcombine, fidentity, name)
 
@@ -680,12 +680,12 @@ _REDUCERS: Final[dict[str, Callable[..., Any]]] = {}
 STATEMENTS: Final[dict[str, Callable[..., Any]]] = {}
 
 
-def register_reducers(**reducers: Callable[..., Any]) -> None:
+def register_reducers(**reducers: Callable[..., object]) -> None:
     """``weft.te`` hands in what ``sum``, ``min``, ``max`` and ``comm_reducer`` do with axes."""
     _REDUCERS.update(reducers)
 
 
-def register_statements(**builders: Callable[..., Any]) -> None:
+def register_statements(**builders: Callable[..., object]) -> None:
     """``weft.tir.stmt`` hands in the statement constructors that buffers' methods build."""
     STATEMENTS.update(builders)
 
@@ -709,7 +709,7 @@ def _strided(indices: Any) -> bool:
     return bool([i for i in indices if isinstance(i, slice) and i.step not in (None, 1)])
 
 
-def _as_ramp(index: Any) -> Any:
+def _as_ramp(index: object) -> Any:
     if not isinstance(index, slice):
         return index
     start = as_prim_expr(0 if index.start is None else index.start)

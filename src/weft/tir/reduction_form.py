@@ -205,7 +205,7 @@ def _names(buffers: Sequence[Buffer]) -> str:
     return ", ".join([buffer.name for buffer in buffers])
 
 
-def _loads_of(exprs: Any, buffers: Sequence[Buffer]) -> bool:
+def _loads_of(exprs: object, buffers: Sequence[Buffer]) -> bool:
     memories = {buffer.data for buffer in buffers}
     return any(load.buffer.data in memories for load in collect(exprs, BufferLoad))
 
@@ -222,7 +222,7 @@ def _same(a: Sequence[Any], b: Sequence[Any], analyzer: Analyzer) -> bool:
     )
 
 
-def _all_equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
+def _all_equal(a: Sequence[object], b: Sequence[object]) -> bool:
     return all(expr_deep_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
@@ -242,7 +242,7 @@ def _operands(
     return None
 
 
-def _orders(result: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def _orders(result: Sequence[object]) -> Iterator[Sequence[object]]:
     """The combined values, and those with the operands of symmetric operations exchanged."""
     return itertools.product(
         *[

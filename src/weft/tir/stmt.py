@@ -210,7 +210,7 @@ def seq(*statements: Any) -> Stmt:
     return SeqStmt(flat) if flat else Evaluate(0)
 
 
-def stmt_seq(*args: Any) -> Stmt:
+def stmt_seq(*args: object) -> Stmt:
     """TVM's name of ``seq``; expressions are evaluated."""
     return seq(*[Evaluate(item) if isinstance(item, PrimExpr) else item for item in args])
 
@@ -340,7 +340,7 @@ def make_region(buffer: Buffer, indices: Any) -> BufferRegion:
     return BufferRegion(buffer, ranges)
 
 
-def _store(buffer: Buffer, value: Any, indices: Any, predicate: Any = None) -> BufferStore:
+def _store(buffer: Buffer, value: object, indices: object, predicate: object = None) -> BufferStore:
     return BufferStore(buffer, value, indices, predicate)
 
 

@@ -19,7 +19,7 @@ from weft.tir.stmt import Allocate, Block, DeclBuffer, For, LetStmt, Stmt
 V = TypeVar("V")
 
 
-def post_order_visit(stmt: Any, fvisit: Callable[[Any], None]) -> None:
+def post_order_visit(stmt: object, fvisit: Callable[[Any], None]) -> None:
     """Call ``fvisit`` on every node below ``stmt``, children first, each object once."""
     functor.post_order_visit(stmt, fvisit)
 
@@ -34,16 +34,16 @@ class _PreOrder(Visitor):
 
 
 @deep_recursion
-def pre_order_visit(stmt: Any, fvisit: Callable[[Any], bool]) -> None:
+def pre_order_visit(stmt: object, fvisit: Callable[[Any], bool]) -> None:
     """Call ``fvisit`` on nodes, parents first; a node's children only where it returns True."""
     _PreOrder(fvisit).visit(stmt)
 
 
 @overload
-def substitute(node: PrimExpr, vmap: Mapping[Any, Any]) -> PrimExpr: ...
+def substitute(node: PrimExpr, vmap: Mapping[Any, object]) -> PrimExpr: ...
 @overload
-def substitute(node: V, vmap: Mapping[Any, Any]) -> V: ...
-def substitute(node: Any, vmap: Mapping[Any, Any]) -> Any:
+def substitute(node: V, vmap: Mapping[Any, object]) -> V: ...
+def substitute(node: object, vmap: Mapping[Any, object]) -> Any:
     """Replace variables and buffers by identity, everywhere below ``node``."""
     return functor.substitute(node, vmap)
 
@@ -53,8 +53,8 @@ class _Transform(Mutator):
 
     def __init__(
         self,
-        preorder: Callable[[Any], Any] | None,
-        postorder: Callable[[Any], Any] | None,
+        preorder: Callable[[Any], object] | None,
+        postorder: Callable[[Any], object] | None,
         only: tuple[type, ...] | None,
     ) -> None:
         super().__init__()
@@ -76,9 +76,9 @@ class _Transform(Mutator):
 
 @deep_recursion
 def ir_transform(
-    stmt: Any,
-    preorder: Callable[[Any], Any] | None,
-    postorder: Callable[[Any], Any] | None,
+    stmt: object,
+    preorder: Callable[[Any], object] | None,
+    postorder: Callable[[Any], object] | None,
     only_enable: list[str] | None = None,
 ) -> Any:
     """Rebuild ``stmt``: see TVM's ``ir_transform``.

@@ -19,7 +19,7 @@ Check = Callable[[Any], bool]
 _KNOWN: Final[dict[type, list[tuple[str, str, Check]]]] = {}
 
 
-def check_stored(value: Any) -> None:
+def check_stored(value: object) -> None:
     """Raise IRTypeError for a field that holds what its annotation does not name.
 
     >>> @dataclasses.dataclass
@@ -72,7 +72,7 @@ def _check_of(hint: Any) -> Check:
     return lambda value: isinstance(value, kind)
 
 
-def _tuple_check(arguments: tuple[Any, ...]) -> Check:
+def _tuple_check(arguments: tuple[object, ...]) -> Check:
     if len(arguments) == 2 and arguments[1] is Ellipsis:
         item = _check_of(arguments[0])
         return lambda value: isinstance(value, tuple) and all(item(x) for x in value)
@@ -83,5 +83,5 @@ def _tuple_check(arguments: tuple[Any, ...]) -> Check:
     )  # fmt: skip
 
 
-def _is_stored(value: Any) -> bool:
+def _is_stored(value: object) -> bool:
     return all(holds(getattr(value, name)) for name, _, holds in _checks_of(type(value)))

@@ -110,7 +110,7 @@ class Artifact:
         return _zipped(entries)
 
 
-def _json(content: Any) -> bytes:
+def _json(content: object) -> bytes:
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
 
 
@@ -143,7 +143,7 @@ def entry_offset(data: bytes, name: str) -> int:
     )
 
 
-def as_path(path: Any) -> Path:
+def as_path(path: object) -> Path:
     """The path of a file; IRTypeError for what is none, ArtifactError for one without a name."""
     if not isinstance(path, str | os.PathLike):
         raise IRTypeError(f"expected the path of a file, got {type(path).__name__}")
@@ -155,7 +155,7 @@ def as_path(path: Any) -> Path:
     return file
 
 
-def writable_path(path: Any) -> Path:
+def writable_path(path: object) -> Path:
     """The path of a file that is to be written later.
 
     Raises, beside what ``as_path`` does, ArtifactError where it is plain now that nothing can be
@@ -354,7 +354,7 @@ def program_to_json(program: Program) -> dict[str, Any]:
     return {name: dataclasses.asdict(item) for name, item in program.functions.items()}
 
 
-def _check_plain(value: Any, name: str) -> None:
+def _check_plain(value: object, name: str) -> None:
     todo = [value]
     while todo:
         item = todo.pop()
@@ -387,6 +387,6 @@ def _function(data: dict[str, Any]) -> VMFunction:
     )  # fmt: skip
 
 
-def _tupled(value: Any) -> Any:
+def _tupled(value: object) -> Any:
     """Lists as the tuples that they were."""
     return tuple([_tupled(item) for item in value]) if isinstance(value, list) else value

@@ -47,7 +47,7 @@ def _kind_of(cls: type) -> int:
     return kind
 
 
-def torch_dtype(dtype: Any) -> DataType | None:
+def torch_dtype(dtype: object) -> DataType | None:
     """The data type of a ``torch.dtype``; None for one that weft has not."""
     known = _torch_dtypes.get(dtype)
     if known is None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def _bytes_of(array: NDArray) -> bytes:
     return array._array.tobytes()
 
 
-def _argument(value: WeftValue, borrowed: _Borrowed) -> Any:
+def _argument(value: WeftValue, borrowed: _Borrowed) -> object:
     kind = value.kind
     if kind == ValueKind.TENSOR:
         view = tensor_view(value.as_ptr)
@@ -136,7 +136,7 @@ def _argument(value: WeftValue, borrowed: _Borrowed) -> Any:
     return None if kind == ValueKind.NULL else value.as_ptr
 
 
-def _store_result(name: str, result: Any, address: int) -> None:
+def _store_result(name: str, result: object, address: int) -> None:
     slot = WeftValue.from_address(address)
     slot.reserved = 0
     if result is None:

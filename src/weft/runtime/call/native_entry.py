@@ -77,7 +77,7 @@ class ArenaPool:
         array, address = aligned_empty((size,), np.dtype("uint8"), size)
         return address, size, array
 
-    def give(self, block: tuple[int, int, Any]) -> None:
+    def give(self, block: tuple[int, int, object]) -> None:
         """Return a block."""
         self._free.append(block)
 

@@ -168,7 +168,7 @@ def _extents(shape: Sequence[Extent]) -> tuple[int, ...]:
     return tuple([int(extent) for extent in shape])
 
 
-def _fill(expected: _Expected, item: Item) -> Any:
+def _fill(expected: _Expected, item: Item) -> object:
     """Write what is expected; the memory of shape and strides, which must live as long."""
     name, shape, alignment = item
     dtype, rank = DataType(name), len(shape)

@@ -61,7 +61,7 @@ def make_binder(
     return writer.build()
 
 
-def _timed(native: Callable[..., int], passed: tuple[Any, ...], keep: object, name: str) -> None:
+def _timed(native: Callable[..., int], passed: tuple[object, ...], keep: object, name: str) -> None:
     del keep  # arguments and code live as long as the thunk that holds them
     code = native(*passed)
     if code:
@@ -93,7 +93,7 @@ class WrapperWriter:
         code = compile(text, f"<wrapper of {self.spec.name}>", "exec")
         exec(code, self.names)  # noqa: S102 - text made by this module
         # A function that is among its own globals would live until a collection of cycles.
-        function: Callable[..., Any] = self.names.pop("wrapper")
+        function: Callable[..., object] = self.names.pop("wrapper")
         function.__name__ = function.__qualname__ = self.spec.name
         function.__doc__ = f"Compiled function {self.spec.name}."
         return function
@@ -282,14 +282,14 @@ def native_function(spec: FunctionSpec, address: int) -> Callable[..., int]:
     return ctypes.CFUNCTYPE(ctypes.c_int32, *types)(address)
 
 
-def _result_type(dtype: str) -> Any:
+def _result_type(dtype: str) -> object:
     parsed = DataType(dtype)
     if parsed.is_float and parsed.bits == 16:
         return ctypes.c_uint16
     return scalar_c_type(parsed)
 
 
-def _read_result(dtype: str, names: dict[str, Any]) -> str:
+def _read_result(dtype: str, names: dict[str, object]) -> str:
     parsed = DataType(dtype)
     if parsed.is_float and parsed.bits < 32:
         names["decode"] = partial(_decode, parsed)

@@ -59,7 +59,7 @@ class LibrarySource:
         """The inputs that a caller gives: all but the states."""
         return [i for i in range(len(self.inputs)) if i not in self.states]
 
-    def _items(self) -> list[tuple[str, Any]]:
+    def _items(self) -> list[tuple[str, object]]:
         """The outputs of ``main`` as the signature numbers them."""
         result = self.entry.result
         if self.signature.unpacked:
@@ -339,11 +339,13 @@ class LibrarySource:
             copies.append(self._written_copy(source, items[output], targets))
         return targets, copies
 
-    def _state_copy(self, place: int, item: tuple[str, Any], targets: list[str | None]) -> str:
+    def _state_copy(self, place: int, item: tuple[str, object], targets: list[str | None]) -> str:
         return f"memcpy(model->states[{place}], {self._value(item, targets)}, " \
                f"{self.state_sizes[place]});"  # fmt: skip
 
-    def _written_copy(self, source: int, item: tuple[str, Any], targets: list[str | None]) -> str:
+    def _written_copy(
+        self, source: int, item: tuple[str, object], targets: list[str | None]
+    ) -> str:
         param = self.inputs[source]
         size = size_text(param.dtype, param.shape)
         target, value = f"(void *){self._input(source)}", self._value(item, targets)

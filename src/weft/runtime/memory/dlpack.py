@@ -66,7 +66,7 @@ class _Producer:
     def __init__(self, capsule: object) -> None:
         self._capsule = capsule
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(self, **kwargs: object) -> Any:
         return self._capsule
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -85,7 +85,7 @@ class _Writable:
         self._owner = array
 
 
-def import_array(source: Any) -> np.ndarray[Any, Any]:
+def import_array(source: object) -> np.ndarray[Any, Any]:
     """A numpy array on the memory of ``source``: an object with ``__dlpack__``, or a capsule."""
     capsule = source
     if hasattr(source, "__dlpack__"):

@@ -59,8 +59,8 @@ class CompiledModel(Executable):
         *,
         entry: str = "main",
         num_threads: int | None = None,
-        states: Sequence[Any] = (),
-        module: Callable[[], Any] | None = None,
+        states: Sequence[object] = (),
+        module: Callable[[], object] | None = None,
         text: Callable[[], str] | None = None,
         stored: str | None = None,
     ) -> None:
@@ -96,7 +96,7 @@ class CompiledModel(Executable):
         self._num_threads = count
         self._tensor_call = None  # one has the number in it
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Run the model; see the class."""
         try:
             if self._is_direct and not kwargs and self.machine.instrument is None:
@@ -113,7 +113,7 @@ class CompiledModel(Executable):
             tell_fault(error, f"the call of {self.signature.name}")
             raise
 
-    def _make_tensor_call(self, *args: Any) -> Any:
+    def _make_tensor_call(self, *args: object) -> Any:
         """The first calls: on tensors of torch decide how such calls run from now on."""
         torch = sys.modules.get("torch")
         if torch is None or not args or type(args[0]) is not torch.Tensor:
@@ -126,7 +126,7 @@ class CompiledModel(Executable):
         self._tensor_call = call if tree == ("leaf", 0) else _rebuilding(call, tree)
         return self._tensor_call(*args)
 
-    def _given(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Sequence[Any]:
+    def _given(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Sequence[Any]:
         """The inputs of ``main`` as the caller and the model hold them."""
         signature = self.signature
         if self._plain and not kwargs and len(args) == len(signature.inputs):
@@ -136,17 +136,17 @@ class CompiledModel(Executable):
             given[state.input] = tensor
         return given
 
-    def _values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def _values(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         return [_ready(value) for value in self._given(args, kwargs)]
 
-    def _run(self, given: Sequence[Any]) -> Any:
+    def _run(self, given: Sequence[object]) -> Any:
         values = [_ready(value) for value in given]
         outputs = self._outputs(values)
         if self._writes:
             self._write_back(given, outputs)
         return self._returned(outputs, to_torch if self._wants_torch(values) else _to_numpy)
 
-    def _outputs(self, values: Sequence[Any]) -> Sequence[Any]:
+    def _outputs(self, values: Sequence[object]) -> Sequence[Any]:
         """What the entry gives for inputs whose memory it can read."""
         try:
             if self._ranges:
@@ -161,11 +161,11 @@ class CompiledModel(Executable):
             return outcome
         return outputs
 
-    def _returned(self, outputs: Sequence[Any], convert: Callable[[NDArray], Any]) -> Any:
+    def _returned(self, outputs: Sequence[object], convert: Callable[[NDArray], object]) -> Any:
         """Outputs in the model's own structure."""
         return rebuild(self.signature.result, [_converted(item, convert) for item in outputs])
 
-    def _call_entry(self, values: Sequence[Any]) -> Any:
+    def _call_entry(self, values: Sequence[object]) -> Any:
         entry = self.machine.callable_of(self.entry)
         if self.num_threads is None:
             return entry(*values)
@@ -189,7 +189,7 @@ class CompiledModel(Executable):
     def _threads(self) -> Any:
         return nullcontext() if self.num_threads is None else own_num_threads(self.num_threads)
 
-    def _wants_torch(self, values: Sequence[Any]) -> bool:
+    def _wants_torch(self, values: Sequence[object]) -> bool:
         torch = sys.modules.get("torch")
         if torch is None:
             return False
@@ -198,7 +198,7 @@ class CompiledModel(Executable):
             return True
         return self.signature.source == "torch" and not _any_tensor(given, (np.ndarray, NDArray))
 
-    def _explain(self, values: Sequence[Any]) -> None:
+    def _explain(self, values: Sequence[object]) -> None:
         """Raise the error of the first input that does not fit, by its place in the arguments."""
         signature = self.signature
         params = self.program.functions[self.entry].params
@@ -224,7 +224,7 @@ class CompiledModel(Executable):
             )
         return self._module()
 
-    def set_module(self, module: Callable[[], Any]) -> None:
+    def set_module(self, module: Callable[[], object]) -> None:
         """Say where the imported module can be had."""
         self._module = module
 
@@ -236,7 +236,7 @@ class CompiledModel(Executable):
         """The imported module as a script, without the content of its constants."""
         return self._text() if self._text is not None else str(self.mod.script())
 
-    def profile(self, *args: Any, **kwargs: Any) -> Report:
+    def profile(self, *args: object, **kwargs: object) -> Report:
         """Run once as bytecode after a run to warm up: what each kernel took."""
         values = self._values(args, kwargs)
         self._explain(values)
@@ -245,7 +245,12 @@ class CompiledModel(Executable):
             return self.machine.profile(self.entry, *values)
 
     def benchmark(
-        self, *args: Any, number: int = 1, repeat: int = 20, min_repeat_ms: int = 10, **kwargs: Any
+        self,
+        *args: object,
+        number: int = 1,
+        repeat: int = 20,
+        min_repeat_ms: int = 10,
+        **kwargs: object,
     ) -> BenchmarkResult:
         """Seconds of a call on these inputs: median, mean, spread; see ``BenchmarkResult``.
 
@@ -258,7 +263,7 @@ class CompiledModel(Executable):
         with self._threads():
             return Evaluator(PackedFunc(entry, self.entry), number, repeat, min_repeat_ms)(*values)
 
-    def memory(self, *args: Any, **kwargs: Any) -> MemoryReport:
+    def memory(self, *args: object, **kwargs: object) -> MemoryReport:
         """Bytes of working memory, constants and outputs; for inputs of these shapes if given."""
         values = self._values(args, kwargs) if args or kwargs else None
         if values is not None:
@@ -329,7 +334,7 @@ class _Closed:
 
 
 def _range_checks(
-    signature: Signature, params: Sequence[tuple[str, Sequence[Any]]]
+    signature: Signature, params: Sequence[tuple[str, Sequence[object]]]
 ) -> list[tuple[str, int, int, int | None, int | None]]:
     """Which axis of which input says what a symbol with a range is."""
     checks = []
@@ -352,7 +357,7 @@ def _axis_of(symbol: str, params: Sequence[tuple[str, Sequence[Any]]]) -> tuple[
 def _rebuilding(call: TensorCall, tree: Tree) -> TensorCall:
     """A native call whose outputs are given in the model's own structure."""
 
-    def rebuilt(*args: Any) -> Any:
+    def rebuilt(*args: object) -> Any:
         outputs = call(*args)
         if outputs is NotImplemented:
             return outputs
@@ -393,7 +398,7 @@ def _any_tensor(values: Sequence[Any], kinds: Any) -> bool:
     return False
 
 
-def _converted(value: Any, convert: Callable[[NDArray], Any]) -> Any:
+def _converted(value: object, convert: Callable[[NDArray], object]) -> Any:
     if isinstance(value, NDArray):
         return convert(value)
     if isinstance(value, tuple):
@@ -425,7 +430,7 @@ def _write(target: Any, value: NDArray) -> None:
             target.copy_(to_torch(value))
 
 
-def as_array(value: Any) -> NDArray:
+def as_array(value: object) -> NDArray:
     """The NDArray on the memory of a state."""
     return value if isinstance(value, NDArray) else from_dlpack(value)
 

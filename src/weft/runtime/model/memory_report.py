@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weft.runtime.memory.plan import plan_offsets
 from weft.runtime.ndarray import storage_dtype
@@ -47,7 +46,7 @@ def _shown(size: int | None) -> str:
 
 
 def report_memory(
-    program: Program, name: str, limits: Mapping[str, int | None], values: Sequence[Any] | None
+    program: Program, name: str, limits: Mapping[str, int | None], values: Sequence[object] | None
 ) -> MemoryReport:
     """The memory of one function: for the given inputs, else static or from the limits."""
     function = program.functions[name]
@@ -67,7 +66,7 @@ def report_memory(
 
 def _symbols(
     function: VMFunction, entry: NativeEntry, limits: Mapping[str, int | None],
-    values: Sequence[Any] | None,
+    values: Sequence[object] | None,
 ) -> dict[str, int]:  # fmt: skip
     symbols: dict[str, int] = {}
     if values is None:
@@ -86,8 +85,8 @@ def _symbols(
     return symbols
 
 
-def _flat(values: Sequence[Any]) -> list[Any]:
-    leaves: list[Any] = []
+def _flat(values: Sequence[object]) -> list[object]:
+    leaves: list[object] = []
     for value in values:
         leaves.extend(_flat(value) if isinstance(value, tuple) else [value])
     return leaves

@@ -35,7 +35,9 @@ def _returns_input(result: Result) -> bool:
     return False
 
 
-def own_results(outputs: Sequence[Any], given: Sequence[Any], constants: Iterable[Any]) -> Any:
+def own_results(
+    outputs: Sequence[object], given: Sequence[object], constants: Iterable[object]
+) -> Any:
     """``outputs``, of which those are copied that lie in memory of ``given`` or ``constants``."""
     foreign = [span for value in (*given, *constants) for span in _spans(value)]
     return tuple([_owned(output, foreign) for output in outputs])
@@ -55,7 +57,7 @@ def _spans(value: Any) -> Iterator[Range]:
         yield begin, begin + value.numel() * value.element_size()
 
 
-def _owned(output: Any, foreign: Sequence[Range]) -> Any:
+def _owned(output: object, foreign: Sequence[Range]) -> object:
     if isinstance(output, tuple):
         return tuple([_owned(item, foreign) for item in output])
     if not isinstance(output, NDArray):

@@ -86,20 +86,20 @@ class Signature:
             for index, parameter in enumerate(self.parameters)
         )
 
-    def flatten(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    def flatten(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
         """The inputs of ``main`` from the arguments of a call; None where a state belongs.
 
         Raises IRTypeError for a wrong number, name or structure, IRValueError for a Python value
         that is not the one that the model was compiled for.
         """
-        inputs: list[Any] = [None] * len(self.inputs)
+        inputs: list[object] = [None] * len(self.inputs)
         for parameter, value in self._bound(args, kwargs):
             flatten_into(parameter.tree, value, parameter.name, self.name, inputs)
         return inputs
 
     def _bound(
-        self, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> Iterator[tuple[Parameter, Any]]:
+        self, args: Sequence[object], kwargs: Mapping[str, object]
+    ) -> Iterator[tuple[Parameter, object]]:
         by_position = [item for item in self.parameters if item.by != "keyword"]
         if len(args) > len(by_position):
             raise self._count_error(f"got {len(args)} by position")
@@ -196,7 +196,7 @@ def places(tree: Tree, where: str) -> Iterator[tuple[int, str]]:
         yield from places(item, where + way)
 
 
-def flatten_into(tree: Tree, value: Any, where: str, model: str, leaves: list[Any]) -> None:
+def flatten_into(tree: Tree, value: object, where: str, model: str, leaves: list[Any]) -> None:
     """Put the leaves of ``value`` into ``found``; raise where it has not the form of the tree."""
     kind = tree[0]
     if kind == "leaf":
@@ -211,7 +211,7 @@ def flatten_into(tree: Tree, value: Any, where: str, model: str, leaves: list[An
             flatten_into(item, part, where + way, model, leaves)
 
 
-def _check_value(tree: Tree, value: Any, where: str, model: str) -> None:
+def _check_value(tree: Tree, value: object, where: str, model: str) -> None:
     wanted = tree[1] if tree[0] == "value" else None
     same = value is wanted or (
         type(value) in (bool, int, float, str)
@@ -227,7 +227,7 @@ def _check_value(tree: Tree, value: Any, where: str, model: str) -> None:
         )
 
 
-def _opened(tree: Tree, value: Any, where: str, model: str) -> list[Any]:
+def _opened(tree: Tree, value: object, where: str, model: str) -> list[object]:
     """The parts of a container, in the order of the tree."""
     kind = tree[0]
     keys = [key for _, key, _ in fields_of(tree)]
@@ -258,12 +258,12 @@ def _form_error(model: str, where: str, wanted: str, given: str) -> IRTypeError:
     return IRTypeError(f"{model}: argument {where}: expected {wanted}, got {given}")
 
 
-def _plain(tree: Tree) -> Any:
+def _plain(tree: Tree) -> object:
     """The value that a tree of values stands for."""
     return rebuild(tree, ())
 
 
-def rebuild(tree: Tree, leaves: Sequence[Any]) -> Any:
+def rebuild(tree: Tree, leaves: Sequence[object]) -> Any:
     """The structure of a tree with these leaves."""
     kind = tree[0]
     if kind == "leaf":
@@ -292,10 +292,10 @@ class Record(dict[str, Any]):
             raise AttributeError(f"this record has {', '.join(self)}, no {name!r}") from None
 
 
-def _object(path: str, keys: Sequence[str], items: Sequence[Any]) -> Any:
+def _object(path: str, keys: Sequence[str], items: Sequence[object]) -> object:
     """An object of a class that this process has loaded, else a Record; nothing is imported."""
     module, _, name = path.partition(":")
-    kind: Any = sys.modules.get(module)
+    kind: object = sys.modules.get(module)
     for part in name.split("."):
         kind = getattr(kind, part, None)
     if isinstance(kind, type) and (
@@ -306,7 +306,7 @@ def _object(path: str, keys: Sequence[str], items: Sequence[Any]) -> Any:
     return Record(zip(keys, items, strict=True))
 
 
-def tree_of(value: Any, leaf: Callable[[Any], Tree]) -> Tree:
+def tree_of(value: object, leaf: Callable[[Any], Tree]) -> Tree:
     """The tree of a nested value; ``leaf`` gives the trees of what is no container."""
     if value is None or isinstance(value, bool | int | float | str):
         return leaf(value)
@@ -326,7 +326,7 @@ def tree_of(value: Any, leaf: Callable[[Any], Tree]) -> Tree:
 
 
 def _object_tree(
-    value: Any, keys: Sequence[str], items: Sequence[Any], leaf: Callable[[Any], Tree]
+    value: object, keys: Sequence[str], items: Sequence[object], leaf: Callable[[Any], Tree]
 ) -> Tree:
     path = f"{type(value).__module__}:{type(value).__qualname__}"
     return ("object", path, tuple(keys), tuple([tree_of(item, leaf) for item in items]))

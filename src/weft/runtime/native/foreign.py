@@ -7,7 +7,7 @@ code itself is never loaded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.native.native_library import NativeFunction
@@ -30,11 +30,11 @@ class ForeignFunction(PackedFunc):
         """There is none: ArtifactTargetError says why."""
         self._refuse()
 
-    def bind(self, *args: Any) -> Callable[[], None]:
+    def bind(self, *args: object) -> Callable[[], None]:
         """Nothing can be timed here: ArtifactTargetError says why."""
         self._refuse(*args)
 
-    def _refuse(self, *args: Any) -> NoReturn:
+    def _refuse(self, *args: object) -> NoReturn:
         del args
         raise ArtifactTargetError(
             f"{self.obstacle}: it cannot be called here; write the model with "

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from weft.runtime.call.abi import CALL_PACKED, RAISE, THREADED, address_of
 from weft.runtime.call.callbacks import CALL_PACKED_ADDRESS
@@ -81,12 +81,12 @@ class NativeFunction(PackedFunc):
         self.address = address
         self.library = library
 
-    def bind(self, *args: Any) -> Callable[[], None]:
+    def bind(self, *args: object) -> Callable[[], None]:
         """Check the arguments once and return the bare native call on them, for timing loops."""
         return make_binder(self.spec, self.address, self)(*args)
 
 
-def register_extern(name: str, function: Any, *, override: bool = False) -> None:
+def register_extern(name: str, function: object, *, override: bool = False) -> None:
     """Make a native function callable from compiled code by name (``T.call_extern``).
 
     ``function`` is an address, or a ctypes function or callback, which is then kept alive.

@@ -31,7 +31,7 @@ def _alloc_tensor(shape: Any, dtype: str) -> NDArray:
     return empty(tuple(shape), dtype)
 
 
-def _tuple_getitem(value: Any, index: int) -> Any:
+def _tuple_getitem(value: object, index: int) -> object:
     if not isinstance(value, tuple | list):
         raise IRTypeError(f"expected a tuple to take field {index} of, got {type(value).__name__}")
     if not 0 <= index < len(value):
@@ -39,13 +39,13 @@ def _tuple_getitem(value: Any, index: int) -> Any:
     return value[index]
 
 
-def _shape_of(value: Any) -> ShapeTuple:
+def _shape_of(value: object) -> ShapeTuple:
     if not isinstance(value, NDArray):
         raise IRTypeError(f"shape_of: expected a tensor, got {type(value).__name__}")
     return ShapeTuple(value.shape)
 
 
-def _to_condition(value: Any) -> bool:
+def _to_condition(value: object) -> bool:
     if isinstance(value, NDArray):
         if value.ndim != 0:
             raise IRValueError(f"a condition must be a scalar, got shape {tuple(value.shape)}")
@@ -53,12 +53,12 @@ def _to_condition(value: Any) -> bool:
     return bool(value)
 
 
-def _format(fmt: str, values: tuple[Any, ...], between: str) -> str:
+def _format(fmt: str, values: tuple[object, ...], between: str) -> str:
     shown = [_shown(item) for item in values]
     return fmt.format(*shown) if fmt else between.join([str(item) for item in shown])
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     """A tensor as an array, which takes a format; a tuple with its fields as they are printed."""
     if isinstance(value, NDArray):
         return value.numpy()
@@ -68,17 +68,17 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _print(*values: Any) -> tuple[()]:
+def _print(*values: object) -> tuple[()]:
     fmt, rest = (values[0], values[1:]) if values and isinstance(values[0], str) else ("", values)
     print(_format(fmt, rest, " "))  # noqa: T201 - R.print prints
     return ()
 
 
-def _debug_print(line: str, tensor: Any) -> None:
+def _debug_print(line: str, tensor: object) -> None:
     print(f"[{line}]:\n{_shown(tensor)}")  # noqa: T201 - nn.print_ prints
 
 
-def _invoke_debug_func(io: Any, name: str, line: str, *args: Any) -> Any:
+def _invoke_debug_func(io: object, name: str, line: str, *args: object) -> object:
     """Call a registered function beside the program; ``io`` keeps such calls in order."""
     function = get_global_func(name, allow_missing=True)
     if function is None:
@@ -104,7 +104,7 @@ def _tensor_to_shape(value: NDArray) -> ShapeTuple:
     return ShapeTuple(int(extent) for extent in value.numpy())
 
 
-def _shape_to_tensor(shape: Any) -> NDArray:
+def _shape_to_tensor(shape: object) -> NDArray:
     return NDArray(np.array(shape, np.int64))
 
 

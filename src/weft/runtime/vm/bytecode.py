@@ -110,7 +110,7 @@ def _leaves(layouts: tuple[tuple[Any, ...], ...]) -> Iterator[Any]:
             yield content
 
 
-def _places(result: Result) -> list[Any]:
+def _places(result: Result) -> list[object]:
     """The numbers of inputs and outputs in a result, however deep it is nested."""
     todo, numbers = [result], []
     while todo:

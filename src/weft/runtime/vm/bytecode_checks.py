@@ -59,7 +59,7 @@ class _Checker:
         raise IRValueError(f"{self.function.name[:60]}: {self.place}: found {what[:120]}")
 
     def instruction(self, position: int, given: Any) -> None:
-        forms: dict[Any, Callable[..., None]] = {
+        forms: dict[object, Callable[..., None]] = {
             "call": self.call, "if": self.branch, "goto": self.jump, "match": self.match,
             "ret": self.operand,
         }  # fmt: skip
@@ -74,19 +74,19 @@ class _Checker:
                 self.wrong(f"a jump of {offset!r} with {left} instructions left")
         forms[opcode](*given[1:])
 
-    def branch(self, condition: Any, _offset: int) -> None:
+    def branch(self, condition: object, _offset: int) -> None:
         self.operand(condition)
 
     def jump(self, _offset: int) -> None:
         return
 
-    def match(self, register: Any, pattern: Any, what: Any) -> None:
+    def match(self, register: object, pattern: object, what: object) -> None:
         self.register(register)
         self.pattern(pattern)
         if not isinstance(what, str):
             self.wrong(f"no text: {what!r}")
 
-    def call(self, target: Any, callee: Any, operands: Any) -> None:
+    def call(self, target: object, callee: object, operands: object) -> None:
         if target != -1:
             self.register(target)
         if not isinstance(callee, tuple) or len(callee) != 2 or not isinstance(operands, tuple):
@@ -95,11 +95,11 @@ class _Checker:
         for operand in operands:
             self.operand(operand)
 
-    def callee(self, kind: Any, name: Any) -> None:
+    def callee(self, kind: object, name: object) -> None:
         if kind == "register":
             self.register(name)
             return
-        known: dict[Any, Collection[str]] = {
+        known: dict[object, Collection[str]] = {
             "kernel": self.kernels, "function": self.program.functions,
             "builtin": BUILTINS.keys() | _OF_THE_MACHINE,
         }  # fmt: skip
@@ -108,11 +108,11 @@ class _Checker:
         if kind in known and name not in known[kind]:
             self.wrong(f"a call of the {kind} {name!r}, which there is not")
 
-    def register(self, number: Any) -> None:
+    def register(self, number: object) -> None:
         if type(number) is not int or not 0 <= number < self.function.registers:
             self.wrong(f"register {number!r} of {self.function.registers}")
 
-    def operand(self, given: Any, depth: int = 0) -> None:
+    def operand(self, given: object, depth: int = 0) -> None:
         if not isinstance(given, tuple) or len(given) != 2 or depth > _DEEPEST:
             self.wrong(f"no operand: {given!r}")
         kind, content = given
@@ -132,7 +132,7 @@ class _Checker:
         elif kind != "value":
             self.wrong(f"no operand: {given!r}")
 
-    def extents(self, given: Any) -> None:
+    def extents(self, given: object) -> None:
         if not isinstance(given, tuple):
             self.wrong(f"no extents: {given!r}")
         for extent in given:
@@ -147,7 +147,7 @@ class _Checker:
         except TVMError:
             self.wrong(f"no arithmetic over names: {given!r}")
 
-    def pattern(self, given: Any, depth: int = 0) -> None:
+    def pattern(self, given: object, depth: int = 0) -> None:
         kind, *content = given if isinstance(given, tuple) and given else (None,)
         if (kind, len(content)) == ("object", 0):
             return
@@ -168,7 +168,7 @@ class _Checker:
         else:
             self.wrong(f"no pattern: {given!r}")
 
-    def dtype(self, given: Any) -> None:
+    def dtype(self, given: object) -> None:
         try:
             if not isinstance(given, str):
                 self.wrong(f"no data type: {given!r}")
@@ -177,7 +177,7 @@ class _Checker:
         except TVMError:
             self.wrong(f"no data type: {given!r}")
 
-    def extents_and_rank(self, extents: Any, rank: Any) -> None:
+    def extents_and_rank(self, extents: object, rank: object) -> None:
         if type(rank) is not int:
             self.wrong(f"no number of dimensions: {rank!r}")
         if extents is not None:

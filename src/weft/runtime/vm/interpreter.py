@@ -39,15 +39,17 @@ class Closure:
 
     __slots__ = ("captured", "function", "machine")
 
-    def __init__(self, machine: VirtualMachine, function: str, captured: tuple[Any, ...]) -> None:
+    def __init__(
+        self, machine: VirtualMachine, function: str, captured: tuple[object, ...]
+    ) -> None:
         self.machine, self.function, self.captured = machine, function, captured
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         return self.machine.run(self.function, (*args, *self.captured))
 
 
 def checked_arguments(
-    function: VMFunction, arguments: Sequence[Any], symbols: dict[str, int]
+    function: VMFunction, arguments: Sequence[object], symbols: dict[str, int]
 ) -> list[Any]:
     """The arguments as the machine keeps them; an error where one does not fit."""
     if len(arguments) != len(function.params):
@@ -100,7 +102,7 @@ class _Frame:
         return content
 
 
-def _detached(value: Any, constants: list[Any]) -> Any:
+def _detached(value: object, constants: list[object]) -> object:
     """A value without constants in it: who gets it may write into it."""
     if type(value) is tuple:  # a ShapeTuple holds no tensors
         return tuple([_detached(item, constants) for item in value])
@@ -119,14 +121,14 @@ class Interpreted:
         self.machine, self.function = machine, function
         self.done = machine.last_uses(function)
 
-    def activation(self, arguments: Sequence[Any]) -> _Frame:
+    def activation(self, arguments: Sequence[object]) -> _Frame:
         """A frame with the arguments in its first registers."""
         symbols: dict[str, int] = {}
         registers = checked_arguments(self.function, arguments, symbols)
         registers += [None] * (self.function.registers - len(registers))
         return _Frame(self, registers, symbols)
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: object) -> Any:
         frame = self.activation(arguments)
         del arguments
         try:
@@ -211,7 +213,7 @@ class Interpreted:
     ) -> _Frame | None:
         """The frame of a bytecode function of this machine that no instrument has to see."""
         kind, name = callee
-        captured: tuple[Any, ...] = ()
+        captured: tuple[object, ...] = ()
         if kind not in ("function", "register") or self.machine.instrument is not None:
             return None
         if kind == "register":
@@ -224,7 +226,7 @@ class Interpreted:
             return None
         return function.activation([*arguments, *captured])
 
-    def observed(self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame) -> Any:
+    def observed(self, callee: tuple[str, object], arguments: list[Any], frame: _Frame) -> Any:
         """Call what an instruction names, observed by the machine's instrument if there is one."""
         function, name = self.resolve(callee, frame)
         recorder = self.machine.recorder
@@ -271,7 +273,7 @@ class Interpreted:
         return BUILTINS[name], name
 
 
-def _returned(frame: _Frame, instruction: Instruction) -> Any:
+def _returned(frame: _Frame, instruction: Instruction) -> object:
     """The value of a return; constants in it are copied, for the caller may write into it."""
     result = frame.value(instruction[1])
     nested = isinstance(result, tuple) and any(isinstance(item, tuple) for item in result)

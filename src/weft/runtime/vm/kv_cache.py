@@ -55,7 +55,7 @@ class AttentionKVCache:
         self.data._array[: self.count] = before._array[: self.count]  # noqa: SLF001 - see above
 
 
-def _create(init_data: NDArray, reserve_shape: Sequence[int], init_fill_count: int) -> Any:
+def _create(init_data: NDArray, reserve_shape: Sequence[int], init_fill_count: int) -> object:
     """A cache for rows like those of ``init_data``, the first of which may fill it."""
     cache = AttentionKVCache(reserve_shape[0], reserve_shape[1:], str(init_data.dtype))
     if init_fill_count > 0:
@@ -63,13 +63,13 @@ def _create(init_data: NDArray, reserve_shape: Sequence[int], init_fill_count: i
     return cache
 
 
-def _checked(cache: Any) -> AttentionKVCache:
+def _checked(cache: object) -> AttentionKVCache:
     if not isinstance(cache, AttentionKVCache):
         raise IRTypeError(f"attention_kv_cache: expected a cache, got {type(cache).__name__}")
     return cache
 
 
-def _append(cache: Any, rows: NDArray) -> AttentionKVCache:
+def _append(cache: object, rows: NDArray) -> AttentionKVCache:
     checked = _checked(cache)
     checked.append(rows)
     return checked

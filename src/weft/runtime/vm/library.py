@@ -56,7 +56,7 @@ class Storage:
         return NDArray(array, element if element.lanes != 1 else None)
 
 
-def alloc_storage(shape: Sequence[int], *_device_dtype_scope: Any) -> Storage:
+def alloc_storage(shape: Sequence[int], *_device_dtype_scope: object) -> Storage:
     """Storage of ``shape[0] * shape[1] * ...`` bytes."""
     nbytes = 1
     for extent in shape:
@@ -132,7 +132,7 @@ def _matched(extent: int, heap: NDArray | None, code: int, item: int) -> int:
     return int(heap._array[item])  # noqa: SLF001 - the same room
 
 
-def check_tensor_info(value: Any, ndim: int, *rest: Any) -> None:
+def check_tensor_info(value: object, ndim: int, *rest: object) -> None:
     """Check that a value is a tensor of ``ndim`` dimensions (-1: any) and, if given, of a dtype."""
     context = _context(rest)
     dtype = str(rest[0]) if len(rest) > 1 else "void"
@@ -145,7 +145,7 @@ def check_tensor_info(value: Any, ndim: int, *rest: Any) -> None:
         raise IRTypeError(f"{context}expected dtype {dtype}, got {actual}")
 
 
-def check_shape_info(value: Any, ndim: int, *context: Any) -> None:
+def check_shape_info(value: object, ndim: int, *context: object) -> None:
     """Check that a value is a shape of ``ndim`` dimensions (-1: any)."""
     if not isinstance(value, tuple | list) or not all(isinstance(x, int) for x in value):
         raise IRTypeError(f"{_context(context)}expected a shape, got {type(value).__name__}")
@@ -155,7 +155,7 @@ def check_shape_info(value: Any, ndim: int, *context: Any) -> None:
         )
 
 
-def check_tuple_info(value: Any, size: int, *context: Any) -> None:
+def check_tuple_info(value: object, size: int, *context: object) -> None:
     """Check that a value is a tuple of ``size`` fields."""
     if not isinstance(value, tuple | list):
         raise IRTypeError(f"{_context(context)}expected a tuple, got {type(value).__name__}")
@@ -163,20 +163,20 @@ def check_tuple_info(value: Any, size: int, *context: Any) -> None:
         raise IRValueError(f"{_context(context)}expected {size} fields, got {len(value)}")
 
 
-def check_func_info(value: Any, *context: Any) -> None:
+def check_func_info(value: object, *context: object) -> None:
     """Check that a value can be called."""
     if not callable(value):
         raise IRTypeError(f"{_context(context)}expected a function, got {type(value).__name__}")
 
 
-def check_prim_value_info(value: Any, dtype: str, *context: Any) -> None:
+def check_prim_value_info(value: object, dtype: str, *context: object) -> None:
     """Check that a value is a number of a kind: integral, or floating."""
     is_float = DataType(dtype).is_float
     if not isinstance(value, int | float) or isinstance(value, float) is not is_float:
         raise IRTypeError(f"{_context(context)}expected a number of type {dtype}, got {value!r}")
 
 
-def _context(items: Sequence[Any]) -> str:
+def _context(items: Sequence[object]) -> str:
     text = items[-1] if items and isinstance(items[-1], str) else ""
     return f"{text.strip()}: " if text.strip() else ""
 
@@ -215,7 +215,7 @@ def view(value: NDArray, shape: Any = (), dtype: Any = (), offset: Any = ()) -> 
     return NDArray(np.ndarray(wanted, numpy_dtype, array.data, start))
 
 
-def to_device(value: Any, device_type: int, device_id: int) -> Any:
+def to_device(value: object, device_type: int, device_id: int) -> Any:
     """The value on a device: there is the CPU alone."""
     if (device_type, device_id) != (1, 0):
         raise IRValueError(
@@ -235,7 +235,7 @@ def plan_tensors(sizes: Sequence[int], lives: Sequence[int]) -> tuple[int, ...]:
     return _planned(tuple(sizes), tuple(lives))
 
 
-def tuple_reset_item(value: Any, index: int) -> tuple[()]:
+def tuple_reset_item(value: object, index: int) -> tuple[()]:
     """Let go of an item of a list; a tuple cannot lose its items and keeps it."""
     if isinstance(value, list):
         value[index] = None

@@ -74,7 +74,7 @@ def match(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str
     return _MATCHERS[pattern[0]](value, pattern, symbols, what)
 
 
-def as_ndarray(value: Any, what: str) -> NDArray:
+def as_ndarray(value: object, what: str) -> NDArray:
     """An NDArray over the memory of an array or tensor (copied only where it must be)."""
     if isinstance(value, NDArray):
         return value
@@ -163,7 +163,7 @@ def _tuple(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: st
     )  # fmt: skip
 
 
-def _object(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+def _object(value: object, pattern: Sequence[object], symbols: dict[str, int], what: str) -> object:
     return value
 
 

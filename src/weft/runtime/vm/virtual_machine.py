@@ -100,7 +100,7 @@ class Executable:
     def __repr__(self) -> str:
         return f"{type(self).__name__}(functions=[{_first_names(self.program.functions)}])"
 
-    def jit(self, **options: Any) -> Executable:
+    def jit(self, **options: object) -> Executable:
         """The executable itself: it is compiled already."""
         return self
 
@@ -134,8 +134,8 @@ class Executable:
 
     @public_entry("export_library")
     def export_library(
-        self, file_name: str | Path, *, fcompile: Any = None, addons: Any = None,
-        workspace_dir: Any = None, cc: str | None = None, options: Sequence[str] = (),
+        self, file_name: str | Path, *, fcompile: object = None, addons: object = None,
+        workspace_dir: object = None, cc: str | None = None, options: Sequence[str] = (),
     ) -> None:  # fmt: skip
         """Write a shared library and a C header that run the model without Python.
 
@@ -156,7 +156,7 @@ class Executable:
         export_library(self.to_artifact(), as_path(file_name), cc=cc, options=options)
 
 
-def _first_names(functions: Mapping[str, Any]) -> str:
+def _first_names(functions: Mapping[str, object]) -> str:
     names = list(functions)
     return ", ".join(names[:8]) + (" ..." if len(names) > 8 else "")
 
@@ -179,7 +179,7 @@ class VirtualMachine:
         self,
         rt_mod: Executable,
         device: Device | Sequence[Device] | None = None,
-        memory_cfg: Any = None,
+        memory_cfg: object = None,
         profile: bool = False,
         *,
         exec_mode: str = "native",
@@ -272,13 +272,13 @@ class VirtualMachine:
         return make_tensor_call(entry, executable.hosts[name], constants, tensor_class, threads)
 
     @public_entry("the call of a virtual machine")
-    def run(self, name: str, arguments: Sequence[Any]) -> Any:
+    def run(self, name: str, arguments: Sequence[object]) -> Any:
         """Call a function by name."""
         return self.callable_of(name)(*arguments)
 
     def save_function(
-        self, func_name: str, saved_name: str, *args: Any, include_return: bool = True,
-        **kwargs: Any,
+        self, func_name: str, saved_name: str, *args: object, include_return: bool = True,
+        **kwargs: object,
     ) -> None:  # fmt: skip
         """Keep a call under a new name, which takes no arguments.
 
@@ -301,11 +301,13 @@ class VirtualMachine:
         checked_arguments(function, arguments, {})
         self._saved[saved_name] = func_name, arguments, include_return
 
-    def _call_saved(self, name: str, arguments: tuple[Any, ...], include_return: bool) -> Any:
+    def _call_saved(self, name: str, arguments: tuple[object, ...], include_return: bool) -> object:
         result = self.run(name, arguments)
         return result if include_return else None
 
-    def _named(self, function: VMFunction, given: int, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    def _named(
+        self, function: VMFunction, given: int, kwargs: dict[str, object]
+    ) -> tuple[object, ...]:
         names = [name for name, _ in function.params[given:]]
         unknown = set(kwargs) - set(names)
         if unknown:
@@ -315,7 +317,7 @@ class VirtualMachine:
             )
         return tuple([kwargs[name] for name in names if name in kwargs])
 
-    def set_input(self, func_name: str, *args: Any, **kwargs: Any) -> None:
+    def set_input(self, func_name: str, *args: object, **kwargs: object) -> None:
         """Keep the arguments of the next ``invoke_stateful``; they are checked now."""
         function = self._function(func_name)
         arguments = (*args, *self._named(function, len(args), kwargs))
@@ -368,13 +370,13 @@ class VirtualMachine:
             raise IRIndexError(f"{func_name}: expected a parameter of {len(params)}, got {index}")
         return params[index][0]
 
-    def invoke_closure(self, closure: Closure, *args: Any) -> Any:
+    def invoke_closure(self, closure: Closure, *args: object) -> Any:
         """Call a closure."""
         if not callable(closure):
             raise IRTypeError(f"expected a closure, got {type(closure).__name__}")
         return closure(*args)
 
-    def set_instrument(self, instrument: Callable[..., Any] | str) -> None:
+    def set_instrument(self, instrument: Callable[..., object] | str) -> None:
         """Call ``instrument(func, name, before_run, ret_value, *args)`` around every call.
 
         Functions then run as bytecode, so that each kernel is seen.
@@ -387,7 +389,7 @@ class VirtualMachine:
         self.instrument = function
         self._callables.clear()
 
-    def profile(self, func_name: str, *args: Any) -> Report:
+    def profile(self, func_name: str, *args: object) -> Report:
         """Run a function once as bytecode and report what each operator took.
 
         Without arguments it runs on those that ``set_input`` kept. A run before it warms up.
@@ -418,7 +420,7 @@ class VirtualMachine:
 VirtualMachine.__module__ = "weft.relax.vm"
 
 
-def _check_memory(memory_cfg: Any) -> None:
+def _check_memory(memory_cfg: object) -> None:
     """Raise for what is no allocator by TVM's names: a text, or one for each device in a dict.
 
     All of them get weft's own memory plan: there is one device, and memory is planned at build.
@@ -437,14 +439,14 @@ def _check_memory(memory_cfg: Any) -> None:
         require_cpu(device)
 
 
-def _is_fields(value: Any) -> bool:
+def _is_fields(value: object) -> bool:
     return isinstance(value, tuple) and not isinstance(value, ShapeTuple)
 
 
-def _explained(entry: Callable[..., Any], function: VMFunction) -> Callable[..., Any]:
+def _explained(entry: Callable[..., object], function: VMFunction) -> Callable[..., object]:
     """The entry of a function with nested parameters; its errors name the place in the argument."""
 
-    def call(*arguments: Any) -> Any:
+    def call(*arguments: object) -> object:
         try:
             return entry(*arguments)
         except TVMError:

@@ -47,7 +47,7 @@ def _extent(extent: PrimExpr, size: int) -> int:
     return known.value if isinstance(known, IntImm) else size
 
 
-def _scalar(dtype: DataType, size: int) -> Any:
+def _scalar(dtype: DataType, size: int) -> object:
     return dtype.numpy.type(size) if dtype.is_float else size
 
 

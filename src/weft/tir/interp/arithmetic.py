@@ -136,7 +136,7 @@ def _plain(dtype: DataType, lane: Any) -> Any:
     return bool(lane) if dtype.is_bool else int(lane) if dtype.is_integral else lane
 
 
-def _scalar_cast(source: DataType, target: DataType) -> Callable[[Any], Any]:
+def _scalar_cast(source: DataType, target: DataType) -> Callable[[Any], object]:
     if target.is_bool:
         return bool
     if target.is_integral or target.is_handle:

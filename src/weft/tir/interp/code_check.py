@@ -134,7 +134,7 @@ def _lanes(func: PrimFunc) -> int:
 
 
 def _compare(
-    report: CodeReport, name: str, case: _Case, native: Callable[..., Any], mod: IRModule
+    report: CodeReport, name: str, case: _Case, native: Callable[..., object], mod: IRModule
 ) -> None:
     expected = [_copied(value) for value in case.arguments]
     try:
@@ -168,11 +168,11 @@ def _name_of(func: PrimFunc, index: int) -> str:
     return str(param.name if buffer is None else buffer.name)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     return value.copy() if isinstance(value, np.ndarray) else value
 
 
-def first_difference(want: Any, have: Any, *, may_round: bool = False) -> str | None:
+def first_difference(want: object, have: object, *, may_round: bool = False) -> str | None:
     """The first element that differs, as ``[1, 2]: the interpreter gives 3.0, native code 4.0``.
 
     None if they agree: floats within TOLERANCE, integers exactly, or by 1 where ``may_round`` (an

@@ -186,7 +186,7 @@ class ExprCompiler:
         base, stride, lanes = (self.compile(x) for x in (expr.base, expr.stride, expr.lanes))
         kind = expr.dtype.element.numpy  # every step wraps in the type itself
 
-        def ramp(state: Any) -> Any:
+        def ramp(state: object) -> Any:
             count = lanes(state)
             steps = np.full(count, stride(state), kind) * np.arange(count).astype(kind)
             return np.full(count, base(state), kind) + steps
@@ -203,7 +203,7 @@ class ExprCompiler:
         indices = [self.compile(index) for index in expr.indices]
         single = not is_vector(expr.dtype)
 
-        def shuffle(state: Any) -> Any:
+        def shuffle(state: object) -> Any:
             joined = np.concatenate([np.atleast_1d(vector(state)) for vector in vectors])
             picked = joined[[int(index(state)) for index in indices]]
             return picked[0] if single else picked
@@ -311,7 +311,7 @@ class ExprCompiler:
         convert = arithmetic.reinterpret(call.args[0].dtype, call.dtype)
         return lambda state: convert(value(state))
 
-    def _bitwise(self, call: Call, compute: Callable[..., Any]) -> Thunk:
+    def _bitwise(self, call: Call, compute: Callable[..., object]) -> Thunk:
         args = [self.compile(arg) for arg in call.args]
         end = arithmetic.finish(call.dtype)
         if is_vector(call.dtype):
@@ -359,7 +359,7 @@ class ExprCompiler:
     def intrinsic_assume(self, call: Call) -> Thunk:
         condition = self.compile(call.args[0])
 
-        def assume(state: Any) -> Any:
+        def assume(state: object) -> Any:
             if not condition(state):
                 raise RuntimeFault(f"T.assume does not hold: {call.args[0]}")
             return True
@@ -380,7 +380,7 @@ class ExprCompiler:
     def intrinsic_ret(self, call: Call) -> Thunk:
         value = self.compile(call.args[0])
 
-        def leave(state: Any) -> Any:
+        def leave(state: object) -> Any:
             raise ReturnSignal(value(state))
 
         return leave
@@ -436,7 +436,7 @@ class ExprCompiler:
 
 
 def _raising(signal: type[Exception]) -> Thunk:
-    def leave(state: Any) -> Any:
+    def leave(state: object) -> Any:
         raise signal
 
     return leave
@@ -449,7 +449,7 @@ def _wide(value: Any) -> Any:
     return np.float64(value)
 
 
-def _fma64(x: Any, y: Any, z: Any) -> Any:
+def _fma64(x: object, y: object, z: object) -> Any:
     wide = np.longdouble
     return (np.asarray(x, wide) * np.asarray(y, wide) + np.asarray(z, wide)).astype(np.float64)[()]
 
@@ -462,7 +462,7 @@ _C_TYPES = {
 }  # fmt: skip
 
 
-def _c_value(value: Any) -> Any:
+def _c_value(value: object) -> Any:
     return float(value) if isinstance(value, np.floating) else value
 
 

@@ -37,12 +37,12 @@ def argument(compiler: Any, arg: Any) -> Callable[[State], Any]:
     """What gives the value of an argument: a number, or a Pointer for memory."""
     place = _place(arg)
     if place is None:
-        value: Callable[[State], Any] = compiler.compile(arg)
+        value: Callable[[State], object] = compiler.compile(arg)
         return value
     data, terms, unit = place
     steps = [(compiler.compile(a), compiler.compile(b)) for a, b in terms]
 
-    def point(state: State) -> Any:
+    def point(state: State) -> object:
         memory = state.memory.get(id(data))
         if memory is None:  # a raw handle is a number
             return state.values[id(data)]
@@ -86,7 +86,7 @@ def _offset(buffer: Buffer, indices: Sequence[PrimExpr]) -> _Terms:
     return [*terms, *zip(indices, strides, strict=True)]
 
 
-def bind_call(func: PrimFunc, args: Sequence[Any], state: State) -> None:
+def bind_call(func: PrimFunc, args: Sequence[object], state: State) -> None:
     """Give a callee its parameters: scalars, symbols, and buffers over the caller's memory.
 
     Raises RuntimeFault where a buffer does not fit, or where a function that promises
@@ -110,7 +110,7 @@ def bind_call(func: PrimFunc, args: Sequence[Any], state: State) -> None:
         _check_apart(spans, _written(func))
 
 
-def _lay(buffer: Buffer, pointer: Any, state: State) -> tuple[int, int]:
+def _lay(buffer: Buffer, pointer: object, state: State) -> tuple[int, int]:
     """Lay a buffer over memory; the addresses of its first byte and of that behind its last."""
     if not isinstance(pointer, Pointer):
         raise UnsupportedError(f"buffer {buffer.name}: the interpreter reads no raw handles")

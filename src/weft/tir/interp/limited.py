@@ -61,7 +61,7 @@ class LimitedRunner:
         return [func for func, built in self._built.values() if built is not None]
 
     def __call__(
-        self, name: str, func: PrimFunc, arguments: Sequence[Any], module: IRModule | None
+        self, name: str, func: PrimFunc, arguments: Sequence[object], module: IRModule | None
     ) -> Any:
         """The returned value; buffers are written. TooMuchWorkError if it cannot be run."""
         work = self.work(func, arguments)

@@ -60,7 +60,7 @@ def repeated(loop: For | While, rounds: Rounds, body: Action) -> Action:
 def repeated_steps(loop: For | While, rounds: Rounds, body: Steps) -> Steps:
     """As ``repeated``, for a body that waits."""
 
-    def run(state: State) -> Generator[Any, Any, None]:
+    def run(state: State) -> Generator[object, object, None]:
         for _ in rounds(state):
             try:
                 yield from body(state)

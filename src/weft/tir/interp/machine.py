@@ -263,7 +263,7 @@ class Machine:
 
         return run_block
 
-    def matched(self, match: Any, body: Action) -> Action:
+    def matched(self, match: object, body: Action) -> Action:
         """Bind a matched buffer to the region it views."""
         return _after(self.prepare_match(match), body)
 
@@ -363,14 +363,14 @@ def _check_region(name: str, window: Sequence[tuple[int, int]], shape: Sequence[
             )
 
 
-def _define(state: State, declared: Sequence[Any], actual: Sequence[int]) -> None:
+def _define(state: State, declared: Sequence[object], actual: Sequence[int]) -> None:
     """Give values to variables among ``declared``; check everything else."""
     for mine, its in zip(declared, actual, strict=False):
         if isinstance(mine, Var) and id(mine) not in state.values:
             state.values[id(mine)] = int(its)
 
 
-def _numpy_of(value: Any) -> np.ndarray:
+def _numpy_of(value: object) -> np.ndarray:
     if isinstance(value, NDArray):
         return value._array  # noqa: SLF001 - the interpreter works on the memory itself
     if isinstance(value, np.ndarray):
@@ -378,7 +378,7 @@ def _numpy_of(value: Any) -> np.ndarray:
     raise IRTypeError(f"expected an NDArray or a numpy array, got {type(value).__name__}")
 
 
-def _number(param: Var, value: Any) -> Any:
+def _number(param: Var, value: object) -> object:
     """A scalar argument in its type: floats are rounded to it."""
     if not param.dtype.is_float:
         return value
@@ -386,7 +386,7 @@ def _number(param: Var, value: Any) -> Any:
         return param.dtype.numpy.type(value)
 
 
-def _bind_arguments(func: PrimFunc, arguments: Sequence[Any], state: State) -> list[Any]:
+def _bind_arguments(func: PrimFunc, arguments: Sequence[object], state: State) -> list[Any]:
     """Bind parameters; returns pairs to copy back for arrays that are not one piece of memory."""
     if len(arguments) != len(func.params):
         raise IRValueError(f"expected {len(func.params)} arguments, got {len(arguments)}")
@@ -434,7 +434,7 @@ def _as_threads_run_it(func: PrimFunc, threads: bool) -> PrimFunc:
     return prepared(func) if threads else func
 
 
-def _result(func: PrimFunc, state: State) -> Any:
+def _result(func: PrimFunc, state: State) -> object:
     """What a function returns whose parameters are bound."""
     with np.errstate(all="ignore"):
         try:
@@ -446,7 +446,7 @@ def _result(func: PrimFunc, state: State) -> Any:
 
 @deep_recursion
 def run(
-    func: PrimFunc, *arguments: Any, module: IRModule | None = None, threads: bool = True
+    func: PrimFunc, *arguments: object, module: IRModule | None = None, threads: bool = True
 ) -> Any:
     """Execute ``func`` on arrays (NDArray or numpy, changed in place) and scalars.
 

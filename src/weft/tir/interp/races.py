@@ -48,7 +48,7 @@ class RaceLog:
         record.readers.add(who)
         return None
 
-    def write(self, who: int, address: int, value: Any) -> str | None:
+    def write(self, who: int, address: int, value: object) -> str | None:
         """Note a write; what it conflicts with."""
         record = self.records.get(address)
         if record is None:
@@ -70,7 +70,7 @@ class RaceLog:
         return f"{self.what} {self.names.get(who, who)}"
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     return bool(a == b) or bool(a != a and b != b)
 
 
@@ -97,7 +97,7 @@ class WatchedBound(Bound):
             self.report(log.read(who, address), indices)
         return value
 
-    def store(self, indices: list[int], value: Any) -> None:
+    def store(self, indices: list[int], value: object) -> None:
         """Set the element at ``indices``."""
         self.check(indices)
         stored = np.asarray(value).astype(self.array.dtype)[()]

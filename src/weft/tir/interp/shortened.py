@@ -14,7 +14,7 @@ Example, cut to 2 iterations::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -30,7 +30,9 @@ LIMITS: Final = (64, 32, 16, 8, 4, 2, 1)
 """Numbers of iterations that are tried, largest first."""
 
 
-def shortened(func: PrimFunc, arguments: Sequence[Any], most: int) -> tuple[PrimFunc, int] | None:
+def shortened(
+    func: PrimFunc, arguments: Sequence[object], most: int
+) -> tuple[PrimFunc, int] | None:
     """The function with loops of so few iterations that it carries out at most ``most`` operations.
 
     Returns it with the number of iterations; None if one iteration of each loop is too much, or if

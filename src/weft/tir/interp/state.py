@@ -40,7 +40,7 @@ class Bound:
         self.check(indices)
         return self.array[tuple(indices)]
 
-    def store(self, indices: list[int], value: Any) -> None:
+    def store(self, indices: list[int], value: object) -> None:
         """Set the element at ``indices``."""
         self.check(indices)
         self.array[tuple(indices)] = value

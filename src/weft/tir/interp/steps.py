@@ -42,7 +42,7 @@ class StepCompiler:
         self.machine, self.kernel = machine, kernel
         self.reducer: CommReducer | None = None
 
-    def steps(self, stmt: Any) -> Steps | None:
+    def steps(self, stmt: object) -> Steps | None:
         """The generator function of a statement; None if it never waits."""
         if not _waits(stmt):
             return None
@@ -62,10 +62,10 @@ class StepCompiler:
         steps = self.steps(stmt)
         return _plain(self.machine.compile(stmt)) if steps is None else steps
 
-    def after(self, first: Action, body: Any) -> Steps:
+    def after(self, first: Action, body: object) -> Steps:
         rest = self.any(body)
 
-        def both(state: State) -> Generator[Any, Any, None]:
+        def both(state: State) -> Generator[object, object, None]:
             first(state)
             yield from rest(state)
 
@@ -77,7 +77,7 @@ class StepCompiler:
         body = self.any(binding.body)
         self.machine.tags = outer
 
-        def run(state: State) -> Generator[Any, Any, None]:
+        def run(state: State) -> Generator[object, object, None]:
             if enter(state):
                 yield from body(state)
 
@@ -89,7 +89,7 @@ class StepCompiler:
             steps = self.steps(item)
             parts.append((steps, None if steps is not None else self.machine.compile(item)))
 
-        def run(state: State) -> Generator[Any, Any, None]:
+        def run(state: State) -> Generator[object, object, None]:
             for steps, action in parts:
                 if steps is not None:
                     yield from steps(state)
@@ -110,7 +110,7 @@ class StepCompiler:
         condition, yes = self.machine.expression(stmt.condition), self.any(stmt.then_case)
         no = None if stmt.else_case is None else self.any(stmt.else_case)
 
-        def run(state: State) -> Generator[Any, Any, None]:
+        def run(state: State) -> Generator[object, object, None]:
             if condition(state):
                 yield from yes(state)
             elif no is not None:
@@ -139,7 +139,7 @@ class StepCompiler:
         bind = self.machine.prepare_axes(realize)
         body = self.block(realize.block)
 
-        def run(state: State) -> Generator[Any, Any, None]:
+        def run(state: State) -> Generator[object, object, None]:
             if bind(state):
                 yield from body(state)
 
@@ -154,7 +154,7 @@ class StepCompiler:
             first.append(self.machine.prepare_init(block))
         body = self.any(block.body)
 
-        def run(state: State) -> Generator[Any, Any, None]:
+        def run(state: State) -> Generator[object, object, None]:
             for action in first:
                 action(state)
             yield from body(state)
@@ -166,7 +166,7 @@ class StepCompiler:
             return self.allreduce(stmt)
         scope, site = sync_of(stmt), id(stmt)
 
-        def wait(state: State) -> Generator[Any, Any, None]:
+        def wait(state: State) -> Generator[object, object, None]:
             assert state.thread is not None
             yield scope, site, state.thread.warp if scope == "warp" else 0
 
@@ -230,14 +230,14 @@ class StepCompiler:
 
 
 def _plain(action: Action) -> Steps:
-    def run(state: State) -> Generator[Any, Any, None]:
+    def run(state: State) -> Generator[object, object, None]:
         action(state)
         yield from ()
 
     return run
 
 
-def _waits(stmt: Any) -> bool:
+def _waits(stmt: object) -> bool:
     """Whether a barrier or a reduction over threads is below."""
     for item in collect(stmt, Evaluate):
         if sync_of(item) in ("shared", "warp") or is_call(item.value, "tvm_thread_allreduce"):

@@ -75,7 +75,7 @@ class Thread:
         if scope == "local":
             return self.private(make())
         if scope == "shared":
-            key: tuple[Any, ...] = (id(data), "shared")
+            key: tuple[object, ...] = (id(data), "shared")
         elif scope == "warp":
             key = (id(data), "warp", self.warp)
         else:
@@ -122,7 +122,7 @@ class Team:
         self.log = RaceLog("thread")
         self.own: set[int] = set()
 
-    def hold(self, key: tuple[Any, ...], array: np.ndarray) -> np.ndarray:
+    def hold(self, key: tuple[object, ...], array: np.ndarray) -> np.ndarray:
         """Remember memory that the threads of this block share, and no others."""
         self.memory[key] = array
         self.own.add(_base(array))
@@ -181,7 +181,7 @@ class Kernel:
             team.log.names[number] = _text(indices)
             thread = Thread(team, {**place, **indices}, number)
             threads.append((thread, _state_of(state, thread)))
-        running: list[Any] = [body(own) for _, own in threads]
+        running: list[object] = [body(own) for _, own in threads]
         if running and running[0] is not None:
             _Scheduler(team, [thread for thread, _ in threads], running).run()
 
@@ -266,7 +266,7 @@ class _Scheduler:
             if not self.release():
                 self.stuck()
 
-    def advance(self, number: int, answer: Any) -> None:
+    def advance(self, number: int, answer: object) -> None:
         try:
             self.waiting[number] = self.running[number].send(answer)
         except StopIteration:

@@ -118,7 +118,7 @@ class VerifyResults(PassInstrument):
             if isinstance(func, PrimFunc)
         }
 
-    def _run(self, name: str, func: PrimFunc, mod: IRModule) -> list[Any] | None:
+    def _run(self, name: str, func: PrimFunc, mod: IRModule) -> list[object] | None:
         """The arguments after a run, and what it returned; None where it faults."""
         known, results = self._latest_runs.get(name, (None, None))
         if known is func and not collect(func.body, GlobalVar):
@@ -127,7 +127,7 @@ class VerifyResults(PassInstrument):
         self._latest_runs[name] = (func, results)
         return results
 
-    def _results_of(self, name: str, func: PrimFunc, mod: IRModule) -> list[Any] | None:
+    def _results_of(self, name: str, func: PrimFunc, mod: IRModule) -> list[object] | None:
         arguments = random_arguments(name, func, self.seed, self.size)
         if arguments is None:
             return None
@@ -138,7 +138,7 @@ class VerifyResults(PassInstrument):
         return [*arguments, result]
 
     def _difference(
-        self, name: str, func: PrimFunc, expected: list[Any], got: list[Any]
+        self, name: str, func: PrimFunc, expected: list[object], got: list[object]
     ) -> str | None:
         for index, (want, have) in enumerate(zip(expected, got, strict=True)):
             if want is None and have is None:

@@ -210,7 +210,7 @@ def _owned(stmt: Allocate) -> Buffer | None:
     return decl.buffer
 
 
-def _pointers(body: Any) -> set[int]:
+def _pointers(body: object) -> set[int]:
     """Data variables that calls use, or several buffers: their buffers stay as they are."""
     pointers = {
         id(arg) for call in collect(body, Call) for arg in call.args

@@ -179,7 +179,7 @@ def is_empty(interval: IntervalSet, analyzer: Analyzer) -> bool:
 
 def are_large(bounds: list[PrimExpr], most: int) -> bool:
     """Whether the bounds of a range have more than ``most`` nodes in all."""
-    stack: list[Any] = list(bounds)
+    stack: list[object] = list(bounds)
     count = 0
     while stack and count <= most:
         item = stack.pop()

@@ -54,7 +54,7 @@ def with_data_arguments(func: PrimFunc) -> PrimFunc:
     return func.with_(params=params, body=substitute(func.body, mapping))
 
 
-def _placing(func: PrimFunc) -> Iterator[Any]:
+def _placing(func: PrimFunc) -> Iterator[object]:
     """The parts of a function that are indices, extents and shapes."""
     for root in (*func.buffer_map.values(), func.body):
         for node in collect(root, tuple(_INDEXING)):

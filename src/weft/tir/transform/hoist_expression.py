@@ -258,7 +258,7 @@ def hoist_expression(
     return rewrite_body(func, _Hoist(conditionals, lets))
 
 
-def _flags(option: str, names: dict[str, Any]) -> dict[str, Any]:
+def _flags(option: str, names: dict[str, object]) -> dict[str, object]:
     given = PassContext.current().config.get(option, {})
     unknown = sorted(set(given) - set(names))
     if unknown:

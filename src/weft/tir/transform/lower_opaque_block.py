@@ -103,7 +103,7 @@ def pragma_loop(attr: AttrStmt) -> Any:
     return body.loop_var if isinstance(body, For) else getattr(attr.node, "var", attr.node)
 
 
-def _as_value(value: Any) -> Any:
+def _as_value(value: object) -> object:
     return StringImm(value) if isinstance(value, str) else value
 
 

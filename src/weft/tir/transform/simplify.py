@@ -61,7 +61,7 @@ _THREADS: Final = frozenset({"thread_extent", "virtual_thread"})
 
 def _with_data_variables(expr: PrimExpr) -> PrimExpr:
     """The expression with its lets of data over variables known to hold data."""
-    mapping: dict[Any, Any] = {}
+    mapping: dict[object, object] = {}
     for let in collect(expr, Let):
         if is_index(let.var.dtype) and has_data(substitute(let.value, mapping)):
             mapping[let.var] = data_variable(let.var)

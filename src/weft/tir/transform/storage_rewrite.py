@@ -54,7 +54,7 @@ def _constant(stmt: Allocate) -> int | None:
 
 def _kind(stmt: Allocate) -> tuple[int, int, str]:
     """What two allocations must have in common."""
-    annotation: Any = stmt.buffer_var.type_annotation
+    annotation: object = stmt.buffer_var.type_annotation
     bits = 8 if stmt.dtype.is_bool else stmt.dtype.bits
     return bits, stmt.dtype.lanes, str(getattr(annotation, "storage_scope", "") or "global")
 
@@ -104,9 +104,9 @@ class _Share(StmtMutator):
         return self.scopes is None or _kind(stmt)[2].partition(".")[0] in self.scopes
 
 
-def _chain(stmt: Stmt) -> tuple[list[Any], Stmt]:
+def _chain(stmt: Stmt) -> tuple[list[object], Stmt]:
     """The allocations and declarations around a statement, and that statement."""
-    chain: list[Any] = []
+    chain: list[object] = []
     while isinstance(stmt, Allocate | DeclBuffer):
         chain.append(stmt)
         stmt = stmt.body
@@ -118,7 +118,7 @@ def _mentioned(stmt: Stmt) -> set[int]:
     return names | {id(buffer.data) for buffer in collect(stmt, Buffer)}
 
 
-def _viewed(data: Var, chain: list[Any]) -> bool:
+def _viewed(data: Var, chain: list[object]) -> bool:
     """Whether all that is known of the memory is declared here, in a way that can move."""
     declared = [item for item in chain if isinstance(item, DeclBuffer) and item.buffer.data is data]
     return len(declared) == 1 and not isinstance(declared[0].buffer.elem_offset, Var)

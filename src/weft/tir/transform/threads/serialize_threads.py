@@ -64,11 +64,11 @@ class _Axis:
 
 
 def _scope(data: Var) -> str:
-    annotation: Any = data.type_annotation
+    annotation: object = data.type_annotation
     return str(getattr(annotation, "storage_scope", "")).partition(".")[0] or "global"
 
 
-def _waits(stmt: Any) -> bool:
+def _waits(stmt: object) -> bool:
     """Whether the statement holds a barrier, a reduction over threads or memory of all threads."""
     for item in collect(stmt, (Evaluate, Allocate)):
         if isinstance(item, Allocate):
@@ -268,7 +268,7 @@ class _Kernel:
             decl_buffer([axis.extent for axis in kept] or [1], value.dtype, "total_of_threads")
             for value in values
         ]
-        place: list[Any] = list(group) or [IntImm(self.threads[0].var.dtype, 0)]
+        place: list[object] = list(group) or [IntImm(self.threads[0].var.dtype, 0)]
         puts, starts, takes = [], [], []
         for i, value in enumerate(values):
             identity = reducer.identity_element[i]

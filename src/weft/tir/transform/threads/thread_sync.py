@@ -86,7 +86,7 @@ class _Gather(Visitor):
 
 
 def _scope(data: Var) -> str:
-    annotation: Any = data.type_annotation
+    annotation: object = data.type_annotation
     return str(getattr(annotation, "storage_scope", "")).partition(".")[0]
 
 
