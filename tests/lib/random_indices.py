@@ -141,13 +141,17 @@ class IndexGenerator:
             return op.cast(pick.choice(SIZES), extent) - 1
         if kind < 0.9:
             found = self.anything()
-            return self.within(found, extent) if self.chance(0.85) else found
+            return self.within(found, extent) if self.chance(0.85) else self.unsigned(found, kind)
         if kind < 0.92:
-            return self.anything()
+            return self.unsigned(self.anything(), kind)
         size = extent.value if isinstance(extent, IntImm) else 4
         if size > 0 and self.chance(0.97):
             return IntImm("int32", pick.randrange(size))
         return IntImm("int32", pick.choice((0, size, -1)))
+
+    def unsigned(self, index: PrimExpr, kind: float) -> PrimExpr:
+        """The index, or its bits as a number that is not negative, for half of the ``kind``s."""
+        return op.cast("uint64", index) if int(kind * 1000) % 2 else index
 
     def moved(self, var: PrimExpr, extent: PrimExpr) -> PrimExpr:
         """A loop variable, or something near it."""

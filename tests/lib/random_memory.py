@@ -471,6 +471,7 @@ class _ModuleGenerator(IndexGenerator):
         if self.chance(0.3):
             base = IntImm(base.dtype, 0)
         step = self.random.choice((1, 1, 1, 1, -1, 0, 2, 3, 5))
+        step = step if base.dtype.is_int else abs(step)
         return Ramp(base, IntImm(base.dtype, step), lanes)
 
     def lanes(self, buffer: Buffer, lanes: int) -> PrimExpr:

@@ -226,16 +226,23 @@ def reinterpret(dtype: str, value: ExprLike, span: Span | None = None) -> PrimEx
 
 
 def checked(
-    value: ExprLike, condition: ExprLike, kind: str, message: str, span: Span | None = None
-) -> PrimExpr:
+    value: ExprLike, condition: ExprLike, kind: str, message: str, *numbers: ExprLike,
+    span: Span | None = None,
+) -> PrimExpr:  # fmt: skip
     """``value``, where ``condition`` holds in every lane; else a fault with ``message``.
+
+    The condition is computed first. ``{a}`` and ``{b}`` in the message are the two integers
+    ``numbers``; of a vector it is the largest one in whose lane the condition does not hold.
 
     ``kind`` is ``"division"``, ``"index"`` or ``"assertion"``. Lowering writes it where an operand
     must be tested before it is used: ``a // T.checked(b, b != 0, "division", "division by zero")``.
     """
     expr = as_prim_expr(value)
     texts = StringImm(kind), StringImm(message)
-    return intrinsic(expr.dtype, "checked", expr, as_prim_expr(condition), *texts, span=span)
+    shown = [as_prim_expr(number) for number in numbers]
+    return intrinsic(
+        expr.dtype, "checked", expr, as_prim_expr(condition), *texts, *shown, span=span
+    )
 
 
 def unchecked_cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator
 from weft.tir import op
-from weft.tir.expr import Add, BinaryExpr, Broadcast, Cast, CompareExpr, Mul, Ramp, Sub
+from weft.tir.expr import Add, BinaryExpr, Broadcast, Call, Cast, CompareExpr, Mul, Ramp, Sub
 
 
 def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
@@ -29,6 +29,13 @@ class _Lane(Mutator):
 
     def visit_Ramp(self, ramp: Ramp) -> PrimExpr:
         return op.add(ramp.base, op.multiply(ramp.stride, self.at))
+
+    def visit_Call(self, call: Call) -> PrimExpr:
+        """The lane of a tested vector, all of which is tested."""
+        if getattr(call.op, "name", "") != "tir.checked":
+            rebuilt: PrimExpr = self.visit_default(call)
+            return rebuilt
+        return call.with_(dtype=call.dtype.element, args=[self.visit(call.args[0]), *call.args[1:]])
 
     def visit_Broadcast(self, broadcast: Broadcast) -> PrimExpr:
         return broadcast.value

@@ -16,6 +16,7 @@ from weft.runtime.call.abi import FaultKind
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.buffer import Buffer
+from weft.tir.lowering.layouts import Layout, bytes_of, layout_of
 from weft.tir.stmt_functor import substitute
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class _Given:
 
     name: str
     data: Any
-    layout: views.Layout
+    layout: Layout
     is_written: bool
 
 
@@ -63,7 +64,7 @@ def check(em: Emitter, signature: Signature, args: Any, name: str) -> None:
 def _start(arg: Any) -> tuple[Any, tuple[PrimExpr, ...], int] | None:
     """The data of an argument, where it starts, and in elements of how many bytes; else None."""
     if isinstance(arg, Buffer):
-        layout = views.layout_of(arg)
+        layout = layout_of(arg)
         return arg.data, layout.offsets, layout.nbytes
     if isinstance(arg, e.Var) and arg.dtype.is_handle:
         return arg, (), 1
@@ -71,9 +72,9 @@ def _start(arg: Any) -> tuple[Any, tuple[PrimExpr, ...], int] | None:
     if name == "tir.address_of":
         return _start(arg.args[0])
     if name == "tir.tvm_access_ptr":
-        return arg.args[1], (arg.args[2],), views.bytes_of(arg.args[0].dtype)
+        return arg.args[1], (arg.args[2],), bytes_of(arg.args[0].dtype)
     if isinstance(arg, e.BufferLoad):
-        return arg.buffer.data, _offsets_of(arg), views.bytes_of(arg.buffer.dtype)
+        return arg.buffer.data, _offsets_of(arg), bytes_of(arg.buffer.dtype)
     return None
 
 
@@ -91,27 +92,27 @@ def _offsets_of(load: e.BufferLoad) -> tuple[PrimExpr, ...]:
             strides.insert(0, step)
             step = step * _wide(extent)
     parts = [_wide(index) * step for index, step in zip(load.indices, strides, strict=True)]
-    return (*views.layout_of(buffer).offsets, *parts)
+    return (*layout_of(buffer).offsets, *parts)
 
 
 def _layout(
     buffer: Buffer, meaning: Any, offsets: tuple[PrimExpr, ...], unit: int
-) -> views.Layout:
+) -> Layout:
     """The callee's buffer in the caller's terms; in bytes where an offset counts other elements."""
-    own = views.layout_of(buffer)
+    own = layout_of(buffer)
     replaced = [
         tuple([substitute(term, meaning) for term in terms])
         for terms in (own.shape, own.strides, own.offsets)
     ]
     shape, strides, starts = replaced
     if not offsets or unit == own.nbytes:
-        return views.Layout(shape, strides, (*offsets, *starts), own.nbytes, True)
+        return Layout(shape, strides, (*offsets, *starts), own.nbytes, True)
     size = IntImm("int64", own.nbytes)
     steps = tuple([_wide(stride) * size for stride in strides])
     in_bytes = [_wide(start) * IntImm("int64", unit) for start in offsets]
     in_bytes += [_wide(start) * size for start in starts]
     of_elements = (IntImm("int64", 1),) if strides else ()
-    return views.Layout((*shape, size), (*steps, *of_elements), tuple(in_bytes), 1, True)
+    return Layout((*shape, size), (*steps, *of_elements), tuple(in_bytes), 1, True)
 
 
 def _wide(expr: PrimExpr) -> PrimExpr:

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import integer, mathlib, memory, packed
+from weft.codegen.llvm.builder import COLD
 from weft.codegen.llvm.convert import convert, cut, mangled, zero
+from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
-from weft.ir.expr import GlobalVar, IntImm, StringImm
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.runtime.call.abi import FaultKind
@@ -111,14 +113,36 @@ def _first(em: Emitter, expr: Any) -> str:
 
 def _checked(em: Emitter, expr: Any) -> str:
     """``T.checked``: the value, once the condition was tested in every lane."""
-    value, condition, kind, message = expr.args
-    operand, good = em.value(value), em.value(condition)
-    if condition.dtype.lanes != 1:
-        name = f"llvm.vector.reduce.and.v{condition.dtype.lanes}i1"
-        good = em.b.call(name, "i1", [(llvm_type(condition.dtype), good)])
+    test(em, expr)
+    return em.value(expr.args[0])
+
+
+def test(em: Emitter, expr: Any) -> None:
+    """The test of a ``T.checked``: what follows runs only where the condition holds."""
+    _, condition, kind, message, *numbers = expr.args
+    good, lanes = em.value(condition), condition.dtype.lanes
+    whole = good
+    if lanes != 1:
+        name = f"llvm.vector.reduce.and.v{lanes}i1"
+        whole = em.b.call(name, "i1", [(llvm_type(condition.dtype), good)])
     text = f"{em.function.name}: {message.value}"
-    em.b.raise_unless(good, FaultKind[kind.value.upper()], text)
-    return operand
+    label, fault = em.b.label("ok"), em.b.label("fault")
+    em.b.branch_if(whole, label, fault, COLD)
+    em.b.start(fault)
+    with scope(em):
+        shown = [_shown(em, number, good, lanes) for number in numbers]
+    em.b.raise_fault(FaultKind[kind.value.upper()], text, *shown)
+    em.b.start(label)
+
+
+def _shown(em: Emitter, number: PrimExpr, good: str, lanes: int) -> str:
+    """A number of a message, as i64: of a vector, the largest one where ``good`` is false."""
+    if number.dtype.lanes == 1:
+        return em.index(number)
+    wide, flags = DataType("int64").with_lanes(lanes), with_lanes("i1", lanes)
+    kind, value = llvm_type(wide), convert(em.b, em.value(number), number.dtype, wide)
+    bad = em.b.op(f"select {flags} {good}, {kind} zeroinitializer, {kind} {value}")
+    return em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
 
 
 def _unchecked_cast(em: Emitter, expr: Any) -> str:

@@ -80,7 +80,6 @@ class Emitter:
         self.parallel_loops: list[int] = []
         """Which of ``loops``, counted from 1, the program says to be parallel."""
         self.conditional: int = parent.conditional + 1 if parent else 0
-        self.masks: list[tuple[str, int]] = []
         self.kept: list[Any] = []
         self.emitted = Emitted()
         self.moment = 0

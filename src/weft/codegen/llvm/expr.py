@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
-from weft.codegen.llvm import lane_masks, memory, padded_runs
-from weft.codegen.llvm.calls import call
+from weft.codegen.llvm import memory, padded_runs
+from weft.codegen.llvm.calls import call, test
 from weft.codegen.llvm.convert import convert, mangled, upper_half
 from weft.codegen.llvm.emitted import scope
 from weft.codegen.llvm.emitter import Binding
-from weft.codegen.llvm.faulting import can_fault
 from weft.codegen.llvm.integer import divide
 from weft.codegen.llvm.types import (
     bfloat_constant,
@@ -24,7 +23,6 @@ from weft.codegen.llvm.types import (
     with_lanes,
 )
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
-from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.lowering.building import constant_of
@@ -182,22 +180,26 @@ _ORDER: Final = {
 }  # fmt: skip
 
 
-def _compare(em: Emitter, expr: Any) -> str:
+def _compare(em: Emitter, expr: Any, is_unsigned: bool = False) -> str:
     dtype = expr.a.dtype
     signed, unsigned, floating = _ORDER[type(expr)]
+    if is_unsigned or not dtype.is_int:
+        signed = unsigned
     if dtype.is_float:
         a, b = em.value(expr.a), em.value(expr.b)
         return em.b.op(f"fcmp {floating} {llvm_type(dtype)} {a}, {b}")
     if dtype.is_int and dtype.lanes == 1 and _is_index(em, expr.a) and _is_index(em, expr.b):
         return em.b.op(f"icmp {signed} i64 {em.index(expr.a)}, {em.index(expr.b)}")
     a, b = em.value(expr.a), em.value(expr.b)
-    return em.b.op(f"icmp {signed if dtype.is_int else unsigned} {llvm_type(dtype)} {a}, {b}")
+    return em.b.op(f"icmp {signed} {llvm_type(dtype)} {a}, {b}")
 
 
 def _is_index(em: Emitter, expr: PrimExpr) -> bool:
     """Whether the expression is over loop variables and constants, and best done in 64 bits."""
     if isinstance(expr, e.Var):
         return em.binding(expr).wide is not None
+    if isinstance(expr, e.Cast) and expr.dtype is _I64 and expr.value.dtype.is_int:
+        return _is_index(em, expr.value)
     if not isinstance(expr, e.Add | e.Sub | e.Mul):
         return isinstance(expr, IntImm)
     known = em.emitted.index_like.get(id(expr))
@@ -209,20 +211,24 @@ def _is_index(em: Emitter, expr: PrimExpr) -> bool:
 
 
 def _logical(word: str) -> Callable[[Emitter, Any], str]:
-    """And, Or: a right side that can fault has its own block, or a mask where it is a vector."""
+    """And, Or: both sides."""
 
     def emit(em: Emitter, expr: Any) -> str:
-        if expr.dtype.lanes == 1 and can_fault(em, expr.b):
-            return _choose(em, expr, expr.a, (expr.b, None) if word == "and" else (None, expr.b))
-        a, kind = em.value(expr.a), llvm_type(expr.dtype)
-        if expr.dtype.lanes != 1 and can_fault(em, expr.b):
-            open_ = a if word == "and" else em.b.op(f"xor {kind} {a}, splat (i1 true)")
-            b = lane_masks.value_where(em, open_, expr.dtype.lanes, expr.b)
-        else:
-            b = em.value(expr.b)
-        return em.b.op(f"{word} {kind} {a}, {b}")
+        if word == "and" and _is_inside(em, expr):
+            return _compare(em, expr.b, is_unsigned=True)
+        a, b = em.value(expr.a), em.value(expr.b)
+        return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
 
     return emit
+
+
+def _is_inside(em: Emitter, expr: Any) -> bool:
+    """Whether it is ``0 <= x and x < n`` with an ``n`` that is not negative: one comparison."""
+    low, high = expr.a, expr.b
+    return (
+        isinstance(low, e.LE) and isinstance(high, e.LT) and low.b is high.a
+        and constant_of(low.a) == 0 and high.a.dtype.is_int and em.ranges.of(high.b)[0] >= 0
+    )  # fmt: skip
 
 
 def _not(em: Emitter, expr: e.Not) -> str:
@@ -231,56 +237,21 @@ def _not(em: Emitter, expr: e.Not) -> str:
 
 
 def _select(em: Emitter, expr: e.Select) -> str:
-    arms = (expr.true_value, expr.false_value)
-    faulting = can_fault(em, arms[0]) or can_fault(em, arms[1])
-    if faulting and expr.condition.dtype.lanes == 1:
-        return _choose(em, expr, expr.condition, arms)
-    return _blend(em, expr, expr.condition, arms)
+    """Both sides evaluated, one chosen, lane by lane."""
+    lanes, kind = expr.condition.dtype.lanes, llvm_type(expr.dtype)
+    flag = em.value(expr.condition)
+    yes, no = em.value(expr.true_value), em.value(expr.false_value)
+    return em.b.op(f"select {with_lanes('i1', lanes)} {flag}, {kind} {yes}, {kind} {no}")
 
 
 def if_then_else(em: Emitter, expr: Any) -> str:
     """``tir.if_then_else``: only the chosen side is evaluated."""
-    condition, arms = expr.args[0], (expr.args[1], expr.args[2])
-    if condition.dtype.lanes != 1:
-        return _blend(em, expr, condition, arms)
-    if (
-        _is_cheap(arms[0], 6)
-        and _is_cheap(arms[1], 6)
-        and not (can_fault(em, arms[0]) or can_fault(em, arms[1]))
-    ):
-        return _blend(em, expr, condition, arms)
+    condition, *arms = expr.args
     found = padded_runs.value(em, condition, *arms)
     return _choose(em, expr, condition, arms) if found is None else found
 
 
-def _is_cheap(expr: PrimExpr, budget: int) -> bool:
-    """Whether the expression is arithmetic of a few nodes, without loads or calls."""
-    if isinstance(expr, e.Var | IntImm | FloatImm):
-        return True
-    if budget == 0 or not isinstance(expr, e.BinaryExpr | e.Cast | e.Broadcast):
-        return False
-    if isinstance(expr, e.BinaryExpr):
-        return _is_cheap(expr.a, budget // 2) and _is_cheap(expr.b, budget // 2)
-    return _is_cheap(expr.value, budget - 1)
-
-
-def _blend(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
-    """Both sides evaluated, one chosen, lane by lane; a vector condition masks their loads."""
-    lanes = condition.dtype.lanes
-    flag = em.value(condition)
-    kind = llvm_type(expr.dtype)
-    if lanes == 1:
-        yes, no = em.value(arms[0]), em.value(arms[1])
-        return em.b.op(f"select i1 {flag}, {kind} {yes}, {kind} {no}")
-    flags = with_lanes("i1", lanes)
-    yes = lane_masks.value_where(em, flag, lanes, arms[0])
-    opposite = em.b.op(f"xor {flags} {flag}, splat (i1 true)")
-    no = lane_masks.value_where(em, opposite, lanes, arms[1])
-    return em.b.op(f"select {flags} {flag}, {kind} {yes}, {kind} {no}")
-
-
-def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> str:
-    """One side evaluated. An arm of None is the condition's own value (And, Or)."""
+def _choose(em: Emitter, expr: Any, condition: Any, arms: Sequence[Any]) -> str:
     b = em.b
     labels = (b.label("then"), b.label("else"), b.label("merge"))
     branch_on(em, condition, labels[0], labels[1])
@@ -291,7 +262,7 @@ def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> st
         mark = em.bounds.mark()
         em.bounds.assume(condition, holds)
         with scope(em):
-            value = ("true" if holds else "false") if arm is None else em.value(arm)
+            value = em.value(arm)
         em.bounds.rewind(mark)
         incoming.append((value, b.block))
         b.branch(labels[2])
@@ -301,25 +272,36 @@ def _choose(em: Emitter, expr: Any, condition: Any, arms: tuple[Any, Any]) -> st
 
 
 def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str = "") -> None:
-    """End the block with a jump; And, Or and Not become control flow where they must."""
-    if isinstance(condition, e.Call) and getattr(condition.op, "name", "") == "tir.likely":
+    """End the block with a jump; Not and a choice become control flow."""
+    if is_call(condition, "likely"):
         branch_on(em, condition.args[0], then, other, "!0")
     elif isinstance(condition, e.Not):
         branch_on(em, condition.a, other, then)
-    elif isinstance(condition, e.And | e.Or) and can_fault(em, condition.b):
-        middle = em.b.label("also")
-        is_and = isinstance(condition, e.And)
-        branch_on(em, condition.a, middle if is_and else then, other if is_and else middle)
-        em.b.start(middle)
-        mark = em.bounds.mark()
-        em.bounds.assume(condition.a, is_and)
-        em.conditional += 1
-        with scope(em):
-            branch_on(em, condition.b, then, other)
-        em.conditional -= 1
-        em.bounds.rewind(mark)
+    elif is_call(condition, "if_then_else"):
+        _branch_on_choice(em, condition, then, other)
     else:
         em.b.branch_if(em.value(condition), then, other, weights)
+
+
+def _branch_on_choice(em: Emitter, choice: e.Call, then: str, other: str) -> None:
+    """``if_then_else(c, x, y)`` as a condition: a jump to the test of ``x`` or to that of ``y``."""
+    condition, *arms = choice.args
+    constants = [constant_of(arm) for arm in arms]
+    labels = [
+        em.b.label("also") if value is None else then if value else other for value in constants
+    ]
+    branch_on(em, condition, labels[0], labels[1])
+    em.conditional += 1
+    for holds, arm, label, value in zip((True, False), arms, labels, constants, strict=True):
+        if value is not None:
+            continue
+        em.b.start(label)
+        mark = em.bounds.mark()
+        em.bounds.assume(condition, holds)
+        with scope(em):
+            branch_on(em, arm, then, other)
+        em.bounds.rewind(mark)
+    em.conditional -= 1
 
 
 def _cast(em: Emitter, expr: e.Cast) -> str:
@@ -388,7 +370,7 @@ def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
     if len(kinds) == 1 and len(expr.indices) > 1 and expr.vectors[0].dtype.lanes > 1:
         lanes = expr.vectors[0].dtype.lanes
         order = [_constant_lane(em, index, number * lanes) for index in expr.indices]
-        values = lane_masks.values_of_picked(em, expr.vectors, order)
+        values = [em.value(vector) for vector in expr.vectors]
         if number <= 2:
             return _picked(em, values, expr.vectors[0].dtype, order)
         if order == [*range(number * lanes)] and number.bit_count() == 1:
@@ -420,7 +402,7 @@ def _lane_by_lane(em: Emitter, expr: e.Shuffle) -> str:
     count = sum(vector.dtype.lanes for vector in expr.vectors)
     order = [_constant_lane(em, index, count) for index in expr.indices]
     lanes: list[tuple[str, str, int]] = []
-    operands = lane_masks.values_of_picked(em, expr.vectors, order)
+    operands = [em.value(vector) for vector in expr.vectors]
     for vector, operand in zip(expr.vectors, operands, strict=True):
         kind = llvm_type(vector.dtype)
         lanes += [(operand, kind, lane) for lane in range(vector.dtype.lanes)]
@@ -502,7 +484,10 @@ def index(em: Emitter, expr: PrimExpr) -> str:
     elif isinstance(expr, e.Cast) and expr.value.dtype.is_integral:
         if em.ranges.of(expr.value) == em.ranges.of(expr):
             return em.index(expr.value)
-    elif isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == "tir.likely":
+    elif is_call(expr, "likely"):
+        return em.index(expr.args[0])
+    elif is_call(expr, "checked"):
+        test(em, expr)
         return em.index(expr.args[0])
     return convert(em.b, em.value(expr), expr.dtype, _I64)
 

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.ir.functor import collect
+from weft.ir.sharing import parts_of
 from weft.tir import expr as e
 from weft.tir.lanes import lane_of
+from weft.tir.lowering.facts import is_call
 
 _OPERATIONS: Final = 6
 """On places, beside their loads: more are faster in vectors, although a gather is what takes those.
@@ -22,7 +23,7 @@ _OPERATIONS: Final = 6
 
 def fits(indices: Sequence[PrimExpr]) -> bool:
     """Whether the lanes of indices are read from memory and little is computed of them."""
-    nodes = collect([index for index in indices if index.dtype.lanes > 1], PrimExpr)
+    nodes = _nodes([index for index in indices if index.dtype.lanes > 1])
     loads = [node for node in nodes if isinstance(node, e.BufferLoad)]
     operations = [node for node in nodes if isinstance(node, e.BinaryExpr | e.Select | e.Not)]
     return (
@@ -32,6 +33,20 @@ def fits(indices: Sequence[PrimExpr]) -> bool:
         and not any(isinstance(node, e.Var) and node.dtype.lanes > 1 for node in nodes)
         and not any(node.dtype.is_float for node in nodes)
     )  # fmt: skip
+
+
+def _nodes(exprs: Sequence[PrimExpr]) -> list[PrimExpr]:
+    """Expressions and their parts, each once, without the tests of what is loaded."""
+    nodes: dict[int, PrimExpr] = {}
+    waiting = list(exprs)
+    while waiting:
+        node = waiting.pop()
+        if is_call(node, "checked"):
+            waiting.append(node.args[0])
+        elif id(node) not in nodes:
+            nodes[id(node)] = node
+            waiting += [part for part in parts_of(node) if isinstance(part, PrimExpr)]
+    return list(nodes.values())
 
 
 def lanes_of(indices: Sequence[PrimExpr], lanes: int) -> list[list[PrimExpr]]:

@@ -1,15 +1,15 @@
 """Loads and stores.
 
-Offsets are computed in 64 bits. An access that ``bounds`` cannot prove is tested before it happens
-and raises an index fault; loads and stores of vectors take the cheapest form that their index
-allows: one wide access, a reversed one, element by element, or a gather.
+Offsets are computed in 64 bits. Loads and stores of vectors take the cheapest form that their index
+allows: one wide access, a reversed one, element by element, or a gather. Nothing is tested here:
+``weft.tir.lowering.insert_checks`` wrote the tests.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import lane_loads, lane_masks, part_vectors, views
+from weft.codegen.llvm import lane_loads, part_vectors, views
 from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.types import (
     element_bytes,
@@ -18,13 +18,12 @@ from weft.codegen.llvm.types import (
     with_lanes,
 )
 from weft.ir.expr import IntImm, PrimExpr
-from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
-from weft.support.errors import IRIndexError, UnsupportedError
+from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
 from weft.tir.joined_index import walks
 from weft.tir.lanes import as_ramp
-from weft.tir.lowering.accesses import is_on_axis, is_within, span
+from weft.tir.lowering.access_tests import index_lanes
 from weft.tir.lowering.building import constant_of
 
 if TYPE_CHECKING:
@@ -40,21 +39,16 @@ def load(em: Emitter, expr: Any) -> str:
     """The value of a BufferLoad."""
     buffer, dtype = expr.buffer, expr.dtype
     views.use(em, buffer)
-    lanes = index_lanes(expr.indices)
-    if lanes == 1:
-        pointer = _checked_pointer(em, buffer, expr.indices)
-        return _load_one(em, pointer, buffer.dtype)
+    if index_lanes(expr.indices) == 1:
+        return _load_one(em, _pointer(em, buffer, expr.indices), buffer.dtype)
     if buffer.dtype.lanes != 1:
         raise UnsupportedError(
             f"{em.function.name}: a vector index into {buffer.name} of {buffer.dtype} is not "
             "available; index single elements"
         )
     mask = em.value(expr.predicate) if expr.predicate is not None else None
-    wanted = lane_masks.mask_of(em, lanes)
-    if mask is None and wanted is not None and not proved(em, buffer, expr.indices):
-        mask = wanted
     ramp = as_ramp(expr.indices[-1])
-    if wanted is None and mask is None and lane_loads.fits(expr.indices):
+    if mask is None and lane_loads.fits(expr.indices):
         return _load_lanes(em, expr)
     if ramp is None or mask is not None or index_lanes(expr.indices[:-1]) != 1:
         return _gather(em, buffer, expr.indices, dtype, mask, ramp)
@@ -66,11 +60,8 @@ def _load_ramp(
 ) -> str:
     base, stride = ramp
     lanes = dtype.lanes
-    first = [*indices[:-1], base]
-    if em.context.checks:
-        check_ramp(em, buffer, first, stride * (lanes - 1))
     stride *= _last_stride(buffer)
-    pointer = _pointer(em, buffer, first)
+    pointer = _pointer(em, buffer, [*indices[:-1], base])
     if stride == 0:
         return broadcast(em, _load_one(em, pointer, buffer.dtype), dtype)
     if stride == 1 and part_vectors.fits(em, buffer.scope(), dtype):
@@ -85,11 +76,8 @@ def _load_ramp(
 
 def _load_lanes(em: Emitter, expr: Any) -> str:
     """Elements at places that are read from memory, one by one."""
-    buffer, dtype, indices = expr.buffer, expr.dtype, expr.indices
-    if not proved(em, buffer, indices):
-        _check_lanes(em, buffer, indices, _lane_indices(em, indices, dtype.lanes), dtype.lanes)
-    places = lane_loads.lanes_of(indices, dtype.lanes)
-    return _joined(em, dtype, [_pointer(em, buffer, place) for place in places])
+    places = lane_loads.lanes_of(expr.indices, expr.dtype.lanes)
+    return _joined(em, expr.dtype, [_pointer(em, expr.buffer, place) for place in places])
 
 
 def _joined(em: Emitter, dtype: DataType, pointers: list[str]) -> str:
@@ -159,12 +147,11 @@ def _load_one(em: Emitter, pointer: str, dtype: DataType) -> str:
 def store(em: Emitter, stmt: Any) -> None:
     """A BufferStore."""
     buffer, value = stmt.buffer, stmt.value
-    operand = em.value(value)
     views.use(em, buffer)
+    operand = em.value(value)
     lanes = index_lanes(stmt.indices)
     if lanes == 1:
-        pointer = _checked_pointer(em, buffer, stmt.indices)
-        _store_one(em, pointer, operand, buffer.dtype)
+        _store_one(em, _pointer(em, buffer, stmt.indices), operand, buffer.dtype)
         return
     mask = em.value(stmt.predicate) if stmt.predicate is not None else None
     ramp = as_ramp(stmt.indices[-1])
@@ -172,11 +159,8 @@ def store(em: Emitter, stmt: Any) -> None:
         _scatter(em, buffer, stmt.indices, operand, value.dtype, mask, ramp)
         return
     base, stride = ramp
-    first = [*stmt.indices[:-1], base]
-    if em.context.checks:
-        check_ramp(em, buffer, first, stride * (lanes - 1))
     stride *= _last_stride(buffer)
-    pointer = _pointer(em, buffer, first)
+    pointer = _pointer(em, buffer, [*stmt.indices[:-1], base])
     if stride == 1 and part_vectors.fits(em, buffer.scope(), value.dtype):
         part_vectors.store(em, pointer, operand, value.dtype)
         return
@@ -200,11 +184,6 @@ def _store_one(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None
 
 
 # Addresses.
-
-
-def index_lanes(indices: Any) -> int:
-    """The lanes of the widest index."""
-    return max([index.dtype.lanes for index in indices], default=1)
 
 
 def _last_stride(buffer: Buffer) -> int:
@@ -276,12 +255,6 @@ def _pointer(em: Emitter, buffer: Buffer, indices: Any) -> str:
     return em.b.op(f"getelementptr inbounds {kind}, ptr {base}, i64 {offset}")
 
 
-def _checked_pointer(em: Emitter, buffer: Buffer, indices: Any) -> str:
-    if em.context.checks:
-        check_ramp(em, buffer, indices, 0)
-    return _pointer(em, buffer, indices)
-
-
 def element_pointer(em: Emitter, expr: Any) -> str:
     """The address of the element of a BufferLoad, which is not read."""
     indices = list(expr.indices)
@@ -290,86 +263,6 @@ def element_pointer(em: Emitter, expr: Any) -> str:
         indices[-1] = last[0]
     views.use(em, expr.buffer)
     return _pointer(em, expr.buffer, indices)
-
-
-# Checks.
-
-
-def proved(em: Emitter, buffer: Buffer, indices: Any) -> bool:
-    """Whether an access is proved in bounds where it stands (true if checks are off)."""
-    if not em.context.checks:
-        return True
-    if not views.is_sound(em, buffer):
-        return False
-    return is_within(em.bounds, indices, buffer.shape)
-
-
-def check_ramp(em: Emitter, buffer: Buffer, indices: Any, distance: int) -> None:
-    """Test an access unless it is proved; the last index spans ``distance`` further elements."""
-    last = len(indices) - 1
-    for position, index in enumerate(indices):
-        extent = buffer.shape[position]
-        low, high = span(index, distance) if position == last else (index, index)
-        low_ok, high_ok = em.bounds.not_negative(low), em.bounds.below(high, extent)
-        if low_ok and high_ok:
-            continue
-        if not em.bounds.is_exact(high):  # what the one proof is of may wrap to where the test ends
-            low_ok = high_ok = False
-        _refuse_certain(em, buffer, position, low, high, extent)
-        size = em.extent(extent)
-        top = em.index(high)
-        good = em.b.op(f"icmp {'slt' if low_ok else 'ult'} i64 {top}, {size}")
-        if low is not high and not low_ok:
-            bottom = em.b.op(f"icmp sge i64 {em.index(low)}, 0")
-            good = em.b.op(f"and i1 {good}, {bottom}")
-        em.b.raise_unless(good, FaultKind.INDEX, _message(em, buffer, position), top, size)
-
-
-def _message(em: Emitter, buffer: Buffer, position: int) -> str:
-    axis = f" on axis {position}" if len(buffer.shape) > 1 else ""
-    return (
-        f"{em.function.name}: index {{a}} is out of bounds for buffer {buffer.name}{axis} "
-        "of extent {b}"
-    )
-
-
-def _refuse_certain(
-    em: Emitter, buffer: Buffer, position: int, low: PrimExpr, high: PrimExpr, extent: PrimExpr
-) -> None:
-    """Refuse a constant index outside of a constant extent."""
-    first, size = constant_of(low), constant_of(extent)
-    if first is None or size is None or em.loops or em.conditional:
-        return
-    last = em.ranges.of(high)[1]
-    if first < 0 or last >= size:
-        wrong = first if first < 0 else last
-        raise IRIndexError(
-            f"{em.function.name}: index {wrong} is out of bounds for buffer {buffer.name}, whose "
-            f"axis {position} has extent {size}"
-        )
-
-
-def _check_lanes(
-    em: Emitter, buffer: Buffer, indices: Any, parts: list[str], lanes: int,
-    mask: str | None = None,
-) -> None:  # fmt: skip
-    """Test every active lane of the indices (``parts``: as vectors of i64), axis by axis."""
-    kind, flags = with_lanes("i64", lanes), with_lanes("i1", lanes)
-    for position, part in enumerate(parts):
-        extent = buffer.shape[position]
-        if is_on_axis(em.bounds, indices[position], extent):
-            continue
-        size = em.extent(extent)
-        sizes = broadcast(em, size, _I64.with_lanes(lanes))
-        good = em.b.op(f"icmp ult {kind} {part}, {sizes}")
-        if mask is not None:
-            idle = em.b.op(f"xor {flags} {mask}, splat (i1 true)")
-            good = em.b.op(f"or {flags} {good}, {idle}")
-        bad = em.b.op(f"select {flags} {good}, {kind} zeroinitializer, {kind} {part}")
-        worst = em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
-        every = em.b.call(f"llvm.vector.reduce.and.v{lanes}i1", "i1", [(flags, good)])
-        text = _message(em, buffer, position)
-        em.b.raise_unless(every, FaultKind.INDEX, text, worst, size)
 
 
 # Gathers and scatters.
@@ -406,22 +299,12 @@ def _offsets(em: Emitter, buffer: Buffer, parts: list[str], lanes: int) -> str:
     return em.b.op(f"add {kind} {total}, {broadcast(em, em.extent(start), dtype)}")
 
 
-def _checked_offsets(
-    em: Emitter, buffer: Buffer, indices: Any, lanes: int, mask: str | None
-) -> str:
-    """The flat offsets of vector indices, tested where they are not proved."""
-    parts = _lane_indices(em, indices, lanes)
-    if em.context.checks:
-        _check_lanes(em, buffer, indices, parts, lanes, mask)
-    return _offsets(em, buffer, parts, lanes)
-
-
 def _gather(
     em: Emitter, buffer: Buffer, indices: Any, dtype: DataType, mask: str | None, ramp: Any
 ) -> str:
     lanes = dtype.lanes
     memory, align = memory_type(dtype), element_bytes(dtype)
-    offsets = _checked_offsets(em, buffer, indices, lanes, mask)
+    offsets = _offsets(em, buffer, _lane_indices(em, indices, lanes), lanes)
     flags = with_lanes("i1", lanes)
     active = mask or "splat (i1 true)"
     kept = (flags, active), (memory, "zeroinitializer")
@@ -450,7 +333,7 @@ def _scatter(
     ramp: Any,
 ) -> None:  # fmt: skip
     lanes = dtype.lanes
-    offsets = _checked_offsets(em, buffer, indices, lanes, mask)
+    offsets = _offsets(em, buffer, _lane_indices(em, indices, lanes), lanes)
     memory, align = memory_type(dtype), element_bytes(dtype)
     stored = dtype
     if dtype.is_bool:

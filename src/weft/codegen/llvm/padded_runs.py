@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import memory
-from weft.codegen.llvm.faulting import can_fault
+from weft.codegen.llvm import memory, views
 from weft.codegen.llvm.types import element_bytes, llvm_type, splat
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.functor import collect
 from weft.tir import expr as e
 from weft.tir.lanes import as_ramp
+from weft.tir.lowering.access_tests import index_lanes
+from weft.tir.lowering.faults import DIVISIONS
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -30,15 +32,9 @@ _LANES: Final = 64
 
 def value(em: Emitter, condition: Any, yes: Any, no: Any) -> str | None:
     """``yes`` where the scalar ``condition`` holds, else ``no``; None if it is no such choice."""
-    if not _is_run(yes) or not _is_constant(no):
+    if not _is_run(yes) or not _is_constant(no) or not all(map(_is_plain, yes.indices)):
         return None
-    if any(can_fault(em, expr) for expr in (condition, *yes.indices)):
-        return None
-    mark = em.bounds.mark()
-    em.bounds.assume(condition, True)
-    is_inside = memory.proved(em, yes.buffer, yes.indices)
-    em.bounds.rewind(mark)
-    if not is_inside:
+    if not views.is_sound(em, yes.buffer):
         return None
     first, offset = _apart(yes)
     place, flag = memory.element_pointer(em, first), em.value(condition)
@@ -83,9 +79,15 @@ def _is_run(expr: Any) -> bool:
     if not isinstance(expr, e.BufferLoad) or expr.predicate is not None or expr.dtype.lanes == 1:
         return False
     ramp, buffer = as_ramp(expr.indices[-1]), expr.buffer
-    is_run = ramp is not None and ramp[1] == 1 and memory.index_lanes(expr.indices[:-1]) == 1
+    is_run = ramp is not None and ramp[1] == 1 and index_lanes(expr.indices[:-1]) == 1
     is_plain = not buffer.strides and buffer.dtype.lanes == 1 and not buffer.dtype.is_bool
     return is_run and is_plain and buffer.scope() != "local" and expr.dtype.lanes <= _LANES
+
+
+def _is_plain(index: PrimExpr) -> bool:
+    """Whether an index may be computed where the condition does not hold: it reads nothing."""
+    nodes = collect(index, (e.BufferLoad, e.Call, *DIVISIONS))
+    return all(isinstance(node, DIVISIONS) and isinstance(node.b, IntImm) for node in nodes)
 
 
 def _is_constant(expr: Any) -> bool:

@@ -8,17 +8,15 @@ else the test is made at run time. Memory whose size is not known (a raw handle)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.exact_index import checked, exact_index
-from weft.codegen.llvm.types import element_bytes
 from weft.ir.expr import PrimExpr
 from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.tir.buffer import Buffer
-from weft.tir.lowering.building import constant_of
+from weft.tir.lowering.layouts import Layout, bytes_of, constant_reach, is_same, layout_of
 from weft.tir.lowering.proofs import Poly, add_scaled, multiply
 
 if TYPE_CHECKING:
@@ -27,30 +25,6 @@ if TYPE_CHECKING:
 
 _FIRST_ADDRESS: Final = 4096
 """No memory is below: the first page is never mapped."""
-
-
-@dataclass(frozen=True, eq=False)
-class Layout:
-    """Elements of ``nbytes`` bytes: ``strides`` is empty for compact row-major order."""
-
-    shape: tuple[PrimExpr, ...]
-    strides: tuple[PrimExpr, ...]
-    offsets: tuple[PrimExpr, ...]
-    nbytes: int
-    is_exact: bool = False
-    """Whether sums and products in ``offsets`` are those of integers, which do not wrap."""
-
-
-def bytes_of(dtype: DataType) -> int:
-    """Bytes of one element in memory."""
-    return element_bytes(dtype) * dtype.lanes
-
-
-def layout_of(buffer: Buffer) -> Layout:
-    """What a buffer says about its elements."""
-    offset = buffer.elem_offset
-    offsets = () if offset is None or constant_of(offset) == 0 else (offset,)
-    return Layout(tuple(buffer.shape), tuple(buffer.strides), offsets, bytes_of(buffer.dtype))
 
 
 def enter_memory(em: Emitter, data: Any, extents: Sequence[PrimExpr], dtype: DataType) -> None:
@@ -86,7 +60,7 @@ def use(em: Emitter, buffer: Buffer) -> None:
     """Test a buffer that is used without a declaration around it."""
     if is_sound(em, buffer) or not em.context.checks:
         return
-    always = not (em.loops or em.conditional or em.parent or em.masks)
+    always = not (em.loops or em.conditional or em.parent)
     if test(em, buffer) or always:
         em.function.sound.add(id(buffer))
         em.kept.append(buffer)
@@ -117,7 +91,7 @@ def _test_address(em: Emitter, buffer: Buffer) -> None:
 
 def fits(em: Emitter, view: Layout, memory: Layout, what: str) -> bool:
     """Refuse, prove or test at run time that a view lies within its memory."""
-    if _is_same(view, memory):
+    if is_same(view, memory):
         return True
     ends, limits = constant_reach(view), constant_reach(memory)
     if ends is not None and limits is not None:
@@ -132,44 +106,6 @@ def fits(em: Emitter, view: Layout, memory: Layout, what: str) -> bool:
         return False
     _test_at_run_time(em, view, memory, what)
     return False
-
-
-def _is_same(view: Layout, memory: Layout) -> bool:
-    """Whether both are written with the very same expressions."""
-    mine = (*view.shape, None, *view.strides, None, *view.offsets)
-    its = (*memory.shape, None, *memory.strides, None, *memory.offsets)
-    same = len(mine) == len(its) and all(a is b for a, b in zip(mine, its, strict=True))
-    return same and view.nbytes == memory.nbytes
-
-
-def constant_reach(layout: Layout) -> tuple[int, int] | None:
-    """From which byte to which a layout of constants reaches.
-
-    None for others, and where an extent is negative, as of no memory.
-    """
-    shape = [constant_of(extent) for extent in layout.shape]
-    if any(extent is not None and extent < 0 for extent in shape):
-        return None
-    strides = [constant_of(stride) for stride in layout.strides]
-    offsets = [constant_of(offset) for offset in layout.offsets]
-    start, low, high = 0, 0, 1
-    for offset in offsets:
-        if offset is None:
-            return None
-        start += offset
-    if not strides:
-        for extent in shape:
-            if extent is None:
-                return None
-            high *= extent
-    for extent, stride in zip(shape, strides, strict=False):
-        if extent is None or stride is None:
-            return None
-        low += min((extent - 1) * stride, 0)
-        high += max((extent - 1) * stride, 0)
-    if 0 in shape:
-        return 0, 0
-    return (start + low) * layout.nbytes, (start + high) * layout.nbytes
 
 
 def _is_proved_by_ranges(em: Emitter, view: Layout, memory: Layout) -> bool:

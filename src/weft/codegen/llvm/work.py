@@ -14,6 +14,7 @@ from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
+from weft.tir.lowering.facts import is_call
 
 BRIEF_WORK: Final = 60_000
 """Cycles below which a loop does not wait for threads that have to be woken."""
@@ -105,9 +106,10 @@ def _cycles_in_turn(stmt: s.SeqStmt, vector_bits: int) -> float:
 
 def _cycles_of_store(stmt: s.BufferStore, counter: _Counter) -> float:
     """Vectors that are computed and stored; an accumulator stays in its register."""
-    value = stmt.value
-    if isinstance(value, e.Add) and isinstance(value.a, e.BufferLoad):
-        if value.a.buffer is stmt.buffer and structural_equal(value.a.indices, stmt.indices):
+    value = _untested(stmt.value)
+    before = _untested(value.a) if isinstance(value, e.Add) else None
+    if isinstance(before, e.BufferLoad):
+        if before.buffer is stmt.buffer and structural_equal(before.indices, stmt.indices):
             value = value.b
             if not isinstance(value, e.Mul):  # a product and its sum are one operation
                 counter.cycles += counter.vectors(value) / 2
@@ -115,6 +117,13 @@ def _cycles_of_store(stmt: s.BufferStore, counter: _Counter) -> float:
             return counter.cycles
     counter.visit(value)
     return counter.cycles + _memory(stmt.buffer, counter.vectors(value), value.dtype)
+
+
+def _untested(value: Any) -> Any:
+    """What a test of an access stands around; tests cost next to nothing."""
+    while is_call(value, "checked"):
+        value = value.args[0]
+    return value
 
 
 def _memory(buffer: Buffer, vectors: int, dtype: DataType) -> float:
@@ -177,6 +186,9 @@ class _Counter(Visitor):
 
     def visit_Call(self, expr: e.Call) -> None:
         """A function of mathematics, or one operation."""
+        if is_call(expr, "checked"):
+            self.visit(_untested(expr))
+            return
         name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else ""
         self.cycles += self.vectors(expr) / 2 * (_FUNCTION if name in FUNCTIONS else 1)
         self.visit_default(expr)

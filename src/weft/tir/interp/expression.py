@@ -273,10 +273,13 @@ class ExprCompiler:
     def intrinsic_checked(self, call: Call) -> Thunk:
         value, condition = self.compile(call.args[0]), self.compile(call.args[1])
         message = expect(call.args[3], StringImm).value
+        numbers = [self.compile(arg) for arg in call.args[4:]]
 
         def checked(state: object) -> object:
-            if not np.all(condition(state)):
-                raise RuntimeFault(message)
+            good = np.asarray(condition(state))
+            if not good.all():
+                shown = [_worst(number(state), good) for number in numbers]
+                raise RuntimeFault(message.format(**dict(zip("ab", shown, strict=False))))
             return value(state)
 
         return checked
@@ -478,3 +481,9 @@ def _c_function(name: str, result: DataType, arguments: list[DataType]) -> Any:
     function.restype = _C_TYPES.get(result)
     function.argtypes = [_C_TYPES[dtype] for dtype in arguments]
     return function
+
+
+def _worst(number: object, good: np.ndarray) -> object:
+    """Of a vector, the largest number (as unsigned) in whose lane the condition does not hold."""
+    lanes = np.asarray(number)
+    return number if lanes.ndim == 0 else max(lanes[~good].tolist(), key=lambda n: n % (1 << 64))

@@ -12,7 +12,7 @@ lanes of a vector whose value anybody looks at::
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeGuard
 
 from weft.ir.expr import IntImm, PrimExpr
@@ -51,7 +51,7 @@ class StatementFacts(StmtMutator):
         if self.ranges.of(loop.extent)[1] <= 0:
             return loop
         self.ranges.bind(loop.loop_var, loop_range(self.ranges, loop))
-        with self.scope():
+        with self.scope() if is_single(loop) else self.branch():
             self.bounds.enter_loop(loop.loop_var, loop.min, loop.extent)
             return loop.with_(body=self.visit(loop.body))
 
@@ -69,10 +69,10 @@ class StatementFacts(StmtMutator):
     def visit_IfThenElse(self, stmt: s.IfThenElse) -> s.Stmt:
         """Each branch knows how the condition turned out."""
         condition = self.visit(stmt.condition)
-        with self.scope():
+        with self.branch():
             self.bounds.assume(stmt.condition)
             then_case = self.visit(stmt.then_case)
-        with self.scope():
+        with self.branch():
             self.bounds.assume(stmt.condition, False)
             else_case = self.visit(stmt.else_case)
         return stmt.with_(condition=condition, then_case=then_case, else_case=else_case)
@@ -80,7 +80,7 @@ class StatementFacts(StmtMutator):
     def visit_While(self, stmt: s.While) -> s.Stmt:
         """The condition holds at the start of the body."""
         condition = self.visit(stmt.condition)
-        with self.scope():
+        with self.branch():
             self.bounds.assume(stmt.condition)
             return stmt.with_(condition=condition, body=self.visit(stmt.body))
 
@@ -106,6 +106,10 @@ class StatementFacts(StmtMutator):
             yield
         finally:
             self.bounds.rewind(mark)
+
+    def branch(self) -> AbstractContextManager[None]:
+        """A scope that is entered on a condition, or several times."""
+        return self.scope()
 
     def define(self, var: e.Var, value: PrimExpr) -> None:
         """The variable has that value from here on."""
@@ -179,7 +183,7 @@ class FactMutator(StatementFacts):
     def arm(self, given: PrimExpr, condition: PrimExpr, holds: bool, value: PrimExpr) -> PrimExpr:
         """An arm of a choice; ``condition`` is what became of the condition ``given``."""
         if given.dtype.lanes == 1:
-            with self.scope(), self._within((id(given), holds)):
+            with self.branch(), self._within((id(given), holds)):
                 self.bounds.assume(given, holds)
                 chosen: PrimExpr = self.visit(value)
                 return chosen
@@ -226,6 +230,11 @@ class FactMutator(StatementFacts):
 def is_call(expr: object, name: str) -> TypeGuard[e.Call]:
     """Whether an expression is a call of that intrinsic."""
     return isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == f"tir.{name}"
+
+
+def is_single(loop: s.For) -> bool:
+    """Whether a loop has one iteration."""
+    return isinstance(loop.extent, IntImm) and loop.extent.value == 1
 
 
 def loop_range(ranges: Ranges, loop: s.For) -> Interval:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from weft.ir.transform import Pass, Sequential
 from weft.tir.lowering.define_integers import DefineIntegers, Supported, supports_nothing
+from weft.tir.lowering.insert_checks import InsertChecks
 from weft.tir.lowering.share_values import ShareValues
 from weft.tir.lowering.short_floats import WidenShortFloats
 
@@ -17,6 +18,7 @@ def lower_meaning(supported: Supported = supports_nothing, checks: bool = True) 
         (
             ShareValues(checks),  # first: of the branches below each is then visited once
             WidenShortFloats(),  # before conversions to integers, which are of float32 then
+            InsertChecks(checks),  # bounds are proved before divisions in them are taken apart
             DefineIntegers(supported),  # guards, while conditions around an operation prove it safe
         ),
         name="tir.lower_meaning",

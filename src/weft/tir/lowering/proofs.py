@@ -14,7 +14,6 @@ from typing import Any, Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.node import Node
-from weft.ir.op import Op
 from weft.tir import expr as e
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.ranges import Ranges
@@ -22,6 +21,8 @@ from weft.tir.lowering.ranges import Ranges
 Monomial = tuple[int, ...]
 Poly = dict[Monomial, int]
 _ONE: Final[Poly] = {(): 1}
+_SAME_VALUE: Final = ("tir.likely", "tir.checked")
+"""Calls whose value is that of their first argument."""
 _MAX_TERMS: Final = 40
 _MAX_FACTS: Final = 12
 
@@ -101,8 +102,8 @@ class Bounds:
 
         A condition that was tested, not ``promised``, says nothing where a step of it may wrap.
         """
-        if isinstance(condition, e.Call) and getattr(condition.op, "name", "") == "tir.likely":
-            self.assume(condition.args[0], holds, promised)
+        if isinstance(condition, e.Call):
+            self._assume_call(condition, holds, promised)
         elif isinstance(condition, e.Not):
             self.assume(condition.a, not holds, promised)
         elif isinstance(condition, e.And if holds else e.Or):
@@ -113,6 +114,19 @@ class Bounds:
         elif isinstance(condition, e.CompareExpr) and condition.a.dtype.is_int:
             if promised or self.is_exact(condition):
                 self._assume_compare(condition, holds)
+
+    def _assume_call(self, call: e.Call, holds: bool, promised: bool) -> None:
+        """``if_then_else(c, x, False)`` is ``c and x``; with ``True`` first it is an ``or``."""
+        name = getattr(call.op, "name", "")
+        if name in _SAME_VALUE:
+            self.assume(call.args[0], holds, promised)
+        if name != "tir.if_then_else":
+            return
+        condition, *arms = call.args
+        for arm, other, is_first in ((arms[0], arms[1], True), (arms[1], arms[0], False)):
+            if isinstance(other, IntImm) and bool(other.value) is not holds:
+                self.assume(condition, is_first, promised)
+                self.assume(arm, holds, promised)
 
     def is_exact(self, expr: Any) -> bool:
         """Whether no 64-bit sum or product in an expression may wrap: then its polynomial, which is
@@ -319,7 +333,7 @@ class Bounds:
                 return self.poly(expr.value)
         if isinstance(expr, e.Min | e.Max):
             return self._extreme(expr)
-        if isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == "tir.likely":
+        if isinstance(expr, e.Call) and getattr(expr.op, "name", "") in _SAME_VALUE:
             return self.poly(expr.args[0])
         return self._opaque(expr)
 

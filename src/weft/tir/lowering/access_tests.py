@@ -1,0 +1,108 @@
+"""The conditions under which an access lies within its buffer, as far as they are not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from weft.ir.expr import IntImm, PrimExpr, integer_range
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+from weft.tir import op
+from weft.tir.lanes import as_ramp
+from weft.tir.lowering.accesses import is_on_axis, span
+from weft.tir.lowering.building import like
+from weft.tir.lowering.proofs import Bounds
+
+_I64: Final = DataType("int64")
+
+
+@dataclass(frozen=True, eq=False)
+class AxisTest:
+    """What must hold on one axis: of indices from ``low`` to ``high``, or of a vector (both)."""
+
+    axis: int
+    condition: PrimExpr
+    low: PrimExpr
+    high: PrimExpr
+    extent: PrimExpr
+
+
+def index_lanes(indices: Sequence[PrimExpr]) -> int:
+    """The lanes of the widest index."""
+    return max([index.dtype.lanes for index in indices], default=1)
+
+
+def axis_tests(
+    bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimExpr],
+    mask: PrimExpr | None = None,
+) -> Iterator[AxisTest]:  # fmt: skip
+    """A test for each axis on which ``bounds`` do not prove an index.
+
+    ``mask`` are the lanes that are accessed; None for all of them. A vector whose elements are a
+    constant stride apart is tested at its two ends.
+    """
+    lanes = index_lanes(indices)
+    if lanes == 1:
+        yield from _tests_of_ends(bounds, indices, shape, 0)
+        return
+    ramp = as_ramp(indices[-1])
+    if ramp is not None and mask is None and index_lanes(indices[:-1]) == 1:
+        first, stride = ramp
+        yield from _tests_of_ends(bounds, [*indices[:-1], first], shape, stride * (lanes - 1))
+        return
+    for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
+        if is_on_axis(bounds, index, extent):
+            continue
+        vector = index if index.dtype.lanes > 1 else e.Broadcast(index, lanes)
+        condition = _inside(vector, vector, extent)
+        if mask is not None:
+            condition = e.Or(condition, e.Not(mask))
+        yield AxisTest(axis, condition, vector, vector, extent)
+
+
+def _tests_of_ends(
+    bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimExpr], distance: int
+) -> Iterator[AxisTest]:
+    """Tests of scalar indices, the last of which spans ``distance`` further elements."""
+    last = len(indices) - 1
+    for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
+        low, high = span(index, distance if axis == last else 0)
+        is_low_proved, is_high_proved = bounds.not_negative(low), bounds.below(high, extent)
+        if is_low_proved and is_high_proved:
+            continue
+        if not bounds.is_exact(high):  # what one proof is of may wrap to where the test ends
+            is_low_proved = is_high_proved = False
+        condition = _inside(
+            None if is_low_proved else low, None if is_high_proved else high, extent
+        )
+        yield AxisTest(axis, condition, low, high, extent)
+
+
+def _inside(low: PrimExpr | None, high: PrimExpr | None, extent: PrimExpr) -> PrimExpr:
+    """``0 <= low`` and ``high < extent``; None stands for what is known."""
+    conditions: list[PrimExpr] = []
+    is_one_index = low is high
+    if high is not None:
+        high, extent = _of_one_type(high, extent)
+    if is_one_index:
+        low = high
+    if low is not None:
+        conditions.append(e.LE(op.const(0, low.dtype), low))
+    if high is not None:
+        conditions.append(e.LT(high, extent))
+    return conditions[0] if len(conditions) == 1 else e.And(*conditions)
+
+
+def _of_one_type(index: PrimExpr, extent: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
+    """An index and an extent, which is not negative, as numbers that can be compared."""
+    kind = index.dtype.element
+    if isinstance(extent, IntImm) and extent.value <= integer_range(kind)[1]:
+        return index, op.const(extent.value, index.dtype)
+    if extent.dtype is not kind:
+        common = kind if kind == "uint64" else _I64
+        index = index if kind is common else e.Cast(like(common, index.dtype), index)
+        extent = extent if extent.dtype is common else e.Cast(common, extent)
+    lanes = index.dtype.lanes
+    return index, extent if lanes == 1 else e.Broadcast(extent, lanes)

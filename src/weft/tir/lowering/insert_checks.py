@@ -1,0 +1,296 @@
+"""InsertChecks: no access leaves its buffer unnoticed, and nothing runs that must not.
+
+What is not proved is tested before it happens (``n`` is the extent of ``A``)::
+
+    B[i] = A[j]     B[i] = T.checked(A[j], 0 <= j and j < n, "index", "index {a} is ...", j, n)
+    A[j] = x        A[j] = T.checked(x, 0 <= j and j < n, "index", "index {a} is ...", j, n)
+
+A choice whose arms are not safe to run whatever the condition says becomes one that runs a single
+arm; where both are safe and cheap, both run and one result is taken::
+
+    T.Select(j < n, A[j], 0)        T.if_then_else(j < n, A[j], 0)
+    j < n and A[j] > 0              T.if_then_else(j < n, A[j] > 0, False)
+    T.if_then_else(c, i + 1, i)     T.Select(c, i + 1, i)
+
+A condition on lanes masks the loads in its arms (``predicate``) that are not proved.
+
+So after this pass, by what stands in the program alone: every access may happen where it stands,
+``Select``, ``And`` and ``Or`` may run all of their parts, ``if_then_else`` runs one arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.ir.transform import FunctionPass, Pass, PassContext, PassInfo
+from weft.support.errors import IRIndexError
+from weft.support.recursion import deep_recursion
+from weft.tir import expr as e
+from weft.tir import op
+from weft.tir import stmt as s
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import checked
+from weft.tir.lowering.access_tests import AxisTest, axis_tests, index_lanes
+from weft.tir.lowering.accesses import is_within
+from weft.tir.lowering.building import constant_of
+from weft.tir.lowering.facts import FactMutator, facts_of, is_call
+from weft.tir.lowering.faults import Faults
+from weft.tir.lowering.layouts import Layout, bytes_of, constant_reach, is_same, layout_of
+
+_CHEAP: Final = 6
+"""Operations of an arm, about, that take less time than a jump around them."""
+
+
+class SoundBuffers:
+    """Which buffers lie within their memory: a use of one needs no test of the whole view."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self._declared = {id(buffer) for buffer in func.buffer_map.values()}
+        self._memory = {id(buffer.data): layout_of(buffer) for buffer in func.buffer_map.values()}
+        self._handles = {
+            id(param) for param in func.params
+            if param not in func.buffer_map and param.dtype.is_handle
+        }  # fmt: skip
+
+    def enter_memory(self, stmt: s.Allocate) -> None:
+        """What an Allocate makes."""
+        layout = Layout(tuple(stmt.extents), (), (), bytes_of(stmt.dtype))
+        self._memory[id(stmt.buffer_var)] = layout
+
+    @contextmanager
+    def declared(self, buffer: Buffer) -> Iterator[None]:
+        """The scope of a DeclBuffer, where the view is tested."""
+        is_new = id(buffer) not in self._declared
+        self._declared.add(id(buffer))
+        yield
+        if is_new:
+            self._declared.discard(id(buffer))
+
+    def has(self, buffer: Buffer) -> bool:
+        """Whether a use of the buffer here cannot fault for the sake of the view."""
+        if id(buffer) in self._declared:
+            return True
+        memory = self._memory.get(id(buffer.data))
+        if memory is None:
+            return id(buffer.data) not in self._handles
+        view = layout_of(buffer)
+        ends, limits = constant_reach(view), constant_reach(memory)
+        if ends is None or limits is None:
+            return is_same(view, memory)
+        return limits[0] <= ends[0] and ends[1] <= limits[1]
+
+
+class _InsertChecks(FactMutator):
+    def __init__(self, func: PrimFunc, mod: IRModule, tests: bool) -> None:
+        super().__init__(*facts_of(func))
+        self.func, self.mod, self.tests = func, mod, tests
+        self.sound = SoundBuffers(func)
+        self.branches = 0
+        self._harmless: dict[int, Any] = {}
+        self._harmless_in: object = None
+
+    # Accesses.
+
+    def visit_BufferLoad(self, load: e.BufferLoad) -> PrimExpr:
+        """The load, tested, or masked where only some lanes of it are wanted."""
+        rebuilt: e.BufferLoad = self.visit_default(load)
+        if not self.tests:
+            return rebuilt
+        if rebuilt.predicate is None and index_lanes(load.indices) > 1:
+            wanted = self.mask(load.dtype.lanes)
+            if wanted is not None and not self.is_proved(load):
+                rebuilt = rebuilt.with_(predicate=wanted)
+        return self._tested(rebuilt, load.buffer, rebuilt)
+
+    def visit_BufferStore(self, store: s.BufferStore) -> s.Stmt:
+        """The store of a value that is there only if the place is."""
+        rebuilt: s.BufferStore = self.visit_default(store)
+        if not self.tests:
+            return rebuilt
+        value = self._tested(rebuilt.value, store.buffer, rebuilt)
+        return rebuilt if value is rebuilt.value else rebuilt.with_(value=value)
+
+    def _tested(
+        self, value: PrimExpr, buffer: Buffer, access: e.BufferLoad | s.BufferStore
+    ) -> PrimExpr:
+        tests = list(axis_tests(self.bounds, access.indices, buffer.shape, access.predicate))
+        for test in reversed(tests):  # the first axis is tested first
+            self._refuse_certain(buffer, test)
+            axis = f" on axis {test.axis}" if len(buffer.shape) > 1 else ""
+            text = f"index {{a}} is out of bounds for buffer {buffer.name}{axis} of extent {{b}}"
+            value = checked(value, test.condition, "index", text, test.high, test.extent)
+        return value
+
+    def _refuse_certain(self, buffer: Buffer, test: AxisTest) -> None:
+        """Refuse a constant index outside of a constant extent, where it is surely reached."""
+        first, size = constant_of(test.low), constant_of(test.extent)
+        if first is None or size is None or self.branches:
+            return
+        last = self.ranges.of(test.high)[1]
+        if first < 0 or last >= size:
+            raise IRIndexError(
+                f"{self._name()}: index {first if first < 0 else last} is out of bounds for buffer "
+                f"{buffer.name}, whose axis {test.axis} has extent {size}"
+            )
+
+    def _name(self) -> str:
+        symbol = self.func.attrs.get("global_symbol")
+        if symbol is not None:
+            return str(getattr(symbol, "value", symbol))
+        return next(
+            var.name_hint for var, func in self.mod.functions.items() if func is self.func
+        )
+
+    def is_proved(self, load: e.BufferLoad) -> bool:
+        """Whether a load may happen here, by proofs alone."""
+        is_sound = self.tests and self.sound.has(load.buffer)
+        return is_sound and is_within(self.bounds, load.indices, load.buffer.shape)
+
+    def visit_Call(self, call: e.Call) -> PrimExpr:
+        """An element whose address is passed is not read. ``T.if_then_else`` is a choice."""
+        if is_call(call, "if_then_else"):
+            return self._choice(call)
+        places = self._addresses(call)
+        if not places:
+            return super().visit_Call(call)
+        args = [
+            arg.with_(indices=self.visit(arg.indices))
+            if at in places and isinstance(arg, e.BufferLoad) else self.visit(arg)
+            for at, arg in enumerate(call.args)
+        ]
+        return call.with_(args=args)
+
+    def _addresses(self, call: e.Call) -> set[int]:
+        """The positions of elements that are arguments as addresses."""
+        loads = {at for at, arg in enumerate(call.args) if isinstance(arg, e.BufferLoad)}
+        if not loads or is_call(call, "address_of") or is_call(call, "prefetch"):
+            return loads
+        callee, first = None, 0
+        if isinstance(call.op, GlobalVar):
+            callee = self._function(call.op.name_hint)
+        elif is_call(call, "call_extern") and isinstance(call.args[0], StringImm):
+            callee, first = self._function(call.args[0].value), 1
+        if callee is None:
+            return set()
+        pointers = {at + first for at, var in enumerate(callee.params) if var.dtype.is_handle}
+        return loads & pointers
+
+    def _function(self, name: str) -> PrimFunc | None:
+        for var, func in self.mod.functions.items():
+            symbol = func.attrs.get("global_symbol", var.name_hint)
+            if str(getattr(symbol, "value", symbol)) == name and isinstance(func, PrimFunc):
+                return func
+        return None
+
+    # Choices.
+
+    def visit_Select(self, select: e.Select) -> PrimExpr:
+        """One arm runs if another would fault; lanes are masked instead."""
+        chosen: PrimExpr = super().visit_Select(select)
+        assert isinstance(chosen, e.Select)
+        if select.condition.dtype.lanes != 1 or not self._can_fault(
+            select.true_value, select.false_value
+        ):
+            return chosen
+        return op.if_then_else(chosen.condition, chosen.true_value, chosen.false_value)
+
+    def _choice(self, call: e.Call) -> PrimExpr:
+        chosen = super().visit_Call(call)
+        assert isinstance(chosen, e.Call)
+        arms = call.args[1], call.args[2]
+        is_blend = call.args[0].dtype.lanes != 1 or (
+            all(_is_cheap(arm, _CHEAP) for arm in arms) and not self._can_fault(*arms)
+        )
+        return e.Select(*chosen.args) if is_blend else chosen
+
+    def visit_And(self, expr: e.And) -> PrimExpr:
+        """The right side runs where the left one holds, if it may fault."""
+        both: PrimExpr = super().visit_And(expr)
+        assert isinstance(both, e.And)
+        if expr.dtype.lanes != 1 or not self._can_fault(expr.b):
+            return both
+        return op.if_then_else(both.a, both.b, op.const(False, "bool"))
+
+    def visit_Or(self, expr: e.Or) -> PrimExpr:
+        """The right side runs where the left one does not hold, if it may fault."""
+        either: PrimExpr = super().visit_Or(expr)
+        assert isinstance(either, e.Or)
+        if expr.dtype.lanes != 1 or not self._can_fault(expr.b):
+            return either
+        return op.if_then_else(either.a, op.const(True, "bool"), either.b)
+
+    def _can_fault(self, *exprs: PrimExpr) -> bool:
+        if self._harmless_in is not self._walk:  # another expression, with other facts
+            self._harmless, self._harmless_in = {}, self._walk
+        faults = Faults(self.ranges, self.is_proved, self._harmless)
+        return any(faults.can_fault(expr) for expr in exprs)
+
+    def arm(self, given: PrimExpr, condition: PrimExpr, holds: bool, value: PrimExpr) -> PrimExpr:
+        """What is harmless in an arm need not be so outside of it."""
+        outer = self._harmless
+        self._harmless = dict(outer)
+        try:
+            return super().arm(given, condition, holds, value)
+        finally:
+            self._harmless = outer
+
+    # Statements.
+
+    @contextmanager
+    def branch(self) -> Iterator[None]:
+        """A part that runs on a condition, or several times."""
+        self.branches += 1
+        with super().branch():
+            yield
+        self.branches -= 1
+
+    def visit_For(self, loop: s.For) -> s.Stmt:
+        """Loads in bounds are tested, too."""
+        if collect((loop.min, loop.extent), e.BufferLoad):
+            loop = loop.with_(min=self.visit(loop.min), extent=self.visit(loop.extent))
+        return super().visit_For(loop)
+
+    def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
+        """Loads in extents are tested, too."""
+        if collect(stmt.extents, e.BufferLoad):
+            stmt = stmt.with_(extents=self.visit(stmt.extents))
+        self.sound.enter_memory(stmt)
+        return super().visit_Allocate(stmt)
+
+    def visit_DeclBuffer(self, stmt: s.DeclBuffer) -> s.Stmt:
+        """The view is tested where it is declared."""
+        with self.sound.declared(stmt.buffer):
+            rebuilt: s.Stmt = self.visit_default(stmt)
+            return rebuilt
+
+
+def _is_cheap(expr: PrimExpr, budget: int) -> bool:
+    """Whether the expression is arithmetic of a few nodes, without loads or calls."""
+    if isinstance(expr, e.Var | IntImm | FloatImm):
+        return True
+    if budget == 0 or not isinstance(expr, e.BinaryExpr | e.Cast | e.Broadcast):
+        return False
+    if isinstance(expr, e.BinaryExpr):
+        return _is_cheap(expr.a, budget // 2) and _is_cheap(expr.b, budget // 2)
+    return _is_cheap(expr.value, budget - 1)
+
+
+@deep_recursion
+def insert_checks(func: PrimFunc, mod: IRModule, tests: bool = True) -> PrimFunc:
+    """The function with tests of its accesses (module docstring)."""
+    return func.with_(body=_InsertChecks(func, mod, tests).visit(func.body))
+
+
+def InsertChecks(tests: bool = True) -> Pass:
+    """The pass; without ``tests`` it inserts none, and every load counts as able to fault."""
+
+    def run(func: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
+        return insert_checks(func, mod, tests)
+
+    return FunctionPass(run, PassInfo(0, "tir.InsertChecks"), PrimFunc)

@@ -1,0 +1,245 @@
+"""InsertChecks: what is tested, what is proved, which arms run, and the same results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ir.functor import collect
+from weft.ir.module import IRModule
+from weft.script import tir as T
+from weft.support.errors import IRIndexError, RuntimeFault
+from weft.tir import expr as e
+from weft.tir import interp
+from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.insert_checks import InsertChecks
+
+
+def after(func, tests=True):
+    return InsertChecks(tests)(IRModule({"main": func}))["main"]
+
+
+def checks_in(func):
+    return [call for call in collect(func.body, e.Call) if is_call(call, "checked")]
+
+
+def test_a_place_that_is_read_is_tested_before_the_element_is(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            b[i] = a[b[i]]
+
+    @T.prim_func
+    def expected(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            b[i] = T.checked(
+                a[b[i]], T.And(0 <= b[i], b[i] < 8), "index",
+                "index {a} is out of bounds for buffer a of extent {b}", b[i], 8,
+            )  # fmt: skip
+
+    becomes(InsertChecks(), before, expected)
+
+
+def test_a_value_is_stored_where_its_place_was_tested(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8, 8), "int32"), b: T.Buffer((8,), "int32"), n: T.int32):
+        for i in range(8):
+            a[b[i], n] = 7
+
+    @T.prim_func
+    def expected(a: T.Buffer((8, 8), "int32"), b: T.Buffer((8,), "int32"), n: T.int32):
+        for i in range(8):
+            a[b[i], n] = T.checked(
+                T.checked(
+                    7, T.And(0 <= n, n < 8), "index",
+                    "index {a} is out of bounds for buffer a on axis 1 of extent {b}", n, 8,
+                ),
+                T.And(0 <= b[i], b[i] < 8), "index",
+                "index {a} is out of bounds for buffer a on axis 0 of extent {b}", b[i], 8,
+            )  # fmt: skip
+
+    module = InsertChecks()(IRModule({"main": before}))
+    weft.ir.assert_structural_equal(module["main"], expected.with_attr("global_symbol", "before"))
+
+
+def test_only_what_is_not_proved_is_tested(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32")):
+        for i in range(8):
+            a[i] = a[i] + a[i // 2]
+            if a[i] < 8:
+                a[a[i] % 4] = 1
+
+    func = after(before)
+    assert func.body is before.body
+
+
+def test_a_vector_is_tested_at_its_ends(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((64,), "int32"), b: T.Buffer((4,), "int32")):
+        b[T.Ramp(0, 1, 4)] = a[T.Ramp(b[0] * 4, 2, 4)]
+
+    @T.prim_func
+    def expected(a: T.Buffer((64,), "int32"), b: T.Buffer((4,), "int32")):
+        b[T.Ramp(0, 1, 4)] = T.checked(
+            a[T.Ramp(b[0] * 4, 2, 4)],
+            T.And(0 <= b[0] * 4, T.Cast("int64", b[0] * 4) + T.int64(6) < T.int64(64)),
+            "index", "index {a} is out of bounds for buffer a of extent {b}",
+            T.Cast("int64", b[0] * 4) + T.int64(6), 64,
+        )  # fmt: skip
+
+    becomes(InsertChecks(), before, expected)
+
+
+def test_lanes_that_nobody_wants_are_masked(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(2):
+            b[T.Ramp(i * 4, 1, 4)] = T.Select(
+                b[T.Ramp(i * 4, 1, 4)] < T.Broadcast(8, 4), a[b[T.Ramp(i * 4, 1, 4)]],
+                T.Broadcast(-1, 4),
+            )  # fmt: skip
+
+    func = after(before)
+    load = next(
+        node for node in collect(func.body, e.BufferLoad)
+        if node.buffer.name == "a"
+    )  # fmt: skip
+    assert isinstance(load.predicate, e.LT)
+    condition = checks_in(func)[0].args[1]
+    assert isinstance(condition, e.Or)
+    assert isinstance(condition.b, e.Not)
+    assert condition.b.a is load.predicate
+    a, b = np.arange(8, dtype="int32") * 10, np.array([1, 100, 7, 2**31 - 1] * 2, "int32")
+    for run in (lambda *arrays: interp.run(func, *arrays), weft.build(before)):
+        out = b.copy()
+        run(a, out)
+        np.testing.assert_array_equal(out, [10, -1, 70, -1] * 2)
+        with pytest.raises((RuntimeFault, IndexError), match="index -3 is out of bounds"):
+            run(a, np.array([1, -3, 2, 3] * 2, "int32"))
+
+
+def test_an_arm_that_may_fault_runs_alone(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            b[i] = T.Select(i < 7, a[i + 1], T.Select(i > 3, a[i], i))
+
+    @T.prim_func
+    def expected(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            b[i] = T.if_then_else(i < 7, a[i + 1], T.Select(i > 3, a[i], i))
+
+    becomes(InsertChecks(), before, expected)
+
+
+def test_the_right_side_of_a_condition_runs_after_the_left(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            if i > 0 and a[i - 1] > 0:
+                b[i] = 1
+            if i == 0 or a[i - 1] > 0:
+                b[i] = b[i] + 2
+            if i > 2 and a[i] > 0:
+                b[i] = b[i] + 4
+
+    @T.prim_func
+    def expected(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        for i in range(8):
+            if T.if_then_else(i > 0, a[i - 1] > 0, T.bool(False)):
+                b[i] = 1
+            if T.if_then_else(i == 0, T.bool(True), T.checked(
+                a[i - 1], 0 <= i - 1, "index",
+                "index {a} is out of bounds for buffer a of extent {b}", i - 1, 8,
+            ) > 0):  # fmt: skip
+                b[i] = b[i] + 2
+            if i > 2 and a[i] > 0:
+                b[i] = b[i] + 4
+
+    becomes(InsertChecks(), before, expected)
+
+
+def test_cheap_arms_both_run(becomes):
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32")):
+        for i in range(8):
+            a[i] = T.if_then_else(i < 4, i + 1, i * 2)
+            a[i] = T.if_then_else(i < 4, a[i] + 1, i)
+
+    @T.prim_func
+    def expected(a: T.Buffer((8,), "int32")):
+        for i in range(8):
+            a[i] = T.Select(i < 4, i + 1, i * 2)
+            a[i] = T.if_then_else(i < 4, a[i] + 1, i)
+
+    becomes(InsertChecks(), before, expected)
+
+
+def test_an_element_whose_address_is_passed_is_not_read():
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), b: T.Buffer((8,), "int32")):
+        T.evaluate(T.call_extern("int32", "f", T.address_of(a[8]), T.address_of(a[b[0]])))
+        T.evaluate(T.call_extern("int32", "f", a[b[1]]))
+
+    (value,) = checks_in(after(before))
+    assert value.args[0].indices[0].indices[0].value == 1
+
+
+def test_a_bound_of_a_loop_that_is_read_is_tested():
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), n: T.int32):
+        for i in range(a[n]):
+            a[0] = i
+
+    func = after(before)
+    assert len(checks_in(func)) == 1
+    with pytest.raises(IndexError, match="index 8 is out of bounds for buffer a of extent 8"):
+        weft.build(before)(np.zeros(8, "int32"), 8)
+
+
+def test_an_index_that_is_surely_outside_is_refused():
+    @T.prim_func
+    def certain(a: T.Buffer((8,), "int32")):
+        a[8] = 1
+
+    @T.prim_func
+    def perhaps(a: T.Buffer((8,), "int32")):
+        if a[0] > 0:
+            a[8] = 1
+
+    message = "certain: index 8 is out of bounds for buffer a, whose axis 0 has extent 8"
+    with pytest.raises(IRIndexError, match=message):
+        after(certain)
+    assert len(checks_in(after(perhaps))) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint32", "uint64"])
+def test_an_index_of_any_integer_type_is_tested(dtype):
+    @T.prim_func
+    def func(a: T.Buffer((8,), "int32"), b: T.Buffer((1,), dtype)):
+        a[b[0]] = 7
+
+    built = weft.build(func)
+    ends = np.iinfo(dtype)
+    for index in (0, 7, 8, 9, ends.min, ends.max, ends.max // 2 + 1, ends.max - 1):
+        a = np.zeros(8, "int32")
+        if 0 <= index < 8:
+            built(a, np.array([index], dtype))
+            assert a[int(index)] == 7
+        else:
+            with pytest.raises(IndexError, match="out of bounds for buffer a of extent 8"):
+                built(a, np.array([index], dtype))
+            assert not a.any()
+
+
+def test_without_tests_choices_stay_apart():
+    @T.prim_func
+    def before(a: T.Buffer((8,), "int32"), n: T.int32):
+        for i in range(8):
+            a[i] = T.Select(i < n, a[i + n], 0)
+
+    func = after(before, tests=False)
+    assert not checks_in(func)
+    assert is_call(func.body.body.value, "if_then_else")
