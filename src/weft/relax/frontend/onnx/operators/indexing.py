@@ -253,21 +253,16 @@ def one_hot(
 ) -> Expr:
     """A vector of two values for each index, whose place has the second one."""
     count = context.dims(depth, "depth")[0]
-    place = context.axis(indices, axis, 1)
-    whole = indices.expr
-    if indices.dtype != "int64":
-        whole = context.emit(op.astype(whole, "int64"))
-
-    def chosen(where: Tensor, pair: Tensor, size: Any) -> Tensor:
-        def element(*point: Any) -> Any:
-            index: Any = where(*point[:place], *point[place + 1 :])
-            index = tir.if_then_else(index < 0, index + size, index)
-            return tir.if_then_else(index == point[place], pair(1), pair(0))
-
-        shape = [*where.shape[:place], size, *where.shape[place:]]
-        return compute(shape, element, "T_one_hot")
-
-    return context.te(chosen, whole, values.expr, as_prim(count))
+    place, emit = context.axis(indices, axis, 1), context.emit
+    where = emit(op.expand_dims(from_start(context, indices, count), place))
+    numbers = emit(op.arange(as_prim(count), dtype="int64"))
+    rank = context.rank(indices, "indices") + 1
+    along = [count if other == place else 1 for other in range(rank)]
+    chosen = emit(op.equal(where, emit(op.reshape(numbers, along))))
+    off, on = [
+        emit(op.take(values.expr, context.constant(side, "int64").expr, 0)) for side in range(2)
+    ]
+    return emit(op.where(chosen, on, off))
 
 
 @converter("TopK")
@@ -353,7 +348,7 @@ def arange(context: Context, start: Value, limit: Value, delta: Value) -> Expr:
     count = context.value(context.emit(op.astype(rounded, "int64")))
     size = context.dims(count, "range")[0]
 
-    def numbers(first: Tensor, step: Tensor, extent: Any) -> Tensor:
-        return compute([extent], lambda i: first() + i.astype(first.dtype) * step(), "T_range")
-
-    return context.te(numbers, parts[0], parts[2], size)
+    places = context.emit(op.arange(as_prim(size), dtype="int64"))
+    if start.dtype != "int64":
+        places = context.emit(op.astype(places, start.dtype))
+    return context.emit(op.add(parts[0], context.emit(op.multiply(places, parts[2]))))

@@ -11,16 +11,13 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.te.operation import compute, reduce_axis
-from weft.te.reduction import sum as te_sum
+from weft.relax.frontend.onnx.value import Array, Dim, Value, as_prim
 from weft.te.tensor import Tensor
 from weft.tir import op as tir
 from weft.topi.nn import padding as topi
 
-MODES: Final = {
-    "reflect": topi.reflect_pad, "edge": topi.replicate_pad, "wrap": topi.circular_pad,
-}  # fmt: skip
+MODES: Final = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+"""ONNX's modes but constant -> Relax's."""
 
 
 @converter("Pad")
@@ -76,11 +73,16 @@ def _padded(context: Context, x: Value, amounts: Sequence[Dim], how: tuple[str, 
         context.fail(f"mode: expected constant, {', '.join(MODES)}, got {mode!r}")
     if mode == "reflect":
         return _reflected(context, data, before, after)
-    return context.te(MODES[mode], data, before, after)
+    return context.emit(op.nn.pad(data, _by_axis(before, after), MODES[mode]))
 
 
 def _negative(size: Dim) -> bool:
     return isinstance(size, int) and size < 0
+
+
+def _by_axis(before: Sequence[int], after: Sequence[int]) -> list[int]:
+    """The amounts before and after each axis, axis by axis."""
+    return [amount for pair in zip(before, after, strict=True) for amount in pair]
 
 
 def _constant_pad(data: Tensor, fill: Tensor, before: Any, after: Any) -> Tensor:
@@ -95,30 +97,20 @@ def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]
             continue
         if size == 0:
             context.fail(f"axis {axis} has no elements that could be reflected")
-        # by itself: the data of one axis is looked up after the padding of the one before
-        alone = [low if at == axis else 0 for at in range(len(shape))]
-        beside = [high if at == axis else 0 for at in range(len(shape))]
-        data = context.te(_waves, data, alone, beside, axis, size)
+        places = context.constant(_waves(low, high, size)).expr
+        data = context.emit(op.take(data, places, axis))
         before = [0 if at == axis else amount for at, amount in enumerate(before)]
         after = [0 if at == axis else amount for at, amount in enumerate(after)]
     if any(not isinstance(amount, int) or amount for amount in (*before, *after)):
-        data = context.te(topi.reflect_pad, data, before, after)
+        data = context.emit(op.nn.pad(data, _by_axis(before, after), "reflect"))
     return data
 
 
-def _waves(data: Tensor, before: Any, after: Any, axis: int, size: int) -> Tensor:
-    """One axis of known extent read back and forth: 0 1 2 1 0 1 2 ..."""
-    low, period = int(before[axis]), max(2 * (size - 1), 1)
-    shape: list[Any] = list(data.shape)
-    shape[axis] = size + low + int(after[axis])
-
-    def element(*indices: Any) -> Any:
-        source = list(indices)
-        place = tir.floormod(indices[axis] + (-low % period), period)
-        source[axis] = tir.minimum(place, period - place) if size > 1 else 0 * place
-        return data(*source)
-
-    return compute(shape, element, "T_reflect")
+def _waves(before: int, after: int, size: int) -> Array:
+    """The places of an axis read back and forth, with so many more: 0 1 2 1 0 1 2 ..."""
+    period = max(2 * (size - 1), 1)
+    places = np.arange(-before, size + after, dtype="int64") % period
+    return np.minimum(places, period - places) if size > 1 else places * 0
 
 
 @converter("CenterCropPad", since=18)
@@ -192,20 +184,4 @@ def col2im(
     channels = quotient_by(rows, int(np.prod(block)))
     data = context.emit(op.reshape(x.expr, [batch, channels, *block, *counts]))
 
-    def image_of(columns: Tensor) -> Tensor:
-        taps = [reduce_axis((0, size), f"k{a}") for a, size in enumerate(block)]
-
-        def element(n: Any, c: Any, *point: Any) -> Any:
-            windows, inside = [], []
-            for a in range(rank):
-                offset = point[a] + around[a] - taps[a].var * spread[a]
-                place = tir.floordiv(offset, steps[a])
-                windows.append(place)
-                inside += [tir.floormod(offset, steps[a]) == 0, offset >= 0, place < counts[a]]
-            value = columns(n, c, *[tap.var for tap in taps], *windows)
-            zero = tir.const(0, str(columns.dtype))
-            return te_sum(tir.if_then_else(tir.all(*inside), value, zero), axis=taps)
-
-        return compute([columns.shape[0], columns.shape[1], *image], element, "T_col2im")
-
-    return context.te(image_of, data)
+    return context.emit(op.nn.col2im(data, image, steps, around, spread))

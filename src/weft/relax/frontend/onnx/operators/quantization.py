@@ -23,10 +23,7 @@ from weft.relax.frontend.onnx.element_types import (
 )
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.small_floats import decode, encode
-from weft.relax.frontend.onnx.value import Value, as_prim
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
+from weft.relax.frontend.onnx.value import Value
 
 _BITS: Final = {21: 4, 22: 4, 25: 2, 26: 2}
 _SIGNED_SMALL: Final = frozenset({22, 26})
@@ -69,13 +66,8 @@ def spread(context: Context, x: Value, parameter: Expr, axis: int, block: int) -
         context.fail(f"block_size: expected a positive number for a scale of {rank} dimensions")
     place, shape = context.axis(x, axis), context.shape(x, "x")
 
-    def spread_blocks(blocks: Tensor) -> Tensor:
-        def element(*point: Any) -> Any:
-            return blocks(*point[:place], tir.floordiv(point[place], block), *point[place + 1 :])
-
-        return compute([as_prim(dim) for dim in shape], element, "blocks")
-
-    return context.te(spread_blocks, parameter)
+    repeated = emit(op.repeat(parameter, block, place))
+    return emit(op.strided_slice(repeated, [place], [0], [shape[place]], assume_inbound=True))
 
 
 def quantized(

@@ -159,7 +159,7 @@ def non_max_suppression(
     emit = context.emit
     corners = boxes.expr
     if center_point_box:
-        corners = context.te(_corners, corners)
+        corners = _corners(context, boxes)
     defaults = (np.zeros(1, "int64"), np.zeros(1, "float32"), np.full(1, -np.inf, "float32"))
     limits = [
         context.constant(default).expr if value is None else emit(op.reshape(value.expr, [1]))
@@ -171,13 +171,14 @@ def non_max_suppression(
     return emit(op.strided_slice(rows, [0], [0], [kept], assume_inbound=True))
 
 
-def _corners(boxes: Tensor) -> Tensor:
+def _corners(context: Context, boxes: Value) -> Expr:
     """(x centre, y centre, width, height) as (y1, x1, y2, x2)."""
-
-    def element(n: Any, box: Any, column: Any) -> Any:
-        axis = 1 - tir.floormod(column, 2)
-        half = boxes(n, box, axis + 2) / tir.const(2, str(boxes.dtype))
-        middle = boxes(n, box, axis)
-        return tir.if_then_else(column < 2, middle - half, middle + half)
-
-    return compute(boxes.shape, element, "corners")
+    emit = context.emit
+    x, y, width, height = [
+        emit(op.strided_slice(boxes.expr, [2], [column], [column + 1])) for column in range(4)
+    ]
+    two = context.constant(2, boxes.dtype).expr
+    half_width, half_height = [emit(op.divide(extent, two)) for extent in (width, height)]
+    low = [emit(op.subtract(y, half_height)), emit(op.subtract(x, half_width))]
+    high = [emit(op.add(y, half_height)), emit(op.add(x, half_width))]
+    return emit(op.concat([*low, *high], 2))
