@@ -6,7 +6,7 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeGuard, TypeVar
 
 import pytest
 
@@ -47,7 +47,7 @@ class CompareBeforeAfter:
     _normalize_expected = _normalize_before
     _normalize_transform = classmethod(lambda cls, given: _transform(given))
 
-    def test_compare(self, before: Any, expected: Any, transform: Any) -> None:
+    def test_compare(self, before: IRModule | BaseFunc, expected: Any, transform: object) -> None:
         """Run the pass and compare."""
         run = _applied(transform)
         if isinstance(expected, type) and issubclass(expected, Exception):
@@ -61,34 +61,37 @@ class CompareBeforeAfter:
             assert_structural_equal(after, expected)
         except ValueError as error:
             texts = [f"{error}"]
-            for name, made in (("before", before), ("after", after), ("expected", expected)):
-                texts.append(f"# {name}\n{made.script()}")
+            for name, program in (("before", before), ("after", after), ("expected", expected)):
+                texts.append(f"# {name}\n{program.script()}")
             raise AssertionError("\n\n".join(texts)) from None
 
 
-def _is_fixture(value: Any) -> bool:
+Program = TypeVar("Program")
+
+
+def _is_fixture(value: object) -> bool:
     return type(value).__name__ == "FixtureFunctionDefinition" or hasattr(
         value, "_pytestfixturefunction"
     )
 
 
-def _is_method(value: Any) -> bool:
+def _is_method(value: object) -> TypeGuard[Callable[..., object]]:
     return inspect.isfunction(value) and "self" in inspect.signature(value).parameters
 
 
-def _program(given: Any) -> Any:
+def _program(given: object) -> object:
     """A fixture that gives the program, or the exception class."""
     if _is_fixture(given):
         return given
     if _is_method(given):
 
         @functools.wraps(given)
-        def made(*args: Any, **kwargs: Any) -> Any:
+        def named(*args: object, **kwargs: object) -> object:
             return _named(given(*args, **kwargs))
 
-        return pytest.fixture(made)
+        return pytest.fixture(named)
 
-    def value(self: CompareBeforeAfter) -> Any:
+    def value(self: CompareBeforeAfter) -> object:
         if isinstance(given, IRModule | BaseFunc):
             return _named(given)
         if inspect.isclass(given) and issubclass(given, Exception):
@@ -119,23 +122,23 @@ def _module_of(given: type, methods: list[str], check: bool) -> IRModule:
     functions: dict[str, BaseFunc] = {}
     for name, value in vars(given).items():
         if name in methods:
-            made = parse_definition(value, sys._getframe(), "tir", {}, check)
+            function = parse_definition(value, sys._getframe(), "tir", {}, check)
         elif isinstance(value, BaseFunc):
-            made = value
+            function = value
         else:
             continue
-        functions[name] = made.with_attr(SYMBOL, name)
+        functions[name] = function.with_attr(SYMBOL, name)
     return IRModule(functions)
 
 
-def _named(program: Any) -> Any:
+def _named(program: Program) -> Program:
     """A function whose symbol is its role in the class (``before``) becomes ``main``."""
     if isinstance(program, BaseFunc) and program.attrs.get(SYMBOL) in ("before", "expected"):
         return program.with_attr(SYMBOL, "main")
     return program
 
 
-def _transform(given: Any) -> Any:
+def _transform(given: object) -> object:
     """A fixture that gives the pass or function of modules."""
     if _is_fixture(given):
         return given
@@ -144,12 +147,12 @@ def _transform(given: Any) -> Any:
     return pytest.fixture(lambda self: given)
 
 
-def _applied(transform: Any) -> Callable[[Any], Any]:
+def _applied(transform: object) -> Callable[[Any], Any]:
     """The pass on a module; a single function is put into a module and taken out again."""
     if not isinstance(transform, Pass) and not callable(transform):
         raise IRTypeError(f"transform: expected a pass, got {type(transform).__name__}")
 
-    def run(program: Any) -> Any:
+    def run(program: IRModule | BaseFunc) -> Any:
         if not isinstance(program, BaseFunc):
             return transform(program)
         return transform(IRModule({"main": program}))["main"]

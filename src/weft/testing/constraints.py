@@ -7,23 +7,25 @@ solutions to solutions. Points are columns of numpy arrays, so a million of them
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_constraints import IntConstraints, IntConstraintsTransform
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError
 from weft.tir import expr as nodes
 from weft.tir.analysis.undefined_vars import undefined_vars
 from weft.tir.expr import And, Var
 
+Points = np.ndarray | np.generic
+"""The values of an expression at every point; one value where it is a constant."""
 _LIMIT: Final = 1 << 20
 """Up to so many points all are tried; beyond, so many that a fixed seed chooses."""
-_FUNCTIONS: Final[dict[type, Any]] = {
+_FUNCTIONS: Final[dict[type, Callable[..., np.ndarray]]] = {
     nodes.Add: np.add, nodes.Sub: np.subtract, nodes.Mul: np.multiply, nodes.Min: np.minimum,
     nodes.Max: np.maximum, nodes.EQ: np.equal, nodes.NE: np.not_equal, nodes.LT: np.less,
     nodes.LE: np.less_equal, nodes.GT: np.greater, nodes.GE: np.greater_equal,
@@ -32,7 +34,7 @@ _FUNCTIONS: Final[dict[type, Any]] = {
 
 
 def check_bool_expr_is_true(
-    bool_expr: PrimExpr, vranges: Mapping[Var, Any], cond: PrimExpr | None = None
+    bool_expr: PrimExpr, vranges: Mapping[Var, Range], cond: PrimExpr | None = None
 ) -> None:
     """Raise AssertionError unless the expression holds at each point of the ranges (and ``cond``).
 
@@ -54,7 +56,7 @@ def check_bool_expr_is_true(
 
 
 def _box(
-    variables: Sequence[Var], vranges: Mapping[Var, Any], given: PrimExpr
+    variables: Sequence[Var], vranges: Mapping[Var, Range], given: PrimExpr
 ) -> tuple[list[tuple[int, int]], PrimExpr]:
     """(begin and end of each variable, the condition); symbolic ends go into the condition."""
     analyzer = Analyzer()
@@ -70,11 +72,11 @@ def _box(
     return bounds, given
 
 
-def _is_constant(span: Any) -> bool:
+def _is_constant(span: Range) -> bool:
     return isinstance(span.min, IntImm) and isinstance(span.extent, IntImm)
 
 
-def _points(ends: Sequence[tuple[int, int]]) -> list[np.ndarray[Any, Any]]:
+def _points(ends: Sequence[tuple[int, int]]) -> list[np.ndarray]:
     sizes = [end - start for start, end in ends]
     total = math.prod(sizes)
     if total > _LIMIT:
@@ -87,19 +89,19 @@ def _points(ends: Sequence[tuple[int, int]]) -> list[np.ndarray[Any, Any]]:
     return columns
 
 
-def _value(expr: Any, values: Mapping[Var, Any]) -> Any:
+def _value(expr: PrimExpr, values: Mapping[Var, Points]) -> Points:
     """The values of an integer or boolean expression at every point."""
     kind = type(expr)
-    if kind is IntImm:
+    if isinstance(expr, IntImm):
         return np.bool_(expr.value) if expr.dtype.is_bool else np.int64(expr.value)
     if isinstance(expr, Var) and expr in values:
         return values[expr]
-    if kind is nodes.Not:
+    if isinstance(expr, nodes.Not):
         return np.logical_not(_value(expr.a, values))
-    if kind is nodes.Select:
+    if isinstance(expr, nodes.Select):
         parts = [expr.condition, expr.true_value, expr.false_value]
         return np.where(*[_value(part, values) for part in parts])
-    if kind is nodes.Cast and expr.dtype.is_integral:
+    if isinstance(expr, nodes.Cast) and expr.dtype.is_integral:
         return _value(expr.value, values)
     if isinstance(expr, nodes.BinaryExpr):
         a, b = _value(expr.a, values), _value(expr.b, values)
@@ -110,22 +112,22 @@ def _value(expr: Any, values: Mapping[Var, Any]) -> Any:
 _DIVISIONS: Final = frozenset({nodes.FloorDiv, nodes.FloorMod, nodes.Div, nodes.Mod})
 
 
-def _divided(kind: type, a: Any, b: Any) -> Any:
+def _divided(kind: type, a: Points, b: Points) -> Points:
     """Quotients and remainders; division by zero, which may stand in a dead branch, gives 0."""
     safe = np.where(b == 0, 1, b)
     if kind is nodes.FloorDiv:
-        found = a // safe
+        quotient = a // safe
     elif kind is nodes.FloorMod:
-        found = a % safe
+        quotient = a % safe
     elif kind is nodes.Mod:
-        found = np.fmod(a, safe)
+        quotient = np.fmod(a, safe)
     else:
-        found = (a - np.fmod(a, safe)) // safe
-    return np.where(b == 0, 0, found)
+        quotient = (a - np.fmod(a, safe)) // safe
+    return np.where(b == 0, 0, quotient)
 
 
 def check_int_constraints_trans_consistency(
-    constraints_trans: IntConstraintsTransform, vranges: Mapping[Var, Any] | None = None
+    constraints_trans: IntConstraintsTransform, vranges: Mapping[Var, Range] | None = None
 ) -> None:
     """Raise AssertionError unless both maps of a transform take solutions to solutions.
 
@@ -138,7 +140,8 @@ def check_int_constraints_trans_consistency(
 
 
 def _check_one_way(
-    source: IntConstraints, target: IntConstraints, forward: Any, back: Any, extra: Any
+    source: IntConstraints, target: IntConstraints, forward: Mapping[Var, PrimExpr],
+    back: Mapping[Var, PrimExpr], extra: Mapping[Var, Range],
 ) -> None:
     """What holds in ``source`` holds in ``target``, and back again gives the same values."""
     wanted: list[PrimExpr] = [
@@ -151,15 +154,15 @@ def _check_one_way(
 
 
 def _in_ranges(constraints: IntConstraints) -> list[PrimExpr]:
-    found: list[PrimExpr] = []
+    conditions: list[PrimExpr] = []
     for var in constraints.variables:
         rng = constraints.ranges.get(var)
         if rng is not None:
-            found += _inside(var, rng)
-    return found
+            conditions += _inside(var, rng)
+    return conditions
 
 
-def _inside(var: Var, rng: Any) -> list[PrimExpr]:
+def _inside(var: Var, rng: Range) -> list[PrimExpr]:
     return [nodes.GE(var, rng.min), nodes.LT(var, rng.min + rng.extent)]
 
 

@@ -11,7 +11,7 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final, TypeVar, overload
 
 import pytest
 
@@ -27,6 +27,9 @@ Check = Callable[[], bool | str]
 
 _BUILT_WITH: Final = frozenset({"USE_LLVM"})
 """Of TVM's build options the ones that weft answers to; no other is ever on."""
+
+
+Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Feature:
@@ -67,28 +70,28 @@ class Feature:
 
     def lineage(self) -> list[Feature]:
         """The parents, theirs first, and the feature itself."""
-        found: list[Feature] = []
+        ancestors: list[Feature] = []
         for name in self.parent_features:
-            found += Feature._all_features[name].lineage()
-        return [*found, self]
+            ancestors += Feature._all_features[name].lineage()
+        return [*ancestors, self]
 
     def compile_reasons(self) -> list[str]:
         """Why code for this feature alone, without its parents, cannot be made here."""
-        found = _failed(self.compile_time_check, f"weft cannot compile for {self.long_name}")
+        reasons = _failed(self.compile_time_check, f"weft cannot compile for {self.long_name}")
         if self.cmake_flag is not None and self.cmake_flag not in _BUILT_WITH:
-            found.append(f"weft has no {self.long_name} support ({self.cmake_flag})")
+            reasons.append(f"weft has no {self.long_name} support ({self.cmake_flag})")
         kind = self.target_kind_enabled
         if kind is not None and kind.split()[0] not in [kind_of(t) for t in test_targets()]:
-            found.append(f"{kind} is not among the targets that tests run on (TVM_TEST_TARGETS)")
-        return found
+            reasons.append(f"{kind} is not among the targets that tests run on (TVM_TEST_TARGETS)")
+        return reasons
 
     def run_reasons(self) -> list[str]:
         """Why code that uses this feature cannot be run here."""
-        found = _failed(self.run_time_check, f"this machine has no {self.long_name}")
+        reasons = _failed(self.run_time_check, f"this machine has no {self.long_name}")
         kind = self.target_kind_hardware
         if kind is not None and not can_run(kind):
-            found.append(f"this machine has no {self.long_name} that weft can use")
-        return found
+            reasons.append(f"this machine has no {self.long_name} that weft can use")
+        return reasons
 
     def marks(self, support_required: str = "compile-and-run") -> list[pytest.MarkDecorator]:
         """The pytest marks of a test that needs the feature."""
@@ -105,11 +108,19 @@ class Feature:
         skips = [pytest.mark.skipif(True, reason=reason) for reason in dict.fromkeys(reasons)]
         return [*skips, *[_mark(item.name) for item in self.lineage()]]
 
-    def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
+    @overload
+    def __call__(self, func: Test, *, support_required: str = "compile-and-run") -> Test: ...
+    @overload
+    def __call__(
+        self, func: None = None, *, support_required: str = "compile-and-run"
+    ) -> Callable[[Test], Test]: ...
+    def __call__(
+        self, func: Test | None = None, *, support_required: str = "compile-and-run"
+    ) -> Test | Callable[[Test], Test]:
         """Mark a test."""
         marks = self.marks(support_required)
 
-        def decorate(test: Any) -> Any:
+        def decorate(test: Test) -> Test:
             for mark in marks:
                 test = mark(test)
             return test
@@ -117,7 +128,9 @@ class Feature:
         return decorate if func is None else decorate(func)
 
     @classmethod
-    def require(cls, name: str, support_required: str = "compile-and-run") -> Any:
+    def require(
+        cls, name: str, support_required: str = "compile-and-run"
+    ) -> Callable[[Test], Test]:
         """The decorator of tests that need the feature of that name."""
         if name not in cls._all_features:
             known = ", ".join(sorted(cls._all_features))
@@ -131,10 +144,10 @@ def _mark(name: str) -> pytest.MarkDecorator:
 
 
 def _failed(check: Check | None, otherwise: str) -> list[str]:
-    found = True if check is None else check()
-    if isinstance(found, str):
-        return [found]
-    return [] if found else [otherwise]
+    answer = True if check is None else check()
+    if isinstance(answer, str):
+        return [answer]
+    return [] if answer else [otherwise]
 
 
 def _machine(*names: str) -> Check:
@@ -231,12 +244,12 @@ requires_nnapi: Final = _library("NNAPI", "NNAPI", "USE_NNAPI_CODEGEN")
 requires_rpc: Final = _library("rpc", "RPC", "USE_RPC")
 
 
-def uses_gpu(function: Any) -> Any:
+def uses_gpu(function: Test) -> Test:
     """Mark a test that uses a GPU where there is one."""
     return requires_gpu(function, support_required="optional")
 
 
-def uses_multi_gpu(function: Any) -> Any:
+def uses_multi_gpu(function: Test) -> Test:
     """Mark a test that uses several GPUs where they are there."""
     return requires_multi_gpu(function, support_required="optional")
 
@@ -245,12 +258,13 @@ SKIP_SLOW_TESTS: Final = os.environ.get("SKIP_SLOW_TESTS", "").lower() in ("true
 IS_IN_CI: Final = os.environ.get("CI", "") == "true"
 
 
-def slow(function: Any) -> Any:
+def slow(function: Test) -> Test:
     """Mark a test that takes long; ``SKIP_SLOW_TESTS=1`` in the environment skips it."""
-    return pytest.mark.skipif(SKIP_SLOW_TESTS, reason="SKIP_SLOW_TESTS is set")(function)
+    marked: Test = pytest.mark.skipif(SKIP_SLOW_TESTS, reason="SKIP_SLOW_TESTS is set")(function)
+    return marked
 
 
-def requires_package(*packages: str) -> Any:
+def requires_package(*packages: str) -> pytest.MarkDecorator:
     """Skip a test where a Python package cannot be imported."""
     missing = [name for name in packages if not _importable(name)]
     reason = f"needs the Python package {', '.join(missing)}"
@@ -264,45 +278,47 @@ def _importable(name: str) -> bool:
         return False
 
 
-def requires_llvm_minimum_version(major_version: int) -> Any:
+def requires_llvm_minimum_version(major_version: int) -> Callable[[Test], Test]:
     """Skip a test that needs a newer LLVM than llvmlite carries."""
     import llvmlite.binding  # noqa: PLC0415 - loads LLVM, which most tests' collection can spare
 
-    found = llvmlite.binding.llvm_version_info[0]
+    version = llvmlite.binding.llvm_version_info[0]
     mark = pytest.mark.skipif(
-        found < major_version, reason=f"needs LLVM {major_version}, this is LLVM {found}"
+        version < major_version, reason=f"needs LLVM {major_version}, this is LLVM {version}"
     )
     return lambda test: mark(requires_llvm(test))
 
 
 def requires_cuda_compute_version(
     major_version: int, minor_version: int = 0, exact: bool = False
-) -> Any:
+) -> pytest.MarkDecorator:
     """Skip a test of a CUDA device of that compute capability."""
     return pytest.mark.skip(reason=f"needs CUDA compute {major_version}.{minor_version}")
 
 
 def requires_nvcc_version(
     major_version: int, minor_version: int = 0, release_version: int = 0
-) -> Any:
+) -> pytest.MarkDecorator:
     """Skip a test of that CUDA compiler."""
     return pytest.mark.skip(reason=f"needs nvcc {major_version}.{minor_version}")
 
 
-def skip_if_32bit(reason: str) -> Any:
+def skip_if_32bit(reason: str) -> pytest.MarkDecorator:
     """Skip a test on a 32-bit Python."""
     return pytest.mark.skipif(sys.maxsize <= 2**32, reason=reason)
 
 
-def skip_if_wheel_test(function: Any) -> Any:
+def skip_if_wheel_test(function: Test) -> Test:
     """Skip a test where ``WHEEL_TEST`` is set in the environment."""
     wheel = os.environ.get("WHEEL_TEST", "").lower() in ("true", "1", "yes")
-    return pytest.mark.skipif(wheel, reason="WHEEL_TEST is set")(function)
+    marked: Test = pytest.mark.skipif(wheel, reason="WHEEL_TEST is set")(function)
+    return marked
 
 
-def skip_if_no_reference_system(function: Any) -> Any:
+def skip_if_no_reference_system(function: Test) -> Test:
     """Skip a test of Arm's reference system."""
-    return pytest.mark.skip(reason="needs the Corstone reference system")(function)
+    marked: Test = pytest.mark.skip(reason="needs the Corstone reference system")(function)
+    return marked
 
 
 def is_ampere_or_newer() -> bool:

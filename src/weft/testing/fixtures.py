@@ -14,7 +14,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -24,13 +24,14 @@ GROUP: Final = "_weft_parameter_group_"
 """Attribute of a fixture's function: ``(group, values, ids)`` of ``parameters``."""
 USES: Final = "_weft_fixture_uses_"
 """Attribute of the function of a kept fixture: its ``Uses``."""
+Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 _GROUPS = itertools.count()
 
 
 def parameter(
-    *values: Any,
-    ids: Sequence[str] | Callable[[Any], Any] | None = None,
-    by_dict: Mapping[str, Any] | None = None,
+    *values: object,
+    ids: Sequence[str] | Callable[[Any], object] | None = None,
+    by_dict: Mapping[str, object] | None = None,
 ) -> Any:
     """A fixture that takes each value in turn; assign it to a name, in a module or a class.
 
@@ -44,26 +45,26 @@ def parameter(
     return pytest.fixture(params=values, ids=ids, scope="session")(staticmethod(_current))
 
 
-def _current(request: pytest.FixtureRequest) -> Any:
+def _current(request: pytest.FixtureRequest) -> object:
     """The fixture of a parameter: its value; static, so that a class may hold one, too."""
     return request.param
 
 
-def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> tuple[Any, ...]:
+def parameters(*value_sets: Sequence[object], ids: Sequence[str] | None = None) -> tuple[Any, ...]:
     """Fixtures that take the values of one set together: ``a, b = parameters((1, 2), (3, 4))``."""
     group = next(_GROUPS)
-    made = []
+    fixtures = []
     for values in zip(*value_sets, strict=True):
 
-        def value(*_self: Any, request: pytest.FixtureRequest) -> Any:
+        def value(*_self: object, request: pytest.FixtureRequest) -> object:
             return request.param
 
         setattr(value, GROUP, (group, values, ids))
-        made.append(pytest.fixture(value))
-    return tuple(made)
+        fixtures.append(pytest.fixture(value))
+    return tuple(fixtures)
 
 
-def fixture(func: Callable[..., Any] | None = None, *, cache_return_value: bool = False) -> Any:
+def fixture(func: Callable[..., object] | None = None, *, cache_return_value: bool = False) -> Any:
     """A pytest fixture; with ``cache_return_value`` computed once for equal arguments.
 
     A kept value is handed out as a copy, so a test cannot change what another one gets; it is
@@ -84,12 +85,12 @@ class Uses:
         self.done = 0
 
 
-def _kept(func: Callable[..., Any]) -> Callable[..., Any]:
-    cache: dict[Any, Any] = {}
+def _kept(func: Callable[..., object]) -> Callable[..., Iterator[object]]:
+    cache: dict[object, object] = {}
     uses = Uses()
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Iterator[Any]:
+    def wrapper(*args: object, **kwargs: object) -> Iterator[object]:
         try:
             key = _key(func, args, kwargs)
             if key not in cache:
@@ -104,7 +105,9 @@ def _kept(func: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _key(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _key(
+    func: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]
+) -> object:
     """What identifies the arguments: they themselves, or their pickled form."""
     has_self = next(iter(inspect.signature(func).parameters), "") == "self"
     given = (args[1:] if has_self else args, tuple(sorted(kwargs.items(), key=lambda kv: kv[0])))
@@ -123,20 +126,20 @@ def _key(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
         ) from error
 
 
-def xfail_parameterizations(*xfail_params: str, reason: str) -> Callable[..., Any]:
+def xfail_parameterizations(*xfail_params: str, reason: str) -> Decorator:
     """Expect a test, which takes ``request``, to fail with the parameters of those ids."""
     return _of_parameters(xfail_params, pytest.xfail, reason)
 
 
-def skip_parameterizations(*skip_params: str, reason: str) -> Callable[..., Any]:
+def skip_parameterizations(*skip_params: str, reason: str) -> Decorator:
     """Skip a test, which takes ``request``, with the parameters of those ids (``"small-2"``)."""
     return _of_parameters(skip_params, pytest.skip, reason)
 
 
-def _of_parameters(ids: Sequence[str], stop: Any, reason: str) -> Callable[..., Any]:
-    def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
+def _of_parameters(ids: Sequence[str], stop: Callable[..., NoReturn], reason: str) -> Decorator:
+    def decorate(test: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(test)
-        def wrapper(request: pytest.FixtureRequest, *args: Any, **kwargs: Any) -> Any:
+        def wrapper(request: pytest.FixtureRequest, *args: object, **kwargs: object) -> object:
             _, _, rest = request.node.name.partition("[")
             if rest.removesuffix("]") in ids:
                 stop(reason=f"{request.node.nodeid}: {reason}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import as_prim_expr
+from weft.ir.expr import ExprLike, as_prim_expr
 from weft.support.errors import IRValueError
 from weft.testing.constraints import (
     check_bool_expr_is_true,
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def as_array(value: Any) -> np.ndarray[Any, Any]:
+def as_array(value: Any) -> np.ndarray:
     """A numpy array from one, a number, a list, an NDArray or a torch tensor."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
@@ -30,7 +30,9 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     return np.asanyarray(value)
 
 
-def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float = 1e-7) -> None:
+def assert_allclose(
+    actual: object, desired: object, rtol: float = 1e-7, atol: float = 1e-7
+) -> None:
     """Raise AssertionError unless shapes are equal and |actual - desired| <= atol + rtol*|desired|.
 
     The shapes must agree: numpy's function of that name would broadcast a scalar.
@@ -41,17 +43,27 @@ def assert_allclose(actual: Any, desired: Any, rtol: float = 1e-7, atol: float =
     np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol, verbose=True)
 
 
-def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
+def assert_prim_expr_equal(lhs: ExprLike, rhs: ExprLike) -> None:
     """Raise a ValueError unless both index expressions are proved equal for all their values."""
     if not Analyzer().can_prove_equal(as_prim_expr(lhs), as_prim_expr(rhs)):
         raise IRValueError(f"{lhs} and {rhs} are not proved equal")
 
 
+Arrays = Mapping[int | str, np.ndarray]
+"""Arrays by the place or the name of a parameter."""
+
+
+def _by_key(values: Sequence[object] | Mapping[str, object]) -> Arrays:
+    if isinstance(values, Mapping):
+        return {name: as_array(value) for name, value in values.items()}
+    return {place: as_array(value) for place, value in enumerate(values)}
+
+
 def check_numerical_grads(
-    function: Callable[..., Any],
-    input_values: Sequence[Any] | Mapping[str, Any],
-    grad_values: Sequence[Any] | Mapping[str, Any],
-    function_value: Any = None,
+    function: Callable[..., object],
+    input_values: Sequence[object] | Mapping[str, object],
+    grad_values: Sequence[object] | Mapping[str, object],
+    function_value: object = None,
     delta: float = 1e-3,
     atol: float = 1e-2,
     rtol: float = 0.1,
@@ -63,59 +75,63 @@ def check_numerical_grads(
     n being their size, and ``rtol`` times the length of the differences.
     """
     named = isinstance(input_values, Mapping)
-    pairs: Any = (
-        input_values.items() if isinstance(input_values, Mapping) else enumerate(input_values)
-    )
-    inputs: dict[Any, Any] = {key: as_array(value) for key, value in pairs}
-    gradients: Any = grad_values
+    inputs, gradients = _by_key(input_values), _by_key(grad_values)
 
-    def total(values: Mapping[Any, Any]) -> float:
-        result = function(**values) if named else function(*values.values())
+    def total(values: Arrays) -> float:
+        if named:
+            result = function(**{str(key): value for key, value in values.items()})
+        else:
+            result = function(*values.values())
         return float(np.sum(as_array(result), dtype="float64"))
 
     for key in inputs:
-        given = as_array(gradients[key])
+        given = gradients[key]
         if given.shape != inputs[key].shape:
             raise AssertionError(
                 f"gradient of input {key}: expected shape {inputs[key].shape}, got {given.shape}"
             )
-        found = _differences(total, inputs, key, delta)
-        found = np.where(_off(given, found, atol, rtol), _refined(total, inputs, key, delta), found)
-        _check_gradient(key, given, found, atol, rtol)
+        differences = _differences(total, inputs, key, delta)
+        refined = _refined(total, inputs, key, delta)
+        differences = np.where(_off(given, differences, atol, rtol), refined, differences)
+        _check_gradient(key, given, differences, atol, rtol)
 
 
-def _off(given: Any, found: Any, atol: float, rtol: float) -> np.ndarray[Any, Any]:
-    result: np.ndarray[Any, Any] = np.abs(given - found) > atol + rtol * np.abs(found)
+def _off(given: np.ndarray, differences: np.ndarray, atol: float, rtol: float) -> np.ndarray:
+    result: np.ndarray = np.abs(given - differences) > atol + rtol * np.abs(differences)
     return result
 
 
-def _check_gradient(key: Any, given: Any, found: Any, atol: float, rtol: float) -> None:
-    distance = float(np.linalg.norm(given - found))
-    allowed = atol * float(np.sqrt(given.size)) + rtol * float(np.linalg.norm(found))
+def _check_gradient(
+    key: int | str, given: np.ndarray, differences: np.ndarray, atol: float, rtol: float
+) -> None:
+    distance = float(np.linalg.norm(given - differences))
+    allowed = atol * float(np.sqrt(given.size)) + rtol * float(np.linalg.norm(differences))
     if not np.isfinite(distance):
-        raise IRValueError(f"gradient of input {key}: a value is NaN or infinite: {given}, {found}")
+        raise IRValueError(
+            f"gradient of input {key}: a value is NaN or infinite: {given}, {differences}"
+        )
     if distance > allowed:
-        off = _off(given, found, atol, rtol)
+        off = _off(given, differences, atol, rtol)
         first = tuple(int(axis) for axis in np.argwhere(off)[0])
         raise AssertionError(
             f"gradient of input {key}: {int(off.sum())} of {off.size} elements are wrong; at "
-            f"{first} expected about {found[first]:g}, got {given[first]:g}; the distance is "
+            f"{first} expected about {differences[first]:g}, got {given[first]:g}; the distance is "
             f"{distance:g}, allowed are {allowed:g}"
         )
 
 
 def _refined(
-    total: Callable[[Mapping[Any, Any]], float], inputs: dict[Any, Any], key: Any, delta: float
-) -> np.ndarray[Any, Any]:
+    total: Callable[[Arrays], float], inputs: Arrays, key: int | str, delta: float
+) -> np.ndarray:
     """Differences with the leading term of the error removed, from two step widths."""
     wide, narrow = (_differences(total, inputs, key, step) for step in (delta, delta / 2))
-    result: np.ndarray[Any, Any] = (4 * narrow - wide) / 3
+    result: np.ndarray = (4 * narrow - wide) / 3
     return result
 
 
 def _differences(
-    total: Callable[[Mapping[Any, Any]], float], inputs: dict[Any, Any], key: Any, delta: float
-) -> np.ndarray[Any, Any]:
+    total: Callable[[Arrays], float], inputs: Arrays, key: int | str, delta: float
+) -> np.ndarray:
     value = inputs[key].astype("float64")
     result = np.zeros(value.shape, "float64")
     for index in np.ndindex(value.shape):

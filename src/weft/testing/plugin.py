@@ -7,12 +7,14 @@ something else shall not have fixtures named ``target`` and ``dev``, nor tests i
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
 import pytest
 from _pytest.mark.structures import ParameterSet
 
 from weft.runtime.device import Device
+from weft.target.target import TargetLike
 from weft.testing import features, targets
 from weft.testing.fixtures import GROUP, USES
 
@@ -73,7 +75,7 @@ def _count_uses(item: pytest.Item) -> None:
             uses.planned += 1
 
 
-def _target_to_requirement(target: Any) -> list[pytest.MarkDecorator]:
+def _target_to_requirement(target: TargetLike) -> list[pytest.MarkDecorator]:
     """The marks of a test that needs a target; none for what is no target of a known kind."""
     try:
         kind = targets.kind_of(target)
@@ -93,7 +95,7 @@ def _parametrize_target(metafunc: pytest.Metafunc) -> None:
     if own:
         return
 
-    def of_name(name: str) -> list[Any]:
+    def of_name(name: str) -> list[pytest.Mark]:
         return [mark for mark in marks if mark.name == name]
 
     params = targets.params_of(of_name, _target_to_requirement)
@@ -119,18 +121,21 @@ def _require_targets(mark: pytest.Mark) -> None:
         rows[number] = pytest.param(*values, marks=marks, id=row.id if given else None)
 
 
-def _at(values: tuple[Any, ...], names: list[str]) -> Any:
+Value = TypeVar("Value")
+
+
+def _at(values: Sequence[Value], names: list[str]) -> Value:
     return values[names.index("target")]
 
 
-def _fixture_of(metafunc: pytest.Metafunc, name: str) -> Any:
+def _fixture_of(metafunc: pytest.Metafunc, name: str) -> object:
     """The function of the fixture of that name that the test would use."""
     definitions = metafunc._arg2fixturedefs.get(name)
     return definitions[-1].func if definitions else None
 
 
 def _parametrize_groups(metafunc: pytest.Metafunc) -> None:
-    groups: dict[int, list[tuple[str, Any, Any]]] = {}
+    groups: dict[int, list[tuple[str, Sequence[object], Sequence[str] | None]]] = {}
     for name in metafunc.fixturenames:
         entry = getattr(_fixture_of(metafunc, name), GROUP, None)
         if entry is not None:
@@ -143,6 +148,6 @@ def _parametrize_groups(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def dev(target: Any) -> Device:
+def dev(target: TargetLike) -> Device:
     """The device of ``target``."""
     return targets.device_of(target)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from weft.arith.analyzer import Analyzer
 from weft.codegen.llvm.compile import compile_module
 from weft.driver.pipeline import lower_tir
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.relax.transform.memory.over_argument import over_argument
@@ -25,28 +26,30 @@ from weft.tir.schedule.schedule import Schedule
 from weft.tir.schedule.testing import verify_trace_roundtrip
 
 TOLERANCE = 1e-5
+Argument = np.ndarray | int
+"""An array for a buffer, a number for a scalar parameter."""
 
 
 def random_arguments(
     func: PrimFunc, sizes: dict[str, int] | None = None, seed: int = 0
-) -> list[Any]:
+) -> list[Argument]:
     """Random values for the buffers of a function: small integers, floats in [-1, 1).
 
     ``sizes`` gives symbolic extents their values by name.
     """
     rng = np.random.default_rng(seed)
-    made = []
+    arguments: list[Argument] = []
     for param in func.params:
         buffer = func.buffer_map.get(param)
         if buffer is None:
-            made.append((sizes or {}).get(param.name, 3))
+            arguments.append((sizes or {}).get(param.name, 3))
             continue
         shape = [_extent(item, sizes or {}) for item in buffer.shape]
-        made.append(_values(rng, shape, str(buffer.dtype)))
-    return made
+        arguments.append(_values(rng, shape, str(buffer.dtype)))
+    return arguments
 
 
-def _extent(expr: Any, sizes: dict[str, int]) -> int:
+def _extent(expr: PrimExpr, sizes: dict[str, int]) -> int:
     symbols = {var: IntImm(var.dtype, sizes[var.name]) for var in collect(expr, Var)}
     value = Analyzer().simplify(substitute(expr, symbols))
     if not isinstance(value, IntImm):
@@ -54,7 +57,7 @@ def _extent(expr: Any, sizes: dict[str, int]) -> int:
     return value.value
 
 
-def _values(rng: np.random.Generator, shape: list[int], dtype: str) -> Any:
+def _values(rng: np.random.Generator, shape: list[int], dtype: str) -> np.ndarray:
     if dtype == "bool":
         return np.asarray(rng.integers(0, 2, shape)).astype(bool)
     if "int" in dtype:
@@ -90,12 +93,12 @@ def assert_same_in_place(
 
     Returns the positions of those arguments.
     """
-    found = overwritable_arguments(func)
+    positions = overwritable_arguments(func)
     given = random_arguments(func, sizes, seed)
-    for index in found:
+    for index in positions:
         expected = _Expected(func, given, over=index)
         _assert_gives(over_argument(func, index), given[:-1], expected, native=True)
-    return found
+    return positions
 
 
 class _Expected:
@@ -104,20 +107,20 @@ class _Expected:
     ``over`` is the argument that the last one, the result, is to be written over.
     """
 
-    def __init__(self, func: PrimFunc, given: list[Any], over: int | None = None) -> None:
+    def __init__(self, func: PrimFunc, given: Sequence[Argument], over: int | None = None) -> None:
         self.func, self.given, self.over = func, given, over
 
     @functools.cached_property
-    def results(self) -> list[Any]:
+    def results(self) -> list[np.ndarray]:
         return self._of(self.given)
 
     @functools.cached_property
-    def magnitudes(self) -> list[Any]:
+    def magnitudes(self) -> list[np.ndarray]:
         """Rounding scales by these: of a sum of products, the sum of the absolute products."""
         with np.errstate(all="ignore"):
-            return self._of([abs(item) if _is_float(item) else item for item in self.given])
+            return self._of([np.abs(item) if _is_float(item) else item for item in self.given])
 
-    def _of(self, given: list[Any]) -> list[Any]:
+    def _of(self, given: Sequence[Argument]) -> list[np.ndarray]:
         arrays = _results(lambda *args: run(self.func, *args), given)
         if self.over is None:
             return arrays
@@ -125,11 +128,13 @@ class _Expected:
         return [result if at == self.over else item for at, item in enumerate(same)]
 
 
-def _is_float(item: Any) -> bool:
+def _is_float(item: object) -> TypeGuard[np.ndarray]:
     return isinstance(item, np.ndarray) and item.dtype.kind not in "iub"
 
 
-def _assert_gives(func: PrimFunc, given: list[Any], expected: _Expected, native: bool) -> None:
+def _assert_gives(
+    func: PrimFunc, given: Sequence[Argument], expected: _Expected, native: bool
+) -> None:
     """A function gives these results as it is, lowered and, with ``native``, as LLVM code."""
     _compare("interpreted", expected, _results(lambda *args: run(func, *args), given))
     lowered = lower_tir()(IRModule({"main": func}))
@@ -147,20 +152,20 @@ def _function(given: PrimFunc | IRModule) -> PrimFunc:
     return functions[0] if len(functions) == 1 else given["main"]
 
 
-def _results(function: Any, given: list[Any]) -> list[Any]:
+def _results(function: Callable[..., object], given: Sequence[Argument]) -> list[np.ndarray]:
     copies = [item.copy() if isinstance(item, np.ndarray) else item for item in given]
     function(*copies)
     return [item for item in copies if isinstance(item, np.ndarray)]
 
 
-def _native_results(function: Any, given: list[Any]) -> list[Any]:
+def _native_results(function: Callable[..., object], given: Sequence[Argument]) -> list[np.ndarray]:
     arrays = [array(item) if isinstance(item, np.ndarray) else item for item in given]
     function(*arrays)
     return [item.numpy() for item in arrays if hasattr(item, "numpy")]
 
 
-def _compare(how: str, expected: _Expected, found: list[Any]) -> None:
-    for position, (want, got) in enumerate(zip(expected.results, found, strict=True)):
+def _compare(how: str, expected: _Expected, results: list[np.ndarray]) -> None:
+    for position, (want, got) in enumerate(zip(expected.results, results, strict=True)):
         if not _is_float(want):
             np.testing.assert_array_equal(got, want, err_msg=f"{how}: argument {position}")
             continue
@@ -175,7 +180,7 @@ def _compare(how: str, expected: _Expected, found: list[Any]) -> None:
             raise AssertionError(f"{how}: argument {position} differs by {worst} of {scale}")
 
 
-def _largest(values: np.ndarray[Any, Any]) -> float:
+def _largest(values: np.ndarray) -> float:
     return float(np.max(np.abs(values[np.isfinite(values)]), initial=1e-30))
 
 

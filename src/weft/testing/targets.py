@@ -11,27 +11,28 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from weft.runtime.device import Device, device
-from weft.target.target import Target
+from weft.target.target import Target, TargetLike
 
 DEFAULT_TEST_TARGETS: Final = ["llvm"]
 """weft generates code for CPUs."""
 
 
-def target_text(target: Any) -> str:
+def target_text(target: TargetLike) -> str:
     """A target as tests write it."""
     return target if isinstance(target, str) else str(Target(target))
 
 
-def kind_of(target: Any) -> str:
+def kind_of(target: TargetLike) -> str:
     """The kind of a target: ``llvm`` of ``llvm -mcpu=native``."""
     if isinstance(target, str) and not target.lstrip().startswith("{"):
         return target.split()[0]
     return str(Target(target).kind.name)
 
 
-def device_of(target: Any) -> Device:
+def device_of(target: TargetLike) -> Device:
     """The device that code of a target runs on."""
     return device(kind_of(target))
 
@@ -56,13 +57,13 @@ def test_targets() -> list[str]:
 test_targets.__test__ = False  # type: ignore[attr-defined] # pytest's word for "no test"
 
 
-def device_enabled(target: Any) -> bool:
+def device_enabled(target: TargetLike) -> bool:
     """Whether tests of that target run here."""
     kinds = [kind_of(item) for item in test_targets()]
     return kind_of(target) in kinds and can_run(target)
 
 
-def can_run(target: Any) -> bool:
+def can_run(target: TargetLike) -> bool:
     """Whether code for that target can be compiled and run here."""
     return kind_of(target) in ("llvm", "c") and bool(device_of(target).exist)
 
@@ -72,7 +73,7 @@ def enabled_targets() -> list[tuple[str, Device]]:
     return [(text, device_of(text)) for text in test_targets() if can_run(text)]
 
 
-def parametrize_targets(*args: Any) -> Any:
+def parametrize_targets(*args: TargetLike | Callable[..., object]) -> Any:
     """Run a test, which takes ``target`` and ``dev``, on those targets.
 
     Written ``@parametrize_targets("llvm", "cuda")``, or bare for the enabled targets.
@@ -82,21 +83,20 @@ def parametrize_targets(*args: Any) -> Any:
     return pytest.mark.weft_targets(*args)
 
 
-def exclude_targets(*args: Any) -> Callable[..., Any]:
+def exclude_targets(*args: TargetLike) -> pytest.MarkDecorator:
     """Leave targets of those kinds out of the ones a test runs on."""
-    result: Callable[..., Any] = pytest.mark.weft_exclude_targets(*args)
-    return result
+    return pytest.mark.weft_exclude_targets(*args)
 
 
-def known_failing_targets(*args: Any) -> Callable[..., Any]:
+def known_failing_targets(*args: TargetLike) -> pytest.MarkDecorator:
     """Expect a test to fail on targets of those kinds."""
-    result: Callable[..., Any] = pytest.mark.weft_known_failing_targets(*args)
-    return result
+    return pytest.mark.weft_known_failing_targets(*args)
 
 
 def params_of(
-    function_marks: Callable[[str], list[Any]], requirement: Callable[[Any], list[Any]]
-) -> list[Any]:
+    function_marks: Callable[[str], list[pytest.Mark]],
+    requirement: Callable[[TargetLike], list[pytest.MarkDecorator]],
+) -> list[ParameterSet]:
     """The parameters ``target`` of a test with those marks (``name -> marks``).
 
     ``requirement`` gives the marks of a test that needs a target.

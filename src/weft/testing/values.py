@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -19,7 +19,10 @@ _TRUE: Final = frozenset({"y", "yes", "t", "true", "on", "1"})
 _FALSE: Final = frozenset({"n", "no", "f", "false", "off", "0"})
 
 
-def identity_after(x: Any, sleep: float) -> Any:
+Value = TypeVar("Value")
+
+
+def identity_after(x: Value, sleep: float) -> Value:
     """``x``, after that many seconds."""
     if sleep:
         time.sleep(sleep)
@@ -31,12 +34,12 @@ def terminate_self() -> NoReturn:
     sys.exit(-1)
 
 
-def echo(x: Any) -> Any:
+def echo(x: Value) -> Value:
     """``x`` itself."""
     return x
 
 
-def nop(*_args: Any) -> None:
+def nop(*_args: object) -> None:
     """Do nothing."""
 
 
@@ -55,7 +58,7 @@ def get_dtype_range(dtype: str) -> tuple[Any, Any]:
     """The least and the greatest value of an integer or floating-point type."""
     kind = DataType(dtype)
     if kind.is_float:
-        limits: Any = ml_dtypes.finfo(np.dtype(kind.numpy))
+        limits: ml_dtypes.finfo | np.iinfo = ml_dtypes.finfo(np.dtype(kind.numpy))
     elif not (kind.is_handle or kind.is_bool):
         limits = np.iinfo(np.dtype(kind.numpy))
     else:

@@ -36,7 +36,7 @@ def as_strided(data: Tensor, shape: Shape, strides: Shape, offset: Extent) -> Te
     return compute_ax(list(shape), element, "T_as_strided", tag=tag.INJECTIVE)
 
 
-def window_count(extent: PrimExpr, size: int, step: int) -> PrimExpr:
+def window_count(extent: Extent, size: int, step: int) -> PrimExpr:
     """How many windows of ``size`` elements, one every ``step``, fit into an extent."""
     return op.floordiv(extent - size, op.const(step, "int64")) + 1
 
@@ -69,7 +69,7 @@ def unfold(data: Tensor, axis: int, size: int, step: int) -> Tensor:
     return compute_ax(shape, element, "T_unfold", tag=tag.INJECTIVE)
 
 
-def diagonal_length(rows: PrimExpr, columns: PrimExpr, offset: int) -> PrimExpr:
+def diagonal_length(rows: Extent, columns: Extent, offset: int) -> PrimExpr:
     """How many elements a diagonal has; none where it lies outside."""
     length = op.minimum(rows - max(-offset, 0), columns - max(offset, 0))
     return op.maximum(length, op.const(0, "int64")) if offset else length

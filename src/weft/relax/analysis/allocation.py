@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeAlias
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
@@ -44,7 +44,7 @@ from weft.tir.function import PrimFunc
 
 CALL_TIR_DYN: Final = "relax.vm.call_tir_dyn"
 
-Alias = Any
+Alias: TypeAlias = "frozenset[Var] | tuple[Alias, ...]"
 """What memory a value may be: a frozenset of roots, or a tuple of such for a tuple."""
 NOTHING: Final[frozenset[Var]] = frozenset()
 
@@ -102,7 +102,7 @@ class _Walk:
         self.block: BindingBlock | None = None
         self.home: SeqExpr | BindingBlock | None = None
 
-    def sequence(self, seq: Any) -> None:
+    def sequence(self, seq: RelaxExpr) -> None:
         """Blocks, then the value, which leaves."""
         if not isinstance(seq, SeqExpr):
             self.escape(self.alias(seq))
@@ -152,7 +152,7 @@ class _Walk:
         self.escaped.update(roots)
         return NOTHING
 
-    def is_kernel(self, target: Any) -> bool:
+    def is_kernel(self, target: RelaxExpr) -> bool:
         """Whether a callee is a PrimFunc, which keeps nothing that it gets."""
         if not isinstance(target, GlobalVar) or self.mod is None or target not in self.mod:
             return False
@@ -167,7 +167,7 @@ class _Walk:
                 self.escaped.add(root)
         self.uses.append((var, roots))
 
-    def alias(self, expr: Any) -> Alias:
+    def alias(self, expr: RelaxExpr) -> Alias:
         """What memory a leaf or a tuple may be."""
         if isinstance(expr, Var):
             return self.aliases.get(expr, NOTHING)
@@ -185,15 +185,15 @@ class _Walk:
 
 def _ordered_roots(aliases: list[Alias]) -> tuple[Var, ...]:
     """The roots of nested aliases, each once."""
-    found: dict[Var, None] = {}
+    roots: dict[Var, None] = {}
     todo = aliases[::-1]
     while todo:
         alias = todo.pop()
         if isinstance(alias, tuple):
             todo.extend(alias[::-1])
         else:
-            found.update(dict.fromkeys(sorted(alias, key=lambda var: var.name_hint)))
-    return tuple(found)
+            roots.update(dict.fromkeys(sorted(alias, key=lambda var: var.name_hint)))
+    return tuple(roots)
 
 
 def _holds_no_tensor(call: Call) -> bool:

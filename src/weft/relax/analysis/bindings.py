@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir.expr import RelaxExpr
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.node import Node
 from weft.relax.expr import (
     Binding,
     DataflowBlock,
@@ -21,19 +20,19 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprVisitor
 
 
-def all_bindings(root: Any) -> list[Any]:
+def all_bindings(root: object) -> list[Binding]:
     """Every binding below ``root``, inner ones first."""
     return collect(root, (VarBinding, MatchCast))
 
 
-def bindings_in_order(func: Function) -> list[Any]:
+def bindings_in_order(func: Function) -> list[Binding]:
     """Every binding in program order, those of branches and local functions after their own."""
-    found: list[Any] = []
-    todo: list[Any] = [func.body]
+    bindings: list[Binding] = []
+    todo: list[Node] = [func.body]
     while todo:
         item = todo.pop()
         if isinstance(item, VarBinding | MatchCast):
-            found.append(item)
+            bindings.append(item)
             item = item.value
         if isinstance(item, If):
             todo += [item.false_branch, item.true_branch]
@@ -41,7 +40,7 @@ def bindings_in_order(func: Function) -> list[Any]:
             todo.append(item.body)
         elif isinstance(item, SeqExpr):
             todo += [binding for block in item.blocks for binding in block.bindings][::-1]
-    return found
+    return bindings
 
 
 def get_var2val(func: Function) -> dict[Var, Expr]:
@@ -51,10 +50,10 @@ def get_var2val(func: Function) -> dict[Var, Expr]:
 
 def name_to_binding(func: Function) -> dict[str, list[Binding]]:
     """The bindings of variables by their name."""
-    found: dict[str, list[Binding]] = {}
+    named: dict[str, list[Binding]] = {}
     for binding in all_bindings(func):
-        found.setdefault(binding.var.name_hint, []).append(binding)
-    return found
+        named.setdefault(binding.var.name_hint, []).append(binding)
+    return named
 
 
 class _UseDef(PyExprVisitor):
@@ -87,7 +86,9 @@ def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
     return chain.users
 
 
-def functions_of(root: Any) -> list[tuple[Any, Function]]:
+def functions_of(
+    root: IRModule | Function
+) -> list[tuple[GlobalVar | None, Function]]:
     """(GlobalVar or None, function) for each graph function of a module, or the one given."""
     if isinstance(root, IRModule):
         return [(gv, f) for gv, f in root.functions.items() if isinstance(f, Function)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.detect import iter_map_simplify
+from weft.ir.expr import Extent, PrimExpr, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.relax.analysis.bindings import all_bindings
@@ -18,7 +18,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
 
 
-def computable_at_compile_time(func: Function) -> Array[Any]:
+def computable_at_compile_time(func: Function) -> Array[Var]:
     """The bound variables that depend on no run-time input.
 
     Attribute ``num_input`` of the function counts the leading parameters that are inputs; the
@@ -28,14 +28,14 @@ def computable_at_compile_time(func: Function) -> Array[Any]:
     if count is None:
         return Array([])
     known: dict[Var, None] = dict.fromkeys(func.params[int(count) :])
-    found: list[Var] = []
+    computable: list[Var] = []
     for binding in all_bindings(func):
         if contains_impure_call(binding.value):
             continue
         if all(var in known for var in free_vars(binding.value)):
             known[binding.var] = None
-            found.append(binding.var)
-    return Array(found)
+            computable.append(binding.var)
+    return Array(computable)
 
 
 def has_reshape_pattern(func: PrimFunc) -> bool:
@@ -64,7 +64,7 @@ def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
     return analyzer.can_prove_equal(source, target) or _same_iteration(block, source, target)
 
 
-def _same_iteration(block: Block, source: Any, target: Any) -> bool:
+def _same_iteration(block: Block, source: PrimExpr, target: PrimExpr) -> bool:
     """Whether both are the same iteration over the axes: what symbolic extents need."""
     domains = {axis.var: axis.dom for axis in block.iter_vars if axis.dom is not None}
     analyzer = Analyzer()
@@ -75,9 +75,9 @@ def _same_iteration(block: Block, source: Any, target: Any) -> bool:
     return analyzer.can_prove_equal(left, right)
 
 
-def _flat(indices: Sequence[Any], dims: Sequence[Any]) -> Any:
+def _flat(indices: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> PrimExpr:
     """The number of an element in row-major order."""
-    offset: Any = 0
+    offset: Extent = 0
     for index, dim in zip(indices, dims, strict=True):
         offset = index if isinstance(offset, int) else offset * dim + index
-    return offset
+    return as_prim_expr(offset)

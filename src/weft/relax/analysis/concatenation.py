@@ -60,7 +60,7 @@ def _axis_of(parts: Sequence[list[int]], whole: list[int]) -> int | None:
     for axis, extent in enumerate(whole):
         rest = [part[:axis] + part[axis + 1 :] for part in parts if len(part) == len(whole)]
         fits = len(rest) == len(parts) > 1 and 0 not in whole
-        if fits and all(one == whole[:axis] + whole[axis + 1 :] for one in rest):
+        if fits and all(shape == whole[:axis] + whole[axis + 1 :] for shape in rest):
             return axis if sum(part[axis] for part in parts) == extent else None
     return None
 

@@ -10,32 +10,33 @@ edges, not only to uses.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.relax.analysis.written import same_memory, targets
-from weft.relax.expr import Call, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
+from weft.relax.expr import Binding, Call, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import defining_vars, symbolic_vars
+from weft.tir.expr import Var as TirVar
 
 
-def operands(value: Any) -> list[Any]:
+def operands(value: RelaxExpr) -> list[RelaxExpr]:
     """The leaves that a value in normal form uses, tuples opened, in order, with repetitions."""
     if isinstance(value, Tuple):
         return [leaf for item in value.fields for leaf in operands(item)]
     if isinstance(value, TupleGetItem):
         return operands(value.tuple_value)
     if isinstance(value, Call):
-        found = [leaf for arg in value.args for leaf in operands(arg)]
-        return [*operands(value.op), *found] if isinstance(value.op, Var) else found
+        leaves = [leaf for arg in value.args for leaf in operands(arg)]
+        return [*operands(value.op), *leaves] if isinstance(value.op, Var) else leaves
     return [value]
 
 
-def binding_dependencies(bindings: Sequence[Any]) -> list[list[int]]:
+def binding_dependencies(bindings: Sequence[Binding]) -> list[list[int]]:
     """For each binding, the positions of the earlier ones that it depends on, in order of use."""
     definition: dict[Var, int] = {}
     accesses = _Accesses(bindings)
-    symbols: dict[Any, int] = {}
-    found: list[list[int]] = []
+    symbols: dict[TirVar, int] = {}
+    dependencies: list[list[int]] = []
     for index, binding in enumerate(bindings):
         needed: dict[int, None] = {}
         used = _used_vars(binding.value)
@@ -51,8 +52,8 @@ def binding_dependencies(bindings: Sequence[Any]) -> list[list[int]]:
         if isinstance(binding, MatchCast):
             for symbol in defining_vars(binding.struct_info):
                 symbols.setdefault(symbol, index)
-        found.append([*needed])
-    return found
+        dependencies.append([*needed])
+    return dependencies
 
 
 class _Accesses:
@@ -62,11 +63,11 @@ class _Accesses:
     has one place together, since nothing here tells which of it is a view of which.
     """
 
-    def __init__(self, bindings: Sequence[Any]) -> None:
+    def __init__(self, bindings: Sequence[Binding]) -> None:
         self.targets = {
-            index: found
+            index: written
             for index, binding in enumerate(bindings)
-            if (found := targets(binding.value))
+            if (written := targets(binding.value))
         }
         self.parent: dict[Var | None, Var | None] = {}
         self.readers: dict[Var | None, list[int]] = {}
@@ -91,16 +92,16 @@ class _Accesses:
             return []
         read = {self.place(var) for var in used}
         written = {self.place(var) for var in self.targets.get(index, ())}
-        found = [self.writer[place] for place in read | written if place in self.writer]
+        earlier = [self.writer[place] for place in read | written if place in self.writer]
         for place in written:
-            found.extend(self.readers.pop(place, ()))
+            earlier.extend(self.readers.pop(place, ()))
             self.writer[place] = index
         for place in read - written:
             self.readers.setdefault(place, []).append(index)
-        return sorted(found)
+        return sorted(earlier)
 
 
-def _used_vars(value: Any) -> list[Var]:
+def _used_vars(value: RelaxExpr) -> list[Var]:
     """The variables in a value, nested functions and branches included."""
     if isinstance(value, Call | Tuple | TupleGetItem | Var | ShapeExpr):
         return [leaf for leaf in operands(value) if isinstance(leaf, Var)]

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
 from weft.relax.analysis.variables import all_vars, free_vars
@@ -35,11 +37,11 @@ from weft.relax.op.base import CALL_TIR_INPLACE
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 
 OUTSIDE: Final = -1
-Candidates = Callable[[Call], Sequence[tuple[int, Any]]]
+Candidates = Callable[[Call], Sequence[tuple[int, RelaxExpr]]]
 """The arguments, by their positions, that a kernel might write its result over."""
 
 
-def operands(call: Call) -> Sequence[tuple[int, Any]]:
+def operands(call: Call) -> Sequence[tuple[int, RelaxExpr]]:
     """The candidates of an operator that is computed element by element."""
     return tuple(enumerate(call.args)) if has(call.op, Trait.ELEMENTWISE) else ()
 
@@ -62,7 +64,7 @@ def liveness(block: DataflowBlock) -> dict[Var, tuple[int, int]]:
     return ranges
 
 
-def _used(value: Any) -> Sequence[Var]:
+def _used(value: RelaxExpr) -> Sequence[Var]:
     if isinstance(value, Function):
         return free_vars(value)
     return () if isinstance(value, TupleGetItem) else all_vars(value)
@@ -101,7 +103,7 @@ class _Aliases:
         """What memory the variable of a binding may be."""
         return self.of(binding.value, binding.var.struct_info)
 
-    def of(self, value: Any, info: StructInfo | None) -> set[int]:
+    def of(self, value: RelaxExpr, info: StructInfo | None) -> set[int]:
         """What memory a value may be."""
         if isinstance(value, Constant | PrimValue):
             number = self.fresh()
@@ -124,12 +126,12 @@ class _Aliases:
 
     def field(self, value: TupleGetItem) -> set[int]:
         whole = self.of(value.tuple_value, value.tuple_value.struct_info)
-        found = whole & {OUTSIDE}
+        memory = whole & {OUTSIDE}
         for number in whole:
             fields = self.tuples.get(number, [])
             if len(fields) > value.index:
-                found |= fields[value.index]
-        return found
+                memory |= fields[value.index]
+        return memory
 
     def call(self, call: Call, info: StructInfo | None) -> set[int]:
         """Operators and kernels make new memory, or return views and what they write in place.
@@ -145,38 +147,38 @@ class _Aliases:
             return {self.fresh_of(info)}
         arguments = call.args if is_operator else [call.op, *call.args]
         number = self.fresh_of(info)
-        found = self.reached(number) | {OUTSIDE}
+        memory = self.reached(number) | {OUTSIDE}
         for arg in arguments:
             for item in self.of(arg, getattr(arg, "struct_info", None)):
-                found |= self.reached(item)
-        self.widen(number, found)
-        return found
+                memory |= self.reached(item)
+        self.widen(number, memory)
+        return memory
 
     def in_place(self, call: Call, info: StructInfo | None) -> set[int]:
         """The arguments that a call writes; a tuple of them, or of new memory, for several."""
         given = call.args[1]
         fields = given.fields if isinstance(given, Tuple) else None
         places = [int(index) for index in call.attrs["inplace_indices"]]
-        found = [
+        outputs = [
             {self.fresh()} if place < 0
             else {OUTSIDE} if fields is None
             else self.of(fields[place], fields[place].struct_info)
             for place in places
         ]  # fmt: skip
         if not isinstance(info, TupleStructInfo):
-            return found[0]
+            return outputs[0]
         number = self.fresh()
-        self.tuples[number] = found
+        self.tuples[number] = outputs
         return {number}
 
     def reached(self, number: int) -> set[int]:
         """A piece of memory and all that is inside of it, which may be itself (``widen``)."""
-        found, waiting = {number}, [number]
+        reached, waiting = {number}, [number]
         while waiting:
-            inside = set().union(*self.tuples.get(waiting.pop(), ())) - found
-            found |= inside
+            inside = set().union(*self.tuples.get(waiting.pop(), ())) - reached
+            reached |= inside
             waiting += inside
-        return found
+        return reached
 
     def widen(self, number: int, more: set[int]) -> None:
         """Any field of a tuple may be any of ``more``."""
@@ -252,7 +254,7 @@ def copies_to_keep(
     needed: set[int] = set()
     for index, call in enumerate(calls):
         if getattr(call, "op", None) is CALL_TIR_INPLACE:
-            written = {n for found in _written(call, memory) for n in memory.reached(found)}
+            written = {n for number in _written(call, memory) for n in memory.reached(number)}
             needed |= {number for number in written if until.get(number, -1) > index}
     return {var for var in copies if memory.sets[var] & needed}
 
@@ -265,9 +267,9 @@ class _Views(_Aliases):
         self.views = copies
 
     def bound(self, binding: Binding) -> set[int]:
-        value: Any = binding.value
+        value: RelaxExpr = binding.value
         if binding.var in self.views:
-            value = value.args[1].fields[0]
+            value = expect(expect(value, Call).args[1], Tuple).fields[0]
         elif getattr(value, "op", None) is CALL_TIR_INPLACE:
             return {self.fresh_of(binding.var.struct_info)}
         return self.of(value, binding.var.struct_info)
@@ -304,7 +306,7 @@ def _needed_until(ranges: dict[Var, tuple[int, int]], memory: _Aliases) -> dict[
     return until
 
 
-def _is_free(arg: Any, index: int, until: dict[int, int], memory: _Aliases) -> bool:
+def _is_free(arg: RelaxExpr, index: int, until: dict[int, int], memory: _Aliases) -> bool:
     """Whether nothing needs the memory of an argument after binding ``index``."""
     mine = memory.sets.get(arg) if isinstance(arg, Var) else None
     if mine is None or OUTSIDE in mine or mine & memory.constants:
@@ -313,9 +315,10 @@ def _is_free(arg: Any, index: int, until: dict[int, int], memory: _Aliases) -> b
     return OUTSIDE not in held and all(until.get(number, -1) <= index for number in held)
 
 
-def _is_shared(arg: Any, call: Call, memory: _Aliases) -> bool:
+def _is_shared(arg: RelaxExpr, call: Call, memory: _Aliases) -> bool:
     """Whether the call may get the memory of an argument by another name, too."""
-    mine = {inner for number in memory.sets.get(arg, ()) for inner in memory.reached(number)}
+    named = memory.sets.get(arg, set()) if isinstance(arg, Var) else set()
+    mine = {inner for number in named for inner in memory.reached(number)}
     others = [var for var in all_vars(call) if var is not arg]
     return any(
         mine & memory.reached(number) for var in others for number in memory.sets.get(var, ())

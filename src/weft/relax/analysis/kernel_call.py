@@ -6,7 +6,8 @@ dimensions, extents that cannot be equal once the kernel's symbols are bound by 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.functor import substitute
@@ -55,13 +56,15 @@ def kernel_call_problem(call: Call, module: IRModule) -> str | None:
     return _Signature(kernel, name).compare([*given, *results], len(given))
 
 
-def _infos(info: StructInfo | None) -> list[Any] | None:
+def _infos(info: StructInfo | None) -> list[StructInfo] | None:
     if isinstance(info, TupleStructInfo):
         return list(info.fields)
     return None if info is None else [info]
 
 
-def _inplace_problem(call: Call, given: list[Any], results: list[Any], name: str) -> str | None:
+def _inplace_problem(
+    call: Call, given: list[StructInfo], results: list[StructInfo], name: str
+) -> str | None:
     for position, (index, info) in enumerate(
         zip(call.attrs["inplace_indices"], results, strict=True)
     ):
@@ -69,7 +72,8 @@ def _inplace_problem(call: Call, given: list[Any], results: list[Any], name: str
         if at >= len(given):
             return f"{name}: output {position} is to be argument {at} of {len(given)}"
         if at >= 0:
-            reason = _tensor_problem(tensor_dims(given[at]), given[at].dtype, info)
+            dtype = getattr(given[at], "dtype", "void")
+            reason = _tensor_problem(tensor_dims(given[at]), dtype, info)
             if reason is not None:
                 return f"{name}: output {position} is written into argument {at}: {reason}"
     return None
@@ -82,7 +86,7 @@ class _Signature:
         self.kernel, self.name = kernel, name
         self.symbols: dict[Var, PrimExpr] = {}
 
-    def compare(self, infos: list[Any], inputs: int) -> str | None:
+    def compare(self, infos: list[StructInfo], inputs: int) -> str | None:
         """The first argument that does not fit."""
         kind = self.kind_problem(infos, inputs)
         if kind is not None:
@@ -102,7 +106,7 @@ class _Signature:
                 return f"{self.name}: {place} ({buffer.name}): {reason}"
         return None
 
-    def kind_problem(self, infos: list[Any], inputs: int) -> str | None:
+    def kind_problem(self, infos: list[StructInfo], inputs: int) -> str | None:
         """A tensor where the kernel takes a scalar, or a scalar where it takes a buffer."""
         for position, param in enumerate(self.kernel.params):
             is_buffer = param in self.kernel.buffer_map
@@ -126,7 +130,7 @@ class _Signature:
                 self.symbols.setdefault(mine, its)
 
 
-def _tensor_problem(dims: Any, dtype: Any, info: Any) -> str | None:
+def _tensor_problem(dims: Sequence[PrimExpr] | None, dtype: str, info: StructInfo) -> str | None:
     if not isinstance(info, TensorStructInfo):
         return None
     expected = None if dims is None else f"({', '.join(str(extent) for extent in dims)})"

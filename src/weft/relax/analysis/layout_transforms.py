@@ -14,10 +14,10 @@ reader wants when the block that writes it is looked at.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 from weft.arith.iter_map import IterMapLevel, IterMark, detect_iter_map
+from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import collect
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.buffer import Buffer
@@ -26,7 +26,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.index_map import IndexMap
 from weft.tir.stmt import Block, BlockRealize, BufferStore
 
-Suggestion = dict[Any, IndexMap]
+Suggestion = dict[Block | Buffer, IndexMap]
 """By block or buffer, how its axes or dimensions are transformed."""
 
 Axes = list[Var | None]
@@ -34,7 +34,7 @@ Axes = list[Var | None]
 
 
 def suggest_layout_transforms(
-    func: PrimFunc, write_buffer_transforms: Sequence[IndexMap | Callable[..., Any]]
+    func: PrimFunc, write_buffer_transforms: Sequence[IndexMap | Callable[..., object]]
 ) -> dict[Block, Suggestion]:
     """For each block that can follow new layouts of the outputs, how it and its buffers change."""
     outputs = len(write_buffer_transforms)
@@ -58,7 +58,7 @@ def suggest_layout_transforms(
     return _suggest(func, known)
 
 
-def _index_map(given: Any, func: PrimFunc) -> IndexMap:
+def _index_map(given: object, func: PrimFunc) -> IndexMap:
     if isinstance(given, IndexMap):
         return given
     if not callable(given):
@@ -72,7 +72,7 @@ def _index_map(given: Any, func: PrimFunc) -> IndexMap:
 
 
 def _suggest(func: PrimFunc, known: dict[Buffer, IndexMap]) -> dict[Block, Suggestion]:
-    found: list[tuple[Block, Suggestion]] = []
+    suggestions: list[tuple[Block, Suggestion]] = []
     for block in reversed(_outer_blocks(func)):
         if len(block.writes) != 1 or block.writes[0].buffer not in known:
             continue
@@ -80,8 +80,8 @@ def _suggest(func: PrimFunc, known: dict[Buffer, IndexMap]) -> dict[Block, Sugge
         suggestion = _of_block(block, known[written], known)
         if suggestion is not None:
             known.update({k: v for k, v in suggestion.items() if isinstance(k, Buffer)})
-            found.append((block, {**suggestion, written: known[written]}))
-    return dict(reversed(found))
+            suggestions.append((block, {**suggestion, written: known[written]}))
+    return dict(reversed(suggestions))
 
 
 def _outer_blocks(func: PrimFunc) -> list[Block]:
@@ -113,18 +113,18 @@ def _of_block(
     of_axes = _followed(written, transform, axes)
     if of_axes is None or not _is_bijective(of_axes, block):
         return None
-    made: Suggestion = {block: of_axes}
+    suggestion: Suggestion = {block: of_axes}
     for buffer in dict.fromkeys(region.buffer for region in block.reads):
         read = accesses.get(buffer)
         if buffer in known or read is None or not _is_sequential(read, order):
             continue
         of_buffer = _followed(written, transform, read)
         if of_buffer is not None:
-            made[buffer] = of_buffer
-    return made
+            suggestion[buffer] = of_buffer
+    return suggestion
 
 
-def _is_sequential(axes: Axes | None, order: dict[Any, int]) -> bool:
+def _is_sequential(axes: Axes | None, order: Mapping[Var | None, int]) -> bool:
     """Whether a buffer is accessed along the axes in their order."""
     places = [order[axis] for axis in axes or () if axis is not None]
     return axes is not None and all(a < b for a, b in itertools.pairwise(places))
@@ -132,16 +132,20 @@ def _is_sequential(axes: Axes | None, order: dict[Any, int]) -> bool:
 
 def _accesses(block: Block) -> dict[Buffer, Axes | None]:
     """The axes of each buffer, None where accesses differ or an index mixes axes."""
-    domain = {axis.var: axis.dom for axis in block.iter_vars if axis.iter_type == IterVar.DataPar}
+    domain = {
+        axis.var: axis.dom
+        for axis in block.iter_vars
+        if axis.iter_type == IterVar.DataPar and axis.dom is not None
+    }
     nodes = [block.body] if block.init is None else [block.body, block.init]
-    found: dict[Buffer, Axes | None] = {}
-    accesses: list[Any] = collect(nodes, (BufferLoad, BufferStore))
+    axes_of: dict[Buffer, Axes | None] = {}
+    accesses: list[BufferLoad | BufferStore] = collect(nodes, (BufferLoad, BufferStore))
     for access in accesses:
         axes = _axes(access.indices, domain)
-        if access.buffer in found and not _identical(found[access.buffer], axes):
+        if access.buffer in axes_of and not _identical(axes_of[access.buffer], axes):
             axes = None
-        found[access.buffer] = axes
-    return found
+        axes_of[access.buffer] = axes
+    return axes_of
 
 
 def _identical(left: Axes | None, right: Axes | None) -> bool:
@@ -150,7 +154,7 @@ def _identical(left: Axes | None, right: Axes | None) -> bool:
     return all(a is b for a, b in zip(left, right, strict=True))
 
 
-def _axes(indices: Sequence[Any], domain: dict[Any, Any]) -> Axes | None:
+def _axes(indices: Sequence[PrimExpr], domain: Mapping[Var, Range]) -> Axes | None:
     """The axis that each index uses; None if an index uses several or is no sum of digits."""
     result = detect_iter_map(indices, domain, check_level=IterMapLevel.NoCheck)
     if not result.indices and indices:
@@ -174,8 +178,8 @@ def _followed(source: Axes, transform: IndexMap, target: Axes) -> IndexMap | Non
     a result made of both kinds cannot be taken apart. What only the target has stays where it is.
     """
     pairs = list(zip(source, transform.initial_indices, strict=True))
-    initial: list[Any] = [index for axis, index in pairs if axis in target]
-    final: list[Any] = []
+    initial: list[Var] = [index for axis, index in pairs if axis in target]
+    final: list[PrimExpr] = []
     for index in transform.final_indices:
         kept = [var in initial for var in collect(index, Var)]
         if any(kept) and not all(kept):
@@ -197,5 +201,5 @@ def _is_bijective(index_map: IndexMap, block: Block) -> bool:
     """Whether a transformation maps the axes of a block one to one."""
     axes = zip(index_map.initial_indices, block.iter_vars, strict=True)
     domain = {var: axis.dom for var, axis in axes if axis.dom is not None}
-    found = detect_iter_map(index_map.final_indices, domain, True, IterMapLevel.Bijective)
-    return bool(found.indices)
+    iter_map = detect_iter_map(index_map.final_indices, domain, True, IterMapLevel.Bijective)
+    return bool(iter_map.indices)

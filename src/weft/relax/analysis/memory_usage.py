@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import functions_of
-from weft.relax.expr import Call, Function, ShapeExpr
+from weft.relax.expr import Call, DataTypeImm, Function, ShapeExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 
@@ -58,13 +58,13 @@ def memory_usage(func: Function) -> MemoryUsage:
     """Sizes of what a function allocates, of all branches together."""
     usage = MemoryUsage()
     for call in collect(func.body, Call):
-        arguments: list[Any] = list(call.args)
+        arguments: list[RelaxExpr] = list(call.args)
         if call.op is BUILTIN_TENSOR:
-            size = _bytes(arguments[0], arguments[1].value)
+            size = _bytes(arguments[0], expect(arguments[1], DataTypeImm).value)
             usage.tensor(size)
             usage.storage(size)
         elif call.op is TENSOR:
-            usage.tensor(_bytes(arguments[2], arguments[3].value))
+            usage.tensor(_bytes(arguments[2], expect(arguments[3], DataTypeImm).value))
         elif call.op is STORAGE:
             usage.storage(_bytes(arguments[0], DataType("uint8")))
     return usage
@@ -77,9 +77,9 @@ def estimate_memory_usage(mod: IRModule | Function) -> str:
     CallTIRRewrite (before planning, both are the same) or StaticPlanBlockMemory.
     """
     if isinstance(mod, Function):
-        functions: list[tuple[Any, Function]] = [(GlobalVar("main"), mod)]
+        functions = [(GlobalVar("main"), mod)]
     elif isinstance(mod, IRModule):
-        functions = functions_of(mod)
+        functions = [(gvar, func) for gvar, func in functions_of(mod) if gvar is not None]
     else:
         raise IRTypeError(
             f"estimate_memory_usage: expected an IRModule or a Function, got {type(mod).__name__}"
@@ -87,7 +87,7 @@ def estimate_memory_usage(mod: IRModule | Function) -> str:
     return "\n".join([f"{gvar.name_hint}:\n{memory_usage(func)}" for gvar, func in functions])
 
 
-def _bytes(shape: Any, dtype: Any) -> int | None:
+def _bytes(shape: RelaxExpr, dtype: DataType) -> int | None:
     """The size of a tensor, None if it is not a number."""
     if not isinstance(shape, ShapeExpr):
         return None

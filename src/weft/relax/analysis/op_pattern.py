@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.iter_map.detect import detect_iter_map
 from weft.arith.iter_map.nodes import IterMapLevel, IterSumExpr
@@ -75,31 +75,31 @@ def op_pattern(func: PrimFunc) -> OpPatternKind:
         targets = {store.buffer for store in stores}
         if targets & written or _has_effects(realize):
             return _OPAQUE  # an element that is written twice is no function of an index
-        found = _block_pattern(realize, stores)
-        if kind is _REDUCE and found <= _INJECTIVE and targets & outside:
-            if found is _ELEMWISE and all(_is_rounding(store, written) for store in stores):
-                found = _REDUCE  # the end of a sum in a wider accumulator
+        pattern = _block_pattern(realize, stores)
+        if kind is _REDUCE and pattern <= _INJECTIVE and targets & outside:
+            if pattern is _ELEMWISE and all(_is_rounding(store, written) for store in stores):
+                pattern = _REDUCE  # the end of a sum in a wider accumulator
             else:
                 kind = _OUT_FUSABLE  # softmax: what is reduced is read again
-        kind = max(kind, found)
+        kind = max(kind, pattern)
         written |= targets
     return kind
 
 
 def _leaf_blocks(
-    stmt: Stmt, loops: list[For], found: list[tuple[BlockRealize, list[For]]]
+    stmt: Stmt, loops: list[For], leaves: list[tuple[BlockRealize, list[For]]]
 ) -> bool:
     """Collect the blocks that compute, with their loops; False for any other statement."""
     if isinstance(stmt, SeqStmt):
-        return all(_leaf_blocks(item, loops, found) for item in stmt.seq)
+        return all(_leaf_blocks(item, loops, leaves) for item in stmt.seq)
     if isinstance(stmt, For):
-        return _leaf_blocks(stmt.body, [*loops, stmt], found)
+        return _leaf_blocks(stmt.body, [*loops, stmt], leaves)
     if not isinstance(stmt, BlockRealize) or stmt.block.match_buffers:
         return False
     block = stmt.block
     if not block.iter_vars and block.init is None and not loops and _holds_blocks(block.body):
-        return _leaf_blocks(block.body, loops, found)
-    found.append((stmt, loops))
+        return _leaf_blocks(block.body, loops, leaves)
+    leaves.append((stmt, loops))
     return True
 
 
@@ -110,7 +110,7 @@ def _holds_blocks(stmt: Stmt) -> bool:
 def _stores(body: Stmt) -> list[BufferStore]:
     """The stores of a body that does nothing else and stores at one index; else none."""
     todo: list[Stmt] = [body]
-    found: list[BufferStore] = []
+    stores: list[BufferStore] = []
     while todo:
         stmt = todo.pop(0)
         if isinstance(stmt, SeqStmt):
@@ -118,12 +118,12 @@ def _stores(body: Stmt) -> list[BufferStore]:
         elif isinstance(stmt, LetStmt):
             todo.insert(0, stmt.body)
         elif isinstance(stmt, BufferStore) and (
-            not found or structural_equal(stmt.indices, found[0].indices)
+            not stores or structural_equal(stmt.indices, stores[0].indices)
         ):
-            found.append(stmt)
+            stores.append(stmt)
         else:
             return []
-    return found if len({store.buffer for store in found}) == len(found) else []
+    return stores if len({store.buffer for store in stores}) == len(stores) else []
 
 
 def _has_effects(realize: BlockRealize) -> bool:
@@ -163,7 +163,7 @@ def _covers(domain: Range | None, index: PrimExpr, extent: PrimExpr) -> bool:
     return _is_int(domain.min, 0) and same_dim(domain.extent, extent)
 
 
-def _is_int(expr: Any, value: int) -> bool:
+def _is_int(expr: PrimExpr, value: int) -> bool:
     return isinstance(expr, IntImm) and expr.value == value
 
 
@@ -179,12 +179,12 @@ def _binds_all(realize: BlockRealize, loops: Sequence[For]) -> bool:
             for value, axis in zip(values, axes, strict=True)
         ):
             return True
-    found = detect_iter_map(values, domains, realize.predicate, IterMapLevel.Surjective)
-    if len(found.indices) != len(values):
+    iter_map = detect_iter_map(values, domains, realize.predicate, IterMapLevel.Surjective)
+    if len(iter_map.indices) != len(values):
         return False
     return all(
         isinstance(index, IterSumExpr) and _is_dense(index, axis.dom)
-        for index, axis in zip(found.indices, axes, strict=True)
+        for index, axis in zip(iter_map.indices, axes, strict=True)
     )
 
 
@@ -204,7 +204,7 @@ def _is_dense(index: IterSumExpr, wanted: Range | None) -> bool:
     """Whether a sum of digits runs through a whole range without gaps."""
     if wanted is None or not same_dim(index.base, wanted.min):
         return False
-    extent: Any = IntImm(wanted.extent.dtype, 1)
+    extent: PrimExpr = IntImm(wanted.extent.dtype, 1)
     for split in reversed(index.args):
         if not same_dim(split.scale, extent):
             return False
@@ -301,7 +301,7 @@ def _is_reused(store: BufferStore, load: BufferLoad) -> bool:
     return any(isinstance(index, Var) and index not in used for index in store.indices)
 
 
-def _without_casts(expr: Any) -> Any:
+def _without_casts(expr: PrimExpr) -> PrimExpr:
     while isinstance(expr, Cast):
         expr = expr.value
     return expr

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.expr import Call, Expr, Function
@@ -21,7 +19,7 @@ def is_impure_call(call: Call) -> bool:
 
 
 class _Impure(PyExprVisitor):
-    def __init__(self, own: Any) -> None:
+    def __init__(self, own: RelaxExpr | None) -> None:
         self.own = own
         self.found = False
 
@@ -35,7 +33,7 @@ class _Impure(PyExprVisitor):
         """A local function that is not called has no effect."""
 
 
-def contains_impure_call(expr: Expr, own_name: Any = None) -> bool:
+def contains_impure_call(expr: Expr, own_name: RelaxExpr | None = None) -> bool:
     """Whether the expression (or a function's body) makes a call that may have a side effect.
 
     ``own_name`` is the variable of the function itself: recursive calls are taken as pure.
@@ -70,11 +68,11 @@ def detect_recursion(mod: IRModule) -> list[list[GlobalVar]]:
 
 
 def _reachable(start: str, edges: dict[str, list[str]]) -> set[str]:
-    found: set[str] = set()
+    reachable: set[str] = set()
     todo = list(edges[start])
     while todo:
         name = todo.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reachable:
+            reachable.add(name)
             todo.extend(edges[name])
-    return found
+    return reachable

@@ -9,15 +9,13 @@ rule of every operator again (``PassContext(verify=True)`` does).
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.builder.normalize import infer_call
-from weft.relax.expr import Call, Function, MatchCast
+from weft.relax.expr import Binding, Call, Function, MatchCast
 from weft.relax.ir.lattice import (
     BaseCheckResult,
     derive_call_ret_struct_info,
@@ -54,7 +52,7 @@ def type_problem(module: IRModule, reinfer: bool = False) -> str | None:
     return None
 
 
-def binding_problem(binding: Any, module: IRModule | None, reinfer: bool = False) -> str | None:
+def binding_problem(binding: Binding, module: IRModule | None, reinfer: bool = False) -> str | None:
     """What is wrong with the types of one binding, or None."""
     if isinstance(binding, MatchCast):
         return None
@@ -100,11 +98,11 @@ def _call_problem(call: Call, module: IRModule | None, reinfer: bool) -> str | N
     )
 
 
-def _differ(one: StructInfo | None, other: StructInfo | None) -> bool:
+def _differ(info: StructInfo | None, other: StructInfo | None) -> bool:
     """Whether no value can be of both kinds."""
-    if one is None or other is None or one is other:
+    if info is None or other is None or info is other:
         return False
-    return struct_info_base_check(one, other) == BaseCheckResult.FAIL_L0
+    return struct_info_base_check(info, other) == BaseCheckResult.FAIL_L0
 
 
 __all__ = ["binding_problem", "type_problem", "verify_calls"]

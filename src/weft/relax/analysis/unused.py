@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.builder.normalize import merged_blocks
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     DataflowBlock,
     Function,
@@ -37,7 +37,7 @@ def remove_all_unused(func: Function) -> Function:
     return func if body is func.body else func.with_(body=body)
 
 
-def _clean(seq: Any, live: dict[Var, int]) -> Any:
+def _clean(seq: RelaxExpr, live: dict[Var, int]) -> RelaxExpr:
     """A sequence without unused bindings; ``live`` gains every variable that it uses."""
     if not isinstance(seq, SeqExpr):
         return seq
@@ -57,7 +57,7 @@ def _clean(seq: Any, live: dict[Var, int]) -> Any:
 
 def _clean_block(block: BindingBlock, live: dict[Var, int]) -> BindingBlock:
     in_dataflow = isinstance(block, DataflowBlock)
-    kept: list[Any] = []
+    kept: list[Binding] = []
     changed = False
     for binding in reversed(block.bindings):
         if not _needed(binding, live, in_dataflow):
@@ -69,7 +69,7 @@ def _clean_block(block: BindingBlock, live: dict[Var, int]) -> BindingBlock:
     return type(block)(kept[::-1]) if changed else block
 
 
-def _needed(binding: Any, live: dict[Var, int], in_dataflow: bool) -> bool:
+def _needed(binding: Binding, live: dict[Var, int], in_dataflow: bool) -> bool:
     if binding.var in live:
         return True
     if isinstance(binding, MatchCast):
@@ -79,18 +79,17 @@ def _needed(binding: Any, live: dict[Var, int], in_dataflow: bool) -> bool:
     return not in_dataflow and contains_impure_call(binding.value)
 
 
-def _clean_value(value: Any, live: dict[Var, int]) -> Any:
+def _clean_value(value: RelaxExpr, live: dict[Var, int]) -> RelaxExpr:
     if isinstance(value, If):
         then, other = _clean(value.true_branch, live), _clean(value.false_branch, live)
         for var, count in uses(value.cond).items():
             live[var] = live.get(var, 0) + count
-        made = value.with_(true_branch=then, false_branch=other)
-        if made is not value:
-            made.struct_info = value.struct_info
-        return made
+        choice = value.with_(true_branch=then, false_branch=other)
+        if choice is not value:
+            choice.struct_info = value.struct_info
+        return choice
     if isinstance(value, Function):
-        made_body = _clean(value.body, live)
-        return value.with_(body=made_body)
+        return value.with_(body=_clean(value.body, live))
     for var, count in uses(value).items():
         live[var] = live.get(var, 0) + count
     return value

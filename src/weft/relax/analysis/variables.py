@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, RelaxExpr
 from weft.ir.functor import post_order_visit
-from weft.ir.node import Array
+from weft.ir.node import Array, Node
 from weft.ir.structural import structural_hash
-from weft.relax.expr import Call, Expr, Function, MatchCast, Var, VarBinding
+from weft.relax.expr import Call, Function, MatchCast, Var, VarBinding
 from weft.relax.expr_functor import PyExprVisitor
 from weft.relax.ir.lattice import defining_vars, symbolic_vars
 from weft.relax.struct_info import StructInfo
+from weft.tir.expr import Var as TirVar
 
 
 class _Variables(PyExprVisitor):
@@ -29,26 +30,26 @@ class _Variables(PyExprVisitor):
         self.bound[var] = self.met[var] = None
 
 
-def _variables(expr: Any) -> _Variables:
-    found = _Variables()
-    found.visit_expr(expr)
-    return found
+def _variables(expr: RelaxExpr) -> _Variables:
+    variables = _Variables()
+    variables.visit_expr(expr)
+    return variables
 
 
-def all_vars(expr: Expr) -> Array[Any]:
+def all_vars(expr: RelaxExpr) -> Array[Var]:
     """All graph variables, used or defined, in the order in which they are met."""
     return Array(_variables(expr).met)
 
 
-def bound_vars(expr: Expr) -> Array[Any]:
+def bound_vars(expr: RelaxExpr) -> Array[Var]:
     """The graph variables that parameters and bindings define."""
     return Array(_variables(expr).bound)
 
 
-def free_vars(expr: Expr) -> Array[Any]:
+def free_vars(expr: RelaxExpr) -> Array[Var]:
     """The graph variables that are used and not defined inside of ``expr``."""
-    found = _variables(expr)
-    return Array([var for var in found.used if var not in found.bound])
+    variables = _variables(expr)
+    return Array([var for var in variables.used if var not in variables.bound])
 
 
 class _Globals(PyExprVisitor):
@@ -65,36 +66,36 @@ class _Globals(PyExprVisitor):
         super().visit_call_(op)
 
 
-def all_global_vars(expr: Expr) -> Array[Any]:
+def all_global_vars(expr: RelaxExpr) -> Array[GlobalVar]:
     """All references to functions of the module."""
-    found = _Globals()
-    found.visit_expr(expr)
-    return Array(found.all)
+    functions = _Globals()
+    functions.visit_expr(expr)
+    return Array(functions.all)
 
 
-def called_global_vars(expr: Expr) -> Array[Any]:
+def called_global_vars(expr: RelaxExpr) -> Array[GlobalVar]:
     """The functions of the module that are called directly (call_tir is no such call)."""
-    found = _Globals()
-    found.visit_expr(expr)
-    return Array(found.called)
+    functions = _Globals()
+    functions.visit_expr(expr)
+    return Array(functions.called)
 
 
-def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
+def _symbol_uses(func: Function) -> tuple[dict[TirVar, None], dict[TirVar, None]]:
     """(symbols used, symbols defined) anywhere in a function."""
-    used: dict[Any, None] = {}
-    defined: dict[Any, None] = {}
+    used: dict[TirVar, None] = {}
+    defined: dict[TirVar, None] = {}
 
-    def use(value: Any) -> None:
+    def use(value: object) -> None:
         for var in symbolic_vars(value):
             used[var] = None
 
-    def define(params: Any) -> None:
+    def define(params: Sequence[Var]) -> None:
         for param in params:
             for var in defining_vars(param.struct_info):
                 defined[var] = None
             use(param.struct_info)
 
-    def visit(item: Any) -> None:
+    def visit(item: Node) -> None:
         if isinstance(item, Function):
             define(item.params)
         elif isinstance(item, MatchCast):
@@ -113,37 +114,37 @@ def _symbol_uses(func: Function) -> tuple[dict[Any, None], dict[Any, None]]:
     return used, defined
 
 
-def tir_vars_in_struct_info(info: StructInfo) -> Array[Any]:
+def tir_vars_in_struct_info(info: StructInfo) -> Array[TirVar]:
     """The symbolic variables in a struct info, each once."""
     return Array(dict.fromkeys(symbolic_vars(info)))
 
 
-def definable_tir_vars_in_struct_info(info: StructInfo) -> Array[Any]:
+def definable_tir_vars_in_struct_info(info: StructInfo) -> Array[TirVar]:
     """The symbolic variables that a parameter of this struct info defines."""
     return Array(defining_vars(info))
 
 
-def collect_non_negative_expressions(info: StructInfo) -> Array[Any]:
+def collect_non_negative_expressions(info: StructInfo) -> Array[PrimExpr]:
     """The extents in a struct info that are no constants: none of them can be negative."""
-    found: dict[int, Any] = {}
+    extents: dict[int, PrimExpr] = {}
 
-    def visit(item: Any) -> None:
+    def visit(item: Node) -> None:
         for value in getattr(item, "values", None) or ():
             if not isinstance(value, IntImm):
-                found.setdefault(structural_hash(value), value)
+                extents.setdefault(structural_hash(value), value)
 
     post_order_visit(info, visit)
-    return Array(found.values())
+    return Array(extents.values())
 
 
-def defined_symbolic_vars(func: Any) -> Array[Any]:
+def defined_symbolic_vars(func: Function | StructInfo) -> Array[TirVar]:
     """The symbolic variables that parameters and match_casts (or a struct info) define."""
     if isinstance(func, StructInfo):
         return Array(defining_vars(func))
     return Array(_symbol_uses(func)[1])
 
 
-def free_symbolic_vars(func: Any) -> Array[Any]:
+def free_symbolic_vars(func: Function | StructInfo) -> Array[TirVar]:
     """The symbolic variables that are used and defined nowhere inside."""
     if isinstance(func, StructInfo):
         bound = defining_vars(func)

@@ -8,9 +8,7 @@ and dataflow blocks make no impure call.
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
 from weft.relax.analysis.bindings import functions_of
 from weft.relax.analysis.kernel_call import KERNEL_CALLS, kernel_call_problem
@@ -19,6 +17,8 @@ from weft.relax.analysis.types import binding_problem
 from weft.relax.analysis.variables import free_symbolic_vars
 from weft.relax.builder.normalize import is_leaf
 from weft.relax.expr import (
+    Binding,
+    BindingBlock,
     Call,
     DataflowBlock,
     DataflowVar,
@@ -34,12 +34,12 @@ from weft.support.errors import VerifyError
 from weft.support.recursion import deep_recursion
 
 
-def well_formed(obj: Any, check_struct_info: bool = True) -> bool:
+def well_formed(obj: IRModule | Function, check_struct_info: bool = True) -> bool:
     """Whether a module or function is well formed; ``find_problem`` says what is not."""
     return find_problem(obj, check_struct_info) is None
 
 
-def verify_well_formed(obj: Any) -> None:
+def verify_well_formed(obj: IRModule | Function) -> None:
     """Raise VerifyError with the first problem."""
     problem = find_problem(obj)
     if problem is not None:
@@ -47,7 +47,7 @@ def verify_well_formed(obj: Any) -> None:
 
 
 @deep_recursion
-def find_problem(obj: Any, check_struct_info: bool = True) -> str | None:
+def find_problem(obj: IRModule | Function, check_struct_info: bool = True) -> str | None:
     """The first problem as a text, or None."""
     module = obj if isinstance(obj, IRModule) else None
     for gvar, func in functions_of(obj):
@@ -114,7 +114,7 @@ class _Checker:
         if not isinstance(seq.body, Function):
             self.operand(seq.body, "the result")
 
-    def block(self, block: Any) -> None:
+    def block(self, block: BindingBlock) -> None:
         in_dataflow = isinstance(block, DataflowBlock)
         inner: list[Var] = []
         for binding in block.bindings:
@@ -128,7 +128,7 @@ class _Checker:
                     )
         self.visible.difference_update(inner)
 
-    def binding(self, binding: Any, in_dataflow: bool) -> None:
+    def binding(self, binding: Binding, in_dataflow: bool) -> None:
         if isinstance(binding.value, Function):
             self.define(binding.var)
             self.function(binding.value)
@@ -142,7 +142,7 @@ class _Checker:
             self.fail(problem)
         self.define(binding.var)
 
-    def value(self, value: Any, var: Var, in_dataflow: bool) -> None:
+    def value(self, value: RelaxExpr, var: Var, in_dataflow: bool) -> None:
         what = f"the value of {var.name_hint}"
         if isinstance(value, Call):
             self.call(value, what, in_dataflow)
@@ -180,7 +180,7 @@ class _Checker:
             name = name or getattr(call.op, "global_symbol", "a closure")
             self.fail(f"{what}: {name} has side effects, which {where} must not have")
 
-    def operand(self, expr: Any, what: str) -> None:
+    def operand(self, expr: RelaxExpr, what: str) -> None:
         if isinstance(expr, Tuple):
             for item in expr.fields:
                 self.operand(item, what)

@@ -6,8 +6,7 @@ or that makes one a constant would let the call write over what others read.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.ir.op import Op
@@ -25,19 +24,19 @@ def written_variables(func: Function) -> set[Var]:
     Passes ask before they share or fold a value. Linear where nothing is written.
     """
     bindings = bindings_in_order(func)
-    found: set[Var] = set()
+    written: set[Var] = set()
     for binding in bindings:
-        found.update(targets(binding.value))
+        written.update(targets(binding.value))
     before = -1
-    while len(found) != before:
-        before = len(found)
+    while len(written) != before:
+        before = len(written)
         for binding in reversed(bindings):
-            if binding.var in found:
-                found.update(same_memory(binding.value))
-    return found
+            if binding.var in written:
+                written.update(same_memory(binding.value))
+    return written
 
 
-def targets(value: Any) -> list[Var]:
+def targets(value: RelaxExpr) -> list[Var]:
     """The variables that a call writes in place."""
     if not isinstance(value, Call):
         return []
@@ -51,10 +50,10 @@ def targets(value: Any) -> list[Var]:
     return [var for place in places for var in collect(arguments[place], Var)]
 
 
-def same_memory(value: Any) -> list[Var]:
+def same_memory(value: RelaxExpr) -> list[Var]:
     """The variables whose memory a value may be."""
     if isinstance(value, If):
-        branches: list[Any] = [value.true_branch, value.false_branch]
+        branches: list[RelaxExpr] = [value.true_branch, value.false_branch]
         ends = [branch.body if isinstance(branch, SeqExpr) else branch for branch in branches]
         return [var for end in ends for var in collect(end, Var)]
     if isinstance(value, Call) and isinstance(value.op, Op):

@@ -7,13 +7,15 @@ callee's signature. What is in normal form already stays the same object.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.op import Op
 from weft.ir.sharing import post_order_of
 from weft.relax.distributed.sharding import infer_operator
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Call,
     Constant,
@@ -42,6 +44,7 @@ from weft.relax.ir.lattice import (
 )
 from weft.relax.struct_info import ObjectStructInfo, StructInfo
 from weft.support.errors import IRTypeError, IRValueError
+from weft.tir.expr import Var as TirVar
 
 LEAVES = (
     Var, Constant, ShapeExpr, GlobalVar, ExternFunc, Op, PrimValue, StringImm, DataTypeImm,
@@ -54,10 +57,10 @@ class Scopes(Protocol):
     def in_block(self) -> bool:
         """Whether bindings can be emitted now."""
 
-    def emit(self, expr: Any, name_hint: str = "") -> Var:
+    def emit(self, expr: RelaxExpr, name_hint: str = "") -> Var:
         """Bind an expression in the current block."""
 
-    def begin_scope(self, params: Any = None) -> None:
+    def begin_scope(self, params: Sequence[Var] | None = None) -> None:
         """Open a scope of variables."""
 
     def end_scope(self) -> None:
@@ -72,20 +75,20 @@ class Scopes(Protocol):
     def end_block(self) -> BindingBlock:
         """Close the block."""
 
-    def emit_normalized(self, binding: Any) -> Var:
+    def emit_normalized(self, binding: Binding) -> Var:
         """Add a binding as it is."""
 
     def lookup_binding(self, var: Var) -> Expr | None:
         """The value of a variable."""
 
-    def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
+    def known_symbols(self, skip: int = 0) -> dict[TirVar, PrimExpr]:
         """The symbolic variables in scope, each mapped to itself; not of ``skip`` inner scopes."""
 
     def global_info(self, gvar: GlobalVar) -> StructInfo | None:
         """The struct info of a function of the module."""
 
 
-def is_leaf(expr: Any) -> bool:
+def is_leaf(expr: object) -> bool:
     """Whether the expression may stand as an argument."""
     return isinstance(expr, LEAVES)
 
@@ -95,11 +98,11 @@ class Normalizer:
 
     def __init__(self, builder: Scopes) -> None:
         self.builder = builder
-        self.normal: set[Any] = set()
-        self.bound: dict[Any, Any] | None = None
+        self.normal: set[RelaxExpr] = set()
+        self.bound: dict[RelaxExpr, RelaxExpr] | None = None
         """What the arguments of the outermost expression became: an object is computed once."""
 
-    def visit(self, expr: Any) -> Any:
+    def visit(self, expr: RelaxExpr) -> RelaxExpr:
         """The expression in normal form.
 
         What was found or made so once is not walked again: a function is normalised with each of
@@ -121,7 +124,7 @@ class Normalizer:
             self.normal.add(normal)
         return normal
 
-    def handler(self, expr: Any) -> Any:
+    def handler(self, expr: RelaxExpr) -> Handler:
         """The method for an expression that is no leaf."""
         handler = _HANDLERS.get(type(expr))
         if handler is None:
@@ -135,12 +138,12 @@ class Normalizer:
                 )
         return handler
 
-    def leaf(self, expr: Any) -> Any:
+    def leaf(self, expr: RelaxExpr) -> RelaxExpr:
         if isinstance(expr, GlobalVar) and expr.struct_info is None:
             expr.struct_info = self.builder.global_info(expr)
         return expr
 
-    def argument(self, arg: Any) -> Any:
+    def argument(self, arg: RelaxExpr) -> RelaxExpr:
         """A leaf, or a tuple of such; the same for each place of an object."""
         if isinstance(arg, LEAVES):
             return self.leaf(arg)
@@ -151,12 +154,12 @@ class Normalizer:
             bound[arg] = value if is_argument else self.bind(value)
         return bound[arg]
 
-    def leaf_argument(self, arg: Any) -> Any:
+    def leaf_argument(self, arg: RelaxExpr) -> RelaxExpr:
         """A leaf: tuples are bound too."""
         value = self.argument(arg)
         return self.bind(value) if isinstance(value, Tuple) else value
 
-    def bind(self, expr: Expr) -> Var:
+    def bind(self, expr: RelaxExpr) -> Var:
         if not self.builder.in_block():
             raise IRValueError(
                 "normalize: a nested call needs a binding, but no block is open; emit it in a "
@@ -164,7 +167,9 @@ class Normalizer:
             )
         return self.builder.emit(expr)
 
-    def sequence(self, items: Any, convert: Any) -> Any:
+    def sequence(
+        self, items: Sequence[RelaxExpr], convert: Callable[[RelaxExpr], RelaxExpr]
+    ) -> Sequence[RelaxExpr]:
         normal_items, changed = [], False
         for item in items:
             new = convert(item)
@@ -188,7 +193,7 @@ class Normalizer:
             return expr
         return Tuple(fields, span=expr.span)
 
-    def tuple_item(self, expr: TupleGetItem) -> Any:
+    def tuple_item(self, expr: TupleGetItem) -> TupleGetItem:
         value = self.argument(expr.tuple_value)
         if value is expr.tuple_value and expr.struct_info is not None:
             return expr
@@ -205,7 +210,7 @@ class Normalizer:
             choice.struct_info = self.visible(struct_info_lca(then.struct_info, other.struct_info))
         return choice
 
-    def branch(self, expr: Any) -> SeqExpr:
+    def branch(self, expr: RelaxExpr) -> SeqExpr:
         """An expression as a sequence whose body is a leaf, in a scope of its own."""
         self.builder.begin_scope()
         try:
@@ -237,7 +242,7 @@ class Normalizer:
             return expr
         return SeqExpr(flat, body, span=expr.span)
 
-    def blocks(self, blocks: Any) -> Any:
+    def blocks(self, blocks: Sequence[BindingBlock]) -> Sequence[BindingBlock]:
         """Blocks in normal form; the same if nothing changes."""
         normal = [self.block(block) for block in blocks]
         if all(len(new) == 1 and new[0] is old for new, old in zip(normal, blocks, strict=True)):
@@ -280,7 +285,7 @@ class Normalizer:
         else:
             self.builder.begin_binding_block()
 
-    def binding(self, binding: Any, value: Any) -> None:
+    def binding(self, binding: Binding, value: RelaxExpr) -> None:
         if isinstance(binding, VarBinding) and binding.var.struct_info is None:
             binding.var.struct_info = value.struct_info
         self.builder.emit_normalized(binding.with_(value=value))
@@ -299,7 +304,7 @@ class Normalizer:
             return func
         return func.with_(body=body, ret_struct_info=ret)
 
-    def visible(self, info: StructInfo, params: Any = None) -> StructInfo:
+    def visible(self, info: StructInfo, params: Sequence[Var] | None = None) -> StructInfo:
         """The info without symbols that are defined inside.
 
         With ``params``, seen from outside of the function whose scope is the innermost one; then
@@ -313,25 +318,25 @@ class Normalizer:
         return erase_to_well_defined(info, known, {param: param for param in params})
 
 
-def _has_unknown_callee(expr: Any) -> bool:
+def _has_unknown_callee(expr: RelaxExpr) -> bool:
     """Whether an expression calls a function that the module does not have yet."""
     return (
         isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.struct_info is None
     )
 
 
-def _is_plain(expr: Any) -> bool:
+def _is_plain(expr: RelaxExpr) -> bool:
     """A tuple of leaves may be the value of a sequence."""
     return isinstance(expr, Tuple) and all(
         isinstance(item, (Tuple, *LEAVES)) for item in post_order_of(expr, _fields)
     )
 
 
-def _fields(expr: Any) -> Any:
+def _fields(expr: RelaxExpr) -> Sequence[RelaxExpr]:
     return expr.fields if isinstance(expr, Tuple) else ()
 
 
-def merged_blocks(blocks: Any) -> Any:
+def merged_blocks(blocks: Sequence[BindingBlock]) -> Sequence[BindingBlock]:
     """Blocks without empty ones, neighbours of one kind joined; the same if nothing."""
     runs: list[list[BindingBlock]] = []
     for block in blocks:
@@ -350,7 +355,7 @@ def _joined(run: list[BindingBlock]) -> BindingBlock:
     return type(run[0])([binding for block in run for binding in block.bindings])
 
 
-def infer_call(call: Call, builder: Any = None) -> StructInfo:
+def infer_call(call: Call, builder: object = None) -> StructInfo:
     """The struct info of a call in normal form.
 
     The rule of an operator that a user registers is its ``FInferStructInfo``, given the call and
@@ -383,9 +388,9 @@ def _checked(op: Op, info: object) -> StructInfo:
     return info
 
 
-def collect_symbols(params: Any) -> dict[Any, Any]:
+def collect_symbols(params: Sequence[Var] | None) -> dict[TirVar, PrimExpr]:
     """The symbolic variables that parameters define, each mapped to itself."""
-    symbols = {}
+    symbols: dict[TirVar, PrimExpr] = {}
     for param in params or ():
         if param.struct_info is not None:
             for var in defining_vars(param.struct_info):
@@ -393,7 +398,10 @@ def collect_symbols(params: Any) -> dict[Any, Any]:
     return symbols
 
 
-_HANDLERS: dict[type, Any] = {
+Handler = Callable[[Normalizer, Any], RelaxExpr]
+"""(normaliser, expression of the class that it handles) -> the expression in normal form."""
+
+_HANDLERS: dict[type, Handler] = {
     Call: Normalizer.call,
     Tuple: Normalizer.tuple,
     TupleGetItem: Normalizer.tuple_item,

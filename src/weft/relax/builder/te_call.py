@@ -7,9 +7,8 @@ that the expression takes from around it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from weft.ir.functor import substitute
 from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.type import Type
-from weft.relax.expr import Expr, ShapeExpr, Tuple, Var
+from weft.relax.expr import ShapeExpr, Tuple, Var
 from weft.relax.ir.lattice import symbolic_vars, tensor_dims
 from weft.relax.struct_info import (
     PrimStructInfo,
@@ -42,7 +41,7 @@ class TeCall:
     """The PrimFunc of a tensor expression, and what call_tir passes to it."""
 
     func: PrimFunc
-    args: list[Expr]
+    args: list[RelaxExpr]
     out_sinfo: list[TensorStructInfo]
     tir_vars: ShapeExpr | None
 
@@ -53,11 +52,11 @@ class _Arguments:
 
     to_te: dict[TirVar, TirVar] = field(default_factory=dict)
     to_relax: dict[TirVar, TirVar] = field(default_factory=dict)
-    call_args: list[Expr] = field(default_factory=list)
-    func_args: list[Any] = field(default_factory=list)
+    call_args: list[RelaxExpr] = field(default_factory=list)
+    func_args: list[Tensor | TirVar] = field(default_factory=list)
     scalars: list[PrimExpr] = field(default_factory=list)
 
-    def convert(self, arg: Any) -> Any:
+    def convert(self, arg: object) -> object:
         if isinstance(arg, Tuple) or isinstance(
             getattr(arg, "struct_info", None), TupleStructInfo
         ):
@@ -80,14 +79,14 @@ class _Arguments:
             return arg
         raise IRTypeError(f"emit_te: an argument of type {type(arg).__name__} is not supported")
 
-    def tuple(self, arg: Any) -> Any:
+    def tuple(self, arg: object) -> tuple[object, ...]:
         if not isinstance(arg, Tuple):
             raise IRTypeError(
                 "emit_te: pass the fields of a tuple (x[0], x[1]), not a variable of a tuple"
             )
         return tuple([self.convert(item) for item in arg.fields])
 
-    def expr(self, arg: Any) -> Any:
+    def expr(self, arg: RelaxExpr) -> object:
         info = arg.struct_info
         if isinstance(info, TensorStructInfo):
             return self.tensor(arg, info)
@@ -104,7 +103,7 @@ class _Arguments:
             return param
         raise IRTypeError(f"emit_te: cannot take an argument of struct info {info}")
 
-    def tensor(self, arg: Any, info: TensorStructInfo) -> Tensor:
+    def tensor(self, arg: RelaxExpr, info: TensorStructInfo) -> Tensor:
         dims = tensor_dims(info)
         if dims is None:
             raise IRValueError(
@@ -120,7 +119,7 @@ class _Arguments:
         self.func_args.append(tensor)
         return tensor
 
-    def name_of(self, arg: Any) -> str:
+    def name_of(self, arg: RelaxExpr) -> str:
         if isinstance(arg, Var):
             return arg.name_hint
         index = len(self.func_args)
@@ -142,7 +141,7 @@ class _Arguments:
         return in_relax
 
 
-def _outputs(result: Any, func: Any) -> list[Tensor]:
+def _outputs(result: object, func: object) -> list[Tensor]:
     if isinstance(result, Tensor):
         return [result]
     if isinstance(result, list | tuple) and result and all(isinstance(t, Tensor) for t in result):
@@ -190,7 +189,7 @@ def _has_foreign_extents(func: PrimFunc, arguments: _Arguments) -> bool:
 
 
 def make_te_call(
-    te_func: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+    te_func: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> TeCall:
     """Run ``te_func`` on placeholders of the arguments and make its PrimFunc.
 

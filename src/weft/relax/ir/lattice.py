@@ -10,13 +10,13 @@ was found of an object, or of a pair of objects, is found once in a call (``Pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Generic, TypeVar
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.functor import collect, post_order_visit, substitute
-from weft.ir.node import Array
+from weft.ir.node import Array, Node, expect
 from weft.ir.structural import structural_equal
 from weft.relax.distributed.struct_info import DTensorStructInfo
 from weft.relax.expr import Call, Expr, ShapeExpr, Var
@@ -35,22 +35,23 @@ from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as TirVar
 
 R = TypeVar("R")
+Ranked = ShapeStructInfo | TensorStructInfo
 
 
 class Pairs(Generic[R]):
     """What was found of pairs of objects, by identity; they are kept, so that no other is taken."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[int, int], tuple[Any, Any, R]] = {}
+        self._results: dict[tuple[int, int], tuple[object, object, R]] = {}
 
-    def get(self, lhs: Any, rhs: Any) -> R | None:
+    def get(self, lhs: object, rhs: object) -> R | None:
         """What was found of the pair, or None."""
-        entry = self._found.get((id(lhs), id(rhs)))
+        entry = self._results.get((id(lhs), id(rhs)))
         return None if entry is None else entry[2]
 
-    def put(self, lhs: Any, rhs: Any, result: R) -> R:
+    def put(self, lhs: object, rhs: object, result: R) -> R:
         """Remember the result, and return it."""
-        self._found[id(lhs), id(rhs)] = lhs, rhs, result
+        self._results[id(lhs), id(rhs)] = lhs, rhs, result
         return result
 
 
@@ -67,7 +68,7 @@ class BaseCheckResult(IntEnum):
     """Every value of the derived one is of the base."""
 
 
-def tensor_dims(info: Any) -> Array[Any] | None:
+def tensor_dims(info: StructInfo | None) -> Array[PrimExpr] | None:
     """The dimensions of a tensor whose shape is explicit (or a variable of known shape)."""
     shape = getattr(info, "shape", None)
     if shape is None:
@@ -98,7 +99,9 @@ def struct_info_base_check(base: StructInfo, derived: StructInfo) -> BaseCheckRe
     return _base_check(base, derived, Pairs())
 
 
-def _base_check(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseCheckResult:
+def _base_check(
+    base: StructInfo, derived: StructInfo, known: Pairs[BaseCheckResult]
+) -> BaseCheckResult:
     if base is derived or isinstance(base, ObjectStructInfo):
         return BaseCheckResult.PASS
     if isinstance(derived, ObjectStructInfo):
@@ -109,12 +112,15 @@ def _base_check(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseC
         return _BASE_CHECKS[type(base)](base, derived)
     result = known.get(base, derived)
     if result is None:
-        check = _check_tuple if isinstance(base, TupleStructInfo) else _check_func
-        result = known.put(base, derived, check(base, derived, known))
+        if isinstance(base, TupleStructInfo):
+            result = _check_tuple(base, expect(derived, TupleStructInfo), known)
+        else:
+            result = _check_func(base, expect(derived, FuncStructInfo), known)
+        known.put(base, derived, result)
     return result
 
 
-def _check_prim(base: Any, derived: Any) -> BaseCheckResult:
+def _check_prim(base: PrimStructInfo, derived: PrimStructInfo) -> BaseCheckResult:
     if base.dtype != derived.dtype:
         return BaseCheckResult.FAIL_L0
     if base.value is None:
@@ -130,20 +136,20 @@ def _check_dim(base: PrimExpr, derived: PrimExpr) -> BaseCheckResult:
     return BaseCheckResult.FAIL_L0 if differ(base, derived) else BaseCheckResult.FAIL_L2
 
 
-def _check_dims(base: Any, derived: Any) -> BaseCheckResult:
+def _check_dims(base: Array[PrimExpr], derived: Array[PrimExpr]) -> BaseCheckResult:
     result = BaseCheckResult.PASS
     for mine, its in zip(base, derived, strict=True):
         result = min(result, _check_dim(mine, its))
     return result
 
 
-def _check_rank(base: Any, derived: Any) -> BaseCheckResult:
+def _check_rank(base: Ranked, derived: Ranked) -> BaseCheckResult:
     if base.ndim in (-1, derived.ndim):
         return BaseCheckResult.PASS
     return BaseCheckResult.FAIL_L1 if derived.ndim == -1 else BaseCheckResult.FAIL_L0
 
 
-def _check_shape(base: Any, derived: Any) -> BaseCheckResult:
+def _check_shape(base: ShapeStructInfo, derived: ShapeStructInfo) -> BaseCheckResult:
     rank = _check_rank(base, derived)
     if rank != BaseCheckResult.PASS or base.values is None:
         return rank
@@ -152,7 +158,7 @@ def _check_shape(base: Any, derived: Any) -> BaseCheckResult:
     return _check_dims(base.values, derived.values)
 
 
-def _check_tensor(base: Any, derived: Any) -> BaseCheckResult:
+def _check_tensor(base: TensorStructInfo, derived: TensorStructInfo) -> BaseCheckResult:
     if base.dtype not in ("void", derived.dtype):
         unknown = derived.dtype == "void"
         return BaseCheckResult.FAIL_L1 if unknown else BaseCheckResult.FAIL_L0
@@ -172,7 +178,9 @@ def _check_tensor(base: Any, derived: Any) -> BaseCheckResult:
     return _check_dims(mine, its)
 
 
-def _check_tuple(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseCheckResult:
+def _check_tuple(
+    base: TupleStructInfo, derived: TupleStructInfo, known: Pairs[BaseCheckResult]
+) -> BaseCheckResult:
     if len(base.fields) != len(derived.fields):
         return BaseCheckResult.FAIL_L0
     result = BaseCheckResult.PASS
@@ -181,7 +189,9 @@ def _check_tuple(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> Base
     return result
 
 
-def _check_func(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseCheckResult:
+def _check_func(
+    base: FuncStructInfo, derived: FuncStructInfo, known: Pairs[BaseCheckResult]
+) -> BaseCheckResult:
     if base.purity and not derived.purity:
         return BaseCheckResult.FAIL_L0
     if base.params is None:
@@ -192,14 +202,14 @@ def _check_func(base: Any, derived: Any, known: Pairs[BaseCheckResult]) -> BaseC
         return BaseCheckResult.FAIL_L0
     if structural_equal(base, derived):
         return BaseCheckResult.PASS
-    derived = substitute(derived, match_params(derived.params, base.params))
-    result = _base_check(base.ret, derived.ret, known)
-    for mine, its in zip(base.params, derived.params, strict=True):
+    matched = substitute(derived, match_params(derived.params, base.params))
+    result = _base_check(base.ret, matched.ret, known)
+    for mine, its in zip(base.params, matched.params or (), strict=True):
         result = min(result, _base_check(its, mine, known))
     return result
 
 
-def _check_dtensor(base: Any, derived: Any) -> BaseCheckResult:
+def _check_dtensor(base: DTensorStructInfo, derived: DTensorStructInfo) -> BaseCheckResult:
     result = struct_info_base_check(base.tensor_sinfo, derived.tensor_sinfo)
     return result if _lie_alike(base, derived) else min(result, BaseCheckResult.FAIL_L1)
 
@@ -237,7 +247,7 @@ def _lca(
 
 
 def _wider(
-    lhs: Any, rhs: Any, known: Pairs[StructInfo], checks: Pairs[BaseCheckResult]
+    lhs: StructInfo, rhs: StructInfo, known: Pairs[StructInfo], checks: Pairs[BaseCheckResult]
 ) -> StructInfo:
     """The least upper bound of two infos of which neither describes the other's values."""
     if isinstance(lhs, PrimStructInfo) and isinstance(rhs, PrimStructInfo):
@@ -282,7 +292,7 @@ def get_static_type(info: StructInfo) -> StructInfo:
     return _static(info, {})
 
 
-def _static(info: Any, known: dict[int, StructInfo]) -> StructInfo:
+def _static(info: StructInfo, known: dict[int, StructInfo]) -> StructInfo:
     if isinstance(info, ShapeStructInfo):
         return ShapeStructInfo(None, info.ndim)
     if isinstance(info, TensorStructInfo):
@@ -303,16 +313,16 @@ def _static(info: Any, known: dict[int, StructInfo]) -> StructInfo:
     return result
 
 
-def symbolic_vars(value: Any) -> list[TirVar]:
+def symbolic_vars(value: object) -> list[TirVar]:
     """The symbolic variables below ``value`` in the order in which they are met."""
     return collect(value, TirVar)
 
 
-def defining_vars(info: Any) -> list[TirVar]:
+def defining_vars(info: StructInfo | None) -> list[TirVar]:
     """The symbolic variables that a parameter of this info defines: those that stand alone."""
     symbols: dict[int, TirVar] = {}
 
-    def visit(item: Any) -> None:
+    def visit(item: Node) -> None:
         if isinstance(item, ShapeExpr | ShapeStructInfo):
             for value in item.values or ():
                 if isinstance(value, TirVar):
@@ -328,21 +338,20 @@ def defining_vars(info: Any) -> list[TirVar]:
 @deep_recursion
 def erase_to_well_defined(
     info: StructInfo,
-    shape_var_map: Mapping[Any, PrimExpr] | None = None,
-    var_map: Mapping[Any, Expr] | None = None,
+    shape_var_map: Mapping[TirVar, PrimExpr] | None = None,
+    var_map: Mapping[Var, Expr] | None = None,
 ) -> StructInfo:
     """The info with every part dropped that mentions variables outside of the maps."""
-    erased: StructInfo = _Eraser(shape_var_map or {}, var_map or {}).erase(info)
-    return erased
+    return _Eraser(shape_var_map or {}, var_map or {}).erase(info)
 
 
 class _Eraser:
-    def __init__(self, symbols: Mapping[Any, PrimExpr], variables: Mapping[Any, Expr]) -> None:
+    def __init__(self, symbols: Mapping[TirVar, PrimExpr], variables: Mapping[Var, Expr]) -> None:
         self.symbols, self.variables = symbols, variables
         self.tuples: dict[int, StructInfo] = {}
         """What became of tuples (by ``id``)."""
 
-    def erase(self, info: Any) -> Any:
+    def erase(self, info: StructInfo) -> StructInfo:
         if isinstance(info, TensorStructInfo):
             shape = self.shape(info.shape)
             if shape is info.shape:
@@ -367,7 +376,7 @@ class _Eraser:
         same = all(new is old for new, old in zip(fields, info.fields, strict=True))
         return info if same else TupleStructInfo(fields)
 
-    def shape(self, shape: Any) -> Any:
+    def shape(self, shape: RelaxExpr | None) -> RelaxExpr | None:
         if isinstance(shape, ShapeExpr):
             values = self.dims(shape.values)
             if values is shape.values:
@@ -375,11 +384,11 @@ class _Eraser:
             return None if values is None else ShapeExpr(values)
         return self.variables.get(shape) if isinstance(shape, Var) else shape
 
-    def dims(self, values: Any) -> Any:
+    def dims(self, values: Array[PrimExpr] | None) -> Array[PrimExpr] | None:
         if values is None:
             return None
-        dims = [self.dim(value) for value in values]
-        if any(value is None for value in dims):
+        dims = [dim for dim in map(self.dim, values) if dim is not None]
+        if len(dims) < len(values):
             return None
         same = all(new is old for new, old in zip(dims, values, strict=True))
         return values if same else Array(dims)
@@ -388,12 +397,13 @@ class _Eraser:
         used = symbolic_vars(value)
         if any(var not in self.symbols for var in used):
             return None
-        dim: PrimExpr = substitute(value, {var: self.symbols[var] for var in used})
-        return dim
+        return substitute(value, {var: self.symbols[var] for var in used})
 
 
 @deep_recursion
-def match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
+def match_params(
+    params: Sequence[StructInfo], args: Sequence[StructInfo]
+) -> dict[TirVar, PrimExpr]:
     """What the symbols of ``params`` are, given the infos of the arguments."""
     mapping: dict[TirVar, PrimExpr] = {}
     matched: Pairs[bool] = Pairs()
@@ -403,10 +413,10 @@ def match_params(params: Any, args: Any) -> dict[TirVar, PrimExpr]:
 
 
 def _match(
-    param: Any, arg: Any, mapping: dict[TirVar, PrimExpr], matched: Pairs[bool]
+    param: StructInfo, arg: StructInfo, mapping: dict[TirVar, PrimExpr], matched: Pairs[bool]
 ) -> None:
-    mine: Any
-    its: Any
+    mine: Sequence[PrimExpr] | None
+    its: Sequence[PrimExpr] | None
     if isinstance(param, DTensorStructInfo) and isinstance(arg, DTensorStructInfo):
         param, arg = param.tensor_sinfo, arg.tensor_sinfo
     if isinstance(param, TensorStructInfo) and isinstance(arg, TensorStructInfo):
@@ -431,7 +441,9 @@ def _match(
             mapping.setdefault(dim, value)
 
 
-def derive_call_ret_struct_info(func_info: StructInfo, call: Call, ctx: Any = None) -> StructInfo:
+def derive_call_ret_struct_info(
+    func_info: StructInfo, call: Call, ctx: object = None
+) -> StructInfo:
     """The struct info of a call, from the callee's signature and the arguments at hand."""
     if not isinstance(func_info, FuncStructInfo):
         raise IRTypeError(f"call: the callee is no function, its struct info is {func_info}")
@@ -460,7 +472,9 @@ def derive_call_ret_struct_info(func_info: StructInfo, call: Call, ctx: Any = No
     return erase_to_well_defined(func_info.ret, {**outer, **known})
 
 
-def result_info(params: Any, declared: StructInfo, derived: StructInfo) -> StructInfo:
+def result_info(
+    params: Sequence[StructInfo], declared: StructInfo, derived: StructInfo
+) -> StructInfo:
     """What is known of a function's result: as declared, or more if its body tells more."""
     if declared is derived or not struct_info_is_base_of(declared, derived):
         return declared
@@ -471,9 +485,8 @@ def result_info(params: Any, declared: StructInfo, derived: StructInfo) -> Struc
     return seen
 
 
-def combined(infos: Any) -> StructInfo:
+def combined(infos: Sequence[StructInfo]) -> StructInfo:
     """One info from a call's ``sinfo_args``: none is Object, several are a tuple."""
     if not infos:
         return ObjectStructInfo()
-    info: StructInfo = infos[0] if len(infos) == 1 else TupleStructInfo(infos)
-    return info
+    return infos[0] if len(infos) == 1 else TupleStructInfo(infos)

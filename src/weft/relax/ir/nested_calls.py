@@ -7,8 +7,9 @@ An object may stand in many places: in ``y = x + x; y * -y`` it is one addition,
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.sharing import post_order_of
 from weft.relax.expr import Call, Tuple, TupleGetItem
 
@@ -16,7 +17,7 @@ NESTED: Final = (Call, Tuple, TupleGetItem)
 """Expressions that stand in others until they are normalised."""
 
 
-def calls_to_bind(root: Any) -> list[Any]:
+def calls_to_bind(root: RelaxExpr) -> list[RelaxExpr]:
     """What is bound before ``root``, parts first; nothing where each object has one place.
 
     Every call up to the last one in many places is: calls may print, or write in their arguments,
@@ -43,18 +44,20 @@ def calls_to_bind(root: Any) -> list[Any]:
     ]
 
 
-def _takes_line(node: Any) -> bool:
+def _takes_line(node: RelaxExpr) -> bool:
     """Whether a node in many places has a name: a tuple of leaves stays an argument."""
     return not isinstance(node, Tuple) or any(isinstance(part, Tuple) for part in node.fields)
 
 
-def _parts(node: Any) -> list[Any]:
+def _parts(node: RelaxExpr) -> list[RelaxExpr]:
     """The expressions right below that print in the same line."""
     if isinstance(node, Call):
         return [node.op, *node.args]
-    return list(node.fields) if isinstance(node, Tuple) else [node.tuple_value]
+    if isinstance(node, Tuple):
+        return list(node.fields)
+    return [node.tuple_value] if isinstance(node, TupleGetItem) else []
 
 
-def _nested_parts(node: Any) -> list[Any]:
+def _nested_parts(node: RelaxExpr) -> list[RelaxExpr]:
     """Those of the parts that hold others; in normal form there are none."""
     return [part for part in _parts(node) if isinstance(part, NESTED)]

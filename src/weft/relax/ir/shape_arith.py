@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, constant_value
+from weft.ir.expr import Extent, IntImm, PrimExpr, as_prim_expr, constant_value
 from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.tir.expr import Mul
@@ -20,7 +19,7 @@ from weft.tir.op import floordiv
 INT64 = DataType("int64")
 
 
-def same_dim(lhs: Any, rhs: Any) -> bool:
+def same_dim(lhs: Extent, rhs: Extent) -> bool:
     """Whether both dimensions are proved equal."""
     if lhs is rhs:
         return True
@@ -29,28 +28,28 @@ def same_dim(lhs: Any, rhs: Any) -> bool:
         return left == right
     if structural_equal(lhs, rhs):
         return True
-    return bool(Analyzer().can_prove_equal(lhs, rhs))
+    return Analyzer().can_prove_equal(as_prim_expr(lhs), as_prim_expr(rhs))
 
 
-def differ(lhs: Any, rhs: Any) -> bool:
+def differ(lhs: Extent, rhs: Extent) -> bool:
     """Whether both dimensions are proved different."""
     left, right = constant_value(lhs), constant_value(rhs)
     if left is not None and right is not None:
         return left != right
     if lhs is rhs or structural_equal(lhs, rhs):
         return False
-    difference = Analyzer().simplify(lhs - rhs)
+    difference = Analyzer().simplify(as_prim_expr(lhs - rhs))
     return isinstance(difference, IntImm) and difference.value != 0
 
 
-def same_dims(lhs: Sequence[Any] | None, rhs: Sequence[Any] | None) -> bool:
+def same_dims(lhs: Sequence[Extent] | None, rhs: Sequence[Extent] | None) -> bool:
     """Whether both shapes are known, of one rank, and proved equal."""
     if lhs is None or rhs is None or len(lhs) != len(rhs):
         return False
     return all(same_dim(a, b) for a, b in zip(lhs, rhs, strict=True))
 
 
-def simplified(dim: Any) -> PrimExpr:
+def simplified(dim: Extent) -> PrimExpr:
     """The dimension in simplest form."""
     if isinstance(dim, IntImm):
         return dim
@@ -60,7 +59,7 @@ def simplified(dim: Any) -> PrimExpr:
     return simple
 
 
-def product(dims: Iterable[Any]) -> PrimExpr:
+def product(dims: Iterable[Extent]) -> PrimExpr:
     """The number of elements of a shape, in simplest form."""
     constant, symbolic = 1, None
     for dim in dims:
@@ -71,10 +70,10 @@ def product(dims: Iterable[Any]) -> PrimExpr:
             symbolic = dim if symbolic is None else symbolic * dim
     if symbolic is None or constant == 0:
         return IntImm(INT64, constant)
-    return symbolic if constant == 1 else simplified(symbolic * constant)
+    return as_prim_expr(symbolic) if constant == 1 else simplified(symbolic * constant)
 
 
-def factors(dims: Iterable[Any]) -> tuple[int, list[Any]]:
+def factors(dims: Iterable[Extent]) -> tuple[int, list[Extent]]:
     """The constant and the other factors of a product of dimensions."""
     constant, others = 1, []
     waiting = list(dims)
@@ -90,7 +89,7 @@ def factors(dims: Iterable[Any]) -> tuple[int, list[Any]]:
     return constant, others
 
 
-def quotient(dims: Iterable[Any], divisors: Iterable[Any]) -> PrimExpr:
+def quotient(dims: Iterable[Extent], divisors: Iterable[Extent]) -> PrimExpr:
     """The product of dims over that of the divisors, common factors cancelled; 0 over 0 is 0."""
     number, above = factors(dims)
     divisor, below = factors(divisors)
@@ -109,14 +108,14 @@ def quotient(dims: Iterable[Any], divisors: Iterable[Any]) -> PrimExpr:
     return whole if constant_value(rest) == 1 else simplified(floordiv(whole, rest))
 
 
-def broadcast(lhs: Sequence[Any], rhs: Sequence[Any]) -> list[PrimExpr] | str | None:
+def broadcast(lhs: Sequence[Extent], rhs: Sequence[Extent]) -> list[Extent] | str | None:
     """The broadcast shape; None if it cannot be decided; a text if the shapes are incompatible."""
-    result: list[Any] = []
+    result: list[Extent] = []
     for offset in range(1, max(len(lhs), len(rhs)) + 1):
         a = lhs[-offset] if offset <= len(lhs) else None
         b = rhs[-offset] if offset <= len(rhs) else None
         if a is None or b is None:
-            result.append(b if a is None else a)
+            result += [dim for dim in (a, b) if dim is not None]
         elif constant_value(a) == 1:
             result.append(b)
         elif constant_value(b) == 1 or same_dim(a, b):

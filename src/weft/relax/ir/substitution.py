@@ -8,14 +8,20 @@ as the input. Used to bind parameters and symbols, to copy functions and to inli
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TypeVar
 
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
-from weft.relax.expr import Call, Function, MatchCast, PrimValue, Var
+from weft.relax.expr import Call, Function, If, MatchCast, PrimValue, ShapeExpr, Var, VarBinding
 from weft.relax.ir.shape_arith import simplified
+from weft.relax.struct_info import ShapeStructInfo, StructInfo
 from weft.support.recursion import deep_recursion
 from weft.tir.expr import Var as TirVar
+
+Root = TypeVar("Root")
+InfoOrNone = TypeVar("InfoOrNone", StructInfo, StructInfo | None)
+AnyShape = TypeVar("AnyShape", ShapeExpr, ShapeStructInfo)
 
 
 class Substitution(Mutator):
@@ -23,17 +29,17 @@ class Substitution(Mutator):
 
     def __init__(
         self,
-        variables: Mapping[Var, Any] | None = None,
-        symbols: Mapping[TirVar, Any] | None = None,
+        variables: Mapping[Var, RelaxExpr] | None = None,
+        symbols: Mapping[TirVar, PrimExpr] | None = None,
         fresh: bool = False,
     ) -> None:
         super().__init__()
-        self.variables: dict[Var, Any] = dict(variables or {})
+        self.variables: dict[Var, RelaxExpr] = dict(variables or {})
         self.symbols = dict(symbols or {})
         self.fresh = fresh
-        self._infos: dict[int, tuple[Any, Any]] = {}
+        self._infos: dict[int, tuple[StructInfo, StructInfo]] = {}
 
-    def info(self, info: Any) -> Any:
+    def info(self, info: InfoOrNone) -> InfoOrNone:
         """A struct info with the symbols replaced."""
         if info is None or not (self.symbols or self.variables):
             return info
@@ -42,16 +48,16 @@ class Substitution(Mutator):
             known = self._infos[id(info)] = (info, self.visit(info))
         return known[1]
 
-    def visit_Var(self, var: TirVar) -> Any:
+    def visit_Var(self, var: TirVar) -> PrimExpr:
         return self.symbols.get(var, var)
 
-    def visit_ShapeExpr(self, shape: Any) -> Any:
+    def visit_ShapeExpr(self, shape: ShapeExpr) -> ShapeExpr:
         return self.simplified(shape)
 
-    def visit_ShapeStructInfo(self, info: Any) -> Any:
+    def visit_ShapeStructInfo(self, info: ShapeStructInfo) -> ShapeStructInfo:
         return self.simplified(info)
 
-    def simplified(self, shape: Any) -> Any:
+    def simplified(self, shape: AnyShape) -> AnyShape:
         """A shape with the symbols replaced and the new dimensions in simplest form."""
         if shape.values is None:
             return shape
@@ -59,21 +65,21 @@ class Substitution(Mutator):
         same = all(new is old for new, old in zip(values, shape.values, strict=True))
         return shape if same else shape.with_(values=Array(values))
 
-    def number(self, value: Any) -> Any:
+    def number(self, value: PrimExpr) -> PrimExpr:
         """A scalar expression with the symbols replaced, in simplest form if one was."""
-        number = self.visit(value)
+        number: PrimExpr = self.visit(value)
         return number if number is value else simplified(number)
 
-    def visit_PrimValue(self, value: PrimValue) -> Any:
+    def visit_PrimValue(self, value: PrimValue) -> PrimValue:
         number = self.number(value.value)
         return value if number is value.value else PrimValue(number, span=value.span)
 
-    def visit_RelaxVar(self, var: Var) -> Any:
+    def visit_RelaxVar(self, var: Var) -> RelaxExpr:
         replacement = self.variables.get(var)
         return var if replacement is None else replacement
 
-    def visit_RelaxCall(self, call: Call) -> Any:
-        rebuilt = self.visit_default(call)
+    def visit_RelaxCall(self, call: Call) -> Call:
+        rebuilt: Call = self.visit_default(call)
         if rebuilt is not call or self.symbols:
             info = self.info(call.struct_info)
             if rebuilt is call and info is not call.struct_info:
@@ -93,16 +99,16 @@ class Substitution(Mutator):
         self.variables[var] = fresh
         return fresh
 
-    def visit_VarBinding(self, binding: Any) -> Any:
+    def visit_VarBinding(self, binding: VarBinding) -> VarBinding:
         value = self.visit(binding.value)
         return binding.with_(var=self.define(binding.var), value=value)
 
-    def visit_MatchCast(self, binding: MatchCast) -> Any:
+    def visit_MatchCast(self, binding: MatchCast) -> MatchCast:
         value = self.visit(binding.value)
         info = self.info(binding.struct_info)
         return binding.with_(var=self.define(binding.var), value=value, struct_info=info)
 
-    def visit_Function(self, func: Function) -> Any:
+    def visit_Function(self, func: Function) -> Function:
         params = [self.define(param) for param in func.params]
         same = all(new is old for new, old in zip(params, func.params, strict=True))
         return func.with_(
@@ -111,8 +117,8 @@ class Substitution(Mutator):
             ret_struct_info=self.info(func.ret_struct_info),
         )
 
-    def visit_If(self, node: Any) -> Any:
-        rebuilt = self.visit_default(node)
+    def visit_If(self, node: If) -> If:
+        rebuilt: If = self.visit_default(node)
         if rebuilt is not node:
             rebuilt.struct_info = self.info(node.struct_info)
         return rebuilt
@@ -120,14 +126,15 @@ class Substitution(Mutator):
 
 @deep_recursion
 def replace(
-    root: Any,
-    variables: Mapping[Var, Any] | None = None,
-    symbols: Mapping[TirVar, Any] | None = None,
-) -> Any:
+    root: Root,
+    variables: Mapping[Var, RelaxExpr] | None = None,
+    symbols: Mapping[TirVar, PrimExpr] | None = None,
+) -> Root:
     """``root`` with graph variables and symbolic variables replaced."""
     if not variables and not symbols:
         return root
-    return Substitution(variables, symbols).visit(root)
+    replaced: Root = Substitution(variables, symbols).visit(root)
+    return replaced
 
 
 @deep_recursion

@@ -6,16 +6,17 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.expr import Extent, GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr, ExternFunc, StringImm, Tuple, as_relax_expr
+from weft.relax.expr import Call, Expr, ExternFunc, RelaxLike, StringImm, Tuple, as_relax_expr
 from weft.relax.ir.lattice import combined
-from weft.relax.op.definition import FUNCTIONS, as_operand, as_shape, operator
+from weft.relax.op.definition import FUNCTIONS, Infer, as_operand, as_shape, operator
 from weft.relax.op.infer import constants, dims_of, shape_arg, tensor
 from weft.relax.struct_info import (
     ObjectStructInfo,
@@ -28,6 +29,19 @@ from weft.relax.struct_info import (
 from weft.support import slots
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.expr import Call as TirCall
+
+
+class AsStructInfo(Protocol):
+    """An annotation that stands for struct info: ``R.Tensor``."""
+
+    def as_struct_info(self) -> StructInfo:
+        """The struct info."""
+
+
+InfoLike = StructInfo | AsStructInfo
+Infos = InfoLike | Sequence[InfoLike]
+"""What is said of the results of a call: of one, or of several."""
+Extents = Expr | Extent | Sequence[Extent]
 
 
 def infer_from_args(call: Call) -> StructInfo:
@@ -47,10 +61,10 @@ def infer_any(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of ever
 
 def _register(
     name: str,
-    infer: Any,
-    function: Any,
+    infer: Infer,
+    function: Callable[..., Call],
     pure: bool = True,
-    params: Any = (),
+    params: Sequence[str] = (),
     traits: Trait = Trait.NONE,
 ) -> None:
     Op.register(
@@ -60,23 +74,24 @@ def _register(
     FUNCTIONS[name] = function
 
 
-def as_sinfo_args(value: Any, what: str) -> list[StructInfo]:
+def as_sinfo_args(value: Infos | None, what: str) -> list[StructInfo]:
     """A list of struct infos from one or several (annotations such as R.Tensor(...) too)."""
-    items = list(value) if isinstance(value, list | tuple) else [value]
-    made = []
+    items: list[object] = list(value) if isinstance(value, list | tuple) else [value]
+    infos: list[StructInfo] = []
     for item in items:
+        convert = getattr(item, "as_struct_info", None)
         if isinstance(item, StructInfo):
-            made.append(item)
-        elif callable(getattr(item, "as_struct_info", None)):
-            made.append(item.as_struct_info())
+            infos.append(item)
+        elif callable(convert):
+            infos.append(convert())
         else:
             raise IRTypeError(
                 f"{what}: expected struct info such as R.Tensor((2, 3), 'float32'), got {item!r}"
             )
-    return made
+    return infos
 
 
-def inline_tuple(args: Any) -> Any:
+def inline_tuple(args: RelaxLike) -> RelaxExpr:
     """The argument tuple of call_tir: a list, one tensor, or a tuple-valued expression."""
     if isinstance(args, Tuple):
         return args
@@ -89,23 +104,23 @@ def inline_tuple(args: Any) -> Any:
     return Tuple([as_operand(args)])
 
 
-def _result_info(out_sinfo: Any, what: str) -> list[StructInfo]:
+def _result_info(out_sinfo: Infos, what: str) -> list[StructInfo]:
     """Several outputs are one tuple."""
     infos = as_sinfo_args(out_sinfo, what)
     return infos if len(infos) == 1 else [TupleStructInfo(infos)]
 
 
-def _or_legacy(what: str, function: Any) -> Any:
+def _or_legacy(what: str, function: Callable[..., Call]) -> Callable[..., Call]:
     """The function, retried with the spelling that ``weft.compat`` makes of the arguments."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> Call:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
             adapted = adapt(what, args, kwargs)
             if adapted is None:
                 raise
-            if isinstance(adapted, RelaxExpr):
+            if isinstance(adapted, Call):
                 return adapted
             try:
                 return function(*adapted[0], **adapted[1])
@@ -116,7 +131,7 @@ def _or_legacy(what: str, function: Any) -> Any:
     return call
 
 
-def adapt(what: str, args: Any, kwargs: Any) -> Any:
+def adapt(what: str, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
     """What the table of old spellings makes of the arguments, or None."""
     try:
         legacy = slots.legacy.get()
@@ -125,7 +140,7 @@ def adapt(what: str, args: Any, kwargs: Any) -> Any:
     return legacy.adapt(what, args, kwargs)
 
 
-def _callee(func: Any, what: str) -> RelaxExpr:
+def _callee(func: object, what: str) -> RelaxExpr:
     if isinstance(func, GlobalVar):
         return func
     raise IRTypeError(
@@ -134,7 +149,9 @@ def _callee(func: Any, what: str) -> RelaxExpr:
     )
 
 
-def _call_tir(gvar: GlobalVar, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+def _call_tir(
+    gvar: GlobalVar, args: RelaxLike, out_sinfo: Infos, tir_vars: Extents | None = None
+) -> Call:
     """A call of a PrimFunc in destination-passing style; outputs are allocated by the caller.
 
     ``out_sinfo`` is one TensorStructInfo or a list of them; ``tir_vars`` scalars that the
@@ -147,10 +164,11 @@ def _call_tir(gvar: GlobalVar, args: Any, out_sinfo: Any, tir_vars: Any = None) 
 
 
 def _call_tir_inplace(
-    gvar: GlobalVar, args: Any, inplace_indices: Any, out_sinfo: Any, tir_vars: Any = None
-) -> Call:
+    gvar: GlobalVar, args: RelaxLike, inplace_indices: int | Sequence[int], out_sinfo: Infos,
+    tir_vars: Extents | None = None,
+) -> Call:  # fmt: skip
     """As call_tir, but output i is written into argument ``inplace_indices[i]`` (-1: a new one)."""
-    indices = inplace_indices if isinstance(inplace_indices, list | tuple) else [inplace_indices]
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     infos = as_sinfo_args(out_sinfo, "call_tir_inplace")
     if len(indices) != len(infos):
         raise IRValueError(
@@ -166,8 +184,8 @@ def _call_tir_inplace(
 
 
 def _call_tir_with_grad(
-    gvar: GlobalVar, args: Any, out_sinfo: Any, te_grad_name: str, te_grad_kwargs: Any = None,
-    tir_vars: Any = None,
+    gvar: GlobalVar, args: RelaxLike, out_sinfo: Infos, te_grad_name: str,
+    te_grad_kwargs: Mapping[str, object] | None = None, tir_vars: Extents | None = None,
 ) -> Call:  # fmt: skip
     """As call_tir, with the name of the TE function that makes its gradient."""
     operands = [_callee(gvar, "call_tir_with_grad"), inline_tuple(args)]
@@ -178,7 +196,7 @@ def _call_tir_with_grad(
     return Call(Op.get("relax.call_tir_with_grad"), operands, attrs, infos)
 
 
-def _call_dps_packed(func: Any, args: Any, out_sinfo: Any) -> Call:
+def _call_dps_packed(func: str | RelaxExpr, args: RelaxLike, out_sinfo: Infos) -> Call:
     """A call of a registered function in destination-passing style."""
     callee = ExternFunc(func) if isinstance(func, str) else func
     operands = [callee, inline_tuple(args)]
@@ -186,11 +204,13 @@ def _call_dps_packed(func: Any, args: Any, out_sinfo: Any) -> Call:
     return Call(Op.get("relax.call_dps_packed"), operands, None, infos)
 
 
-def _packed_arguments(args: Any) -> list[RelaxExpr]:
+def _packed_arguments(args: Sequence[RelaxLike]) -> list[RelaxExpr]:
     return [StringImm(arg) if isinstance(arg, str) else as_relax_expr(arg) for arg in args]
 
 
-def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) -> Call:
+def call_packed(
+    func: str | RelaxExpr, *args: RelaxLike, sinfo_args: Infos | None = None, **kwargs: object
+) -> Call:
     """A call of a registered function that returns its result; may have side effects."""
     callee = ExternFunc(func) if isinstance(func, str) else func
     if sinfo_args is None:
@@ -199,7 +219,9 @@ def call_packed(func: Any, *args: Any, sinfo_args: Any = None, **kwargs: Any) ->
     return Call(callee, _packed_arguments(args), attrs, as_sinfo_args(sinfo_args, "call_packed"))
 
 
-def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
+def call_pure_packed(
+    func: str | RelaxExpr, *args: RelaxLike, sinfo_args: Infos | None = None
+) -> Call:
     """A call of a registered function that returns its result and has no side effect."""
     callee = ExternFunc(func) if isinstance(func, str) else func
     if sinfo_args is None:
@@ -210,18 +232,21 @@ def call_pure_packed(func: Any, *args: Any, sinfo_args: Any = None) -> Call:
 
 
 def call_inplace_packed(
-    func: Any, *args: Any, inplace_indices: Any, sinfo_args: Any = None
-) -> Call:
+    func: str | RelaxExpr, *args: RelaxLike, inplace_indices: int | Sequence[int],
+    sinfo_args: Infos | None = None,
+) -> Call:  # fmt: skip
     """A call of a registered function that returns some of its arguments, changed."""
     callee = ExternFunc(func) if isinstance(func, str) else func
-    indices = inplace_indices if isinstance(inplace_indices, list | tuple) else [inplace_indices]
+    indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     attrs = Attrs({"inplace_indices": Array([int(i) for i in indices])})
     infos = as_sinfo_args(sinfo_args, "call_inplace_packed")
     operands = [callee, *_packed_arguments(args)]
     return Call(Op.get("relax.call_inplace_packed"), operands, attrs, infos)
 
 
-def call_builtin_with_ctx(func: Any, args: Any, *, sinfo_args: Any = None) -> Call:
+def call_builtin_with_ctx(
+    func: str | RelaxExpr, args: RelaxLike, *, sinfo_args: Infos | None = None
+) -> Call:
     """A call of a VM builtin that takes the VM's context first."""
     callee = ExternFunc(func) if isinstance(func, str) else func
     infos = as_sinfo_args(sinfo_args, "call_builtin_with_ctx") if sinfo_args is not None else []
@@ -229,32 +254,32 @@ def call_builtin_with_ctx(func: Any, args: Any, *, sinfo_args: Any = None) -> Ca
     return Call(Op.get("relax.call_builtin_with_ctx"), operands, None, infos)
 
 
-def make_closure(func: Any, args: Any) -> Call:
+def make_closure(func: RelaxExpr, args: RelaxLike) -> Call:
     """A closure of a function and captured values."""
     return Call(Op.get("relax.make_closure"), [func, inline_tuple(args)])
 
 
-def invoke_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
+def invoke_closure(closure: RelaxExpr, args: RelaxLike, sinfo_args: Infos) -> Call:
     """A call of a closure."""
     infos = as_sinfo_args(sinfo_args, "invoke_closure")
     return Call(Op.get("relax.invoke_closure"), [closure, inline_tuple(args)], None, infos)
 
 
-def invoke_pure_closure(closure: Any, args: Any, sinfo_args: Any) -> Call:
+def invoke_pure_closure(closure: RelaxExpr, args: RelaxLike, sinfo_args: Infos) -> Call:
     """A call of a closure without side effects."""
     infos = as_sinfo_args(sinfo_args, "invoke_pure_closure")
     return Call(Op.get("relax.invoke_pure_closure"), [closure, inline_tuple(args)], None, infos)
 
 
-def print(*values: Any, format: str | Expr = "") -> Call:  # noqa: A001, A002 - TVM's names
+def print(*values: RelaxLike, format: str | Expr = "") -> Call:  # noqa: A001, A002 - TVM's names
     """Print values at run time by a Python format text."""
     text = StringImm(format) if isinstance(format, str) else format
     return Call(Op.get("relax.print"), [text, *[as_operand(value) for value in values]])
 
 
 def assert_op(
-    condition: Any,
-    format_args: Any = None,
+    condition: RelaxLike,
+    format_args: RelaxLike | None = None,
     format: str | Expr = "",  # noqa: A002 - TVM's name
 ) -> Call:
     """Stop with a message unless the boolean scalar holds."""
@@ -288,7 +313,7 @@ def _infer_shape_of(call: Call) -> StructInfo:
 
 
 @operator("relax.shape_of", _infer_shape_of)
-def shape_of(expr: Expr) -> Any:
+def shape_of(expr: Expr) -> None:
     """The shape of a tensor."""
 
 
@@ -301,7 +326,7 @@ def _infer_tensor_to_shape(call: Call) -> StructInfo:
 
 
 @operator("relax.tensor_to_shape", _infer_tensor_to_shape)
-def tensor_to_shape(expr: Expr) -> Any:
+def tensor_to_shape(expr: Expr) -> None:
     """The shape whose dimensions are the elements of an int64 vector."""
 
 
@@ -311,7 +336,7 @@ def _infer_shape_to_tensor(call: Call) -> StructInfo:
 
 
 @operator("relax.shape_to_tensor", _infer_shape_to_tensor)
-def shape_to_tensor(expr: Expr) -> Any:
+def shape_to_tensor(expr: Expr) -> None:
     """The dimensions of a shape as an int64 vector."""
 
 
@@ -321,12 +346,12 @@ def _infer_to_vdevice(call: Call) -> StructInfo:
 
 
 @operator("relax.to_vdevice", _infer_to_vdevice, traits=Trait.SAME_VALUE)
-def to_vdevice(data: Expr, dst_vdevice: Any) -> Any:
+def to_vdevice(data: Expr, dst_vdevice: object) -> None:
     """The tensor copied to a virtual device."""
 
 
 @operator("relax.hint_on_device", lambda call: tensor(call, 0), traits=Trait.SAME_VALUE)
-def hint_on_device(data: Expr, dst_vdevice: Any) -> Any:
+def hint_on_device(data: Expr, dst_vdevice: object) -> None:
     """The tensor, known to live on a virtual device."""
 
 
@@ -355,7 +380,9 @@ _register("assert_op", _infer_assert, assert_op, False, ("condition", "format"))
 FUNCTIONS["call_packed"] = call_packed
 
 
-def call_global(gvar: GlobalVar, args: Any) -> Any:
+def call_global(
+    gvar: GlobalVar, args: Sequence[RelaxLike]
+) -> Call | TirCall:
     """``gvar(*args)``: a graph call; a call within TensorIR if an argument is a scalar."""
     if any(isinstance(arg, PrimExpr) for arg in args):
         return TirCall("void", gvar, args)

@@ -5,14 +5,12 @@ A Python number as one operand becomes a constant of the other's dtype.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import match_scalars, operator
+from weft.relax.op.definition import Replacements, match_scalars, operator
 from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
 from weft.relax.op.reference import binary as reference
 from weft.relax.op.reference.rule import in_float64
@@ -20,11 +18,11 @@ from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.topi import integers
-from weft.topi.broadcast import binary
+from weft.topi.broadcast import binary, by_operands
 from weft.topi.precision import in_wide_float
 
 
-def operand_infos(call: Call) -> list[Any]:
+def operand_infos(call: Call) -> list[TensorStructInfo | PrimStructInfo]:
     """The infos of the operands: tensors or scalars."""
     infos = []
     for index, arg in enumerate(call.args):
@@ -39,7 +37,7 @@ def operand_infos(call: Call) -> list[Any]:
     return infos
 
 
-def infer_arithmetic(call: Call) -> StructInfo:
+def infer_arithmetic(call: Call) -> TensorStructInfo | PrimStructInfo:
     """The broadcast shape; both dtypes must be one."""
     infos = operand_infos(call)
     dtype = common_dtype(call, infos)
@@ -58,11 +56,10 @@ def infer_comparison(call: Call) -> StructInfo:
 
 def infer_bits(call: Call) -> StructInfo:
     """As arithmetic, on integers or booleans."""
-    made: Any = infer_arithmetic(call)
-    dtype = DataType(made.dtype)
+    info = infer_arithmetic(call)
+    dtype = DataType(info.dtype)
     if dtype != VOID and not dtype.is_integral:
         raise IRTypeError(f"{call.op.name}: expected integers or booleans, got {dtype}")
-    info: StructInfo = made
     return info
 
 
@@ -75,7 +72,7 @@ def infer_logic(call: Call) -> StructInfo:
     return infer_comparison(call)
 
 
-def operands(x1: Any, x2: Any) -> dict[str, Expr]:
+def operands(x1: Expr, x2: Expr) -> Replacements:
     """Both operands, a Python number as a constant of the other's dtype."""
     lhs, rhs = match_scalars(x1, x2)
     return {"x1": lhs, "x2": rhs}
@@ -88,7 +85,7 @@ def operands(x1: Any, x2: Any) -> dict[str, Expr]:
     numpy=in_float64(np.add),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE | Trait.EXACT,
 )
-def add(x1: Expr, x2: Expr) -> Any:
+def add(x1: Expr, x2: Expr) -> Replacements:
     """x1 + x2."""
     return operands(x1, x2)
 
@@ -100,7 +97,7 @@ def add(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.subtract),
     traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
-def subtract(x1: Expr, x2: Expr) -> Any:
+def subtract(x1: Expr, x2: Expr) -> Replacements:
     """x1 - x2."""
     return operands(x1, x2)
 
@@ -112,7 +109,7 @@ def subtract(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.multiply),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE | Trait.EXACT,
 )
-def multiply(x1: Expr, x2: Expr) -> Any:
+def multiply(x1: Expr, x2: Expr) -> Replacements:
     """x1 * x2."""
     return operands(x1, x2)
 
@@ -124,7 +121,7 @@ def multiply(x1: Expr, x2: Expr) -> Any:
     numpy=reference.division(np.divide, reference.truncated),
     traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
-def divide(x1: Expr, x2: Expr) -> Any:
+def divide(x1: Expr, x2: Expr) -> Replacements:
     """x1 / x2."""
     return operands(x1, x2)
 
@@ -136,7 +133,7 @@ def divide(x1: Expr, x2: Expr) -> Any:
     numpy=reference.division(reference.floor, np.floor_divide),
     traits=Trait.ELEMENTWISE,
 )
-def floor_divide(x1: Expr, x2: Expr) -> Any:
+def floor_divide(x1: Expr, x2: Expr) -> Replacements:
     """The quotient rounded down."""
     return operands(x1, x2)
 
@@ -148,7 +145,7 @@ def floor_divide(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(reference.power),
     traits=Trait.ELEMENTWISE,
 )
-def power(x1: Expr, x2: Expr) -> Any:
+def power(x1: Expr, x2: Expr) -> Replacements:
     """x1 to the power of x2: of integers modulo the type, 1 / x1**-x2 truncated for x2 below 0."""
     return operands(x1, x2)
 
@@ -160,7 +157,7 @@ def power(x1: Expr, x2: Expr) -> Any:
     numpy=reference.division(np.fmod, np.fmod),
     traits=Trait.ELEMENTWISE,
 )
-def mod(x1: Expr, x2: Expr) -> Any:
+def mod(x1: Expr, x2: Expr) -> Replacements:
     """The remainder of truncated division."""
     return operands(x1, x2)
 
@@ -172,7 +169,7 @@ def mod(x1: Expr, x2: Expr) -> Any:
     numpy=reference.division(reference.floor_mod, np.mod),
     traits=Trait.ELEMENTWISE,
 )
-def floor_mod(x1: Expr, x2: Expr) -> Any:
+def floor_mod(x1: Expr, x2: Expr) -> Replacements:
     """The remainder of floor division."""
     return operands(x1, x2)
 
@@ -184,7 +181,7 @@ def floor_mod(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.maximum),
     traits=Trait.ELEMENTWISE,
 )
-def maximum(x1: Expr, x2: Expr) -> Any:
+def maximum(x1: Expr, x2: Expr) -> Replacements:
     """The larger of both."""
     return operands(x1, x2)
 
@@ -196,7 +193,7 @@ def maximum(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.minimum),
     traits=Trait.ELEMENTWISE,
 )
-def minimum(x1: Expr, x2: Expr) -> Any:
+def minimum(x1: Expr, x2: Expr) -> Replacements:
     """The smaller of both."""
     return operands(x1, x2)
 
@@ -204,11 +201,13 @@ def minimum(x1: Expr, x2: Expr) -> Any:
 @operator(
     "relax.log_add_exp",
     infer_arithmetic,
-    te=lambda x, y: binary("log_add_exp", x, y, in_wide_float(topi.log_add_exp)),
+    te=by_operands(
+        lambda x, y: binary("log_add_exp", x, y, in_wide_float(topi.log_add_exp))
+    ),
     numpy=in_float64(np.logaddexp),
     traits=Trait.ELEMENTWISE,
 )
-def log_add_exp(x1: Expr, x2: Expr) -> Any:
+def log_add_exp(x1: Expr, x2: Expr) -> Replacements:
     """log(exp(x1) + exp(x2)), stable."""
     return operands(x1, x2)
 
@@ -220,7 +219,7 @@ def log_add_exp(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.equal),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def equal(x1: Expr, x2: Expr) -> Any:
+def equal(x1: Expr, x2: Expr) -> Replacements:
     """x1 == x2."""
     return operands(x1, x2)
 
@@ -232,7 +231,7 @@ def equal(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.not_equal),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def not_equal(x1: Expr, x2: Expr) -> Any:
+def not_equal(x1: Expr, x2: Expr) -> Replacements:
     """x1 != x2."""
     return operands(x1, x2)
 
@@ -244,7 +243,7 @@ def not_equal(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.less),
     traits=Trait.ELEMENTWISE,
 )
-def less(x1: Expr, x2: Expr) -> Any:
+def less(x1: Expr, x2: Expr) -> Replacements:
     """x1 < x2."""
     return operands(x1, x2)
 
@@ -256,7 +255,7 @@ def less(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.less_equal),
     traits=Trait.ELEMENTWISE,
 )
-def less_equal(x1: Expr, x2: Expr) -> Any:
+def less_equal(x1: Expr, x2: Expr) -> Replacements:
     """x1 <= x2."""
     return operands(x1, x2)
 
@@ -268,7 +267,7 @@ def less_equal(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.greater),
     traits=Trait.ELEMENTWISE,
 )
-def greater(x1: Expr, x2: Expr) -> Any:
+def greater(x1: Expr, x2: Expr) -> Replacements:
     """x1 > x2."""
     return operands(x1, x2)
 
@@ -280,7 +279,7 @@ def greater(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.greater_equal),
     traits=Trait.ELEMENTWISE,
 )
-def greater_equal(x1: Expr, x2: Expr) -> Any:
+def greater_equal(x1: Expr, x2: Expr) -> Replacements:
     """x1 >= x2."""
     return operands(x1, x2)
 
@@ -292,7 +291,7 @@ def greater_equal(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.logical_and),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def logical_and(x1: Expr, x2: Expr) -> Any:
+def logical_and(x1: Expr, x2: Expr) -> Replacements:
     """x1 and x2."""
     return operands(x1, x2)
 
@@ -304,7 +303,7 @@ def logical_and(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.logical_or),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def logical_or(x1: Expr, x2: Expr) -> Any:
+def logical_or(x1: Expr, x2: Expr) -> Replacements:
     """x1 or x2."""
     return operands(x1, x2)
 
@@ -316,7 +315,7 @@ def logical_or(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.logical_xor),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def logical_xor(x1: Expr, x2: Expr) -> Any:
+def logical_xor(x1: Expr, x2: Expr) -> Replacements:
     """Either, not both."""
     return operands(x1, x2)
 
@@ -328,7 +327,7 @@ def logical_xor(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.bitwise_and),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def bitwise_and(x1: Expr, x2: Expr) -> Any:
+def bitwise_and(x1: Expr, x2: Expr) -> Replacements:
     """The bitwise and."""
     return operands(x1, x2)
 
@@ -340,7 +339,7 @@ def bitwise_and(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.bitwise_or),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def bitwise_or(x1: Expr, x2: Expr) -> Any:
+def bitwise_or(x1: Expr, x2: Expr) -> Replacements:
     """The bitwise or."""
     return operands(x1, x2)
 
@@ -352,7 +351,7 @@ def bitwise_or(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.bitwise_xor),
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def bitwise_xor(x1: Expr, x2: Expr) -> Any:
+def bitwise_xor(x1: Expr, x2: Expr) -> Replacements:
     """The bitwise exclusive or."""
     return operands(x1, x2)
 
@@ -372,7 +371,7 @@ def infer_integers(call: Call) -> StructInfo:
     numpy=np.gcd,
     traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
 )
-def gcd(x1: Expr, x2: Expr) -> Any:
+def gcd(x1: Expr, x2: Expr) -> Replacements:
     """The greatest common divisor; of 0 and n it is abs(n)."""
     return operands(x1, x2)
 
@@ -384,7 +383,7 @@ def gcd(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.left_shift),
     traits=Trait.ELEMENTWISE,
 )
-def left_shift(x1: Expr, x2: Expr) -> Any:
+def left_shift(x1: Expr, x2: Expr) -> Replacements:
     """x1 * 2**x2."""
     return operands(x1, x2)
 
@@ -396,6 +395,6 @@ def left_shift(x1: Expr, x2: Expr) -> Any:
     numpy=in_float64(np.right_shift),
     traits=Trait.ELEMENTWISE,
 )
-def right_shift(x1: Expr, x2: Expr) -> Any:
+def right_shift(x1: Expr, x2: Expr) -> Replacements:
     """x1 shifted right by x2 bits, the sign kept."""
     return operands(x1, x2)

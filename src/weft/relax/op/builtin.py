@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.op import Op
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import as_shape
+from weft.relax.expr import Call, Expr, RelaxLike
+from weft.relax.op.definition import Shape, as_shape
 from weft.relax.op.memory import (
     as_dtype_imm,
     as_index,
@@ -19,7 +17,8 @@ from weft.relax.op.memory import (
 
 
 def alloc_tensor(
-    shape: Any, dtype: Any, runtime_device_index: Any, storage_scope: Any = "global"
+    shape: Shape, dtype: Expr | str, runtime_device_index: RelaxLike,
+    storage_scope: Expr | str = "global",
 ) -> Call:
     """A new tensor."""
     operands = [

@@ -6,10 +6,8 @@ program that runs on several workers has to bring.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft import topi
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, RelaxExpr
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.base import call_dps_packed
@@ -60,32 +58,32 @@ def infer_parts(call: Call) -> TensorStructInfo:
     if extent is not None and extent % count:
         fail(call, f"axis {axis} of {show_dim(dims[axis])} elements does not divide into "
              f"{count} equal parts")  # fmt: skip
-    made = [*dims]
-    made[axis] = simplified(floordiv(dims[axis], count))
-    return result(made, info.dtype, vdevice=info.vdevice)
+    extents = [*dims]
+    extents[axis] = simplified(floordiv(dims[axis], count))
+    return result(extents, info.dtype, vdevice=info.vdevice)
 
 
 def _flag(value: bool) -> PrimValue:
     return PrimValue(IntImm(DataType("bool"), int(value)))
 
 
-def _allreduce(_: Builder, call: Call) -> Any:
+def _allreduce(_: Builder, call: Call) -> Call:
     code = ShapeExpr([REDUCTIONS.index(call.attrs["op_type"])])
     operands = [call.args[0], code, _flag(call.attrs["in_group"])]
     return call_dps_packed("runtime.disco.allreduce", operands, call.struct_info)
 
 
-def _allgather(_: Builder, call: Call) -> Any:
+def _allgather(_: Builder, call: Call) -> Call:
     operands = [call.args[0], _flag(call.attrs["in_group"])]
     return call_dps_packed("runtime.disco.allgather", operands, call.struct_info)
 
 
-def _broadcast(_: Builder, call: Call) -> Any:
+def _broadcast(_: Builder, call: Call) -> Call:
     operands = [call.args[0], _flag(False)]
     return call_dps_packed("runtime.disco.broadcast_from_worker0", operands, call.struct_info)
 
 
-def _scatter(bb: Builder, call: Call) -> Any:
+def _scatter(bb: Builder, call: Call) -> RelaxExpr:
     """The parts have to be compact: the axis is split, and its outer part moved to the front."""
     shape, count = dims(call.args[0]), call.attrs["num_workers"]
     axis = call.attrs["axis"] % len(shape)
@@ -99,20 +97,20 @@ def _scatter(bb: Builder, call: Call) -> Any:
 
 
 @operator("relax.ccl.allreduce", infer_allreduce, legalize=_allreduce)
-def allreduce(x: Expr, op_type: str = "sum", in_group: bool = True) -> Any:
+def allreduce(x: Expr, op_type: str = "sum", in_group: bool = True) -> None:
     """The tensors of all workers (or of the group) combined: sum, prod, min, max or avg."""
 
 
 @operator("relax.ccl.allgather", infer_allgather, legalize=_allgather)
-def allgather(x: Expr, num_workers: int, in_group: bool = True) -> Any:
+def allgather(x: Expr, num_workers: int, in_group: bool = True) -> None:
     """The tensors of all workers (or of the group) joined along the first axis."""
 
 
 @operator("relax.ccl.broadcast_from_worker0", same_as_input, legalize=_broadcast)
-def broadcast_from_worker0(x: Expr) -> Any:
+def broadcast_from_worker0(x: Expr) -> None:
     """The tensor of worker 0, on every worker."""
 
 
 @operator("relax.ccl.scatter_from_worker0", infer_parts, legalize=_scatter)
-def scatter_from_worker0(x: Expr, num_workers: int, axis: int = 0) -> Any:
+def scatter_from_worker0(x: Expr, num_workers: int, axis: int = 0) -> None:
     """One of the equal parts of worker 0's tensor along an axis, for each worker."""

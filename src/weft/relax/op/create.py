@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from weft import topi
-from weft.ir.expr import FloatImm
+from weft.ir.expr import Extent, FloatImm, IntImm, RelaxExpr
 from weft.ir.node import expect
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, const
 from weft.relax.ir.shape_arith import constant_value, simplified
-from weft.relax.op.definition import Dtype, Prim, Shape, operator
+from weft.relax.op.definition import Dtype, Prim, Replacements, Shape, operator
 from weft.relax.op.infer import (
     VOID,
     check_rank,
@@ -28,6 +28,7 @@ from weft.relax.op.reference import create as reference
 from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.te.tensor import Tensor
 from weft.tir.op import ceil, ceildiv
 from weft.topi.rearrangement import full as full_of
 
@@ -65,7 +66,7 @@ def infer_like(call: Call) -> TensorStructInfo:
     return info if given == VOID else with_dtype(info, given)
 
 
-def known_shape(arg: Any) -> Any:
+def known_shape(arg: RelaxExpr) -> ShapeExpr | None:
     """A shape argument whose dimensions are known, or None."""
     if isinstance(arg, ShapeExpr):
         return arg
@@ -77,7 +78,7 @@ def known_shape(arg: Any) -> Any:
 def filled(hint: str, shape_index: int | None, value: Any) -> Rule:
     """A constant tensor: ``shape_index`` None takes the shape of the first argument."""
 
-    def rule(bb: Builder, call: Call) -> Any:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         if shape_index is None:
             shape: Any = ShapeExpr(dims(call.args[0]))
         else:
@@ -100,7 +101,7 @@ def _scalar(value: Any, dtype: Any) -> Any:
 
 
 @operator("relax.full", infer_full, legalize=filled("full", 0, None), numpy=reference.full)
-def full(shape: Shape, fill_value: Expr, dtype: Dtype | None = None) -> Any:
+def full(shape: Shape, fill_value: Expr, dtype: Dtype | None = None) -> Replacements:
     """A tensor of one value."""
     return {"fill_value": _scalar(fill_value, dtype)}
 
@@ -111,14 +112,14 @@ def full(shape: Shape, fill_value: Expr, dtype: Dtype | None = None) -> Any:
     legalize=filled("full", None, None),
     numpy=reference.full_like,
 )
-def full_like(x: Expr, fill_value: Expr, dtype: Dtype | None = None) -> Any:
+def full_like(x: Expr, fill_value: Expr, dtype: Dtype | None = None) -> Replacements:
     """A tensor of one value, of the shape of another."""
     given = dtype or getattr(getattr(x, "struct_info", None), "dtype", None)
     return {"fill_value": _scalar(fill_value, given)}
 
 
 @operator("relax.ones", infer_shaped, legalize=filled("ones", 0, 1), numpy=reference.constant(1))
-def ones(shape: Shape, dtype: Dtype) -> Any:
+def ones(shape: Shape, dtype: Dtype) -> None:
     """A tensor of ones."""
 
 
@@ -128,12 +129,12 @@ def ones(shape: Shape, dtype: Dtype) -> Any:
     legalize=filled("ones", None, 1),
     numpy=reference.constant_like(1),
 )
-def ones_like(x: Expr, dtype: Dtype | None = None) -> Any:
+def ones_like(x: Expr, dtype: Dtype | None = None) -> None:
     """Ones of the shape of another tensor."""
 
 
 @operator("relax.zeros", infer_shaped, legalize=filled("zeros", 0, 0), numpy=reference.constant(0))
-def zeros(shape: Shape, dtype: Dtype) -> Any:
+def zeros(shape: Shape, dtype: Dtype) -> None:
     """A tensor of zeros."""
 
 
@@ -143,7 +144,7 @@ def zeros(shape: Shape, dtype: Dtype) -> Any:
     legalize=filled("zeros", None, 0),
     numpy=reference.constant_like(0),
 )
-def zeros_like(x: Expr, dtype: Dtype | None = None) -> Any:
+def zeros_like(x: Expr, dtype: Dtype | None = None) -> None:
     """Zeros of the shape of another tensor."""
 
 
@@ -154,12 +155,12 @@ def infer_eye(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.eye", infer_eye, te=topi.eye, numpy=reference.eye)
-def eye(n: Prim, m: Prim | None = None, k: Prim = 0, dtype: Dtype = "float32") -> Any:
+def eye(n: Prim, m: Prim | None = None, k: Prim = 0, dtype: Dtype = "float32") -> Replacements:
     """Ones on the diagonal number k, zeros elsewhere."""
     return {"m": n if m is None else m}
 
 
-def _eye_like(bb: Builder, call: Call) -> Any:
+def _eye_like(bb: Builder, call: Call) -> RelaxExpr:
     rows, columns = dims(call.args[0])
     k: Any = getattr(call.args[1], "value", None)
     dtype = str(call.struct_info.dtype)
@@ -174,11 +175,11 @@ def infer_eye_like(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.eye_like", infer_eye_like, legalize=_eye_like, numpy=reference.eye_like)
-def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> Any:
+def eye_like(x: Expr, k: Prim = 0, dtype: Dtype | None = None) -> None:
     """An identity of the shape of a matrix."""
 
 
-def _arange(bb: Builder, call: Call) -> Any:
+def _arange(bb: Builder, call: Call) -> RelaxExpr:
     operands: list[Any] = [getattr(arg, "value", None) for arg in call.args]
     values: list[Any] = [getattr(operand, "value", None) for operand in operands]
     dtype = str(call.attrs["dtype"])
@@ -193,8 +194,8 @@ def infer_arange(call: Call) -> TensorStructInfo:
     if not all(isinstance(info, PrimStructInfo) and info.value is not None for info in infos):
         return result(None, call.attrs["dtype"], 1)
     start, end, step = (info.value for info in infos)
-    numbers = [getattr(value, "value", None) for value in (start, end, step)]
-    if None not in numbers:
+    numbers = [v.value for v in (start, end, step) if isinstance(v, IntImm | FloatImm)]
+    if len(numbers) == 3:
         if numbers[2] == 0:
             fail(call, "step must not be 0")
         return result([max(len_of_range(*numbers), 0)], call.attrs["dtype"])
@@ -205,7 +206,7 @@ def infer_arange(call: Call) -> TensorStructInfo:
     return result([simplified(ceildiv(end - start, step))], call.attrs["dtype"])
 
 
-def len_of_range(start: Any, end: Any, step: Any) -> int:
+def len_of_range(start: float, end: float, step: float) -> int:
     """How many values numpy.arange gives."""
     return int(np.ceil((end - start) / step))
 
@@ -213,24 +214,23 @@ def len_of_range(start: Any, end: Any, step: Any) -> int:
 @operator("relax.arange", infer_arange, legalize=_arange, numpy=reference.arange)
 def arange(
     start: Prim, end: Prim | None = None, step: Prim = 1, dtype: Dtype | None = None
-) -> Any:
+) -> Replacements:
     """start, start + step, ... below end."""
     if end is None:
         start, end = PrimValue(0), start
-    values: list[Any] = [
-        item if isinstance(item, Expr) else PrimValue(item) for item in (start, end, step)
+    values = [
+        expect(item, PrimValue) if isinstance(item, Expr) else PrimValue(item)
+        for item in (start, end, step)
     ]
     if any(value.value.dtype.is_float for value in values):
         values = [
             value if value.value.dtype.is_float else PrimValue(value.value.astype("float32"))
             for value in values
         ]
-        found = "float32"
+        kind = "float32"
     else:
-        found = "int64"
-    made: dict[str, Any] = dict(zip(("start", "end", "step"), values, strict=True))
-    made["dtype"] = dtype or found
-    return made
+        kind = "int64"
+    return {**dict(zip(("start", "end", "step"), values, strict=True)), "dtype": dtype or kind}
 
 
 def infer_linspace(call: Call) -> TensorStructInfo:
@@ -242,7 +242,7 @@ def infer_linspace(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.linspace", infer_linspace, te=topi.linspace, numpy=reference.linspace)
-def linspace(start: Prim, end: Prim, steps: Prim, dtype: Dtype = "float32") -> Any:
+def linspace(start: Prim, end: Prim, steps: Prim, dtype: Dtype = "float32") -> Replacements:
     """``steps`` numbers at equal distances from start to end, both included.
 
     Each is counted from the nearer end in float64, as PyTorch does, and converted once.
@@ -273,11 +273,11 @@ def infer_hamming_window(call: Call) -> TensorStructInfo:
 )
 def hamming_window(
     window_size: Prim, periodic: Prim, alpha: Prim, beta: Prim, dtype: Dtype
-) -> Any:
+) -> None:
     """alpha - beta * cos(2 pi i / n): n is the window's size if periodic, else one less."""
 
 
-def _triangle(x: Any, k: Any, upper: bool) -> Any:
+def _triangle(x: Tensor, k: Extent, upper: bool) -> Tensor:
     number = constant_value(k)
     return topi.trilu(x, k if number is None else number, upper)
 
@@ -297,7 +297,7 @@ def infer_triangle(call: Call) -> TensorStructInfo:
     kernel="tril",
     numpy=lambda x, k: np.tril(x, k),
 )
-def tril(x: Expr, k: Prim = 0) -> Any:
+def tril(x: Expr, k: Prim = 0) -> None:
     """The lower triangle up to diagonal k; zeros above."""
 
 
@@ -308,5 +308,5 @@ def tril(x: Expr, k: Prim = 0) -> Any:
     kernel="triu",
     numpy=lambda x, k: np.triu(x, k),
 )
-def triu(x: Expr, k: Prim = 0) -> Any:
+def triu(x: Expr, k: Prim = 0) -> None:
     """The upper triangle from diagonal k; zeros below."""

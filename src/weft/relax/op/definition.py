@@ -6,13 +6,13 @@
         "relax.nn.leakyrelu", same_as_float_input, te=topi.nn.leaky_relu, numpy=reference.leakyrelu,
         traits=Trait.ELEMENTWISE,
     )
-    def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
+    def leakyrelu(data: Expr, alpha: float = 0.01) -> None:
         \"\"\"x where x > 0, else alpha * x.\"\"\"
 
 The signature is TVM 0.20's. Parameters annotated with one of the kinds of ``ARGUMENTS`` become
 the call's arguments, all others its attributes, in that order, converted as their annotation
-says. The body is usually empty (and annotated ``-> Any`` for the type checker); it may return a
-dict that replaces some values (a default that depends on others), keyed by parameter name. The
+says. The body is usually empty and returns nothing; it may return a dict that replaces some values
+(a default that depends on others), keyed by parameter name (``-> Replacements``). The
 rule gets the finished Call and returns its struct info or raises; the block builder's
 ``normalize`` runs it.
 
@@ -35,13 +35,13 @@ from __future__ import annotations
 import functools
 import importlib.util
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, TypeVar
 
 import numpy as np
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr, RelaxExpr
 from weft.ir.node import Array, freeze
 from weft.ir.op import Op
 from weft.ir.traits import Trait
@@ -52,12 +52,14 @@ from weft.relax.expr import (
     Constant,
     Expr,
     PrimValue,
+    RelaxLike,
     ShapeExpr,
     Tuple,
     as_relax_expr,
     const,
 )
-from weft.relax.op.lowering import Rule, TeRule
+from weft.relax.op.lowering import Rule, TensorExpression, TeRule
+from weft.relax.op.reference.rule import Reference
 from weft.relax.op.requirements import Reach, Requires, agreeing, fitting
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
@@ -71,24 +73,27 @@ Infer = Callable[[Call], StructInfo]
 FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
 """Builder functions by name without ``relax.``: ``add``, ``nn.relu``."""
 
-Exprs = Annotated[Any, "Exprs"]
+Replacements = Mapping[str, object]
+"""What a row's body returns: by the name of a parameter, the value to use in place of the given."""
+
+Exprs = Annotated[Expr | Sequence[RelaxLike], "Exprs"]
 """Annotation: several tensors (a list or tuple), one Tuple argument."""
-Shape = Annotated[Any, "Shape"]
+Shape = Annotated[Expr | Extent | Sequence[Extent], "Shape"]
 """Annotation: a shape (a list of ints and expressions, a ShapeExpr, or an Expr)."""
-Prim = Annotated[Any, "Prim"]
+Prim = Annotated[Expr | PrimExpr | float, "Prim"]
 """Annotation: a scalar argument (a PrimValue)."""
-Ints = Annotated[Any, "Ints"]
+Ints = Annotated[Extent | Sequence[Extent], "Ints"]
 """Annotation: an attribute that is a list of ints; one int stands for a list of it."""
-Dtype = Annotated[Any, "Dtype"]
+Dtype = Annotated[str, "Dtype"]
 """Annotation: an attribute that is a data type; None or "" is void."""
 
 
-def as_exprs(value: Any) -> Expr:
+def as_exprs(value: Expr | Sequence[RelaxLike]) -> Expr:
     """One Tuple argument from a list of tensors, or an expression that is a tuple already."""
     return value if isinstance(value, Expr) else Tuple([as_relax_expr(item) for item in value])
 
 
-def as_shape(value: Any) -> Expr:
+def as_shape(value: Expr | Extent | Sequence[Extent]) -> Expr:
     """A shape argument."""
     if isinstance(value, Expr):
         return value
@@ -97,26 +102,26 @@ def as_shape(value: Any) -> Expr:
     return ShapeExpr([int(item) if isinstance(item, np.integer) else item for item in value])
 
 
-def as_prim(value: Any) -> Expr:
+def as_prim(value: Expr | PrimExpr | float) -> Expr:
     """A scalar argument."""
     if isinstance(value, Expr):
         return value
     if isinstance(value, PrimExpr):
         return PrimValue(value)
-    made = as_relax_expr(value.item() if isinstance(value, np.generic) else value)
-    if not isinstance(made, PrimValue):
+    number = as_relax_expr(value.item() if isinstance(value, np.generic) else value)
+    if not isinstance(number, PrimValue):
         raise IRTypeError(f"expected a number, got {value!r}")
-    return made
+    return number
 
 
-def as_operand(value: Any) -> Any:
+def as_operand(value: RelaxLike) -> RelaxExpr:
     """A tensor argument: what ``as_relax_expr`` takes."""
     if isinstance(value, NDArray | np.ndarray):
         return const(value)
     return as_relax_expr(value)
 
 
-ARGUMENTS: Final[dict[str, Callable[[Any], Expr]]] = {
+ARGUMENTS: Final[dict[str, Callable[[Any], RelaxExpr]]] = {
     "Expr": as_operand,
     "Exprs": as_exprs,
     "Shape": as_shape,
@@ -125,7 +130,7 @@ ARGUMENTS: Final[dict[str, Callable[[Any], Expr]]] = {
 """Annotation -> conversion of a call's argument."""
 
 
-def as_int(value: Any) -> Any:
+def as_int(value: object) -> Extent:
     """An int attribute; symbolic expressions stay."""
     if isinstance(value, PrimValue):
         value = value.value
@@ -136,26 +141,31 @@ def as_int(value: Any) -> Any:
     return int(value)
 
 
-def as_ints(value: Any) -> Array[Any]:
+def as_ints(value: object) -> Array[Extent]:
     """A list of ints."""
     return Array([as_int(v) for v in (value if isinstance(value, list | tuple) else [value])])
 
 
-def as_dtype(value: Any) -> DataType:
+def as_dtype(value: str | None) -> DataType:
     """A data type; None and "" are void."""
     return DataType("void" if value is None or value == "" else value)
 
 
-ATTRIBUTES: Final[dict[str, Callable[[Any], Any]]] = {
+ATTRIBUTES: Final[dict[str, Callable[[Any], object]]] = {
     "int": as_int,
     "float": float,
     "bool": bool,
     "str": str,
     "Ints": as_ints,
     "Dtype": as_dtype,
+    "object": freeze,
     "Any": freeze,
 }
 """Annotation -> conversion of an attribute."""
+
+
+Body = Callable[..., Replacements | None]
+Converted = TypeVar("Converted")
 
 
 class _Definition:
@@ -163,11 +173,11 @@ class _Definition:
 
     op: Op
 
-    def __init__(self, name: str, body: Callable[..., Any]) -> None:
+    def __init__(self, name: str, body: Body) -> None:
         self.body = body
         self.signature = inspect.signature(body)
-        self.args: list[tuple[str, Callable[[Any], Expr], bool]] = []
-        self.attrs: list[tuple[str, Callable[[Any], Any]]] = []
+        self.args: list[tuple[str, Callable[[Any], RelaxExpr], bool]] = []
+        self.attrs: list[tuple[str, Callable[[Any], object]]] = []
         for parameter in self.signature.parameters.values():
             kind = spelled(parameter.annotation)
             optional, kind = kind.endswith(" | None"), kind.removesuffix(" | None")
@@ -188,7 +198,7 @@ class _Definition:
         refuse_second("the operator", self.name, self.op.has_attr("infer_struct_info"), override)
         return self.op
 
-    def bind(self, args: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    def bind(self, args: Sequence[object], kwargs: Mapping[str, object]) -> dict[str, object]:
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -201,7 +211,7 @@ class _Definition:
         bound.apply_defaults()
         return bound.arguments
 
-    def build(self, *args: Any, **kwargs: Any) -> Call:
+    def build(self, *args: object, **kwargs: object) -> Call:
         values = self.bind(args, kwargs)
         replaced = self.body(**values)
         if replaced:
@@ -217,16 +227,19 @@ class _Definition:
         attrs = Attrs()
         if self.attrs:
             items = {}
-            for name, convert in self.attrs:
+            for name, to_attribute in self.attrs:
                 value = values[name]
                 items[name] = (
-                    None if value is None and convert is not as_dtype
-                    else self.converted(name, convert, value)
+                    None if value is None and to_attribute is not as_dtype
+                    else self.converted(name, to_attribute, value)
                 )  # fmt: skip
             attrs = Attrs(items)
         return Call(self.op, operands, attrs)
 
-    def check_functions(self, infer: Any, te: Any, legalize: Any, numpy: Any) -> None:
+    def check_functions(
+        self, infer: Infer, te: TensorExpression | None, legalize: Rule | None,
+        numpy: Reference | None,
+    ) -> None:  # fmt: skip
         """IRTypeError where a function of the row does not take what it will be called with."""
         args, attrs = [name for name, _, _ in self.args], [name for name, _ in self.attrs]
         self._check_takes("the struct-info rule", infer, ["call"])
@@ -235,12 +248,15 @@ class _Definition:
         self._check_takes("numpy", numpy, args, attrs)
 
     def _check_takes(
-        self, what: str, function: Any, args: list[str], keywords: list[str] | None = None
-    ) -> None:
+        self, what: str, function: Callable[..., object] | None, args: list[str],
+        keywords: list[str] | None = None,
+    ) -> None:  # fmt: skip
+        if function is None:
+            return
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):
-            return  # not given, or of C
+            return  # no function, or one of C
         try:
             signature.bind(*args, **dict.fromkeys(keywords or ()))
         except TypeError as error:
@@ -248,7 +264,7 @@ class _Definition:
             message = f"{self.name}: {what}: {error}; it is called with ({called})"
             raise IRTypeError(message) from None
 
-    def te_rule(self, te: Callable[..., Any], kernel: str | None, traits: Trait) -> Rule:
+    def te_rule(self, te: TensorExpression, kernel: str | None, traits: Trait) -> Rule:
         """The rule of LegalizeOps that computes the operator by a tensor expression."""
         own = getattr(te, "__name__", "<lambda>")
         short = self.op.name.rpartition(".")[2] if own == "<lambda>" else own
@@ -282,36 +298,40 @@ class _Definition:
                 return f"{error}"
         return None
 
-    def converted(self, name: str, convert: Callable[[Any], Any], value: Any) -> Any:
+    def converted(self, name: str, convert: Callable[[Any], Converted], value: object) -> Converted:
         try:
             return convert(value)
         except (TypeError, ValueError) as error:
             raise IRTypeError(f"{self.op.name}: {name}: {error}") from error
 
 
-def _legacy(name: str, args: Any, kwargs: Any) -> Any:
+def _legacy(
+    name: str, args: Sequence[object], kwargs: Mapping[str, object]
+) -> tuple[Sequence[object], Mapping[str, object]] | None:
     try:
         legacy = slots.legacy.get()
     except ModuleNotFoundError:
         return None
-    return legacy.adapt(name, args, kwargs)
+    adapted: tuple[Sequence[object], Mapping[str, object]] | None
+    adapted = legacy.adapt(name, args, kwargs)
+    return adapted
 
 
 def operator(
     name: str,
     infer: Infer,
     *,
-    te: Callable[..., Any] | None = None,
+    te: TensorExpression | None = None,
     kernel: str | None = None,
     legalize: Rule | None = None,
     packed: str | None = None,
-    numpy: Callable[..., Any] | None = None,
+    numpy: Reference | None = None,
     requires: Requires | None = None,
     window: Reach | None = None,
     pure: bool = True,
     traits: Trait = Trait.NONE,
     override: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Call]]:
+) -> Callable[[Body], Callable[..., Call]]:
     """Define the operator ``name``; see the module's docstring.
 
     Raises:
@@ -328,15 +348,17 @@ def operator(
     if te is not None and legalize is not None:
         raise IRTypeError(f"{name}: expected te or legalize, got both")
 
-    def define(body: Callable[..., Any]) -> Callable[..., Call]:
+    def define(body: Body) -> Callable[..., Call]:
         definition = _Definition(name, body)
         if not str(body.__module__).startswith("weft."):  # tests call those of weft's own rows
             definition.check_functions(infer, te, legalize, numpy)
 
         @functools.wraps(body)
-        def build(*args: Any, **kwargs: Any) -> Call:
+        def build(*args: object, **kwargs: object) -> Call:
             return definition.build(*args, **kwargs)
 
+        signature = definition.signature.replace(return_annotation=Call)
+        build.__signature__ = signature  # type: ignore[attr-defined]  # what help() shows
         op = definition.register(override)
         op.attributes.update(
             infer_struct_info=infer,
@@ -378,16 +400,16 @@ class Namespace:
     def __init__(self, prefix: str) -> None:
         self.prefix_ = prefix
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., Call]:
         function = FUNCTIONS.get(f"{self.prefix_}.{name}")
         if function is None:
             raise AttributeError(f"there is no graph operator {self.prefix_}.{name}")
         return function
 
 
-def peek_info(operand: Any) -> Any:
+def peek_info(operand: object) -> StructInfo | None:
     """The struct info of an operand, inferred if it is a call that nobody has emitted yet."""
-    info = getattr(operand, "struct_info", None)
+    info: StructInfo | None = getattr(operand, "struct_info", None)
     if info is None and isinstance(operand, Call) and isinstance(operand.op, Op):
         rule = operand.op.get_attr("infer_struct_info")
         if rule is not None and all(peek_info(arg) is not None for arg in operand.args):
@@ -395,23 +417,23 @@ def peek_info(operand: Any) -> Any:
     return info
 
 
-def match_scalars(*operands: Any) -> list[Any]:
+def match_scalars(*operands: RelaxLike) -> list[RelaxLike]:
     """Operands of which some are Python numbers: those become constants of the tensors' dtype."""
-    dtype = mesh = None
+    dtype, mesh = None, None
     for operand in operands:
         info = peek_info(operand)
         whole = info.tensor_sinfo if isinstance(info, DTensorStructInfo) else info
         if isinstance(whole, TensorStructInfo) and whole.dtype != "void":
             dtype = whole.dtype
-            mesh = None if whole is info else info.device_mesh
+            mesh = info.device_mesh if isinstance(info, DTensorStructInfo) else None
             break
-    made: list[Any] = []
+    matched: list[RelaxLike] = []
     for operand in operands:
         if isinstance(operand, bool | int | float | np.generic) and dtype is not None:
             number = const(operand, str(dtype))
             if mesh is not None:
                 number = Constant(number.data, replicated(number.struct_info, mesh))
-            made.append(number)
+            matched.append(number)
         else:
-            made.append(operand)  # converted, or refused by name, with the other arguments
-    return made
+            matched.append(operand)  # converted, or refused by name, with the other arguments
+    return matched

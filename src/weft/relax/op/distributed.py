@@ -5,17 +5,15 @@ Graphs of them are built, deduced, printed and read; nothing executes them yet.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import GlobalVar
 from weft.ir.op import Op
 from weft.relax.distributed.global_info import DeviceMesh
 from weft.relax.distributed.sharding import RULES
 from weft.relax.distributed.struct_info import DTensorStructInfo, Placement, PlacementSpec
-from weft.relax.expr import Call, Expr, Var
-from weft.relax.op.base import as_sinfo_args, infer_from_args, inline_tuple
+from weft.relax.expr import Call, Expr, RelaxLike, Var
+from weft.relax.op.base import Extents, Infos, as_sinfo_args, infer_from_args, inline_tuple
 from weft.relax.op.ccl import infer_parts
-from weft.relax.op.definition import FUNCTIONS, as_shape, operator
+from weft.relax.op.definition import FUNCTIONS, Replacements, as_shape, operator
 from weft.relax.op.infer import axis_of, fail, param_name
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError
@@ -43,8 +41,8 @@ def infer_annotated(call: Call) -> StructInfo:
     if not isinstance(whole, TensorStructInfo):
         raise IRTypeError(f"{call.op.name}: input: expected a tensor, got {info}")
     _checked(call, whole)
-    made: StructInfo = info
-    return made
+    annotated: StructInfo = info
+    return annotated
 
 
 def infer_redistributed(call: Call) -> StructInfo:
@@ -66,7 +64,7 @@ def infer_sharded(call: Call) -> StructInfo:
     return DTensorStructInfo(whole, mesh, Placement([PlacementSpec.sharding(axis)]))
 
 
-def as_mesh(value: Any) -> DeviceMesh:
+def as_mesh(value: object) -> DeviceMesh:
     """A device mesh; names of meshes are for scripts, which have a module."""
     if not isinstance(value, DeviceMesh):
         raise IRTypeError(
@@ -76,7 +74,7 @@ def as_mesh(value: Any) -> DeviceMesh:
     return value
 
 
-def as_placement(value: Any) -> Placement:
+def as_placement(value: object) -> Placement:
     """A placement, also from its text."""
     if not isinstance(value, Placement | str):
         raise IRTypeError(
@@ -89,8 +87,8 @@ def as_placement(value: Any) -> Placement:
 @operator("relax.dist.annotate_sharding", infer_annotated)
 def annotate_sharding(
     input: Expr,  # noqa: A002 - TVM's name
-    device_mesh: Any, placement: Any,
-) -> Any:  # fmt: skip
+    device_mesh: object, placement: object,
+) -> Replacements:  # fmt: skip
     """The tensor, marked with how it shall lie on a mesh."""
     return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
@@ -98,8 +96,8 @@ def annotate_sharding(
 @operator("relax.dist.redistribute", infer_redistributed)
 def redistribute(
     input: Expr,  # noqa: A002 - TVM's name
-    device_mesh: Any, placement: Any,
-) -> Any:  # fmt: skip
+    device_mesh: object, placement: object,
+) -> Replacements:  # fmt: skip
     """The distributed tensor, moved to another placement."""
     return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
@@ -108,14 +106,16 @@ def redistribute(
 def redistribute_replica_to_shard(
     input: Expr,  # noqa: A002 - TVM's name
     num_workers: int, axis: int,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """This worker's equal part along an axis of a tensor that every worker has.
 
     Of a distributed tensor, which is a replica, the same tensor placed in such parts.
     """
 
 
-def call_tir_local_view(gvar: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+def call_tir_local_view(
+    gvar: GlobalVar, args: RelaxLike, out_sinfo: Infos, tir_vars: Extents | None = None
+) -> Call:
     """A call_tir whose PrimFunc computes the local part of a distributed tensor."""
     if not isinstance(gvar, GlobalVar):
         raise IRTypeError(f"call_tir_local_view: expected a GlobalVar, got {type(gvar).__name__}")
@@ -123,8 +123,8 @@ def call_tir_local_view(gvar: Any, args: Any, out_sinfo: Any, tir_vars: Any = No
     if tir_vars is not None:
         operands.append(as_shape(tir_vars))
     infos = as_sinfo_args(out_sinfo, "call_tir_local_view")
-    made = infos if len(infos) == 1 else [TupleStructInfo(infos)]
-    return Call(Op.get("relax.dist.call_tir_local_view"), operands, None, made)
+    results = infos if len(infos) == 1 else [TupleStructInfo(infos)]
+    return Call(Op.get("relax.dist.call_tir_local_view"), operands, None, results)
 
 
 Op.register(

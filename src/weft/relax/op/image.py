@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft import topi
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ
-from weft.relax.op.definition import Dtype, Shape, operator
+from weft.relax.op.definition import Dtype, Replacements, Shape, operator
 from weft.relax.op.infer import (
     VOID,
     axis_of,
@@ -31,6 +31,7 @@ from weft.relax.op.reference import image as reference
 from weft.relax.op.reference.rule import in_float64
 from weft.relax.op.requirements import Required, same_shape
 from weft.relax.struct_info import TensorStructInfo
+from weft.te.tensor import Tensor
 
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 _CHOICES = {
@@ -62,27 +63,28 @@ def infer_resize(call: Call) -> TensorStructInfo:
     dims = dims_of(info)
     if dims is None or size.values is None:
         return result(None, dtype, layout.ndim, info.vdevice)
-    made = [*layout.to_canonical(dims, order)[:2], *size.values]
-    return result(layout.from_canonical(made, order), dtype, vdevice=info.vdevice)
+    extents = [*layout.to_canonical(dims, order)[:2], *size.values]
+    return result(layout.from_canonical(extents, order), dtype, vdevice=info.vdevice)
 
 
-def _attrs(rank: int, size: Any, roi: Any) -> dict[str, Any]:
-    edges = list(roi) if isinstance(roi, list | tuple) else [0.0 if roi is None else roi] * 2 * rank
-    made: dict[str, Any] = {"roi": [float(edge) for edge in edges]}
+def _attrs(rank: int, size: Shape, roi: Any) -> Replacements:
+    edges = roi if isinstance(roi, Sequence) else [0.0 if roi is None else roi] * 2 * rank
+    attributes: dict[str, object] = {"roi": [float(edge) for edge in edges]}
     if isinstance(size, int | PrimExpr):
-        made["size"] = [size] * rank
+        attributes["size"] = [size] * rank
     elif isinstance(size, list | tuple) and len(size) == 1:
-        made["size"] = list(size) * rank
-    return made
+        attributes["size"] = list(size) * rank
+    return attributes
 
 
-def _resized(te: Callable[..., Any]) -> Callable[..., Any]:
+def _resized(te: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A resize of topi, with the arguments and attributes in the operator's order."""
 
     def resized(
-        data: Any, size: Any, roi: Any, layout: str, method: str, mode: str, rounding: str,
-        alpha: float, exclude: int, extrapolation: float, out_dtype: Any,
-    ) -> Any:  # fmt: skip
+        data: Tensor, size: Sequence[Extent], roi: Sequence[float], layout: str, method: str,
+        mode: str, rounding: str, alpha: float, exclude: int, extrapolation: float,
+        out_dtype: str | None,
+    ) -> Tensor:  # fmt: skip
         return te(
             data, roi, size, layout=layout, method=method, coordinate_transformation_mode=mode,
             rounding_method=rounding, bicubic_alpha=alpha, bicubic_exclude=exclude,
@@ -100,11 +102,11 @@ def _resized(te: Callable[..., Any]) -> Callable[..., Any]:
     numpy=reference.resize,
 )
 def resize1d(
-    data: Expr, size: Shape, roi: Any = None, layout: str = "NCW", method: str = "linear",
+    data: Expr, size: Shape, roi: object = None, layout: str = "NCW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
     cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The signal at another length: nearest_neighbor, linear or cubic."""
     return _attrs(1, size, roi)
 
@@ -117,11 +119,11 @@ def resize1d(
     numpy=reference.resize,
 )
 def resize2d(
-    data: Expr, size: Shape, roi: Any = None, layout: str = "NCHW", method: str = "linear",
+    data: Expr, size: Shape, roi: object = None, layout: str = "NCHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
     cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The image at another size: nearest_neighbor, linear or cubic."""
     return _attrs(2, size, roi)
 
@@ -134,11 +136,11 @@ def resize2d(
     numpy=reference.resize,
 )
 def resize3d(
-    data: Expr, size: Shape, roi: Any = None, layout: str = "NCDHW", method: str = "linear",
+    data: Expr, size: Shape, roi: object = None, layout: str = "NCDHW", method: str = "linear",
     coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
     cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The volume at another size: nearest_neighbor, linear or cubic."""
     return _attrs(3, size, roi)
 
@@ -165,8 +167,8 @@ def infer_grid_sample(call: Call) -> TensorStructInfo:
     canonical = layout.to_canonical(dims, order)
     if differ(canonical[0], its[0]):
         fail(call, f"the batches of data and grid must be equal, got {canonical[0]} and {its[0]}")
-    made = [*canonical[:2], *its[2:]]
-    return result(layout.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
+    extents = [*canonical[:2], *its[2:]]
+    return result(layout.from_canonical(extents, order), info.dtype, vdevice=info.vdevice)
 
 
 def _one_grid_an_image(call: Call) -> Required:
@@ -184,7 +186,7 @@ def _one_grid_an_image(call: Call) -> Required:
 def grid_sample(
     data: Expr, grid: Expr, method: str = "bilinear", layout: str = "NCHW",
     padding_mode: str = "zeros", align_corners: bool = False,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """The image at the points of a grid (batch, 2, height, width), coordinates from -1 to 1."""
 
 
@@ -203,8 +205,8 @@ def infer_affine_grid(call: Call) -> TensorStructInfo:
     if dims is None or size.values is None:
         rank = -1 if size.ndim == -1 else size.ndim + 2
         return result(None, info.dtype, rank, info.vdevice)
-    made = [dims[0], int64(size.ndim), *size.values]
-    return result(made, info.dtype, vdevice=info.vdevice)
+    extents = [dims[0], int64(size.ndim), *size.values]
+    return result(extents, info.dtype, vdevice=info.vdevice)
 
 
 @operator(
@@ -213,7 +215,7 @@ def infer_affine_grid(call: Call) -> TensorStructInfo:
     te=topi.image.affine_grid,
     numpy=reference.affine_grid,
 )
-def affine_grid(data: Expr, size: Shape, align_corners: bool = True) -> Any:
+def affine_grid(data: Expr, size: Shape, align_corners: bool = True) -> Replacements:
     """The sampling grid of an affine map (batch, 2, 3), for images of a size."""
     return {"size": [size, size]} if isinstance(size, int | PrimExpr) else {}
 
@@ -246,7 +248,7 @@ def infer_weighted_taps(call: Call) -> TensorStructInfo:
 )
 def weighted_taps(
     data: Expr, indices: Expr, weights: Expr, axis: int = -1, skip_zeros: bool = False
-) -> Any:
+) -> None:
     """An axis resampled by tables: output i is the sum of ``data[indices[i, k]] * weights[i, k]``.
 
     ``skip_zeros``: where a weight is 0 the element does not count, be it infinite or NaN.

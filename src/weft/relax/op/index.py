@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft import topi
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, IntImm, PrimExpr, RelaxExpr
+from weft.ir.node import expect
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, Tuple
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.base import tensor_to_shape
-from weft.relax.op.definition import operator
+from weft.relax.op.definition import Replacements, Shape, operator
 from weft.relax.op.infer import (
     VOID,
     axes_of,
@@ -39,6 +38,7 @@ from weft.tir.expr import SizeVar, Var
 from weft.tir.op import ceildiv, if_then_else
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
+from weft.topi.extents import const_ints
 
 TAKE_MODES = ("fast", "clip", "wrap", "nan")
 
@@ -77,7 +77,7 @@ def infer_take(call: Call) -> TensorStructInfo:
     numpy=reference.take,
     traits=Trait.MOVES,
 )
-def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> Any:
+def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> None:
     """The slices of x along an axis that indices choose.
 
     ``mode`` says what an index outside of the axis does: "fast" is an error when the program runs
@@ -85,7 +85,7 @@ def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") ->
     """
 
 
-def _tuple_values(call: Call, index: int) -> list[Any] | None:
+def _tuple_values(call: Call, index: int) -> list[PrimExpr] | None:
     """The numbers in a tuple argument, or None where they are not written out."""
     arg = call.args[index]
     if not isinstance(arg.struct_info, TupleStructInfo):
@@ -95,7 +95,7 @@ def _tuple_values(call: Call, index: int) -> list[Any] | None:
         )
     if not isinstance(arg, Tuple):
         return None
-    return [getattr(item, "value", None) for item in arg.fields]
+    return [expect(item, PrimValue).value for item in arg.fields]
 
 
 def infer_strided_slice(call: Call) -> TensorStructInfo:
@@ -115,15 +115,18 @@ def infer_strided_slice(call: Call) -> TensorStructInfo:
     if any(constant_value(step) == 0 for step in steps):
         fail(call, "strides: a stride must not be 0")
     chosen = axes_of(call, [constant_value(axis) or 0 for axis in axes], info.ndim, "axes")
-    made = list(dims)
+    extents = list(dims)
     for axis, first, last, step in zip(chosen, begin, end, steps, strict=True):
-        made[axis] = sliced_extent(dims[axis], first, last, step, call.attrs["assume_inbound"])
-    if None in made:
-        return result(None, info.dtype, info.ndim, info.vdevice)
-    return result(made, info.dtype, vdevice=info.vdevice)
+        count = sliced_extent(dims[axis], first, last, step, call.attrs["assume_inbound"])
+        if count is None:
+            return result(None, info.dtype, info.ndim, info.vdevice)
+        extents[axis] = count
+    return result(extents, info.dtype, vdevice=info.vdevice)
 
 
-def sliced_extent(extent: Any, begin: Any, end: Any, step: Any, assume_inbound: bool) -> Any:
+def sliced_extent(
+    extent: Extent, begin: Extent, end: Extent, step: Extent, assume_inbound: bool
+) -> PrimExpr | None:
     """How many elements ``begin:end:step`` takes of ``extent``, as Python's slices do.
 
     None if the step is not known and may cut at either end.
@@ -145,7 +148,7 @@ def sliced_extent(extent: Any, begin: Any, end: Any, step: Any, assume_inbound: 
     return simplified(length if ordered else tir_max(length, int64(0)))
 
 
-def _bound(value: Any, extent: Any, forward: bool) -> Any:
+def _bound(value: Extent, extent: Extent, forward: bool) -> PrimExpr:
     """A begin or end as an index: negative ones count from the end, all limited to the extent."""
     low, high = (int64(0), extent) if forward else (int64(-1), extent - 1)
     constant = constant_value(value)
@@ -158,32 +161,32 @@ def _bound(value: Any, extent: Any, forward: bool) -> Any:
     return tir_min(value if constant is not None else tir_max(value, low), high)
 
 
-def _strided_slice(bb: Builder, call: Call) -> Any:
+def _strided_slice(bb: Builder, call: Call) -> RelaxExpr:
     axes = _numbers(call.args[1])
     begin, end = _numbers(call.args[2]), _numbers(call.args[3])
     strides = _numbers(call.args[4]) if len(call.args) > 4 else None
     if axes is None or begin is None or end is None:
         return call
     return bb.call_te(
-        topi.strided_slice, call.args[0], begin, end, strides, [int(axis) for axis in axes],
+        topi.strided_slice, call.args[0], begin, end, strides, const_ints(axes, "axes"),
         slice_mode="end", assume_inbound=call.attrs["assume_inbound"],
     )  # fmt: skip
 
 
-def _numbers(arg: Any) -> list[Any] | None:
-    fields = getattr(arg, "fields", None)
-    if fields is None or not all(isinstance(item, PrimValue) for item in fields):
+def _numbers(arg: RelaxExpr) -> list[Extent] | None:
+    if not isinstance(arg, Tuple):
         return None
-    return [constant_value(item.value) if constant_value(item.value) is not None else item.value
-            for item in fields]  # fmt: skip
+    values = [item.value for item in arg.fields if isinstance(item, PrimValue)]
+    if len(values) < len(arg.fields):
+        return None
+    return [v.value if isinstance(v, IntImm) else v for v in values]
 
 
-def _as_tuple(values: Any) -> Expr:
+def _as_tuple(values: Shape) -> Expr:
     if isinstance(values, Expr):
         return values
-    if isinstance(values, int | PrimExpr):
-        values = [values]
-    return Tuple([v if isinstance(v, Expr) else PrimValue(v) for v in values])
+    items = [values] if isinstance(values, int | PrimExpr) else values
+    return Tuple([v if isinstance(v, Expr) else PrimValue(v) for v in items])
 
 
 @operator(
@@ -196,15 +199,15 @@ def _as_tuple(values: Any) -> Expr:
 def strided_slice(
     x: Expr, axes: Expr, begin: Expr, end: Expr, strides: Expr | None = None,
     assume_inbound: bool = False,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The part ``begin:end:strides`` along some axes."""
-    made = {"axes": _as_tuple(axes), "begin": _as_tuple(begin), "end": _as_tuple(end)}
+    operands = {"axes": _as_tuple(axes), "begin": _as_tuple(begin), "end": _as_tuple(end)}
     if strides is not None:
-        made["strides"] = _as_tuple(strides)
-    return made
+        operands["strides"] = _as_tuple(strides)
+    return operands
 
 
-def _dynamic_strided_slice(bb: Builder, call: Call) -> Any:
+def _dynamic_strided_slice(bb: Builder, call: Call) -> RelaxExpr:
     """The shape is computed first; the slice is then taken at sizes that a match_cast names."""
     rank = len(dims(call.args[0]))
     if rank == 0:
@@ -236,7 +239,7 @@ def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
     numpy=reference.dynamic_strided_slice,
     traits=Trait.MOVES,
 )
-def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> Any:
+def dynamic_strided_slice(x: Expr, begin: Expr, end: Expr, strides: Expr) -> None:
     """The part between begin and end, which are tensors."""
 
 
@@ -261,5 +264,5 @@ def infer_reverse_sequence(call: Call) -> TensorStructInfo:
     requires=lambda call: {1: [dims(call.args[0])[call.attrs["batch_axis"]]]},
     traits=Trait.MOVES,
 )
-def reverse_sequence(data: Expr, lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> Any:
+def reverse_sequence(data: Expr, lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> None:
     """Each batch with its first elements, as many as its length says, in reverse order."""

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import Extent, IntImm, PrimExpr
+from weft.ir.global_info import VDevice
 from weft.relax.expr import Call, ShapeExpr, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import broadcast, constant_value
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
+    StructInfo,
     TensorStructInfo,
     TupleStructInfo,
 )
@@ -25,7 +27,8 @@ from weft.support.errors import IRIndexError, IRTypeError, IRValueError
 
 VOID = DataType("void")
 _TYPED, _NUMBER = re.compile(r"T\.int64\((-?\d+)\)"), r"\1"
-Dims = Sequence[Any] | None
+Dims = Sequence[Extent] | None
+"""The dimensions of a tensor, or None where they are not known."""
 
 
 def fail(call: Call, message: str) -> NoReturn:
@@ -116,7 +119,7 @@ def dims_of(info: TensorStructInfo) -> Dims:
 
 
 def result(
-    dims: Dims, dtype: Any, ndim: int = -1, vdevice: Any = None
+    dims: Dims, dtype: str, ndim: int = -1, vdevice: VDevice | None = None
 ) -> TensorStructInfo:
     """A tensor of known dimensions, or of that rank."""
     if dims is not None:
@@ -124,7 +127,7 @@ def result(
     return TensorStructInfo(None, dtype, vdevice, ndim)
 
 
-def shaped(call: Call, index: int, dtype: Any, vdevice: Any = None) -> TensorStructInfo:
+def shaped(call: Call, index: int, dtype: str, vdevice: VDevice | None = None) -> TensorStructInfo:
     """A tensor of the shape that argument ``index`` is; a variable of unknown value stays one."""
     shape, info = call.args[index], shape_arg(call, index)
     if isinstance(shape, ShapeExpr) or (info.values is None and isinstance(shape, Var)):
@@ -132,7 +135,7 @@ def shaped(call: Call, index: int, dtype: Any, vdevice: Any = None) -> TensorStr
     return result(info.values, dtype, info.ndim, vdevice)
 
 
-def with_dtype(info: TensorStructInfo, dtype: Any) -> TensorStructInfo:
+def with_dtype(info: TensorStructInfo, dtype: str) -> TensorStructInfo:
     """The same shape with another dtype; the same object if nothing changes."""
     if info.dtype == dtype:
         return info
@@ -153,10 +156,10 @@ def axis_of(call: Call, axis: int, ndim: int, name: str = "axis") -> int:
 
 def axes_of(call: Call, axes: Sequence[int], ndim: int, name: str = "axis") -> list[int]:
     """Distinct axes counted from 0."""
-    found = [axis_of(call, axis, ndim, name) for axis in axes]
-    if len(set(found)) != len(found):
+    counted = [axis_of(call, axis, ndim, name) for axis in axes]
+    if len(set(counted)) != len(counted):
         raise IRValueError(f"{call.op.name}: {name} {list(axes)} names one axis twice")
-    return found
+    return counted
 
 
 def check_rank(call: Call, index: int, expected: int) -> TensorStructInfo:
@@ -170,27 +173,31 @@ def check_rank(call: Call, index: int, expected: int) -> TensorStructInfo:
     return info
 
 
-def common_dtype(call: Call, infos: Sequence[Any]) -> DataType:
+def common_dtype(
+    call: Call, infos: Sequence[TensorStructInfo | PrimStructInfo]
+) -> DataType:
     """The one dtype of several tensors or scalars; void if any is unknown."""
-    found = dict.fromkeys(DataType(info.dtype) for info in infos)
-    known = [dtype for dtype in found if dtype != VOID]
+    dtypes = dict.fromkeys(DataType(info.dtype) for info in infos)
+    known = [dtype for dtype in dtypes if dtype != VOID]
     if len(known) > 1:
         raise IRTypeError(
             f"{call.op.name}: the data types must be equal, got "
             f"{' and '.join(str(item) for item in known)}; use astype"
         )
-    return VOID if VOID in found else known[0]
+    return VOID if VOID in dtypes else known[0]
 
 
-def common_vdevice(infos: Sequence[Any]) -> Any:
+def common_vdevice(infos: Sequence[StructInfo]) -> VDevice | None:
     """The first device that any of the tensors names."""
     for info in infos:
-        if getattr(info, "vdevice", None) is not None:
-            return info.vdevice
+        if isinstance(info, TensorStructInfo) and info.vdevice is not None:
+            device: VDevice = info.vdevice
+            return device
     return None
 
 
-def broadcast_infos(call: Call, infos: Sequence[Any], dtype: Any) -> TensorStructInfo:
+def broadcast_infos(
+    call: Call, infos: Sequence[TensorStructInfo | PrimStructInfo], dtype: str) -> TensorStructInfo:
     """The broadcast of several tensors (scalars have no dimensions)."""
     vdevice = common_vdevice(infos)
     shapes = [[] if isinstance(info, PrimStructInfo) else dims_of(info) for info in infos]
@@ -200,20 +207,22 @@ def broadcast_infos(call: Call, infos: Sequence[Any], dtype: Any) -> TensorStruc
     for shape in shapes[1:]:
         if dims is None or shape is None:
             return _unknown_broadcast(infos, dtype, ndim, vdevice)
-        found = broadcast(dims, shape)
-        if isinstance(found, str):
+        joint = broadcast(dims, shape)
+        if isinstance(joint, str):
             texts = " and ".join(show_dims(item) for item in shapes)
-            fail(call, f"cannot broadcast the shapes {texts}: {found}")
-        if found is None:
+            fail(call, f"cannot broadcast the shapes {texts}: {joint}")
+        if joint is None:
             return TensorStructInfo(None, dtype, vdevice, ndim)
-        dims = found
+        dims = joint
     return result(dims, dtype, ndim, vdevice)
 
 
-def _unknown_broadcast(infos: Any, dtype: Any, ndim: int, vdevice: Any) -> TensorStructInfo:
-    shapes = {id(getattr(info, "shape", None)) for info in infos}
-    if len(shapes) == 1 and getattr(infos[0], "shape", None) is not None:
-        return TensorStructInfo(infos[0].shape, dtype, vdevice)
+def _unknown_broadcast(
+    infos: Sequence[StructInfo], dtype: str, ndim: int, vdevice: VDevice | None
+) -> TensorStructInfo:
+    shapes = [info.shape if isinstance(info, TensorStructInfo) else None for info in infos]
+    if shapes[0] is not None and all(shape is shapes[0] for shape in shapes):
+        return TensorStructInfo(shapes[0], dtype, vdevice)
     return TensorStructInfo(None, dtype, vdevice, ndim)
 
 
@@ -222,13 +231,13 @@ def show_dims(dims: Dims) -> str:
     return "unknown" if dims is None else f"({', '.join(show_dim(dim) for dim in dims)})"
 
 
-def show_dim(dim: Any) -> str:
+def show_dim(dim: Extent) -> str:
     """A dimension in a message: constants without their type."""
     value = constant_value(dim)
     return str(dim) if value is None else str(value)
 
 
-def check_float(call: Call, info: Any) -> None:
+def check_float(call: Call, info: TensorStructInfo | PrimStructInfo) -> None:
     """Raise unless the dtype is floating point (or unknown)."""
     if info.dtype != VOID and not DataType(info.dtype).is_float:
         raise IRTypeError(f"{call.op.name}: expected a floating-point type, got {info.dtype}")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft import topi
+from weft.ir.expr import Extent, PrimExpr, RelaxExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import (
@@ -16,11 +15,13 @@ from weft.relax.ir.shape_arith import (
 )
 from weft.relax.op.definition import (
     Exprs,
+    Replacements,
     as_int,
     as_ints,
     operator,
 )
 from weft.relax.op.infer import (
+    Dims,
     axis_of,
     common_dtype,
     common_vdevice,
@@ -61,7 +62,7 @@ def infer_concat(call: Call) -> TensorStructInfo:
     shapes = [dims_of(info) for info in infos]
     if any(shape is None for shape in shapes):
         return result(None, dtype, ndim, vdevice)
-    total: Any = int64(0)
+    total: PrimExpr = int64(0)
     dims = list(shapes[0] or ())
     for index, shape in enumerate(shapes):
         for other, (mine, its) in enumerate(zip(dims, shape or (), strict=True)):
@@ -76,7 +77,7 @@ def infer_concat(call: Call) -> TensorStructInfo:
     return result(dims, dtype, vdevice=vdevice)
 
 
-def _lower_concat(bb: Builder, call: Call) -> Any:
+def _lower_concat(bb: Builder, call: Call) -> RelaxExpr:
     axis = call.attrs["axis"] or 0
     fields = tuple_fields(bb, call.args[0])
     for index, field in enumerate(fields[1:], 1):
@@ -93,7 +94,7 @@ def _lower_concat(bb: Builder, call: Call) -> Any:
     numpy=reference.concat,
     traits=Trait.MOVES,
 )
-def concat(tensors: Exprs, axis: int | None = 0) -> Any:
+def concat(tensors: Exprs, axis: int | None = 0) -> None:
     """Tensors joined along an axis."""
 
 
@@ -119,7 +120,7 @@ def infer_stack(call: Call) -> TensorStructInfo:
     return result([*dims[:axis], int64(len(infos)), *dims[axis:]], dtype, vdevice=vdevice)
 
 
-def _lower_stack(bb: Builder, call: Call) -> Any:
+def _lower_stack(bb: Builder, call: Call) -> RelaxExpr:
     fields = tuple_fields(bb, call.args[0])
     for index, field in enumerate(fields[1:], 1):
         fields[index] = with_dims(bb, field, dims(fields[0]), f"stack_{index}")
@@ -133,7 +134,7 @@ def _lower_stack(bb: Builder, call: Call) -> Any:
     numpy=lambda tensors, axis=0: np.stack(tensors, axis),
     traits=Trait.MOVES,
 )
-def stack(tensors: Exprs, axis: int = 0) -> Any:
+def stack(tensors: Exprs, axis: int = 0) -> None:
     """Tensors of one shape joined along a new axis."""
 
 
@@ -160,21 +161,21 @@ def infer_split(call: Call) -> StructInfo:
             simplified(end - start if ordered else tir_max(end - start, int64(0)))
             for start, end in zip(starts, ends, strict=True)
         ]
-    made = [
+    parts = [
         result([*dims[:axis], size, *dims[axis + 1 :]], info.dtype, vdevice=info.vdevice)
         for size in sizes
     ]
-    return TupleStructInfo(made)
+    return TupleStructInfo(parts)
 
 
-def _cut(position: int, extent: Any) -> Any:
+def _cut(position: int, extent: Extent) -> PrimExpr:
     """Where a cut lies: past the end is the end, a negative one counts from there."""
     if position < 0:
         return simplified(tir_max(extent + position, int64(0)))
     return tir_min(int64(position), extent)
 
 
-def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
+def _equal_parts(call: Call, extent: Extent, count: int) -> list[PrimExpr]:
     size = simplified(ceildiv(extent, int64(count)))
     last = simplified(extent - size * int64(count - 1))
     if (constant_value(last) or 0) < 0 and constant_value(last) is not None:
@@ -182,7 +183,7 @@ def _equal_parts(call: Call, extent: Any, count: int) -> list[Any]:
     return [size] * (count - 1) + [last]
 
 
-def _lower_split(bb: Builder, call: Call) -> Any:
+def _lower_split(bb: Builder, call: Call) -> RelaxExpr:
     where, axis = call.attrs["indices_or_sections"], call.attrs["axis"]
     if where == 1 or where == ():
         return call.args[0]
@@ -198,7 +199,7 @@ def _lower_split(bb: Builder, call: Call) -> Any:
 @operator(
     "relax.split", infer_split, legalize=_lower_split, numpy=reference.split, traits=Trait.MOVES
 )
-def split(x: Expr, indices_or_sections: Any, axis: int = 0) -> Any:
+def split(x: Expr, indices_or_sections: object, axis: int = 0) -> Replacements:
     """Parts along an axis: a number of equal ones, or between indices. One part is no tuple."""
     if isinstance(indices_or_sections, list | tuple):
         return {"indices_or_sections": as_ints(indices_or_sections)}
@@ -222,15 +223,15 @@ def infer_meshgrid(call: Call) -> StructInfo:
             fail(call, f"vector {index}: expected at most 1 dimension, got {info}")
     dtype = common_dtype(call, infos)
     shapes = [dims_of(info) for info in infos]
-    dims: Any = None
+    dims: Dims = None
     if None not in shapes:
         dims = [shape[0] if shape else int64(1) for shape in shapes]
         if call.attrs["indexing"] == "xy" and len(dims) > 1:
             dims[:2] = dims[1], dims[0]
-    made = result(dims, dtype, len(infos), common_vdevice(infos))
-    return TupleStructInfo([made] * len(infos))
+    grid = result(dims, dtype, len(infos), common_vdevice(infos))
+    return TupleStructInfo([grid] * len(infos))
 
 
 @operator("relax.meshgrid", infer_meshgrid, te=topi.meshgrid, numpy=reference.meshgrid)
-def meshgrid(tensors: Exprs, indexing: str | None = "ij") -> Any:
+def meshgrid(tensors: Exprs, indexing: str | None = "ij") -> None:
     """The coordinates of the grid that vectors span, one tensor each; "xy" swaps the first two."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from weft.ir.expr import Extent
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.infer import int64
 from weft.support.errors import IRValueError
@@ -35,9 +35,9 @@ class Layout:
         """Where the primal axis of that letter is."""
         return self.axes.index((letter, 0))
 
-    def to_canonical(self, dims: Sequence[Any], order: str) -> list[Any]:
+    def to_canonical(self, dims: Sequence[Extent], order: str) -> list[Extent]:
         """The extents in another order of primal axes, split parts multiplied in."""
-        extents: dict[str, Any] = {}
+        extents: dict[str, Extent] = {}
         for (letter, factor), dim in zip(self.axes, dims, strict=True):
             known = extents.get(letter)
             if factor and differ(dim, int64(factor)):
@@ -49,20 +49,20 @@ class Layout:
             extents[letter] = part if known is None else simplified(known * part)
         return [extents[letter] for letter in order]
 
-    def from_canonical(self, dims: Sequence[Any], order: str) -> list[Any]:
+    def from_canonical(self, dims: Sequence[Extent], order: str) -> list[Extent]:
         """The inverse of ``to_canonical``."""
         extents = dict(zip(order, dims, strict=True))
-        made: list[Any] = []
+        laid_out: list[Extent] = []
         for letter, factor in self.axes:
             if factor:
-                made.append(int64(factor))
+                laid_out.append(int64(factor))
                 continue
             extent = extents[letter]
             for other, part in self.axes:
                 if other == letter and part:
                     extent = simplified(floordiv(extent, int64(part)))
-            made.append(extent)
-        return made
+            laid_out.append(extent)
+        return laid_out
 
 
 def parse_layout(name: str, order: str, what: str) -> Layout:
@@ -82,6 +82,6 @@ def parse_layout(name: str, order: str, what: str) -> Layout:
     return Layout(name, tuple(axes))
 
 
-def is_constant(dim: Any, value: int) -> bool:
+def is_constant(dim: Extent, value: int) -> bool:
     """Whether the dimension is that number."""
     return constant_value(dim) == value

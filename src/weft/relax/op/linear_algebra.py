@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import Extent, PrimExpr, RelaxExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import broadcast, constant_value, differ
@@ -80,11 +80,13 @@ def _inner(call: Call) -> Required:
     numpy=reference.matmul,
     traits=Trait.CONTRACTION,
 )
-def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> Any:
+def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> None:
     """The matrix product, over broadcast batch dimensions."""
 
 
-def linear(data: Expr, weight: Expr, bias: Expr | None = None, out_dtype: Any = None) -> Expr:
+def linear(
+    data: Expr, weight: Expr, bias: Expr | None = None, out_dtype: str | None = None
+) -> Expr:
     """data times the transpose of weight, plus bias: two or three operators.
 
     ``weight`` is (out_features, in_features).
@@ -121,9 +123,9 @@ def _subscripts(call: Call, ranks: Sequence[int]) -> tuple[list[str], str] | Non
     return names, output
 
 
-def _compare_letters(bb: Builder, tensors: list[Any], terms: list[str]) -> None:
+def _compare_letters(bb: Builder, tensors: list[RelaxExpr], terms: list[str]) -> None:
     """The extents of one letter are equal in all tensors, but for those that are known to be 1."""
-    known: dict[str, Any] = {}
+    known: dict[str, PrimExpr] = {}
     for index, (operand, term) in enumerate(zip(tensors, terms, strict=True)):
         wanted = [
             dim if constant_value(dim) == 1 else known.setdefault(letter, dim)
@@ -132,7 +134,7 @@ def _compare_letters(bb: Builder, tensors: list[Any], terms: list[str]) -> None:
         tensors[index] = with_dims(bb, operand, wanted, f"einsum_{index}")
 
 
-def _lower_einsum(bb: Builder, call: Call) -> Any:
+def _lower_einsum(bb: Builder, call: Call) -> RelaxExpr:
     tensors = tuple_fields(bb, call.args[0])
     terms = call.attrs["subscripts"].replace(" ", "").split("->")[0].split(",")
     if not any("." in term for term in terms):  # under an ellipsis extents may be 1
@@ -149,7 +151,7 @@ def infer_einsum(call: Call) -> TensorStructInfo:
     if parts is None:
         return result(None, dtype, -1, common_vdevice(infos))
     names, output = parts
-    sizes: dict[str, Any] = {}
+    sizes: dict[str, Extent] = {}
     for letters, info in zip(names, infos, strict=True):
         for letter, dim in zip(letters, dims_of(info) or (), strict=False):
             known = sizes.get(letter)
@@ -169,7 +171,7 @@ def infer_einsum(call: Call) -> TensorStructInfo:
     numpy=quiet(reference.einsum),
     traits=Trait.CONTRACTION,
 )
-def einsum(operands: Exprs, subscripts: str) -> Any:
+def einsum(operands: Exprs, subscripts: str) -> None:
     """Einstein's summation convention, as numpy.einsum; axes under an ellipsis broadcast."""
 
 
@@ -184,5 +186,5 @@ def infer_outer(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.outer", infer_outer, te=wide_products.outer, numpy=in_float64(np.outer))
-def outer(x1: Expr, x2: Expr) -> Any:
+def outer(x1: Expr, x2: Expr) -> None:
     """The outer product of two vectors."""

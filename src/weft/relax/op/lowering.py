@@ -8,34 +8,41 @@ as it is (a layout or a shape that no tensor expression takes).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeGuard
 
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.op import Op
 from weft.relax.expr import Call, Constant, Expr, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import StructInfo, TupleStructInfo
+from weft.te.tensor import Tensor
 from weft.tir.op import const as tir_const
+
+TensorExpression = Callable[..., Tensor | Sequence[Tensor]]
+"""From placeholders of the arguments, then the attributes, to the tensors of the result."""
 
 
 class Builder(Protocol):
     """What a rule asks of the block builder."""
 
-    def call_te(self, te_func: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
+    def call_te(self, te_func: TensorExpression, *args: object, **kwargs: object) -> Call:
         """A call_tir of a new PrimFunc made from a tensor expression."""
 
-    def emit(self, expr: Any, name_hint: str = "") -> Var:
+    def emit(self, expr: RelaxExpr, name_hint: str = "") -> Var:
         """Bind an expression to a new variable."""
 
-    def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+    def emit_te(self, func: TensorExpression, *args: object, **kwargs: object) -> Var:
         """``emit`` of ``call_te``."""
 
-    def match_cast(self, value: Any, struct_info: StructInfo, name_hint: str = "") -> Var:
+    def match_cast(self, value: RelaxExpr, struct_info: StructInfo, name_hint: str = "") -> Var:
         """Bind a value after a comparison with struct info, whose symbols that defines."""
 
 
-Rule = Callable[[Any, Call], Any]
+Rule = Callable[[Builder, Call], RelaxExpr]
+"""From a call, whose shapes are known up to symbols, to what computes it."""
+Operand = RelaxExpr | PrimExpr
 
 
 @dataclass(frozen=True)
@@ -47,24 +54,22 @@ class TeRule:
     that stands in the PrimFunc. ``kernel`` names the PrimFunc; by default it is the name of ``te``.
     """
 
-    te: Callable[..., Any]
+    te: TensorExpression
     kernel: str
     arguments: int
-    attributes: tuple[tuple[str, Any], ...]
+    attributes: tuple[tuple[str, object], ...]
     """Names and the values that a call without them has."""
     is_elementwise: bool
 
     def __call__(self, bb: Builder, call: Call) -> Call:
-        operands: list[Any] = list(call.args)
+        operands: list[Operand] = list(call.args)
         if self.is_elementwise and len(operands) > 1:
             operands = numbers_of(operands)
-        operands = [
-            tuple_fields(bb, item) if is_tuple(item) else item for item in operands
-        ]  # fmt: skip
+        arguments = [tuple_fields(bb, item) if is_tuple(item) else item for item in operands]
         absent = [None] * (self.arguments - len(operands))
         values = [plain(call.attrs.get(name, default)) for name, default in self.attributes]
         return bb.call_te(
-            self.te, *operands, *absent, *values, primfunc_name_hint=self.kernel
+            self.te, *arguments, *absent, *values, primfunc_name_hint=self.kernel
         )
 
 
@@ -74,21 +79,21 @@ def legalisations() -> dict[Op, Rule]:
     return {op: op.attributes["FLegalize"] for op in operators if op.has_attr("FLegalize")}
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """An attribute as a tensor expression takes it: a list for an Array, None for void."""
     if isinstance(value, tuple):
         return [plain(item) for item in value]
     return None if isinstance(value, str) and value == "void" else value
 
 
-def scalar_or_tensor(arg: Any) -> Any:
+def scalar_or_tensor(arg: Operand) -> Operand:
     """A constant of no dimensions as a scalar expression, so that it stands in the PrimFunc."""
     if isinstance(arg, Constant) and len(arg.data.shape) == 0:
         return tir_const(arg.data.numpy().item(), str(arg.struct_info.dtype))
     return arg
 
 
-def numbers_of(operands: list[Any]) -> list[Any]:
+def numbers_of(operands: Sequence[Operand]) -> list[Operand]:
     """The operands, constants without dimensions as numbers; the first one stays if all are."""
     converted = [scalar_or_tensor(item) for item in operands]
     if not any(isinstance(item, Expr) for item in converted):
@@ -96,12 +101,12 @@ def numbers_of(operands: list[Any]) -> list[Any]:
     return converted
 
 
-def is_tuple(arg: Any) -> bool:
+def is_tuple(arg: object) -> TypeGuard[RelaxExpr]:
     """Whether an argument is a tuple of tensors."""
     return isinstance(getattr(arg, "struct_info", None), TupleStructInfo)
 
 
-def tuple_fields(bb: Builder, arg: Any) -> list[Any]:
+def tuple_fields(bb: Builder, arg: RelaxExpr) -> list[RelaxExpr]:
     """The tensors of a tuple argument."""
     if isinstance(arg, Tuple):
         return list(arg.fields)
@@ -110,6 +115,6 @@ def tuple_fields(bb: Builder, arg: Any) -> list[Any]:
     return [bb.emit(TupleGetItem(arg, index)) for index in range(count)]
 
 
-def dims(expr: Any) -> list[Any]:
+def dims(expr: RelaxExpr) -> list[PrimExpr]:
     """The dimensions of a tensor; LegalizeOps has seen to it that they are known."""
     return list(tensor_dims(expr.struct_info) or ())

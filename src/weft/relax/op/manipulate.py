@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from weft import topi
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, Tuple
@@ -28,6 +28,7 @@ from weft.relax.op.base import call_dps_packed
 from weft.relax.op.create import known_shape
 from weft.relax.op.definition import (
     Ints,
+    Replacements,
     Shape,
     operator,
     peek_info,
@@ -65,12 +66,12 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
     if shape.ndim != -1 and info.ndim > shape.ndim:
         fail(call, f"cannot broadcast {info.ndim} dimensions to {shape.ndim}")
     if target is not None and dims is not None:
-        found = broadcast(dims, target)
-        wrong = isinstance(found, str) or (
-            found is not None
+        joint = broadcast(dims, target)
+        wrong = isinstance(joint, str) or (
+            joint is not None
             and any(
                 differ(mine, its)
-                for mine, its in zip(found[::-1], target[::-1], strict=True)
+                for mine, its in zip(joint[::-1], target[::-1], strict=True)
             )
         )
         if wrong:
@@ -85,7 +86,7 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
     numpy=lambda x, shape: np.broadcast_to(x, shape),
     traits=Trait.MOVES,
 )
-def broadcast_to(x: Expr, shape: Shape) -> Any:
+def broadcast_to(x: Expr, shape: Shape) -> None:
     """The tensor repeated along new axes and axes of extent 1."""
 
 
@@ -101,8 +102,8 @@ def infer_expand_dims(call: Call) -> TensorStructInfo:
     if dims is None:
         return result(None, info.dtype, ndim, info.vdevice)
     rest = iter(dims)
-    made = [int64(1) if axis in chosen else next(rest) for axis in range(ndim)]
-    return result(made, info.dtype, vdevice=info.vdevice)
+    extents = [int64(1) if axis in chosen else next(rest) for axis in range(ndim)]
+    return result(extents, info.dtype, vdevice=info.vdevice)
 
 
 @operator(
@@ -112,7 +113,7 @@ def infer_expand_dims(call: Call) -> TensorStructInfo:
     numpy=lambda x, axis: np.expand_dims(x, tuple(axis)),
     traits=Trait.MOVES,
 )
-def expand_dims(x: Expr, axis: Ints) -> Any:
+def expand_dims(x: Expr, axis: Ints) -> None:
     """The tensor with new axes of extent 1."""
 
 
@@ -133,7 +134,7 @@ def infer_flatten(call: Call) -> TensorStructInfo:
     numpy=lambda x: x.reshape(-1),
     traits=Trait.MOVES,
 )
-def flatten(x: Expr) -> Any:
+def flatten(x: Expr) -> None:
     """All elements in one dimension, in row-major order."""
 
 
@@ -148,8 +149,8 @@ def infer_permute_dims(call: Call) -> TensorStructInfo:
         return result(None, info.dtype, known, info.vdevice)
     order = range(info.ndim)[::-1] if axes is None else axes_of(call, axes, info.ndim, "axes")
     dims = dims_of(info)
-    made = None if dims is None else [dims[axis] for axis in order]
-    return result(made, info.dtype, info.ndim, info.vdevice)
+    extents = None if dims is None else [dims[axis] for axis in order]
+    return result(extents, info.dtype, info.ndim, info.vdevice)
 
 
 @operator(
@@ -159,7 +160,7 @@ def infer_permute_dims(call: Call) -> TensorStructInfo:
     numpy=lambda x, axes=None: np.transpose(x, axes),
     traits=Trait.MOVES,
 )
-def permute_dims(x: Expr, axes: Ints | None = None) -> Any:
+def permute_dims(x: Expr, axes: Ints | None = None) -> None:
     """The axes in another order (reversed if None)."""
 
 
@@ -177,7 +178,7 @@ def infer_reshape(call: Call) -> TensorStructInfo:
     return shaped(call, 1, info.dtype, info.vdevice)
 
 
-def _lower_reshape(bb: Builder, call: Call) -> Any:
+def _lower_reshape(bb: Builder, call: Call) -> RelaxExpr:
     """A kernel; where the numbers of elements are not proved equal, a function that compares."""
     shape = known_shape(call.args[1])
     if shape is None:
@@ -195,12 +196,12 @@ def _lower_reshape(bb: Builder, call: Call) -> Any:
     numpy=lambda x, shape: x.reshape(shape),
     traits=Trait.MOVES | Trait.VIEW,
 )
-def reshape(x: Expr, shape: Shape) -> Any:
+def reshape(x: Expr, shape: Shape) -> Replacements:
     """The elements in row-major order in another shape; one extent may be -1, 0 copies."""
     return {"shape": complete_shape(x, shape)}
 
 
-def complete_shape(x: Any, shape: Any) -> Any:
+def complete_shape(x: object, shape: Shape) -> Expr:
     """The shape with -1 computed from the tensor, and 0 copied from it."""
     if isinstance(shape, Expr) and not isinstance(shape, ShapeExpr):
         return shape
@@ -208,7 +209,7 @@ def complete_shape(x: Any, shape: Any) -> Any:
         shape = [shape]
     if not isinstance(shape, Iterable):
         raise IRTypeError(f"relax.reshape: expected a shape, got {type(shape).__name__}")
-    values: list[Any] = list(shape)
+    values: list[Extent] = list(shape)
     dims = tensor_dims(getattr(x, "struct_info", None))
     for index, value in enumerate(values):
         if constant_value(value) == 0 and dims is not None and index < len(dims):
@@ -230,7 +231,7 @@ def complete_shape(x: Any, shape: Any) -> Any:
     return ShapeExpr(values)
 
 
-def _quotient(dims: Any, rest: Any) -> Any:
+def _quotient(dims: Sequence[PrimExpr], rest: Sequence[Extent]) -> PrimExpr:
     total, known = product(dims), product(rest)
     if constant_value(known) == 0:
         raise IRValueError("relax.reshape: -1 cannot be computed beside an extent of 0")
@@ -267,8 +268,8 @@ def _of_extent_one(call: Call) -> Required:
     if call.attrs["axis"] is None:
         return {}
     removed = {axis % len(shape) for axis in call.attrs["axis"]}
-    one = simplified(1)
-    return {0: [one if axis in removed else dim for axis, dim in enumerate(shape)]}
+    unit = simplified(1)
+    return {0: [unit if axis in removed else dim for axis, dim in enumerate(shape)]}
 
 
 @operator(
@@ -279,7 +280,7 @@ def _of_extent_one(call: Call) -> Required:
     numpy=reference.squeeze,
     traits=Trait.MOVES,
 )
-def squeeze(x: Expr, axis: Ints | None = None) -> Any:
+def squeeze(x: Expr, axis: Ints | None = None) -> None:
     """The tensor without axes of extent 1 (all such if None)."""
 
 
@@ -290,14 +291,14 @@ def infer_repeat(call: Call) -> TensorStructInfo:
     if repeats < 0:
         fail(call, f"repeats: expected 0 or more, got {repeats}")
     if axis is None:
-        made = None if dims is None else [simplified(product(dims) * repeats)]
-        return result(made, info.dtype, 1, info.vdevice)
+        flat = None if dims is None else [simplified(product(dims) * repeats)]
+        return result(flat, info.dtype, 1, info.vdevice)
     position = axis_of(call, axis, info.ndim)
     if dims is None:
         return result(None, info.dtype, info.ndim, info.vdevice)
-    made = list(dims)
-    made[position] = simplified(made[position] * repeats)
-    return result(made, info.dtype, vdevice=info.vdevice)
+    extents = list(dims)
+    extents[position] = simplified(extents[position] * repeats)
+    return result(extents, info.dtype, vdevice=info.vdevice)
 
 
 @operator(
@@ -307,7 +308,7 @@ def infer_repeat(call: Call) -> TensorStructInfo:
     numpy=lambda data, repeats, axis=None: np.repeat(data, repeats, axis),
     traits=Trait.MOVES,
 )
-def repeat(data: Expr, repeats: int, axis: int | None = None) -> Any:
+def repeat(data: Expr, repeats: int, axis: int | None = None) -> None:
     """Each element repeated along an axis (of the flat tensor if None)."""
 
 
@@ -324,8 +325,8 @@ def infer_tile(call: Call) -> TensorStructInfo:
         return result(None, info.dtype, ndim, info.vdevice)
     shape = [int64(1)] * (ndim - info.ndim) + list(dims)
     times = [1] * (ndim - len(repeats)) + repeats
-    made = [simplified(dim * count) for dim, count in zip(shape, times, strict=True)]
-    return result(made, info.dtype, vdevice=info.vdevice)
+    extents = [simplified(dim * count) for dim, count in zip(shape, times, strict=True)]
+    return result(extents, info.dtype, vdevice=info.vdevice)
 
 
 @operator(
@@ -335,7 +336,7 @@ def infer_tile(call: Call) -> TensorStructInfo:
     numpy=lambda data, repeats: np.tile(data, repeats),
     traits=Trait.MOVES,
 )
-def tile(data: Expr, repeats: Ints) -> Any:
+def tile(data: Expr, repeats: Ints) -> None:
     """The whole tensor repeated along its axes."""
 
 
@@ -353,7 +354,7 @@ def infer_flip(call: Call) -> TensorStructInfo:
     numpy=lambda data, axis: np.flip(data, axis),
     traits=Trait.MOVES | Trait.ALONG_AXIS,
 )
-def flip(data: Expr, axis: int) -> Any:
+def flip(data: Expr, axis: int) -> None:
     """The order along an axis reversed."""
 
 
@@ -372,7 +373,7 @@ def infer_layout_transform(call: Call) -> TensorStructInfo:
     return result(index_map.map_shape(dims), info.dtype, vdevice=info.vdevice)
 
 
-def _pad_constant(value: Any, dtype: Any) -> PrimExpr:
+def _pad_constant(value: Any, dtype: str) -> PrimExpr:
     """The padding as a constant of the tensor's dtype; a fraction is no integer."""
     given = PrimValue(value).value
     if dtype == VOID:
@@ -381,11 +382,11 @@ def _pad_constant(value: Any, dtype: Any) -> PrimExpr:
         raise IRTypeError(
             f"relax.layout_transform: pad_value: expected {dtype} as the tensor, got {value}"
         )
-    made: PrimExpr = given.astype(str(dtype))
-    return made
+    converted: PrimExpr = given.astype(str(dtype))
+    return converted
 
 
-def _lower_layout_transform(bb: Builder, call: Call) -> Any:
+def _lower_layout_transform(bb: Builder, call: Call) -> RelaxExpr:
     if call.attrs["axis_separators"] or call.attrs["input_axis_separators"]:
         return call
     value = call.attrs["pad_value"]
@@ -405,11 +406,11 @@ def _lower_layout_transform(bb: Builder, call: Call) -> Any:
 )
 def layout_transform(
     x: Expr,
-    index_map: Any,
-    pad_value: Any = None,
-    axis_separators: Any = None,
-    input_axis_separators: Any = None,
-) -> Any:
+    index_map: object,
+    pad_value: object = None,
+    axis_separators: object = None,
+    input_axis_separators: object = None,
+) -> Replacements:
     """Elements moved by an index map (``tir.IndexMap``, or a function of index variables)."""
     if not isinstance(index_map, IndexMap):
         if not callable(index_map):
@@ -445,7 +446,7 @@ def infer_one_hot(call: Call) -> TensorStructInfo:
     return result([*dims[:axis], simplified(depth), *dims[axis:]], dtype, vdevice=info.vdevice)
 
 
-def _lower_one_hot(bb: Builder, call: Call) -> Any:
+def _lower_one_hot(bb: Builder, call: Call) -> RelaxExpr:
     on_value, off_value = (scalar_or_tensor(arg) for arg in call.args[1:3])
     for value in (on_value, off_value):
         if value is call.args[1] or value is call.args[2]:
@@ -461,5 +462,5 @@ def _lower_one_hot(bb: Builder, call: Call) -> Any:
 
 
 @operator("relax.one_hot", infer_one_hot, legalize=_lower_one_hot, numpy=reference.one_hot)
-def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int = -1) -> Any:
+def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int = -1) -> None:
     """on_value where the new axis' index is the element, else off_value."""

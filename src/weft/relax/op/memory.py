@@ -5,15 +5,25 @@ Storage is allocated in bytes; tensors are views of storage. The VM's passes emi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple
+from weft.relax.expr import (
+    Call,
+    DataTypeImm,
+    Expr,
+    PrimValue,
+    RelaxLike,
+    ShapeExpr,
+    StringImm,
+    Tuple,
+)
 from weft.relax.ir.shape_arith import constant_value, product, simplified
-from weft.relax.op.definition import FUNCTIONS, as_shape
+from weft.relax.op.definition import FUNCTIONS, Infer, Shape, as_shape
 from weft.relax.op.infer import (
     VOID,
     dims_of,
@@ -63,25 +73,25 @@ def infer_tensor_in_storage(call: Call) -> StructInfo:
     return _tensor_of(call, 2, 3)
 
 
-def as_index(value: Any) -> Expr:
+def as_index(value: RelaxLike) -> Expr:
     """A number as a PrimValue."""
     return value if isinstance(value, Expr) else PrimValue(value)
 
 
-def as_dtype_imm(value: Any) -> Expr:
+def as_dtype_imm(value: Expr | str) -> Expr:
     """A data type as an argument."""
     return value if isinstance(value, Expr) else DataTypeImm(value)
 
 
-def as_text(value: Any) -> Expr:
+def as_text(value: Expr | str) -> Expr:
     """A string as an argument."""
     return value if isinstance(value, Expr) else StringImm(value)
 
 
 def register(
     name: str,
-    infer: Any,
-    function: Any,
+    infer: Infer,
+    function: Callable[..., Call],
     pure: bool,
     params: tuple[str, ...] = (),
     traits: Trait = Trait.NONE,
@@ -94,7 +104,9 @@ def register(
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
-def alloc_storage(size: Any, virtual_device_index: Any, storage_scope: Any, dtype: Any) -> Call:
+def alloc_storage(
+    size: Shape, virtual_device_index: RelaxLike, storage_scope: Expr | str, dtype: Expr | str
+) -> Call:
     """Storage of ``size`` bytes."""
     operands = [
         as_shape(size), as_index(virtual_device_index), as_text(storage_scope), as_dtype_imm(dtype),
@@ -102,7 +114,9 @@ def alloc_storage(size: Any, virtual_device_index: Any, storage_scope: Any, dtyp
     return Call(Op.get("relax.memory.alloc_storage"), operands)
 
 
-def alloc_tensor(storage: Expr, offset: Any, shape: Any, dtype: Any) -> Call:
+def alloc_tensor(
+    storage: Expr, offset: RelaxLike, shape: Shape, dtype: Expr | str
+) -> Call:
     """A tensor at a byte offset of a storage."""
     operands = [storage, as_index(offset), as_shape(shape), as_dtype_imm(dtype)]
     return Call(Op.get("relax.memory.alloc_tensor"), operands)
@@ -146,34 +160,34 @@ def infer_view(call: Call) -> StructInfo:
             f"{offset.struct_info}"
         )
     if shape is None:
-        made = with_dtype(info, dtype)
+        viewed = with_dtype(info, dtype)
         if VOID not in (info.dtype, dtype) and _bytes(dtype) > _bytes(info.dtype):
             fail(call, f"a view of {info.dtype} as {dtype} ends after the data; give the shape")
     else:
         given = shape_arg(call, 1)
-        made = result(given.values, dtype, given.ndim, info.vdevice)
+        viewed = result(given.values, dtype, given.ndim, info.vdevice)
         if isinstance(shape, ShapeExpr):
-            made = TensorStructInfo(shape, dtype, info.vdevice)
-    _check_size(call, info, made, constant_value(getattr(offset, "value", None)) or 0)
-    return made
+            viewed = TensorStructInfo(shape, dtype, info.vdevice)
+    _check_size(call, info, viewed, constant_value(getattr(offset, "value", None)) or 0)
+    return viewed
 
 
 def _bytes(dtype: Any) -> int:
     return DataType(dtype).itemsize
 
 
-def _check_size(call: Call, info: TensorStructInfo, made: TensorStructInfo, offset: int) -> None:
+def _check_size(call: Call, info: TensorStructInfo, viewed: TensorStructInfo, offset: int) -> None:
     """The view must not end after the data, as far as both sizes are known."""
-    if made is info or made == info:
+    if viewed is info or viewed == info:
         if offset > 0:
             fail(call, f"a view of all of the data, {offset} bytes on, ends after the data")
         return
-    if made.dtype != info.dtype and VOID in (info.dtype, made.dtype):
+    if viewed.dtype != info.dtype and VOID in (info.dtype, viewed.dtype):
         return
-    mine, its = dims_of(info), dims_of(made)
+    mine, its = dims_of(info), dims_of(viewed)
     if mine is None or its is None:
         return
-    width = [1 if item.dtype == VOID else _bytes(item.dtype) for item in (info, made)]
+    width = [1 if item.dtype == VOID else _bytes(item.dtype) for item in (info, viewed)]
     have = simplified(product(mine) * width[0])
     need = simplified(product(its) * width[1] + offset)
     if Analyzer().can_prove(need > have):
@@ -181,19 +195,16 @@ def _check_size(call: Call, info: TensorStructInfo, made: TensorStructInfo, offs
         fail(call, f"the view needs {show_dim(need)} {unit}, the data has {show_dim(have)}")
 
 
-def _or_void(value: Any, convert: Any) -> Expr:
-    return Tuple(()) if value is None else convert(value)
-
-
 def view(
-    data: Expr, shape: Any = None, dtype: Any = None, relative_byte_offset: Any = None
+    data: Expr, shape: Shape | None = None, dtype: Expr | str | None = None,
+    relative_byte_offset: RelaxLike | None = None,
 ) -> Call:
     """The memory of a tensor seen with another shape, dtype or start."""
-    operands = [
-        data, _or_void(shape, as_shape), _or_void(dtype, as_dtype_imm),
-        _or_void(relative_byte_offset, as_index),
-    ]  # fmt: skip
-    return Call(Op.get("relax.memory.view"), operands)
+    absent = Tuple(())
+    extents = absent if shape is None else as_shape(shape)
+    kind = absent if dtype is None else as_dtype_imm(dtype)
+    offset = absent if relative_byte_offset is None else as_index(relative_byte_offset)
+    return Call(Op.get("relax.memory.view"), [data, extents, kind, offset])
 
 
 register(

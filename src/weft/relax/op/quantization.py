@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.definition import Dtype, operator
 from weft.relax.op.infer import VOID, axis_of, dims_of, fail, tensor, with_dtype
-from weft.relax.op.lowering import Builder, Rule, dims, scalar_or_tensor
+from weft.relax.op.lowering import Builder, Rule, TensorExpression, dims, scalar_or_tensor
 from weft.relax.op.reference import quantization as reference
 from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
@@ -47,8 +45,8 @@ def infer_dequantize(call: Call) -> TensorStructInfo:
     return with_dtype(_check_parameters(call), call.attrs["out_dtype"])
 
 
-def _lowered(te: Callable[..., Any], kernel: str) -> Rule:
-    def rule(bb: Builder, call: Call) -> Any:
+def _lowered(te: TensorExpression, kernel: str) -> Rule:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         data, *parameters = call.args
         return bb.call_te(
             te, data, *[scalar_or_tensor(item) for item in parameters], call.attrs["axis"],
@@ -79,7 +77,7 @@ def _parameters(call: Call) -> Required:
 )
 def quantize(
     data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: Dtype = "int8"
-) -> Any:
+) -> None:
     """The data as integers, by scale and zero point."""
 
 
@@ -92,5 +90,5 @@ def quantize(
 )
 def dequantize(
     data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: Dtype = "float32"
-) -> Any:
+) -> None:
     """scale * (data - zero point)."""

@@ -14,10 +14,10 @@ both shapes. As ``check_window`` has it, no window fits into nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
-from weft.relax.expr import Call, Expr
+from weft.ir.expr import Extent, PrimExpr, RelaxExpr
+from weft.relax.expr import Call
 from weft.relax.ir.shape_arith import constant_value, same_dims, simplified
 from weft.relax.op.layout import Layout, parse_layout
 from weft.relax.op.lowering import Builder, Rule, dims
@@ -26,13 +26,13 @@ from weft.tir.op import floordiv
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
 
-Required = Mapping[int, list[Any]]
+Required = Mapping[int, Sequence[Extent]]
 """The dimensions that arguments must have, by position."""
 
 Requires = Callable[[Call], Required]
 """From a call to what it requires of its arguments."""
 
-Reach = Callable[[Call, int], list[Any]]
+Reach = Callable[[Call, int], list[Extent]]
 """How many elements a window reaches over on each of so many spatial axes."""
 
 
@@ -51,12 +51,12 @@ def per_channel(axis: str) -> Requires:
     return required
 
 
-def multiple(extent: Any, of: Any) -> Any:
+def multiple(extent: Extent, of: Extent) -> PrimExpr:
     """The largest multiple that is not above an extent; 0 of nothing."""
     return simplified(floordiv(extent, tir_max(of, 1)) * of)
 
 
-def with_dims(bb: Builder, x: Expr, wanted: list[Any], name: str) -> Expr:
+def with_dims(bb: Builder, x: RelaxExpr, wanted: Sequence[Extent], name: str) -> RelaxExpr:
     """The tensor; where its dimensions are not proved to be these, a match_cast compares them."""
     if same_dims(dims(x), wanted):
         return x
@@ -68,8 +68,9 @@ def with_dims(bb: Builder, x: Expr, wanted: list[Any], name: str) -> Expr:
 def agreeing(rule: Rule, requires: Requires) -> Rule:
     """The rule on arguments whose dimensions are compared where they are not proved as required."""
 
-    def checked(bb: Builder, call: Call) -> Any:
-        args, name = list(call.args), call.op.name.rpartition(".")[2]
+    def checked(bb: Builder, call: Call) -> RelaxExpr:
+        args: list[RelaxExpr] = list(call.args)
+        name = call.op.name.rpartition(".")[2]
         for index, shape in requires(call).items():
             args[index] = with_dims(bb, args[index], shape, f"{name}_{index}")
         if all(new is old for new, old in zip(args, call.args, strict=True)):
@@ -86,13 +87,13 @@ def _spatial(call: Call) -> str:
     return "DHW"[3 - rank :]
 
 
-def pool_reach(call: Call, rank: int) -> list[Any]:
+def pool_reach(call: Call, rank: int) -> list[Extent]:
     """How far the windows of a pool reach."""
     sizes, dilation = call.attrs["pool_size"], call.attrs["dilation"]
     return [dilation[axis] * (sizes[axis] - 1) + 1 for axis in range(rank)]
 
 
-def kernel_reach(call: Call, rank: int) -> list[Any]:
+def kernel_reach(call: Call, rank: int) -> list[Extent]:
     """How far the kernel of a convolution reaches."""
     letters = f"OI{_spatial(call)}"
     layout = parse_layout(call.attrs["kernel_layout"], letters, f"{call.op.name}: kernel_layout")
@@ -101,7 +102,9 @@ def kernel_reach(call: Call, rank: int) -> list[Any]:
     return [simplified((extents[axis] - 1) * dilation[axis] + 1) for axis in range(rank)]
 
 
-def least_extent(call: Call, axis: int, rank: int, extent: Any, reach: Any) -> Any:
+def least_extent(
+    call: Call, axis: int, rank: int, extent: Extent, reach: Extent
+) -> Extent:
     """The extent where a window fits into it and its padding, more than it where none does."""
     padding = call.attrs["padding"][axis] + call.attrs["padding"][rank + axis]
     least = constant_value(simplified(reach - padding))
@@ -126,7 +129,7 @@ def _layout(call: Call, order: str) -> Layout:
 def fitting(rule: Rule, reaches: Reach) -> Rule:
     """The rule on data whose spatial extents are compared with what the windows reach over."""
 
-    def checked(bb: Builder, call: Call) -> Any:
+    def checked(bb: Builder, call: Call) -> RelaxExpr:
         order = f"NC{_spatial(call)}"
         rank, layout = len(order) - 2, _layout(call, order)
         data = call.args[0]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, operator
@@ -50,7 +48,7 @@ def infer_multinomial(call: Call) -> TensorStructInfo:
 )
 def multinomial_from_uniform(
     prob: Expr, uniform_sample: Expr, sample_indices: Expr, dtype: Dtype = "int64"
-) -> Any:
+) -> None:
     """Draw i is the first index at which the running sum of its row of prob exceeds its number.
 
     prob is (batch, vocabulary), each row a distribution; uniform_sample (n, 1) has numbers from

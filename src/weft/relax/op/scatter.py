@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft import topi
+from weft.ir.expr import RelaxExpr
 from weft.relax.expr import Call, Expr, PrimValue
 from weft.relax.ir.shape_arith import broadcast, constant_value, differ
-from weft.relax.op.definition import Exprs, Prim, operator
+from weft.relax.op.definition import Exprs, Prim, Replacements, operator
 from weft.relax.op.index import sliced_extent
 from weft.relax.op.infer import (
     VOID,
+    Dims,
     axis_of,
     broadcast_infos,
     common_dtype,
@@ -45,7 +47,7 @@ def check_same_rank(call: Call, indices: Sequence[int]) -> None:
         fail(call, f"expected tensors of one rank, got {infos}")
 
 
-def check_same_dims(call: Call, first: Any, second: Any, what: str) -> None:
+def check_same_dims(call: Call, first: Dims, second: Dims, what: str) -> None:
     """Raise if two shapes are known and differ."""
     if first is None or second is None:
         return
@@ -73,7 +75,7 @@ def infer_scatter_elements(call: Call) -> TensorStructInfo:
 )
 def scatter_elements(
     data: Expr, indices: Expr, updates: Expr, axis: int = 0, reduction: str = "update"
-) -> Any:
+) -> None:
     """The data with updates written at indices along an axis."""
 
 
@@ -98,7 +100,7 @@ def _chosen(call: Call) -> Required:
     requires=_chosen,
     numpy=reference.scatter_nd,
 )
-def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> Any:
+def scatter_nd(data: Expr, indices: Expr, updates: Expr, reduction: str = "update") -> None:
     """The data with updates written at index vectors."""
 
 
@@ -118,11 +120,11 @@ def infer_gather_elements(call: Call) -> TensorStructInfo:
     te=lambda data, indices, axis: topi.gather(data, axis, indices),
     numpy=reference.gather_elements,
 )
-def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> Any:
+def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> None:
     """The elements that indices choose along an axis."""
 
 
-def chosen_dims(call: Call, batch: int) -> Any:
+def chosen_dims(call: Call, batch: int) -> Dims:
     """The shape of what index vectors (argument 1) choose of the data, or None."""
     info, indices = tensor(call, 0), tensor(call, 1)
     shape, dims = dims_of(indices), dims_of(info)
@@ -142,12 +144,12 @@ def infer_gather_nd(call: Call) -> TensorStructInfo:
     """Batch and outer dimensions of the indices, then what an index vector leaves."""
     info, indices = tensor(call, 0), integral(call, 1)
     batch, shape = call.attrs["batch_dims"], dims_of(indices)
-    made = chosen_dims(call, batch)
+    gathered = chosen_dims(call, batch)
     width = None if shape is None else constant_value(shape[-1])
     ndim = -1
-    if made is None and width is not None and info.ndim != -1:
+    if gathered is None and width is not None and info.ndim != -1:
         ndim = indices.ndim - 1 + info.ndim - batch - width
-    return result(made, info.dtype, ndim, info.vdevice)
+    return result(gathered, info.dtype, ndim, info.vdevice)
 
 
 def _batched(call: Call) -> Required:
@@ -162,7 +164,7 @@ def _batched(call: Call) -> Required:
     requires=_batched,
     numpy=reference.gather_nd,
 )
-def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> Any:
+def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> None:
     """The slices that index vectors choose."""
 
 
@@ -199,7 +201,7 @@ def as_index_tuple(indices: Any) -> Any:
 
 
 @operator("relax.index_tensor", _indexed, te=topi.index_tensor, numpy=reference.index_tensor)
-def index_tensor(data: Expr, indices: Exprs) -> Any:
+def index_tensor(data: Expr, indices: Exprs) -> Replacements:
     """``data[I0, I1, ...]``: index tensors that broadcast together, one for each leading axis.
 
     A negative index counts from the end, as in numpy.
@@ -216,17 +218,17 @@ def infer_index_put(call: Call) -> TensorStructInfo:
     if target.ndim != -1 and values.ndim > target.ndim:
         fail(call, f"values: {values.ndim} dimensions for {target.ndim} that the indices choose")
     if chosen is not None and given is not None:
-        found = broadcast(chosen, given)
-        grown = found is not None and not isinstance(found, str) and any(
-            differ(a, b) for a, b in zip(found, chosen, strict=True)
+        joint = broadcast(chosen, given)
+        grown = joint is not None and not isinstance(joint, str) and any(
+            differ(a, b) for a, b in zip(joint, chosen, strict=True)
         )  # fmt: skip
-        if isinstance(found, str) or grown:
+        if isinstance(joint, str) or grown:
             fail(call, f"values: cannot broadcast {show_dims(given)} to {show_dims(chosen)}")
     return data
 
 
 @operator("relax.index_put", infer_index_put, te=topi.index_put, numpy=reference.index_put)
-def index_put(data: Expr, indices: Exprs, values: Expr, accumulate: bool = False) -> Any:
+def index_put(data: Expr, indices: Exprs, values: Expr, accumulate: bool = False) -> Replacements:
     """The data with values written (or added) at ``data[I0, I1, ...]``, which they broadcast to.
 
     Of several values for one place the last one stays, or all are added.
@@ -247,7 +249,8 @@ def infer_slice_scatter(call: Call) -> TensorStructInfo:
     dims, given = dims_of(info), dims_of(src)
     if dims is not None and given is not None:
         count = sliced_extent(dims[axis], start, end, step, assume_inbound=False)
-        check_same_dims(call, [*dims[:axis], count, *dims[axis + 1 :]], given, "src")
+        if count is not None:
+            check_same_dims(call, [*dims[:axis], count, *dims[axis + 1 :]], given, "src")
     return info
 
 
@@ -258,11 +261,11 @@ def _replaced(call: Call) -> Required:
         return {}
     shape = dims(call.args[0])
     axis = call.attrs["axis"]
-    shape[axis] = sliced_extent(shape[axis], start, end, step, assume_inbound=False)
-    return {1: shape}
+    count = sliced_extent(shape[axis], start, end, step, assume_inbound=False)
+    return {} if count is None else {1: [*shape[:axis], count, *shape[axis + 1 :]]}
 
 
-def _lower_slice_scatter(bb: Builder, call: Call) -> Any:
+def _lower_slice_scatter(bb: Builder, call: Call) -> RelaxExpr:
     data, src, *bounds = call.args
     values = [bound.value for bound in bounds if isinstance(bound, PrimValue)]
     if len(values) < 3 or not is_const_int(values[2]):
@@ -280,5 +283,5 @@ def _lower_slice_scatter(bb: Builder, call: Call) -> Any:
 )
 def slice_scatter(
     input_tensor: Expr, src: Expr, start: Prim, end: Prim, step: Prim = 1, axis: int = 0
-) -> Any:
+) -> None:
     """The input with src in the place of ``start:end:step`` along an axis."""

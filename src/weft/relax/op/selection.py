@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft import topi
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, RelaxExpr
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Constant, Expr, PrimValue, const
+from weft.relax.expr import Call, Constant, Expr, PrimValue, RelaxLike, const
 from weft.relax.ir.shape_arith import differ, same_dims, simplified
 from weft.relax.op.create import full_like
-from weft.relax.op.definition import Dtype, Prim, match_scalars, operator
+from weft.relax.op.definition import Dtype, Prim, Replacements, match_scalars, operator
 from weft.relax.op.infer import (
     VOID,
+    Dims,
     axis_of,
     broadcast_infos,
     check_float,
@@ -41,6 +40,7 @@ from weft.relax.struct_info import (
 )
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.te.tensor import Tensor
 from weft.tir.op import min as tir_min
 from weft.topi.histogram import histogram as topi_histogram
 
@@ -58,7 +58,7 @@ def infer_where(call: Call) -> TensorStructInfo:
     return broadcast_infos(call, infos, common_dtype(call, infos[1:]))
 
 
-def _lower_where(bb: Builder, call: Call) -> Any:
+def _lower_where(bb: Builder, call: Call) -> RelaxExpr:
     operands = [scalar_or_tensor(arg) for arg in call.args[1:]]
     if all(not isinstance(item, Expr) for item in operands):
         operands = list(call.args[1:])
@@ -72,13 +72,13 @@ def _lower_where(bb: Builder, call: Call) -> Any:
     numpy=lambda condition, x, y: np.where(condition, wide(x), wide(y)),
     traits=Trait.ELEMENTWISE,
 )
-def where(condition: Expr, x1: Expr, x2: Expr) -> Any:
+def where(condition: Expr, x1: Expr, x2: Expr) -> Replacements:
     """x1 where the condition holds, else x2."""
     lhs, rhs = match_scalars(x1, x2)
     return {"x1": lhs, "x2": rhs}
 
 
-def masked_fill(x: Expr, mask: Expr, value: Any) -> Expr:
+def masked_fill(x: Expr, mask: Expr, value: RelaxLike) -> Expr:
     """x with ``value`` where the mask holds: ``where`` over a tensor of the value."""
     given = getattr(getattr(value, "struct_info", None), "dtype", None)
     filled: Expr = where(mask, full_like(x, value, given), x)
@@ -109,7 +109,7 @@ def infer_fma(call: Call) -> TensorStructInfo:
     numpy=in_float64(lambda x, y, z: x * y + z),
     traits=Trait.ELEMENTWISE,
 )
-def ewise_fma(x1: Expr, x2: Expr, x3: Expr) -> Any:
+def ewise_fma(x1: Expr, x2: Expr, x3: Expr) -> None:
     """x1 * x2 + x3."""
 
 
@@ -118,16 +118,16 @@ def infer_astype(call: Call) -> TensorStructInfo:
     return with_dtype(tensor(call, 0), call.attrs["dtype"])
 
 
-def _lower_astype(bb: Builder, call: Call) -> Any:
+def _lower_astype(bb: Builder, call: Call) -> RelaxExpr:
     """A constant number is converted here, but for floats that no integer of the type is near."""
     source, target = call.args[0], str(call.attrs["dtype"])
     if isinstance(source, Constant) and source.data.ndim == 0:
         value, kind = source.data.numpy(), DataType(target)
         with np.errstate(all="ignore"):
-            made = value.astype(kind.numpy)
+            converted = value.astype(kind.numpy)
         truncated = DataType(source.struct_info.dtype).is_float and kind.is_integral
-        if not truncated or abs(float(made) - float(value)) < 1:
-            return const(made, target)
+        if not truncated or abs(float(converted) - float(value)) < 1:
+            return const(converted, target)
     return bb.call_te(topi.cast, source, target)
 
 
@@ -138,12 +138,12 @@ def _lower_astype(bb: Builder, call: Call) -> Any:
     numpy=reference.astype,
     traits=Trait.ELEMENTWISE,
 )
-def astype(x: Expr, dtype: Dtype) -> Any:
+def astype(x: Expr, dtype: Dtype) -> None:
     """The values converted to another data type."""
 
 
 @operator("relax.wrap_param", infer_astype, numpy=reference.astype)
-def wrap_param(data: Expr, dtype: Dtype = "float32") -> Any:
+def wrap_param(data: Expr, dtype: Dtype = "float32") -> None:
     """A parameter, converted (marks where mixed precision put a cast)."""
 
 
@@ -166,11 +166,11 @@ def infer_argsort(call: Call) -> TensorStructInfo:
     numpy=reference.sort,
     traits=Trait.ALONG_AXIS,
 )
-def sort(x: Expr, axis: int = -1, descending: bool = False) -> Any:
+def sort(x: Expr, axis: int = -1, descending: bool = False) -> None:
     """The values in order along an axis."""
 
 
-def _argsort(data: Any, axis: int, descending: bool, dtype: Any) -> Any:
+def _argsort(data: Tensor, axis: int, descending: bool, dtype: str) -> Tensor:
     return topi.argsort(data, axis=axis, is_ascend=not descending, dtype=str(dtype))
 
 
@@ -182,7 +182,7 @@ def _argsort(data: Any, axis: int, descending: bool, dtype: Any) -> Any:
     numpy=reference.argsort,
     traits=Trait.ALONG_AXIS,
 )
-def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> Any:
+def argsort(data: Expr, axis: int = -1, descending: bool = False, dtype: Dtype = "int32") -> None:
     """The indices that put the values in order along an axis."""
 
 
@@ -196,11 +196,13 @@ def infer_topk(call: Call) -> StructInfo:
         kept[axis] = simplified(tir_min(int64(k), kept[axis]))
     values = result(kept, info.dtype, info.ndim, info.vdevice)
     indices = result(kept, call.attrs["dtype"], info.ndim, info.vdevice)
-    one = {"values": values, "indices": indices}.get(call.attrs["ret_type"])
-    return TupleStructInfo([values, indices]) if one is None else one
+    chosen = {"values": values, "indices": indices}.get(call.attrs["ret_type"])
+    return TupleStructInfo([values, indices]) if chosen is None else chosen
 
 
-def _topk(data: Any, k: int, axis: int, ret_type: str, largest: bool, dtype: Any) -> Any:
+def _topk(
+    data: Tensor, k: int, axis: int, ret_type: str, largest: bool, dtype: str
+) -> Tensor | list[Tensor]:
     return topi.topk(data, k, axis, ret_type, not largest, str(dtype))
 
 
@@ -208,7 +210,7 @@ def _topk(data: Any, k: int, axis: int, ret_type: str, largest: bool, dtype: Any
 def topk(
     data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
     dtype: Dtype = "int32",
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """The k largest (or smallest) values along an axis and their indices."""
 
 
@@ -218,7 +220,9 @@ def infer_bucketize(call: Call) -> TensorStructInfo:
     return with_dtype(tensor(call, 0), "int32" if call.attrs["out_int32"] else "int64")
 
 
-def _bucketize(values: Any, boundaries: Any, out_int32: bool, right: bool) -> Any:
+def _bucketize(
+    values: Tensor, boundaries: Tensor, out_int32: bool, right: bool
+) -> Tensor:
     return topi.searchsorted(boundaries, values, right, "int32" if out_int32 else "int64")
 
 
@@ -231,7 +235,7 @@ def _bucketize(values: Any, boundaries: Any, out_int32: bool, right: bool) -> An
 )
 def bucketize(
     input_tensor: Expr, boundaries: Expr, out_int32: bool = False, right: bool = False
-) -> Any:
+) -> None:
     """The bucket of each value between sorted boundaries."""
 
 
@@ -251,7 +255,7 @@ def infer_searchsorted(call: Call) -> TensorStructInfo:
     return with_dtype(values, "int32" if call.attrs["out_int32"] else "int64")
 
 
-def _rows_of_values(sequence: TensorStructInfo, values: TensorStructInfo) -> list[Any] | None:
+def _rows_of_values(sequence: TensorStructInfo, values: TensorStructInfo) -> Dims:
     """The shape of sequences that have a row for each of the values; None of a single one."""
     whole, wanted = dims_of(sequence), dims_of(values)
     if whole is None or wanted is None or len(whole) != len(wanted) or len(whole) < 2:
@@ -264,7 +268,9 @@ def _same_rows(call: Call) -> Required:
     return {} if rows is None else {0: rows}
 
 
-def _searchsorted(sequence: Any, values: Any, out_int32: bool, right: bool) -> Any:
+def _searchsorted(
+    sequence: Tensor, values: Tensor, out_int32: bool, right: bool
+) -> Tensor:
     return topi.searchsorted(sequence, values, right, "int32" if out_int32 else "int64")
 
 
@@ -278,7 +284,7 @@ def _searchsorted(sequence: Any, values: Any, out_int32: bool, right: bool) -> A
 )
 def searchsorted(
     sorted_sequence: Expr, values: Expr, out_int32: bool = False, right: bool = False
-) -> Any:
+) -> None:
     """How many elements of a sorted row stand before each value (``right``: or equal it).
 
     The sequence is one row for all values, or has a row for each row of them.
@@ -299,7 +305,7 @@ def infer_histogram(call: Call) -> TensorStructInfo:
 @operator(
     "relax.histogram", infer_histogram, te=topi_histogram, numpy=in_float64(reference.histogram)
 )
-def histogram(x: Expr, low: Expr, high: Expr, bins: int) -> Any:
+def histogram(x: Expr, low: Expr, high: Expr, bins: int) -> None:
     """How many elements of a row lie in each of ``bins`` equal parts of [low, high].
 
     Where the ends are equal the interval is one wider on both sides. What lies outside is not
@@ -314,7 +320,7 @@ def infer_nonzero(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.nonzero", infer_nonzero, packed="relax.run.nonzero", numpy=reference.nonzero)
-def nonzero(x: Expr) -> Any:
+def nonzero(x: Expr) -> None:
     """The indices of elements that are not zero, one column each."""
 
 
@@ -352,5 +358,5 @@ def unique(
     return_inverse: Prim = False,
     return_counts: Prim = False,
     axis: Prim | None = None,
-) -> Any:
+) -> None:
     """The distinct values."""

@@ -8,31 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import PrimExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.op.binary import infer_arithmetic, operands
-from weft.relax.op.definition import Infer, operator
+from weft.relax.op.definition import Infer, Replacements, operator
 from weft.relax.op.infer import check_float, same_as_float_input
 from weft.relax.op.reference import special as reference
-from weft.relax.op.reference.rule import in_float64, quiet
+from weft.relax.op.reference.rule import Reference, in_float64, quiet
 from weft.relax.struct_info import StructInfo
 from weft.tir import op as tir_op
 from weft.topi import special
-from weft.topi.broadcast import binary, log_add_exp
+from weft.topi.broadcast import binary, by_operands, log_add_exp
 from weft.topi.math import elementwise, floor_quotient
 from weft.topi.precision import Scalar, in_double, in_wide_float
 
 
 def _unary(
-    name: str, function: Scalar, numpy: Callable[..., Any], text: str
+    name: str, function: Scalar, numpy: Reference, text: str
 ) -> Callable[..., Call]:
     """The row of a function of one element."""
 
-    def body(x: Expr) -> Any:  # noqa: ARG001 - the signature of the operator
+    def body(x: Expr) -> None:  # noqa: ARG001 - the signature of the operator
         return None
 
     body.__name__, body.__doc__ = name, text
@@ -54,18 +54,18 @@ def infer_floats(call: Call) -> StructInfo:
 
 
 def _binary(
-    name: str, function: Scalar, numpy: Callable[..., Any], text: str, infer: Infer = infer_floats
+    name: str, function: Scalar, numpy: Reference, text: str, infer: Infer = infer_floats
 ) -> Callable[..., Call]:
     """The row of a function of two elements; operands broadcast."""
 
-    def body(x1: Expr, x2: Expr) -> Any:
+    def body(x1: Expr, x2: Expr) -> Replacements:
         return operands(x1, x2)
 
     body.__name__, body.__doc__ = name, text
     row = operator(
         f"relax.{name}",
         infer,
-        te=lambda x, y: binary(name, x, y, function),
+        te=by_operands(lambda x, y: binary(name, x, y, function)),
         numpy=numpy,
         traits=Trait.ELEMENTWISE,
     )
@@ -127,16 +127,16 @@ def _other_if_nan(choose: Scalar) -> Scalar:
     )
 
 
-def _heaviside(x: Any, at_zero: Any) -> Any:
-    zero, one = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
-    side = tir_op.select(tir_op.less(x, zero), zero, one)
+def _heaviside(x: PrimExpr, at_zero: PrimExpr) -> PrimExpr:
+    zero, unit = tir_op.const(0, x.dtype), tir_op.const(1, x.dtype)
+    side = tir_op.select(tir_op.less(x, zero), zero, unit)
     return tir_op.select(tir_op.equal(x, zero), at_zero, side)
 
 
 def _zero_times(function: Scalar) -> Scalar:
     """x * f(y), 0 where x is 0 unless y is NaN."""
 
-    def computed(x: Any, y: Any) -> Any:
+    def computed(x: PrimExpr, y: PrimExpr) -> PrimExpr:
         zero = tir_op.const(0.0, x.dtype)
         value = tir_op.select(tir_op.equal(x, zero), zero, x * function(y))
         return tir_op.select(tir_op.isnan(y), y, value)
@@ -144,7 +144,7 @@ def _zero_times(function: Scalar) -> Scalar:
     return computed
 
 
-def _log_add_exp2(x: Any, y: Any) -> Any:
+def _log_add_exp2(x: PrimExpr, y: PrimExpr) -> PrimExpr:
     scale = tir_op.const(math.log(2.0), x.dtype)
     return log_add_exp(x * scale, y * scale) / scale
 

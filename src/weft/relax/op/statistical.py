@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from weft import topi
+from weft.ir.expr import RelaxExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr, ShapeExpr
 from weft.relax.ir.shape_arith import constant_value, differ, product, quotient
@@ -37,7 +39,7 @@ from weft.support.errors import IRTypeError
 from weft.topi import scan, statistics
 
 
-def reduced(call: Call, axes: Any, keepdims: bool, dtype: Any) -> TensorStructInfo:
+def reduced(call: Call, axes: Sequence[int] | None, keepdims: bool, dtype: str) -> TensorStructInfo:
     """The input without the reduced axes; None reduces all."""
     info = tensor(call, 0)
     if info.ndim == -1:
@@ -111,7 +113,7 @@ def infer_median(call: Call) -> StructInfo:
     numpy=reference.sum_of,
     traits=Trait.REDUCTION,
 )
-def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
+def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:  # noqa: A001 - as TVM
     """The sum over axes (all if None)."""
 
 
@@ -122,7 +124,7 @@ def sum(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # no
     numpy=reference.extreme(np.max, is_max=True),
     traits=Trait.REDUCTION,
 )
-def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
+def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:  # noqa: A001 - as TVM
     """The largest value over axes (all if None)."""
 
 
@@ -133,7 +135,7 @@ def max(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # no
     numpy=reference.extreme(np.min, is_max=False),
     traits=Trait.REDUCTION,
 )
-def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # noqa: A001 - as TVM
+def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:  # noqa: A001 - as TVM
     """The smallest value over axes (all if None)."""
 
 
@@ -144,7 +146,7 @@ def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:  # no
     numpy=reference.prod,
     traits=Trait.REDUCTION,
 )
-def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
+def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:
     """The product over axes (all if None)."""
 
 
@@ -156,7 +158,7 @@ def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     numpy=reference.mean,
     traits=Trait.REDUCTION,
 )
-def mean(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
+def mean(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:
     """The mean over axes (all if None)."""
 
 
@@ -168,7 +170,7 @@ def mean(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     numpy=lambda x, **attrs: np.sqrt(reference.variance(x, **attrs)),
     traits=Trait.REDUCTION,
 )
-def std(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
+def std(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:
     """The standard deviation (of the population) over axes."""
 
 
@@ -180,14 +182,14 @@ def std(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     numpy=reference.variance,
     traits=Trait.REDUCTION,
 )
-def variance(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
+def variance(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:
     """The variance (of the population) over axes."""
 
 
 @operator(
     "relax.median", infer_median, te=statistics.median_of, kernel="median", numpy=reference.median
 )
-def median(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
+def median(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:
     """The median over axes (all if None): of an even number of values the lower one, as PyTorch.
 
     Over one axis the result is a tuple: the values, and the index of each along the axis.
@@ -201,7 +203,7 @@ def median(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> Any:
     kernel="argmax",
     numpy=reference.arg(np.argmax),
 )
-def argmax(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmax(x: Expr, axis: int | None = None, keepdims: bool = False) -> None:
     """The index of the first largest value, int64."""
 
 
@@ -212,7 +214,7 @@ def argmax(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
     kernel="argmin",
     numpy=reference.arg(np.argmin),
 )
-def argmin(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
+def argmin(x: Expr, axis: int | None = None, keepdims: bool = False) -> None:
     """The index of the first smallest value, int64."""
 
 
@@ -226,7 +228,7 @@ def argmin(x: Expr, axis: int | None = None, keepdims: bool = False) -> Any:
 )
 def cumsum(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
-) -> Any:
+) -> None:
     """Running sums along an axis (flat if None)."""
 
 
@@ -240,7 +242,7 @@ def cumsum(
 )
 def cumprod(
     data: Expr, axis: int | None = None, dtype: Dtype | None = None, exclusive: bool = False
-) -> Any:
+) -> None:
     """Running products along an axis (flat if None)."""
 
 
@@ -272,7 +274,7 @@ def infer_running_extreme(call: Call) -> StructInfo:
     numpy=in_float64(reference.logcumsumexp),
     traits=Trait.ALONG_AXIS,
 )
-def logcumsumexp(data: Expr, axis: int = -1) -> Any:
+def logcumsumexp(data: Expr, axis: int = -1) -> None:
     """The logarithm of the running sum of exponentials along an axis, without overflow."""
 
 
@@ -283,7 +285,7 @@ def logcumsumexp(data: Expr, axis: int = -1) -> Any:
     kernel="cummax",
     numpy=partial(reference.running_extreme, largest=True),
 )
-def cummax(data: Expr, axis: int = -1) -> Any:
+def cummax(data: Expr, axis: int = -1) -> None:
     """The running maximum along an axis, and the last place of each (int64).
 
     A NaN is the maximum from where it stands on.
@@ -297,7 +299,7 @@ def cummax(data: Expr, axis: int = -1) -> Any:
     kernel="cummin",
     numpy=partial(reference.running_extreme, largest=False),
 )
-def cummin(data: Expr, axis: int = -1) -> Any:
+def cummin(data: Expr, axis: int = -1) -> None:
     """As ``cummax``, of the running minimum."""
 
 
@@ -328,7 +330,7 @@ def _collapsed(call: Call) -> Required:
     return {0: [*shape[:lead], *kept]}
 
 
-def _lower_collapse(bb: Builder, call: Call) -> Any:
+def _lower_collapse(bb: Builder, call: Call) -> RelaxExpr:
     x: Any = call.args[0]
     terms = quotient(dims(x), dims(call))
     kind = statistics.summing_type(x.struct_info.dtype, terms)
@@ -343,7 +345,7 @@ def _lower_collapse(bb: Builder, call: Call) -> Any:
     requires=_collapsed,
     numpy=lambda data, target: reference.collapse(data, target.shape),
 )
-def collapse_sum_like(data: Expr, collapse_target: Expr) -> Any:
+def collapse_sum_like(data: Expr, collapse_target: Expr) -> None:
     """The sum over broadcast axes, of the shape of another tensor."""
 
 
@@ -354,5 +356,5 @@ def collapse_sum_like(data: Expr, collapse_target: Expr) -> Any:
     requires=_collapsed,
     numpy=reference.collapse,
 )
-def collapse_sum_to(data: Expr, shape: Shape) -> Any:
+def collapse_sum_to(data: Expr, shape: Shape) -> None:
     """The sum over broadcast axes, of a given shape."""

@@ -6,8 +6,6 @@ stand in weft.relax.op.nn.windows.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft.ir.traits import Trait
@@ -15,6 +13,7 @@ from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Prim, Shape, operator
 from weft.relax.op.infer import (
+    Dims,
     axis_of,
     common_dtype,
     dims_of,
@@ -68,11 +67,11 @@ def _window_fits(call: Call) -> Required:
     requires=_window_fits,
     traits=Trait.MOVES,
 )
-def unfold(x: Expr, axis: int, size: int, step: int) -> Any:
+def unfold(x: Expr, axis: int, size: int, step: int) -> None:
     """Windows of ``size`` elements every ``step`` ones along an axis: a new last axis has them."""
 
 
-def _diagonal_dims(call: Call) -> list[Any] | None:
+def _diagonal_dims(call: Call) -> Dims:
     """The shape of the diagonal of the first argument, where its shape is known."""
     info = tensor(call, 0)
     if info.ndim in (0, 1):
@@ -104,7 +103,7 @@ def infer_diagonal(call: Call) -> TensorStructInfo:
     numpy=np.diagonal,
     traits=Trait.MOVES,
 )
-def diagonal(x: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(x: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> None:
     """The diagonal of two axes as the last axis: above the main one for a positive offset."""
 
 
@@ -129,7 +128,7 @@ def _as_diagonal(call: Call) -> Required:
     requires=_as_diagonal,
     traits=Trait.MOVES,
 )
-def diagonal_scatter(x: Expr, src: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal_scatter(x: Expr, src: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> None:
     """The input with the source in the place of its ``diagonal``."""
 
 
@@ -150,7 +149,7 @@ def infer_as_strided(call: Call) -> TensorStructInfo:
     numpy=reference.as_strided,
     traits=Trait.MOVES,
 )
-def as_strided(x: Expr, shape: Shape, strides: Shape, offset: Prim = 0) -> Any:
+def as_strided(x: Expr, shape: Shape, strides: Shape, offset: Prim = 0) -> None:
     """Element i is number ``offset + sum(i * strides)`` of the flat input.
 
     A place outside of the input is a fault when the program runs.

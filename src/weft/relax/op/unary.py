@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft import topi
@@ -57,7 +55,7 @@ def infer_bitcast(call: Call) -> TensorStructInfo:
     numpy=lambda x, dtype: np.asarray(x).view(numpy_dtype(dtype)),
     traits=Trait.ELEMENTWISE,
 )
-def bitcast(x: Expr, dtype: Dtype) -> Any:
+def bitcast(x: Expr, dtype: Dtype) -> None:
     """The bits of each element read as another type of as many bits."""
 
 
@@ -74,7 +72,7 @@ def infer_clip(call: Call) -> TensorStructInfo:
     numpy=reference.clip,
     traits=Trait.ELEMENTWISE,
 )
-def clip(x: Expr, min: Prim, max: Prim) -> Any:  # noqa: A002 - TVM's names
+def clip(x: Expr, min: Prim, max: Prim) -> None:  # noqa: A002 - TVM's names
     """The value limited to [min, max]."""
 
 
@@ -86,7 +84,7 @@ def clip(x: Expr, min: Prim, max: Prim) -> Any:  # noqa: A002 - TVM's names
     numpy=in_float64(np.abs),
     traits=Trait.ELEMENTWISE,
 )
-def abs(x: Expr) -> Any:  # noqa: A001 - TVM's name
+def abs(x: Expr) -> None:  # noqa: A001 - TVM's name
     """The absolute value."""
 
 
@@ -98,7 +96,7 @@ def abs(x: Expr) -> Any:  # noqa: A001 - TVM's name
     numpy=in_float64(np.arccos),
     traits=Trait.ELEMENTWISE,
 )
-def acos(x: Expr) -> Any:
+def acos(x: Expr) -> None:
     """The inverse cosine."""
 
 
@@ -110,7 +108,7 @@ def acos(x: Expr) -> Any:
     numpy=in_float64(np.arccosh),
     traits=Trait.ELEMENTWISE,
 )
-def acosh(x: Expr) -> Any:
+def acosh(x: Expr) -> None:
     """The inverse hyperbolic cosine."""
 
 
@@ -122,7 +120,7 @@ def acosh(x: Expr) -> Any:
     numpy=in_float64(np.arcsin),
     traits=Trait.ELEMENTWISE,
 )
-def asin(x: Expr) -> Any:
+def asin(x: Expr) -> None:
     """The inverse sine."""
 
 
@@ -134,7 +132,7 @@ def asin(x: Expr) -> Any:
     numpy=in_float64(np.arcsinh),
     traits=Trait.ELEMENTWISE,
 )
-def asinh(x: Expr) -> Any:
+def asinh(x: Expr) -> None:
     """The inverse hyperbolic sine."""
 
 
@@ -146,7 +144,7 @@ def asinh(x: Expr) -> Any:
     numpy=in_float64(np.arctan),
     traits=Trait.ELEMENTWISE,
 )
-def atan(x: Expr) -> Any:
+def atan(x: Expr) -> None:
     """The inverse tangent."""
 
 
@@ -158,7 +156,7 @@ def atan(x: Expr) -> Any:
     numpy=in_float64(np.arctanh),
     traits=Trait.ELEMENTWISE,
 )
-def atanh(x: Expr) -> Any:
+def atanh(x: Expr) -> None:
     """The inverse hyperbolic tangent."""
 
 
@@ -170,7 +168,7 @@ def atanh(x: Expr) -> Any:
     numpy=in_float64(np.invert),
     traits=Trait.ELEMENTWISE,
 )
-def bitwise_not(x: Expr) -> Any:
+def bitwise_not(x: Expr) -> None:
     """The bitwise complement."""
 
 
@@ -182,7 +180,7 @@ def bitwise_not(x: Expr) -> Any:
     numpy=reference.whole(np.ceil),
     traits=Trait.ELEMENTWISE,
 )
-def ceil(x: Expr) -> Any:
+def ceil(x: Expr) -> None:
     """The smallest integer not below."""
 
 
@@ -194,7 +192,7 @@ def ceil(x: Expr) -> Any:
     numpy=in_float64(np.cos),
     traits=Trait.ELEMENTWISE,
 )
-def cos(x: Expr) -> Any:
+def cos(x: Expr) -> None:
     """The cosine."""
 
 
@@ -206,7 +204,7 @@ def cos(x: Expr) -> Any:
     numpy=in_float64(np.cosh),
     traits=Trait.ELEMENTWISE,
 )
-def cosh(x: Expr) -> Any:
+def cosh(x: Expr) -> None:
     """The hyperbolic cosine."""
 
 
@@ -217,7 +215,7 @@ def cosh(x: Expr) -> Any:
     numpy=in_float64(reference.erf),
     traits=Trait.ELEMENTWISE,
 )
-def erf(x: Expr) -> Any:
+def erf(x: Expr) -> None:
     """The error function."""
 
 
@@ -229,7 +227,7 @@ def erf(x: Expr) -> Any:
     numpy=in_float64(np.exp),
     traits=Trait.ELEMENTWISE,
 )
-def exp(x: Expr) -> Any:
+def exp(x: Expr) -> None:
     """The exponential."""
 
 
@@ -241,7 +239,7 @@ def exp(x: Expr) -> Any:
     numpy=reference.whole(np.floor),
     traits=Trait.ELEMENTWISE,
 )
-def floor(x: Expr) -> Any:
+def floor(x: Expr) -> None:
     """The largest integer not above."""
 
 
@@ -253,7 +251,7 @@ def floor(x: Expr) -> Any:
     numpy=in_float64(np.log),
     traits=Trait.ELEMENTWISE,
 )
-def log(x: Expr) -> Any:
+def log(x: Expr) -> None:
     """The natural logarithm."""
 
 
@@ -265,7 +263,7 @@ def log(x: Expr) -> Any:
     numpy=in_float64(np.logical_not),
     traits=Trait.ELEMENTWISE,
 )
-def logical_not(x: Expr) -> Any:
+def logical_not(x: Expr) -> None:
     """The logical complement."""
 
 
@@ -277,7 +275,7 @@ def logical_not(x: Expr) -> Any:
     numpy=in_float64(np.negative),
     traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
-def negative(x: Expr) -> Any:
+def negative(x: Expr) -> None:
     """The negation."""
 
 
@@ -289,7 +287,7 @@ def negative(x: Expr) -> Any:
     numpy=reference.whole(np.round),
     traits=Trait.ELEMENTWISE,
 )
-def round(x: Expr) -> Any:  # noqa: A001 - TVM's name
+def round(x: Expr) -> None:  # noqa: A001 - TVM's name
     """The nearest integer, halves to even."""
 
 
@@ -301,7 +299,7 @@ def round(x: Expr) -> Any:  # noqa: A001 - TVM's name
     numpy=in_float64(lambda x: 1 / np.sqrt(x)),
     traits=Trait.ELEMENTWISE,
 )
-def rsqrt(x: Expr) -> Any:
+def rsqrt(x: Expr) -> None:
     """The reciprocal of the square root."""
 
 
@@ -313,7 +311,7 @@ def rsqrt(x: Expr) -> Any:
     numpy=in_float64(reference.sigmoid),
     traits=Trait.ELEMENTWISE,
 )
-def sigmoid(x: Expr) -> Any:
+def sigmoid(x: Expr) -> None:
     """1 / (1 + exp(-x))."""
 
 
@@ -325,7 +323,7 @@ def sigmoid(x: Expr) -> Any:
     numpy=reference.sign,
     traits=Trait.ELEMENTWISE,
 )
-def sign(x: Expr) -> Any:
+def sign(x: Expr) -> None:
     """-1, 0 or 1 by the sign."""
 
 
@@ -337,7 +335,7 @@ def sign(x: Expr) -> Any:
     numpy=in_float64(np.sin),
     traits=Trait.ELEMENTWISE,
 )
-def sin(x: Expr) -> Any:
+def sin(x: Expr) -> None:
     """The sine."""
 
 
@@ -349,7 +347,7 @@ def sin(x: Expr) -> Any:
     numpy=in_float64(np.sinh),
     traits=Trait.ELEMENTWISE,
 )
-def sinh(x: Expr) -> Any:
+def sinh(x: Expr) -> None:
     """The hyperbolic sine."""
 
 
@@ -361,7 +359,7 @@ def sinh(x: Expr) -> Any:
     numpy=in_float64(np.sqrt),
     traits=Trait.ELEMENTWISE | Trait.EXACT,
 )
-def sqrt(x: Expr) -> Any:
+def sqrt(x: Expr) -> None:
     """The square root."""
 
 
@@ -373,7 +371,7 @@ def sqrt(x: Expr) -> Any:
     numpy=in_float64(np.square),
     traits=Trait.ELEMENTWISE,
 )
-def square(x: Expr) -> Any:
+def square(x: Expr) -> None:
     """x * x."""
 
 
@@ -385,7 +383,7 @@ def square(x: Expr) -> Any:
     numpy=in_float64(np.tan),
     traits=Trait.ELEMENTWISE,
 )
-def tan(x: Expr) -> Any:
+def tan(x: Expr) -> None:
     """The tangent."""
 
 
@@ -397,7 +395,7 @@ def tan(x: Expr) -> Any:
     numpy=in_float64(np.tanh),
     traits=Trait.ELEMENTWISE,
 )
-def tanh(x: Expr) -> Any:
+def tanh(x: Expr) -> None:
     """The hyperbolic tangent."""
 
 
@@ -408,7 +406,7 @@ def tanh(x: Expr) -> Any:
     numpy=reference.whole(np.trunc),
     traits=Trait.ELEMENTWISE,
 )
-def trunc(x: Expr) -> Any:
+def trunc(x: Expr) -> None:
     """The integer part."""
 
 
@@ -419,7 +417,7 @@ def trunc(x: Expr) -> Any:
     numpy=in_float64(np.isfinite),
     traits=Trait.ELEMENTWISE,
 )
-def isfinite(x: Expr) -> Any:
+def isfinite(x: Expr) -> None:
     """Whether finite."""
 
 
@@ -430,7 +428,7 @@ def isfinite(x: Expr) -> Any:
     numpy=in_float64(np.isinf),
     traits=Trait.ELEMENTWISE,
 )
-def isinf(x: Expr) -> Any:
+def isinf(x: Expr) -> None:
     """Whether infinite."""
 
 
@@ -441,5 +439,5 @@ def isinf(x: Expr) -> Any:
     numpy=in_float64(np.isnan),
     traits=Trait.ELEMENTWISE,
 )
-def isnan(x: Expr) -> Any:
+def isnan(x: Expr) -> None:
     """Whether NaN."""

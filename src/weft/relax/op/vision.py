@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft import topi
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
-from weft.relax.op.definition import Ints, operator
+from weft.relax.op.definition import Ints, Replacements, operator
 from weft.relax.op.infer import (
     check_float,
     check_rank,
@@ -74,7 +72,7 @@ def _check_single(call: Call, index: int) -> None:
 def all_class_non_max_suppression(
     boxes: Expr, scores: Expr, max_output_boxes_per_class: Expr, iou_threshold: Expr,
     score_threshold: Expr, output_format: str = "onnx",
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Boxes (y1, x1, y2, x2) kept for every batch and class; rows (batch, class, box), count.
 
     Rows after the count are zeros: slice them off, or read only so many.
@@ -98,8 +96,8 @@ def infer_roi_align(call: Call) -> TensorStructInfo:
     if dims is None or its is None:
         return result(None, dtype, 4, info.vdevice)
     channels = layout.to_canonical(dims, "NCHW")[1]
-    made = [its[0], channels, *[int64(size) for size in attrs["pooled_size"]]]
-    return result(layout.from_canonical(made, "NCHW"), dtype, vdevice=info.vdevice)
+    extents = [its[0], channels, *[int64(size) for size in attrs["pooled_size"]]]
+    return result(layout.from_canonical(extents, "NCHW"), dtype, vdevice=info.vdevice)
 
 
 @operator(
@@ -108,6 +106,6 @@ def infer_roi_align(call: Call) -> TensorStructInfo:
 def roi_align(
     data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
     aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Regions (batch index, x1, y1, x2, y2) of the data, pooled to a fixed size."""
     return {"pooled_size": each(pooled_size, 2, "pooled_size")}

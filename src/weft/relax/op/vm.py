@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.op import Op
 from weft.ir.traits import Trait
-from weft.relax.expr import Call, Expr
+from weft.relax.expr import Call, Expr, RelaxLike
 from weft.relax.op.base import inline_tuple
-from weft.relax.op.definition import as_shape
+from weft.relax.op.definition import Shape, as_shape
 from weft.relax.op.memory import (
     as_dtype_imm,
     as_index,
@@ -21,7 +19,8 @@ from weft.relax.op.memory import (
 
 
 def alloc_storage(
-    shape: Any, runtime_device_index: Any, dtype: Any, storage_scope: Any = "global"
+    shape: Shape, runtime_device_index: RelaxLike, dtype: Expr | str,
+    storage_scope: Expr | str = "global",
 ) -> Call:
     """Storage of ``shape`` bytes."""
     operands = [
@@ -31,7 +30,9 @@ def alloc_storage(
     return Call(Op.get("relax.vm.alloc_storage"), operands)
 
 
-def alloc_tensor(storage: Expr, offset: Any, shape: Any, dtype: Any) -> Call:
+def alloc_tensor(
+    storage: Expr, offset: RelaxLike, shape: Shape, dtype: Expr | str
+) -> Call:
     """A tensor at a byte offset of a storage."""
     operands = [storage, as_index(offset), as_shape(shape), as_dtype_imm(dtype)]
     return Call(Op.get("relax.vm.alloc_tensor"), operands)
@@ -42,7 +43,7 @@ def kill_object(obj: Expr) -> Call:
     return Call(Op.get("relax.vm.kill_object"), [obj])
 
 
-def call_tir_dyn(func: Expr, args: Any) -> Call:
+def call_tir_dyn(func: Expr, args: RelaxLike) -> Call:
     """A call of a PrimFunc with a shape for its scalar arguments."""
     return Call(Op.get("relax.vm.call_tir_dyn"), [func, inline_tuple(args)])
 

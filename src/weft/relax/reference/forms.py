@@ -5,17 +5,17 @@ A form gets the interpreter, the call and the frame, and returns the value of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from weft.ir.expr import GlobalVar
 from weft.ir.node import expect
 from weft.relax.expr import Call, DataTypeImm, ExternFunc
-from weft.relax.reference.frame import Frame
+from weft.relax.reference.frame import Frame, Value
 from weft.relax.reference.packed import call_packed
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.runtime.vm.builtins import BUILTINS
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError, RuntimeFault
@@ -24,30 +24,33 @@ if TYPE_CHECKING:
     from weft.relax.reference.interpreter import Interpreter
 
 
-def _outputs(call: Call, frame: Frame) -> list[np.ndarray[Any, Any]]:
-    info: Any = call.sinfo_args[0]
-    infos: Any = info.fields if isinstance(info, TupleStructInfo) else [info]
-    made = []
+def _outputs(call: Call, frame: Frame) -> list[np.ndarray]:
+    info = call.sinfo_args[0]
+    infos = info.fields if isinstance(info, TupleStructInfo) else [info]
+    outputs = []
     for item in infos:
         extents = frame.extents(item)
         if extents is None:
             raise IRValueError(f"{call.op.name}: the shape of the output {item} is not known")
-        made.append(np.zeros(frame.dims(extents), DataType(item.dtype).numpy))
-    return made
+        dtype = expect(item, TensorStructInfo).dtype
+        outputs.append(np.zeros(frame.dims(extents), DataType(dtype).numpy))
+    return outputs
 
 
-def _one_or_tuple(call: Call, outputs: list[Any]) -> Any:
+def _one_or_tuple(call: Call, outputs: Sequence[Value]) -> Value:
     return tuple(outputs) if isinstance(call.sinfo_args[0], TupleStructInfo) else outputs[0]
 
 
-def _operands(interpreter: Interpreter, call: Call, frame: Frame) -> tuple[list[Any], list[Any]]:
+def _operands(
+    interpreter: Interpreter, call: Call, frame: Frame
+) -> tuple[list[Value], list[Value]]:
     """The arguments of a destination-passing call, and the scalars after its outputs."""
     values = interpreter.evaluate(call.args[1], frame)
     extra = interpreter.evaluate(call.args[2], frame) if len(call.args) > 2 else ()
-    return list(values), list(extra)
+    return list(expect(values, tuple)), list(expect(extra, tuple))
 
 
-def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
     callee = expect(call.args[0], GlobalVar)
@@ -55,20 +58,20 @@ def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     return _one_or_tuple(call, outputs)
 
 
-def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     values, extra = _operands(interpreter, call, frame)
     places = list(call.attrs["inplace_indices"])
     fresh = _outputs(call, frame)
     outputs = [
-        values[place] if place >= 0 else made
-        for place, made in zip(places, fresh, strict=True)
+        values[place] if place >= 0 else output
+        for place, output in zip(places, fresh, strict=True)
     ]
-    new = [made for place, made in zip(places, fresh, strict=True) if place < 0]
+    new = [output for place, output in zip(places, fresh, strict=True) if place < 0]
     interpreter.call_function(expect(call.args[0], GlobalVar).name_hint, [*values, *new, *extra])
     return _one_or_tuple(call, outputs)
 
 
-def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
     callee = expect(call.args[0], ExternFunc)
@@ -76,68 +79,69 @@ def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
     return _one_or_tuple(call, outputs)
 
 
-def _call_pure_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _call_pure_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     values = [interpreter.evaluate(argument, frame) for argument in call.args[1:]]
     return interpreter.call_extern(expect(call.args[0], ExternFunc).global_symbol, values)
 
 
-def _call_with_context(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _call_with_context(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     values = interpreter.evaluate(call.args[1], frame)
-    return interpreter.call_extern(expect(call.args[0], ExternFunc).global_symbol, list(values))
+    callee = expect(call.args[0], ExternFunc)
+    return interpreter.call_extern(callee.global_symbol, list(expect(values, tuple)))
 
 
-def _make_closure(function: Any, *captured: Any) -> Any:
+def _make_closure(function: Callable[..., Value], *captured: Value) -> Value:
     return lambda *values: function(*values, *captured)
 
 
-def _invoke_closure(closure: Any, *values: Any) -> Any:
+def _invoke_closure(closure: Value, *values: Value) -> Value:
     if not callable(closure):
         raise RuntimeFault(f"expected a function to call, got {type(closure).__name__}")
     return closure(*values)
 
 
-def _call_tir_dyn(function: Any, *values: Any) -> Any:
+def _call_tir_dyn(function: Callable[..., Value], *values: Value) -> Value:
     """The shape at the end has the scalars that follow the buffers."""
-    return function(*values[:-1], *values[-1])
+    return function(*values[:-1], *expect(values[-1], tuple))
 
 
-def _spread(function: Callable[..., Any]) -> Callable[..., Any]:
+def _spread(function: Callable[..., Value]) -> Callable[..., Value]:
     """A form with (function, tuple of arguments)."""
 
-    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
         first, values = [interpreter.evaluate(argument, frame) for argument in call.args[:2]]
-        return function(first, *values)
+        return function(first, *expect(values, tuple))
 
     return form
 
 
-def _by_name(name: str, count: int | None = None) -> Callable[..., Any]:
+def _by_name(name: str, count: int | None = None) -> Callable[..., Value]:
     """A form that a registered function computes from the first ``count`` arguments."""
 
-    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
         values = [interpreter.evaluate(argument, frame) for argument in call.args[:count]]
         return call_packed(f"vm.builtin.{name}", values)
 
     return form
 
 
-def _nothing(_interpreter: Interpreter, _call: Call, _frame: Frame) -> Any:
+def _nothing(_interpreter: Interpreter, _call: Call, _frame: Frame) -> Value:
     return ()
 
 
-def _same(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _same(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     return interpreter.evaluate(call.args[0], frame)
 
 
-def _alloc_tensor(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+def _alloc_tensor(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     shape = interpreter.evaluate(call.args[0], frame)
-    return np.zeros(shape, DataType(expect(call.args[1], DataTypeImm).value).numpy)
+    return np.zeros(expect(shape, tuple), DataType(expect(call.args[1], DataTypeImm).value).numpy)
 
 
-def _effect(name: str) -> Callable[..., Any]:
+def _effect(name: str) -> Callable[..., Value]:
     """``print`` and ``assert_op``: the format text comes first or second."""
 
-    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Any:
+    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
         if name == "print":
             interpreter.refuse(call.op.name)
         values = [interpreter.evaluate(argument, frame) for argument in call.args]
@@ -148,7 +152,7 @@ def _effect(name: str) -> Callable[..., Any]:
     return form
 
 
-FORMS: dict[str, Callable[[Interpreter, Call, Frame], Any]] = {
+FORMS: dict[str, Callable[[Interpreter, Call, Frame], Value]] = {
     "relax.assert_op": _effect("assert_op"),
     "relax.builtin.alloc_tensor": _alloc_tensor,
     "relax.builtin.stop_lift_params": _same,
@@ -182,7 +186,7 @@ FORMS: dict[str, Callable[[Interpreter, Call, Frame], Any]] = {
 }
 """Operators that are about calls, memory and effects rather than numbers: the interpreter's own."""
 
-LIBRARY: dict[str, Callable[..., Any]] = {
+LIBRARY: dict[str, Callable[..., Value]] = {
     "vm.builtin.call_tir_dyn": _call_tir_dyn,
     "vm.builtin.invoke_closure": _invoke_closure,
     "vm.builtin.make_closure": _make_closure,

@@ -9,7 +9,7 @@ in any order.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,8 +30,11 @@ from weft.tir.expr import Var as SizeVar
 from weft.tir.interp.machine import Machine
 from weft.tir.interp.state import State
 
+Value: TypeAlias = object
+"""An array, a tuple of values, a shape (a tuple of int), a number, a text, a function or None."""
 
-def as_value(given: Any) -> Any:
+
+def as_value(given: Value) -> Value:
     """A user's argument as a value of the interpreter; tensors are copied."""
     if isinstance(given, tuple | list):
         return tuple([as_value(item) for item in given])
@@ -49,12 +52,12 @@ class Frame:
 
     def __init__(self, function: str, outer: Frame | None = None) -> None:
         self.function = function
-        self.values: dict[Var, Any] = dict(outer.values) if outer else {}
+        self.values: dict[Var, Value] = dict(outer.values) if outer else {}
         self.state = State(Machine(None))
         if outer is not None:
             self.state.values.update(outer.state.values)
 
-    def value(self, var: Var) -> Any:
+    def value(self, var: Var) -> Value:
         """The value of a variable."""
         try:
             return self.values[var]
@@ -81,16 +84,16 @@ class Frame:
         if isinstance(shape, ShapeExpr):
             return shape.values
         if isinstance(shape, Var):
-            found: tuple[int, ...] | None = self.values.get(shape)
-            return found
+            value = self.values.get(shape)
+            return value if isinstance(value, tuple) else None
         return None
 
-    def match(self, value: Any, info: StructInfo, what: str) -> None:
+    def match(self, value: Value, info: StructInfo, what: str) -> None:
         """Define the symbols that a value gives, then check it."""
         self.define(value, info)
         self.check(value, info, what)
 
-    def define(self, value: Any, info: StructInfo) -> None:
+    def define(self, value: Value, info: StructInfo) -> None:
         """Give symbols that stand alone the value they have here; known ones keep theirs."""
         if isinstance(info, TupleStructInfo):
             if isinstance(value, tuple) and len(value) == len(info.fields):
@@ -104,17 +107,19 @@ class Frame:
             expected = self.extents(info)
             if expected is None or not isinstance(actual, tuple) or len(actual) != len(expected):
                 return
-            for found, extent in zip(actual, expected, strict=True):
+            for size, extent in zip(actual, expected, strict=True):
                 if isinstance(extent, SizeVar):
-                    self.state.values.setdefault(id(extent), int(found))
+                    self.state.values.setdefault(id(extent), int(size))
 
-    def check(self, value: Any, info: StructInfo, what: str) -> None:
+    def check(self, value: Value, info: StructInfo, what: str) -> None:
         """IRTypeError or IRValueError, with both sides, unless a value is as struct info says."""
         rule = _CHECKS.get(type(info))
         if rule is not None:
             rule(self, value, info, what)
 
-    def check_dims(self, actual: tuple[int, ...], info: Any, what: str) -> None:
+    def check_dims(
+        self, actual: tuple[int, ...], info: TensorStructInfo | ShapeStructInfo, what: str
+    ) -> None:
         """The rank and the extents."""
         if info.ndim not in (-1, len(actual)):
             raise IRValueError(f"{what}: expected {info.ndim} dimensions, got shape {actual}")
@@ -129,7 +134,7 @@ class Frame:
             raise IRValueError(f"{what}: expected shape {wanted}{meaning}, got {actual}")
 
 
-def _check_tensor(frame: Frame, value: Any, info: TensorStructInfo, what: str) -> None:
+def _check_tensor(frame: Frame, value: Value, info: TensorStructInfo, what: str) -> None:
     if not isinstance(value, np.ndarray):
         raise IRTypeError(f"{what}: expected a tensor, got {type(value).__name__}")
     if info.dtype != DataType("void") and DataType(info.dtype).numpy != value.dtype:
@@ -137,24 +142,24 @@ def _check_tensor(frame: Frame, value: Any, info: TensorStructInfo, what: str) -
     frame.check_dims(value.shape, info, what)
 
 
-def _check_shape(frame: Frame, value: Any, info: ShapeStructInfo, what: str) -> None:
+def _check_shape(frame: Frame, value: Value, info: ShapeStructInfo, what: str) -> None:
     if not isinstance(value, tuple) or not all(isinstance(n, int | np.integer) for n in value):
         raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
     frame.check_dims(value, info, what)
 
 
-def _check_prim(frame: Frame, value: Any, info: PrimStructInfo, what: str) -> None:
+def _check_prim(frame: Frame, value: Value, info: PrimStructInfo, what: str) -> None:
     wanted = (float, np.floating) if info.dtype.is_float else (bool, int, np.integer, np.bool_)
     if not isinstance(value, wanted) and not (info.dtype.is_float and np.isscalar(value)):
-        found = type(value).__name__
-        raise IRTypeError(f"{what}: expected a number of type {info.dtype}, got {found}")
+        kind = type(value).__name__
+        raise IRTypeError(f"{what}: expected a number of type {info.dtype}, got {kind}")
     if info.value is not None:
         expected = frame.number(info.value)
         if expected != value and not (expected != expected and value != value):
             raise IRValueError(f"{what}: expected {expected} ({info.value}), got {value!r}")
 
 
-def _check_tuple(frame: Frame, value: Any, info: TupleStructInfo, what: str) -> None:
+def _check_tuple(frame: Frame, value: Value, info: TupleStructInfo, what: str) -> None:
     if not isinstance(value, tuple):
         raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")
     if len(value) != len(info.fields):
@@ -165,12 +170,12 @@ def _check_tuple(frame: Frame, value: Any, info: TupleStructInfo, what: str) -> 
         frame.check(item, field, f"{what}[{number}]")
 
 
-def _check_func(_frame: Frame, value: Any, _info: FuncStructInfo, what: str) -> None:
+def _check_func(_frame: Frame, value: Value, _info: FuncStructInfo, what: str) -> None:
     if not callable(value):
         raise IRTypeError(f"{what}: expected a function, got {type(value).__name__}")
 
 
-_CHECKS: dict[type, Callable[[Frame, Any, Any, str], None]] = {
+_CHECKS: dict[type, Callable[[Frame, Value, Any, str], None]] = {
     FuncStructInfo: _check_func,
     PrimStructInfo: _check_prim,
     ShapeStructInfo: _check_shape,

@@ -10,13 +10,15 @@ A float is rounded once an operator, from float64 to the dtype of its result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.distributed.execution import refuse_distributed
 from weft.relax.expr import (
@@ -41,7 +43,7 @@ from weft.relax.expr import (
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.reference.rule import is_float
 from weft.relax.reference.forms import FORMS, LIBRARY
-from weft.relax.reference.frame import Frame, as_value
+from weft.relax.reference.frame import Frame, Value, as_value
 from weft.relax.reference.operators import reference_of
 from weft.relax.reference.packed import call_packed
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
@@ -59,10 +61,10 @@ from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
 from weft.tir.interp.machine import run as run_prim_func
 
-Observe = Callable[[str, Binding, Any], None]
+Observe = Callable[[str, Binding, Value], None]
 """Called with the function's name, a binding and its value, after each binding."""
 
-Runner = Callable[[str, PrimFunc, list[Any], IRModule], Any]
+Runner = Callable[[str, PrimFunc, list[Value], IRModule], Value]
 """Runs a PrimFunc on arguments in place; what it returns."""
 
 VOID = DataType("void")
@@ -72,7 +74,7 @@ _OURS = ("vm.builtin.", "relax.run.")
 
 @deep_recursion
 def run(
-    mod: IRModule | Function, name: str = "main", *arguments: Any, observe: Observe | None = None
+    mod: IRModule | Function, name: str = "main", *arguments: Value, observe: Observe | None = None
 ) -> Any:
     """Execute a Relax function on arrays, numbers, shapes and tuples; the arguments stay as given.
 
@@ -86,7 +88,7 @@ def run(
     return Interpreter(module, observe).call_function(name, values)
 
 
-def _interpreted(_name: str, func: PrimFunc, values: list[Any], mod: IRModule) -> Any:
+def _interpreted(_name: str, func: PrimFunc, values: list[Value], mod: IRModule) -> Value:
     return run_prim_func(func, *values, module=mod)
 
 
@@ -104,13 +106,13 @@ class Interpreter:
         self.runner = runner or _interpreted
         self.observe = observe
         self.is_closed = is_closed
-        self.functions: Mapping[str, Any] = {
+        self.functions: Mapping[str, BaseFunc] = {
             var.name_hint: func for var, func in mod.functions.items()
         }
 
     # ---- functions
 
-    def call_function(self, name: str, values: list[Any]) -> Any:
+    def call_function(self, name: str, values: list[Value]) -> Value:
         """Call a function of the module: a graph, or a PrimFunc on all its buffers."""
         func = self.functions.get(name)
         if isinstance(func, Function):
@@ -122,7 +124,7 @@ class Interpreter:
         names = ", ".join(list(self.functions)[:8]) or "none"
         raise IRKeyError(f"the module has no function {name!r} to run; it has: {names}")
 
-    def apply(self, name: str, func: Function, values: list[Any], outer: Frame | None) -> Any:
+    def apply(self, name: str, func: Function, values: list[Value], outer: Frame | None) -> Value:
         """Run the body of a function on values."""
         frame = Frame(name, outer)
         if len(values) != len(func.params):
@@ -143,14 +145,15 @@ class Interpreter:
             frame.check(result, func.ret_struct_info, f"{name}: the result")
         return result
 
-    def call_prim_func(self, name: str, values: list[Any]) -> Any:
+    def call_prim_func(self, name: str, values: list[Value]) -> Value:
         """Run a PrimFunc; it writes into the arrays that it is given."""
-        made = self.runner(name, self.functions[name], values, self.mod)
-        return () if made is None else made
+        func = expect(self.functions[name], PrimFunc)
+        result = self.runner(name, func, values, self.mod)
+        return () if result is None else result
 
     # ---- bindings
 
-    def sequence(self, expr: Any, frame: Frame) -> Any:
+    def sequence(self, expr: Value, frame: Frame) -> Value:
         """The bindings of a sequence in order, then its value."""
         if not isinstance(expr, SeqExpr):
             return self.evaluate(expr, frame)
@@ -177,7 +180,7 @@ class Interpreter:
         if self.observe is not None:
             self.observe(frame.function, binding, value)
 
-    def _computed(self, binding: Binding, frame: Frame, where: str) -> Any:
+    def _computed(self, binding: Binding, frame: Frame, where: str) -> Value:
         if isinstance(binding.value, Function) and isinstance(binding, VarBinding):
             return Closure(self, binding.var.name_hint, binding.value, frame, binding.var)
         try:
@@ -188,7 +191,7 @@ class Interpreter:
 
     # ---- expressions
 
-    def evaluate(self, expr: Any, frame: Frame, info: StructInfo | None = None) -> Any:
+    def evaluate(self, expr: Value, frame: Frame, info: StructInfo | None = None) -> Value:
         """The value of an expression; ``info`` is what its binding says of it."""
         method = _EVALUATE.get(type(expr))
         if method is None:
@@ -199,7 +202,7 @@ class Interpreter:
             return self.call(expr, frame, expr.struct_info or info)
         return method(self, expr, frame)
 
-    def branch(self, expr: If, frame: Frame) -> Any:
+    def branch(self, expr: If, frame: Frame) -> Value:
         """The branch that the condition chooses."""
         condition = self.evaluate(expr.cond, frame)
         if isinstance(condition, np.ndarray) and condition.ndim:
@@ -208,11 +211,11 @@ class Interpreter:
             )
         return self.sequence(expr.true_branch if condition else expr.false_branch, frame)
 
-    def field(self, expr: TupleGetItem, frame: Frame) -> Any:
+    def field(self, expr: TupleGetItem, frame: Frame) -> Value:
         """A field of a tuple."""
         return BUILTINS["tuple_getitem"](self.evaluate(expr.tuple_value, frame), expr.index)
 
-    def scalar(self, expr: PrimValue, frame: Frame) -> Any:
+    def scalar(self, expr: PrimValue, frame: Frame) -> Value:
         """A number: Python's for int64, bool and floats, numpy's for narrower integers."""
         value, dtype = frame.number(expr.value), expr.value.dtype
         if dtype.is_bool:
@@ -221,7 +224,7 @@ class Interpreter:
             return float(value)
         return int(value) if dtype == DataType("int64") else dtype.numpy.type(value)
 
-    def call(self, call: Call, frame: Frame, info: StructInfo | None) -> Any:
+    def call(self, call: Call, frame: Frame, info: StructInfo | None) -> Value:
         """The value of a call."""
         callee = call.op
         if isinstance(callee, Op):
@@ -234,9 +237,12 @@ class Interpreter:
             return self.call_function(callee.name_hint, values)
         if isinstance(callee, ExternFunc):
             return self.call_extern(callee.global_symbol, values)
-        return self.evaluate(callee, frame)(*values)
+        function = self.evaluate(callee, frame)
+        if not callable(function):
+            raise IRTypeError(f"expected a function to call, got {type(function).__name__}")
+        return function(*values)
 
-    def call_extern(self, name: str, values: list[Any]) -> Any:
+    def call_extern(self, name: str, values: list[Value]) -> Value:
         """Call a registered function, or what of the machine's library needs the interpreter."""
         self.refuse(name)
         own = LIBRARY.get(name)
@@ -247,7 +253,7 @@ class Interpreter:
         if self.is_closed and not name.startswith(_OURS):
             raise ClosedError(f"it calls {name}, which is not of the module")
 
-    def operator(self, call: Call, frame: Frame, info: StructInfo | None) -> Any:
+    def operator(self, call: Call, frame: Frame, info: StructInfo | None) -> Value:
         """An operator by its reference, rounded to the dtype of its result."""
         reference = reference_of(call.op)
         if reference is None:
@@ -257,20 +263,21 @@ class Interpreter:
             )
         values = [self.evaluate(argument, frame) for argument in call.args]
         with np.errstate(all="ignore"):
-            made = reference(*values, **self.attributes(call, frame))
+            result = reference(*values, **self.attributes(call, frame))
             floats = [value.dtype for value in values
                       if isinstance(value, np.ndarray) and is_float(value)]  # fmt: skip
-            return finished(made, info, floats[0] if floats else None)
+            return finished(result, info, floats[0] if floats else None)
 
-    def attributes(self, call: Call, frame: Frame) -> dict[str, Any]:
+    def attributes(self, call: Call, frame: Frame) -> dict[str, Value]:
         """The attributes as plain Python."""
-        made = {name: _plain(value, frame) for name, value in call.attrs.items()}
-        if call.op.name == "relax.squeeze" and made["axis"] is None:
+        attributes = {name: _plain(value, frame) for name, value in call.attrs.items()}
+        if call.op.name == "relax.squeeze" and attributes["axis"] is None:
             # Only extents that are known to be 1 go: the rank must not depend on symbols' values.
             extents = getattr(getattr(call.args[0].struct_info, "shape", None), "values", None)
             if extents is not None:
-                made["axis"] = [i for i, dim in enumerate(extents) if constant_value(dim) == 1]
-        return made
+                ones = [i for i, dim in enumerate(extents) if constant_value(dim) == 1]
+                attributes["axis"] = ones
+        return attributes
 
 
 class ClosedError(UnsupportedError):
@@ -291,7 +298,7 @@ class Closure:
         self.interpreter, self.name, self.func = interpreter, name, func
         self.frame, self.var = frame, var
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: Value) -> Value:
         if self.var is not None:
             self.frame.values[self.var] = self
         return self.interpreter.apply(self.name, self.func, list(values), self.frame)
@@ -303,22 +310,24 @@ class GlobalFunction:
     def __init__(self, interpreter: Interpreter, name: str) -> None:
         self.interpreter, self.name = interpreter, name
 
-    def __call__(self, *values: Any) -> Any:
+    def __call__(self, *values: Value) -> Value:
         return self.interpreter.call_function(self.name, list(values))
 
 
-def finished(made: Any, info: StructInfo | None, floats: np.dtype[Any] | None) -> Any:
+def finished(result: Value, info: StructInfo | None, floats: np.dtype | None) -> Value:
     """What a reference returned, as a value: own memory, floats rounded to their dtype.
 
     ``floats`` is the dtype of floats where the struct info knows none.
     """
-    if isinstance(made, tuple | list):
-        fields: Any = info.fields if isinstance(info, TupleStructInfo) else [None] * len(made)
+    if isinstance(result, tuple | list):
+        fields: Sequence[StructInfo | None] = (
+            info.fields if isinstance(info, TupleStructInfo) else [None] * len(result)
+        )
         return tuple([
-            finished(item, field, floats) for item, field in zip(made, fields, strict=True)
+            finished(item, field, floats) for item, field in zip(result, fields, strict=True)
         ])  # fmt: skip
-    values = np.asarray(made)
-    target: Any = values.dtype
+    values = np.asarray(result)
+    target = values.dtype
     if is_float(values):
         if not isinstance(info, TensorStructInfo) or info.dtype == VOID:
             target = floats or target
@@ -327,7 +336,7 @@ def finished(made: Any, info: StructInfo | None, floats: np.dtype[Any] | None) -
     return np.array(values, target, order="C")
 
 
-def _plain(value: Any, frame: Frame) -> Any:
+def _plain(value: Value, frame: Frame) -> Value:
     if isinstance(value, DataType):
         return None if value == VOID else str(value)
     if isinstance(value, tuple):
@@ -337,13 +346,13 @@ def _plain(value: Any, frame: Frame) -> Any:
     return frame.number(value) if isinstance(value, PrimExpr) else value
 
 
-def _text(expr: Any) -> str:
+def _text(expr: Value) -> str:
     text = str(expr).strip()
     last = text.splitlines()[-1] if text else ""
     return last if len(last) <= 200 else last[:200] + " ..."
 
 
-_EVALUATE: dict[type, Callable[[Interpreter, Any, Frame], Any]] = {
+_EVALUATE: dict[type, Callable[[Interpreter, Any, Frame], Value]] = {
     Call: lambda self, expr, frame: self.call(expr, frame, expr.struct_info),
     Constant: lambda _self, expr, _frame: expr.data.numpy(),
     DataTypeImm: lambda _self, expr, _frame: str(expr.value),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from weft.relax.reference.frame import Value
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
 from weft.runtime.vm import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
 from weft.runtime.vm.library import alloc_shape_heap
 
 
-def _outward(value: Any) -> Any:
+def _outward(value: Value) -> Value:
     if isinstance(value, np.ndarray):
         return NDArray(value)
     if isinstance(value, tuple):
@@ -21,7 +21,7 @@ def _outward(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _inward(value: Any) -> Any:
+def _inward(value: Value) -> Value:
     if isinstance(value, NDArray):
         return np.asarray(value)
     if isinstance(value, tuple | list):
@@ -29,11 +29,13 @@ def _inward(value: Any) -> Any:
     return value
 
 
-def call_packed(name: str, values: Sequence[Any]) -> Any:
+def call_packed(name: str, values: Sequence[Value]) -> Value:
     """Call the registered function of that name; a result of None is the empty tuple."""
-    function = alloc_shape_heap if name == _HEAP else get_global_func(name)
-    made = _inward(function(*[_outward(value) for value in values]))
-    return () if made is None and name not in _MAY_BE_NONE else made
+    function: Callable[..., object] = (
+        alloc_shape_heap if name == _HEAP else get_global_func(name)
+    )
+    result = _inward(function(*[_outward(value) for value in values]))
+    return () if result is None and name not in _MAY_BE_NONE else result
 
 
 _HEAP = "vm.builtin.alloc_shape_heap"

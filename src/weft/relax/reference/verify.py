@@ -19,7 +19,6 @@ import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from weft.relax.analysis.types import type_problem
 from weft.relax.expr import Binding, Call, Function
 from weft.relax.op.reference.rule import is_float
 from weft.relax.reference.forms import FORMS
-from weft.relax.reference.frame import Frame
+from weft.relax.reference.frame import Frame, Value
 from weft.relax.reference.interpreter import ClosedError, Interpreter, NoReferenceError
 from weft.relax.reference.operators import reference_of
 from weft.relax.struct_info import (
@@ -61,11 +60,11 @@ class Outcome:
 
     __slots__ = ("arguments", "error", "result", "steps")
 
-    def __init__(self, arguments: list[Any]) -> None:
+    def __init__(self, arguments: list[Value]) -> None:
         self.arguments = arguments
-        self.result: Any = None
+        self.result: Value = None
         self.error: TVMError | None = None
-        self.steps: list[tuple[Binding, Any]] = []
+        self.steps: list[tuple[Binding, Value]] = []
 
 
 @dataclass(frozen=True)
@@ -129,11 +128,11 @@ class VerifyGraphs(VerifyResults):
             old = before.get(name)
             if old is None or new is old or self._is_left_out(name, old, new):
                 continue
-            found = _fault(new) or _difference(old.result, new.result)
-            if found:
+            difference = _fault(new) or _difference(old.result, new.result)
+            if difference:
                 self.blame_code()
                 raise VerifyError(
-                    f"pass {info.name} changes what {name} computes: {found}"
+                    f"pass {info.name} changes what {name} computes: {difference}"
                     f"{_first_step(old, new)} (arguments of seed {self.seed}, symbolic extents "
                     f"{self.size})"
                 ) from new.error
@@ -152,13 +151,14 @@ class VerifyGraphs(VerifyResults):
                 continue
             try:
                 given = [_outward(_copied(argument)) for argument in outcome.arguments]
-                found = _difference(outcome.result, _inward(machine[name](*given)))
+                difference = _difference(outcome.result, _inward(machine[name](*given)))
             except TVMError as error:
-                found = f"it faults: {error}"
-            if found:
+                difference = f"it faults: {error}"
+            if difference:
                 raise VerifyError(
                     f"the virtual machine computes {name} otherwise than the graph it was lowered "
-                    f"from: {found} (arguments of seed {self.seed}, symbolic extents {self.size})"
+                    f"from: {difference} (arguments of seed {self.seed}, symbolic extents "
+                    f"{self.size})"
                 )
 
     def _is_left_out(self, name: str, old: Outcome, new: Outcome) -> bool:
@@ -179,15 +179,15 @@ class VerifyGraphs(VerifyResults):
         """The runs of all graph functions; those of the module just seen are kept."""
         if self._latest[0] is mod:
             return self._latest[1]
-        made = {
+        outcomes = {
             var.name_hint: self._outcome(mod, var.name_hint, func)
             for var, func in mod.functions.items()
             if isinstance(func, Function)
         }
-        if any(isinstance(outcome.error, NoReferenceError) for outcome in made.values()):
+        if any(isinstance(outcome.error, NoReferenceError) for outcome in outcomes.values()):
             self._say_without_reference(mod)
-        self._latest = (mod, made)
-        return made
+        self._latest = (mod, outcomes)
+        return outcomes
 
     def _say_without_reference(self, mod: IRModule) -> None:
         """Warn of the operators in a module that have no reference and were not named before."""
@@ -210,7 +210,7 @@ class VerifyGraphs(VerifyResults):
     def _outcome(self, mod: IRModule, name: str, func: Function) -> Outcome:
         outcome = Outcome([])
 
-        def observe(function: str, binding: Binding, value: Any) -> None:
+        def observe(function: str, binding: Binding, value: Value) -> None:
             if function == name:
                 outcome.steps.append((binding, _copied(value)))
 
@@ -223,7 +223,7 @@ class VerifyGraphs(VerifyResults):
             outcome.error = error
         return outcome
 
-    def _arguments(self, name: str, func: Function) -> list[Any]:
+    def _arguments(self, name: str, func: Function) -> list[Value]:
         """Random arguments; every symbol is ``size``, or less where its upper bound is."""
         random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         frame = Frame(name)
@@ -234,7 +234,7 @@ class VerifyGraphs(VerifyResults):
             frame.state.values[id(var)] = min(self.size, limit)
         return [self._argument(random, info, frame) for info in infos]
 
-    def _argument(self, random: np.random.Generator, info: StructInfo, frame: Frame) -> Any:
+    def _argument(self, random: np.random.Generator, info: StructInfo, frame: Frame) -> Value:
         if isinstance(info, TupleStructInfo):
             return tuple([self._argument(random, field, frame) for field in info.fields])
         if isinstance(info, PrimStructInfo):
@@ -254,16 +254,16 @@ class VerifyGraphs(VerifyResults):
         raise UnsupportedError(f"it takes a {type(info).__name__.removesuffix('StructInfo')}")
 
 
-def _symbols(infos: list[Any]) -> list[SizeVar]:
+def _symbols(infos: list[Value]) -> list[SizeVar]:
     """The symbols of struct infos in order of their appearance."""
-    found: dict[SizeVar, None] = {}
+    symbols: dict[SizeVar, None] = {}
     for info in infos:
         for extent in _expressions(info):
-            found.update(dict.fromkeys(collect(extent, SizeVar)))
-    return list(found)
+            symbols.update(dict.fromkeys(collect(extent, SizeVar)))
+    return list(symbols)
 
 
-def _expressions(info: Any) -> list[Any]:
+def _expressions(info: Value) -> list[Value]:
     if isinstance(info, TupleStructInfo):
         return [item for field in info.fields for item in _expressions(field)]
     if isinstance(info, PrimStructInfo):
@@ -272,25 +272,25 @@ def _expressions(info: Any) -> list[Any]:
     return list(values or ())
 
 
-def _is_of_arrays(value: Any) -> bool:
+def _is_of_arrays(value: Value) -> bool:
     if isinstance(value, list | tuple):
         return all(map(_is_of_arrays, value))
     return isinstance(value, np.ndarray)
 
 
-def _outward(value: Any) -> Any:
+def _outward(value: Value) -> Value:
     if isinstance(value, tuple):
         return tuple([_outward(item) for item in value])
     return array(value)
 
 
-def _inward(value: Any) -> Any:
+def _inward(value: Value) -> Value:
     if isinstance(value, list | tuple):
         return tuple([_inward(item) for item in value])
     return value.numpy() if isinstance(value, NDArray) else value
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: Value) -> Value:
     if isinstance(value, tuple):
         return tuple([_copied(item) for item in value])
     return value.copy() if isinstance(value, np.ndarray) else value
@@ -300,44 +300,46 @@ def _fault(new: Outcome) -> str:
     return "" if new.error is None else f"it faults now: {new.error}"
 
 
-def _difference(old: Any, new: Any) -> str:
+def _difference(old: Value, new: Value) -> str:
     """How two values differ; empty if they agree."""
     if isinstance(old, tuple | list):
         if not isinstance(new, tuple | list) or len(old) != len(new):
             return f"a tuple of {len(old)} became {_kind(new)}"
         pairs = enumerate(zip(old, new, strict=True))
-        parts = [(number, _difference(one, other)) for number, (one, other) in pairs]
+        parts = [(number, _difference(earlier, later)) for number, (earlier, later) in pairs]
         return next((f"field {number}: {text}" for number, text in parts if text), "")
-    if isinstance(old, np.ndarray) != isinstance(new, np.ndarray):
-        return f"{_kind(old)} became {_kind(new)}"
-    if isinstance(old, np.ndarray):
+    if isinstance(old, np.ndarray) and isinstance(new, np.ndarray):
         return _array_difference(old, new)
+    if isinstance(old, np.ndarray) or isinstance(new, np.ndarray):
+        return f"{_kind(old)} became {_kind(new)}"
     is_number = isinstance(old, int | float | np.generic)
     return f"{old} became {new}" if is_number and old != new and old == old else ""
 
 
-def _array_difference(old: Any, new: Any) -> str:
+def _array_difference(old: np.ndarray, new: np.ndarray) -> str:
     if old.shape != new.shape or old.dtype != new.dtype:
         return f"{_kind(old)} became {_kind(new)}"
     if not is_float(old):
         same = old == new
         return "" if same.all() else f"{np.count_nonzero(~same)} of {same.size} elements differ"
-    one, other = old.astype("float64"), new.astype("float64")
-    finite = np.isfinite(one)
-    same = np.array_equal(finite, np.isfinite(other)) and np.array_equal(
-        one[~finite], other[~finite], equal_nan=True
+    before, after = old.astype("float64"), new.astype("float64")
+    finite = np.isfinite(before)
+    same = np.array_equal(finite, np.isfinite(after)) and np.array_equal(
+        before[~finite], after[~finite], equal_nan=True
     )
     if not same:
         return "NaN or infinities stand elsewhere"
     if not finite.any():
         return ""
-    allowed = TOLERANCE.get(old.dtype.name, 0.5) * np.abs(one[finite]).max()
-    distance = np.abs(one[finite] - other[finite])
+    allowed = TOLERANCE.get(old.dtype.name, 0.5) * np.abs(before[finite]).max()
+    distance = np.abs(before[finite] - after[finite])
     wrong = np.count_nonzero(distance > allowed)
-    return f"{wrong} of {one.size} elements differ, by up to {distance.max():.3g}" if wrong else ""
+    if not wrong:
+        return ""
+    return f"{wrong} of {before.size} elements differ, by up to {distance.max():.3g}"
 
 
-def _kind(value: Any) -> str:
+def _kind(value: Value) -> str:
     if isinstance(value, np.ndarray):
         return f"{value.dtype.name}{list(value.shape)}"
     return type(value).__name__

@@ -7,14 +7,15 @@ these names.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import Extent, GlobalVar, IntImm, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
+    BindingBlock,
     Call,
     Constant,
     DataflowBlock,
@@ -33,44 +34,45 @@ from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.expr import Var as TirVar
 
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
-def bind_params(func: Function, binding_map: Mapping[Any, Any]) -> Function:
+
+def bind_params(func: Function, binding_map: Mapping[Var | str, object]) -> Function:
     """The function with parameters, by Var or name, replaced by constants (or expressions).
 
     Raises IRValueError for an unknown or ambiguous name and for a shape or dtype that differs.
     """
-    mapping: dict[Var, Any] = {}
-    symbols: dict[TirVar, Any] = {}
+    mapping: dict[Var, RelaxExpr] = {}
+    symbols: dict[TirVar, PrimExpr] = {}
     for key, value in binding_map.items():
         param = _parameter(func, key)
         constant = _as_constant(value)
         _match_shapes(param, constant, symbols)
         mapping[param] = constant
     params = Array([param for param in func.params if param not in mapping])
-    made: Function = replace(func.with_(params=params), mapping, symbols)
-    made = reinfer(made)
+    bound = reinfer(replace(func.with_(params=params), mapping, symbols))
     count = func.attrs.get("num_input")
     if count is not None:
         kept = sum(1 for param in func.params[: int(count)] if param not in mapping)
-        made = made.with_attr("num_input", kept)
-    return made
+        bound = bound.with_attr("num_input", kept)
+    return bound
 
 
-def _parameter(func: Function, key: Any) -> Var:
+def _parameter(func: Function, key: Var | str) -> Var:
     if isinstance(key, Var):
         if key not in func.params:
             raise IRValueError(f"bind_params: {key.name_hint} is no parameter of the function")
         return key
-    found = [param for param in func.params if param.name_hint == key]
-    if len(found) != 1:
+    named = [param for param in func.params if param.name_hint == key]
+    if len(named) != 1:
         names = ", ".join(param.name_hint for param in func.params)
-        how = "no parameter has" if not found else f"{len(found)} parameters have"
+        how = "no parameter has" if not named else f"{len(named)} parameters have"
         raise IRValueError(f"bind_params: {how} the name {key!r}; the parameters are: {names}")
-    param: Var = found[0]
-    return param
+    return named[0]
 
 
-def _as_constant(value: Any) -> Any:
+def _as_constant(value: object) -> Expr:
     if isinstance(value, Expr):
         return value
     if isinstance(value, NDArray | np.ndarray | int | float | bool) or hasattr(value, "detach"):
@@ -78,7 +80,7 @@ def _as_constant(value: Any) -> Any:
     raise IRTypeError(f"bind_params: expected an array or a constant, got {type(value).__name__}")
 
 
-def _match_shapes(param: Var, value: Any, symbols: dict[TirVar, Any]) -> None:
+def _match_shapes(param: Var, value: Expr, symbols: dict[TirVar, PrimExpr]) -> None:
     info = param.struct_info
     if not isinstance(info, TensorStructInfo) or not isinstance(value, Constant):
         return
@@ -94,7 +96,7 @@ def _match_shapes(param: Var, value: Any, symbols: dict[TirVar, Any]) -> None:
         )
     for index, (dim, size) in enumerate(zip(dims or (), value.data.shape, strict=False)):
         known = symbols.get(dim) if isinstance(dim, TirVar) else dim
-        if known is None:
+        if known is None and isinstance(dim, TirVar):
             symbols[dim] = IntImm(dim.dtype, int(size))
         elif isinstance(known, IntImm) and known.value != int(size):
             raise IRValueError(
@@ -103,12 +105,12 @@ def _match_shapes(param: Var, value: Any, symbols: dict[TirVar, Any]) -> None:
             )
 
 
-def bind_symbolic_vars(func: Function, binding_map: Mapping[Any, Any]) -> Function:
+def bind_symbolic_vars(func: Function, binding_map: Mapping[TirVar | str, Extent]) -> Function:
     """The function with symbolic variables, by Var or name, replaced by expressions."""
     used: dict[str, list[TirVar]] = {}
     for var in function_symbols(func):
         used.setdefault(var.name, []).append(var)
-    symbols: dict[TirVar, Any] = {}
+    symbols: dict[TirVar, PrimExpr] = {}
     for key, value in binding_map.items():
         var = _symbol(used, key)
         symbols[var] = IntImm(var.dtype, value) if isinstance(value, int) else value
@@ -117,42 +119,40 @@ def bind_symbolic_vars(func: Function, binding_map: Mapping[Any, Any]) -> Functi
 
 def function_symbols(func: Function) -> list[TirVar]:
     """The symbolic variables in a function, its parameters' first."""
-    found: dict[TirVar, None] = {}
+    symbols: dict[TirVar, None] = {}
     for param in func.params:
-        for var in symbolic_vars(param.struct_info):
-            found[var] = None
-    for var in symbolic_vars(func):
-        found[var] = None
-    return list(found)
+        symbols.update(dict.fromkeys(symbolic_vars(param.struct_info)))
+    symbols.update(dict.fromkeys(symbolic_vars(func)))
+    return list(symbols)
 
 
-def _symbol(used: dict[str, list[TirVar]], key: Any) -> TirVar:
+def _symbol(used: dict[str, list[TirVar]], key: TirVar | str) -> TirVar:
     if isinstance(key, TirVar):
-        if not any(key is var for found in used.values() for var in found):
+        if not any(key is var for named in used.values() for var in named):
             raise IRValueError(f"bind_symbolic_vars: the function does not use {key.name}")
         return key
-    found = used.get(key, [])
-    if len(found) != 1:
+    named = used.get(key, [])
+    if len(named) != 1:
         names = ", ".join(used) or "none"
-        how = "no symbolic variable has" if not found else f"{len(found)} variables have"
+        how = "no symbolic variable has" if not named else f"{len(named)} variables have"
         raise IRValueError(f"bind_symbolic_vars: {how} the name {key!r}; there are: {names}")
-    return found[0]
+    return named[0]
 
 
 def reinfer(func: Function) -> Function:
     """The function with struct infos inferred anew, since symbols became known."""
-    made: Function = _Reinfer().visit_expr(func)
-    return made
+    reinferred: Function = _Reinfer().visit_expr(func)
+    return reinferred
 
 
 class _Reinfer(PyExprMutator):
     """Infers operator calls again."""
 
-    def visit_call_(self, op: Call) -> Any:
-        made = super().visit_call_(op)
-        if made is op and not op.sinfo_args:
+    def visit_call_(self, op: Call) -> RelaxExpr:
+        call: RelaxExpr = super().visit_call_(op)
+        if call is op and not op.sinfo_args:
             return Call(op.op, op.args, op.attrs, op.sinfo_args, op.span)
-        return made
+        return call
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         value = self.visit_expr(binding.value)
@@ -169,20 +169,26 @@ class _Reinfer(PyExprMutator):
             self.reemit(binding, self.visit_var_def(binding.var), value)
 
 
-def inline_functions(func: Function, function_map: Mapping[Any, Function]) -> Function:
+def inline_functions(
+    func: Function, function_map: Mapping[GlobalVar, Function] | Mapping[str, Function]
+) -> Function:
     """The function with calls of the given functions (by GlobalVar or name) replaced by bodies.
 
     A dataflow block has no place for a function that branches: such a call stays in one.
     """
-    by_name = {getattr(key, "name_hint", key): value for key, value in function_map.items()}
-    made: Function = _Inliner(by_name).visit_expr(func)
-    return made if made is func else remove_all_unused(made)
+    by_name = {
+        key if isinstance(key, str) else key.name_hint: value for key, value in function_map.items()
+    }
+    inlined: Function = _Inliner(by_name).visit_expr(func)
+    return inlined if inlined is func else remove_all_unused(inlined)
 
 
 def _branches(func: Function) -> bool:
-    found: list[If] = []
-    post_order_visit(func.body, lambda expr: found.append(expr) if isinstance(expr, If) else None)
-    return bool(found)
+    branches: list[If] = []
+    post_order_visit(
+        func.body, lambda expr: branches.append(expr) if isinstance(expr, If) else None
+    )
+    return bool(branches)
 
 
 class _Inliner(PyExprMutator):
@@ -193,20 +199,21 @@ class _Inliner(PyExprMutator):
         self.in_dataflow = False
         """Of the body being built: what is inlined becomes part of the block that calls it."""
 
-    def visit_function_(self, op: Function) -> Any:
-        return self._within(False, super().visit_function_, op)
+    def visit_function_(self, op: Function) -> Function:
+        rewritten: Function = self._within(False, super().visit_function_, op)
+        return rewritten
 
-    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         return self._within(True, super().visit_dataflow_block_, block)
 
-    def _within(self, in_dataflow: bool, visit: Callable[[Any], Any], part: Any) -> Any:
+    def _within(self, in_dataflow: bool, visit: Callable[[Part], Result], part: Part) -> Result:
         outer, self.in_dataflow = self.in_dataflow, in_dataflow
-        made = visit(part)
+        rewritten = visit(part)
         self.in_dataflow = outer
-        return made
+        return rewritten
 
-    def visit_call_(self, op: Call) -> Any:
-        call = self.visit_expr_post_order(op)
+    def visit_call_(self, op: Call) -> RelaxExpr:
+        call: Call = self.visit_expr_post_order(op)
         callee = call.op
         if not isinstance(callee, GlobalVar) or callee.name_hint not in self.functions:
             return call
@@ -225,6 +232,6 @@ class _Inliner(PyExprMutator):
             [param.struct_info for param in body.params], [arg.struct_info for arg in call.args]
         )
         self.open[callee.name_hint] = None
-        made = self.visit_expr(replace(body.body, mapping, symbols))
+        inlined: RelaxExpr = self.visit_expr(replace(body.body, mapping, symbols))
         del self.open[callee.name_hint]
-        return made
+        return inlined

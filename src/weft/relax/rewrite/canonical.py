@@ -12,14 +12,15 @@ that name uses it, and pattern rewriting.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Constant,
     DataflowBlock,
     DataflowVar,
     Function,
+    MatchCast,
     SeqExpr,
     Tuple,
     TupleGetItem,
@@ -39,7 +40,7 @@ class _Plan(PyExprVisitor):
         self.home: dict[Var, BindingBlock] = {}
         self.root: dict[Var, Var] = {}
         self.aliases: dict[Var, list[Var]] = {}
-        self.values: dict[Var, Any] = {}
+        self.values: dict[Var, RelaxExpr] = {}
         self.used: set[Var] = set()
         self.used_outside: set[Var] = set()
 
@@ -55,7 +56,7 @@ class _Plan(PyExprVisitor):
         self.visit_expr(op.body)
         self.block = outer
 
-    def visit_binding(self, binding: Any) -> None:
+    def visit_binding(self, binding: Binding) -> None:
         var, value = binding.var, self.source(binding.value)
         if self.block is not None:
             self.home[var] = self.block
@@ -74,14 +75,14 @@ class _Plan(PyExprVisitor):
 
     # What a value is
 
-    def value_of(self, expr: Any) -> Any:
+    def value_of(self, expr: RelaxExpr) -> RelaxExpr:
         """The value of a variable as far as bindings tell, else the expression itself."""
         if not isinstance(expr, Var):
             return expr
         root = self.root.get(expr, expr)
         return self.values.get(root, root)
 
-    def source(self, value: Any) -> Any:
+    def source(self, value: RelaxExpr) -> RelaxExpr:
         """The variable or constant that a value is another name of, else the value."""
         if isinstance(value, TupleGetItem):
             whole = self.value_of(value.tuple_value)
@@ -93,20 +94,21 @@ class _Plan(PyExprVisitor):
 
     def retupled(self, value: Tuple) -> Var | None:
         """The tuple whose fields, all of them in order, ``value`` puts together again."""
-        items: list[Any] = [self.value_of(item) for item in value.fields]
-        whole: Any = getattr(items[0], "tuple_value", None)
+        items = [self.value_of(item) for item in value.fields]
+        whole = items[0].tuple_value if isinstance(items[0], TupleGetItem) else None
         if not isinstance(whole, Var) or not isinstance(whole.struct_info, TupleStructInfo):
             return None
         whole = self.root_of(whole)
         same = len(whole.struct_info.fields) == len(items) and all(
             isinstance(item, TupleGetItem)
             and item.index == index
+            and isinstance(item.tuple_value, Var)
             and self.root_of(item.tuple_value) is whole
             for index, item in enumerate(items)
         )
         return whole if same else None
 
-    def root_of(self, var: Any) -> Any:
+    def root_of(self, var: Var) -> Var:
         """The first name of a variable's value."""
         return self.root.get(var, var)
 
@@ -118,14 +120,14 @@ class _Plan(PyExprVisitor):
 
     def names(self) -> dict[Var, Var]:
         """Which variable the binding of a root defines instead."""
-        made: dict[Var, Var] = {}
+        names: dict[Var, Var] = {}
         for var, block in self.home.items():
             if not isinstance(block, DataflowBlock) or var in self.root:
                 continue
             name = self.name_of(var, block)
             if name is not var:
-                made[var] = name
-        return made
+                names[var] = name
+        return names
 
     def name_of(self, var: Var, block: BindingBlock) -> Var:
         """The name of a value bound in a dataflow block: an output if it is used outside."""
@@ -151,9 +153,9 @@ class _Plan(PyExprVisitor):
         }
 
 
-def _passes(binding: Any, value: Var) -> bool:
+def _passes(binding: Binding, value: Var) -> bool:
     """Whether a binding takes the value as it is: a match_cast does if it says nothing new."""
-    return isinstance(binding, VarBinding) or value.struct_info == binding.struct_info
+    return not isinstance(binding, MatchCast) or value.struct_info == binding.struct_info
 
 
 class _Renamer(PyExprMutator):
@@ -165,7 +167,7 @@ class _Renamer(PyExprMutator):
         super().__init__()
         self.root, self.names, self.constants = root, names, constants
 
-    def visit_binding(self, binding: Any) -> None:
+    def visit_binding(self, binding: Binding) -> None:
         if binding.var in self.root:
             return
         name = self.names.get(binding.var)
@@ -176,7 +178,7 @@ class _Renamer(PyExprMutator):
     def visit_var_def(self, var: Var) -> Var:
         return self.names.get(var, var)
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         root = self.root.get(op, op)
         return self.constants.get(root) or self.get_var_remap(root.vid)
 
@@ -188,8 +190,8 @@ def _rename(func: Function) -> Function:
     constants = plan.constants(names)
     if not (plan.root or names or constants):
         return func
-    made: Function = _Renamer(plan.root, names, constants).visit_expr(func)
-    return made
+    renamed: Function = _Renamer(plan.root, names, constants).visit_expr(func)
+    return renamed
 
 
 def canonicalize_bindings(func: Function) -> Function:

@@ -11,8 +11,10 @@ What a scope adds to the table is taken out again at its end by a log, so the co
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TypeVar
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.structural import structural_equal, structural_key
 from weft.ir.traits import Trait, has
 from weft.relax.analysis.purity import contains_impure_call
@@ -31,6 +33,12 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.struct_info import StructInfo
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+Key = bytes | tuple[str, bytes]
+"""The structure of a value, or "cast" and that of the value of a match_cast."""
 
 
 class _Eliminator(PyExprMutator):
@@ -39,19 +47,19 @@ class _Eliminator(PyExprMutator):
     def __init__(self, call_only: bool) -> None:
         super().__init__()
         self.kinds = Call if call_only else Call | Tuple | TupleGetItem
-        self.seen: dict[Any, list[tuple[Any, Var]]] = {}
-        self.log: list[tuple[Any, tuple[Any, Var]]] = []
+        self.seen: dict[Key, list[tuple[RelaxExpr, Var]]] = {}
+        self.log: list[tuple[Key, tuple[RelaxExpr, Var]]] = []
         self.written: set[Var] = set()
         """What a call in place writes is not shared."""
 
-    def scoped(self, method: Any, node: Any) -> Any:
+    def scoped(self, method: Callable[[Part], Result], node: Part) -> Result:
         """Visit ``node`` so that what it remembers is forgotten afterwards."""
         start = len(self.log)
-        made = method(node)
+        rewritten = method(node)
         self.forget(start)
-        return made
+        return rewritten
 
-    def forget(self, start: int, keep: Any = None) -> None:
+    def forget(self, start: int, keep: Callable[[Var], bool] | None = None) -> None:
         """Take out of the table what was added since ``start``, except what ``keep`` says."""
         added, self.log[start:] = self.log[start:], []
         for key, entry in added:
@@ -60,10 +68,11 @@ class _Eliminator(PyExprMutator):
             else:
                 self.seen[key] = [item for item in self.seen[key] if item is not entry]
 
-    def visit_function_(self, op: Function) -> Any:
-        return self.scoped(super().visit_function_, op)
+    def visit_function_(self, op: Function) -> Function:
+        rewritten: Function = self.scoped(super().visit_function_, op)
+        return rewritten
 
-    def visit_if_(self, op: If) -> Any:
+    def visit_if_(self, op: If) -> If:
         cond = self.visit_expr(op.cond)
         then = self.scoped(self.visit_with_new_scope, op.true_branch)
         other = self.scoped(self.visit_with_new_scope, op.false_branch)
@@ -71,15 +80,15 @@ class _Eliminator(PyExprMutator):
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         start = len(self.log)
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.forget(start, keep=lambda var: not isinstance(var, DataflowVar))
-        for binding in made.bindings:  # an output that renames a dataflow variable: its own name
+        for binding in rewritten.bindings:  # a dataflow variable renamed by an output: its own name
             var = binding.var
             if not isinstance(var, DataflowVar) and isinstance(
                 self.get_var_remap(var.vid), DataflowVar
             ):
                 self.set_var_remap(var.vid, var)
-        return made
+        return rewritten
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         value = self.visit_expr(binding.value)
@@ -97,7 +106,7 @@ class _Eliminator(PyExprMutator):
         if isinstance(name, DataflowVar) and not isinstance(binding.var, DataflowVar):
             self.remember(key, value, binding.var)  # what later blocks see
 
-    def emit(self, binding: VarBinding, value: Any) -> None:
+    def emit(self, binding: VarBinding, value: RelaxExpr) -> None:
         """Emit a binding with the rewritten value."""
         if value is binding.value:
             self.builder_.emit_normalized(binding)
@@ -115,20 +124,20 @@ class _Eliminator(PyExprMutator):
             self.builder_.emit_normalized(VarBinding(binding.var, name, span=binding.span))
             self.set_var_remap(binding.var.vid, name)
 
-    def is_eligible(self, value: Any) -> bool:
+    def is_eligible(self, value: RelaxExpr) -> bool:
         """Whether a value computed twice may be computed once."""
         if not isinstance(value, self.kinds) or contains_impure_call(value):
             return False
         return not (isinstance(value, Call) and has(value.op, Trait.ALLOCATES | Trait.WRITES))
 
-    def lookup(self, key: Any, value: Any, info: Any) -> Var | None:
+    def lookup(self, key: Key, value: RelaxExpr, info: StructInfo | None) -> Var | None:
         """The variable of an equal value, or None."""
         for known, name in self.seen.get(key, ()):
             if structural_equal(known, value) and name.struct_info == info:
                 return name
         return None
 
-    def remember(self, key: Any, value: Any, name: Var) -> None:
+    def remember(self, key: Key, value: RelaxExpr, name: Var) -> None:
         """Enter a value into the table."""
         entry = (value, name)
         self.seen.setdefault(key, []).append(entry)
@@ -139,6 +148,6 @@ def eliminate_common_subexpr(func: Function, call_only: bool = False) -> Functio
     """The function with each value computed once; ``call_only`` leaves tuples and fields alone."""
     eliminator = _Eliminator(call_only)
     eliminator.written = written_variables(func)
-    made: Function = eliminator.visit_expr(func)
-    return made
+    shared: Function = eliminator.visit_expr(func)
+    return shared
 

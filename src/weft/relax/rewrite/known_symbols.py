@@ -7,8 +7,7 @@ its value: a symbol of a parameter stays, since the cast to it is a check.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.relax.expr import Function, If, MatchCast
 from weft.relax.ir.lattice import defining_vars, match_params
 from weft.relax.ir.shape_arith import differ
@@ -16,6 +15,7 @@ from weft.relax.ir.substitution import Substitution
 from weft.relax.rewrite.binding import reinfer
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
+from weft.tir.expr import Var as TirVar
 
 
 class _KnownSymbols(Substitution):
@@ -23,39 +23,39 @@ class _KnownSymbols(Substitution):
 
     def __init__(self) -> None:
         super().__init__()
-        self.defined: dict[Any, None] = {}
+        self.defined: dict[TirVar, None] = {}
 
-    def visit_Function(self, func: Function) -> Any:
+    def visit_Function(self, func: Function) -> Function:
         outer = self.symbols, self.defined
         inner = [symbol for param in func.params for symbol in defining_vars(param.struct_info)]
         self.symbols, self.defined = dict(self.symbols), {**self.defined, **dict.fromkeys(inner)}
-        made = super().visit_Function(func)
+        rewritten = super().visit_Function(func)
         self.leave_scope(*outer)
-        return made
+        return rewritten
 
-    def visit_If(self, node: If) -> Any:
+    def visit_If(self, node: If) -> If:
         cond = self.visit(node.cond)
         then, other = self.branch(node.true_branch), self.branch(node.false_branch)
-        made = node.with_(cond=cond, true_branch=then, false_branch=other)
-        if made is not node:
-            made.struct_info = self.info(node.struct_info)
-        return made
+        choice = node.with_(cond=cond, true_branch=then, false_branch=other)
+        if choice is not node:
+            choice.struct_info = self.info(node.struct_info)
+        return choice
 
-    def branch(self, expr: Any) -> Any:
+    def branch(self, expr: RelaxExpr) -> RelaxExpr:
         """A branch rewritten; what it tells of symbols ends with it."""
         outer = self.symbols, self.defined
         self.symbols, self.defined = dict(self.symbols), dict(self.defined)
-        made = self.visit(expr)
+        rewritten: RelaxExpr = self.visit(expr)
         self.leave_scope(*outer)
-        return made
+        return rewritten
 
-    def leave_scope(self, symbols: dict[Any, Any], defined: dict[Any, None]) -> None:
+    def leave_scope(self, symbols: dict[TirVar, PrimExpr], defined: dict[TirVar, None]) -> None:
         """Forget what was said of symbols in an inner scope."""
         if len(self.symbols) != len(symbols):
             self._infos.clear()
         self.symbols, self.defined = symbols, defined
 
-    def visit_MatchCast(self, binding: MatchCast) -> Any:
+    def visit_MatchCast(self, binding: MatchCast) -> MatchCast:
         value = self.visit(binding.value)
         symbols = defining_vars(binding.struct_info)
         if symbols:
@@ -65,7 +65,7 @@ class _KnownSymbols(Substitution):
         info = self.info(binding.struct_info)
         return binding.with_(var=self.define(binding.var), value=value, struct_info=info)
 
-    def learn(self, binding: MatchCast, symbol: Any, value: Any) -> None:
+    def learn(self, binding: MatchCast, symbol: TirVar, value: PrimExpr | None) -> None:
         """Take over what a match_cast says of a symbol, None if that is not known."""
         earlier = self.symbols.get(symbol)
         if earlier is None and value is not None and symbol not in self.defined:
@@ -84,5 +84,5 @@ class _KnownSymbols(Substitution):
 @deep_recursion
 def replace_known_symbols(func: Function) -> Function:
     """The function with symbols that only name known extents replaced by these."""
-    made: Function = _KnownSymbols().visit(func)
-    return made if made is func else reinfer(made)
+    replaced: Function = _KnownSymbols().visit(func)
+    return replaced if replaced is func else reinfer(replaced)

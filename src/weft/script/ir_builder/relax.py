@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from collections import abc
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from weft.ir.expr import ExprLike, GlobalVar, Range, RelaxExpr
 from weft.ir.op import Op
@@ -271,8 +271,8 @@ def call_tir(
     """
     infos = _outputs("call_tir", out_sinfo, out_ty, dtype)
     if isinstance(func, str | ExternFunc):
-        return cast(Call, base.call_dps_packed(func, args, infos))
-    return cast(Call, base.call_tir(func, args, infos, tir_vars))
+        return base.call_dps_packed(func, args, infos)
+    return base.call_tir(func, args, infos, tir_vars)
 
 
 def call_tir_inplace(
@@ -296,7 +296,7 @@ def call_tir_inplace(
         out_ty: ``out_sinfo`` by its name in later TVM.
     """
     infos = _outputs("call_tir_inplace", out_sinfo, out_ty, None)
-    return cast(Call, base.call_tir_inplace(func, args, inplace_indices, infos, tir_vars))
+    return base.call_tir_inplace(func, args, inplace_indices, infos, tir_vars)
 
 
 def call_tir_with_grad(
@@ -343,7 +343,7 @@ def call_dps_packed(
         out_ty: ``out_sinfo`` by its name in later TVM.
     """
     infos = _outputs("call_dps_packed", out_sinfo, out_ty, dtype)
-    return cast(Call, base.call_dps_packed(func, args, infos))
+    return base.call_dps_packed(func, args, infos)
 
 
 def call_packed(

@@ -92,8 +92,8 @@ def call_tir(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call
     """A call of a PrimFunc, or of a registered function, that makes distributed tensors."""
     infos = _infos(out_sinfo, "call_tir")
     if isinstance(func, str | ExternFunc):
-        return cast(Call, base.call_dps_packed(func, args, infos))
-    return cast(Call, base.call_tir(func, args, infos, tir_vars))
+        return base.call_dps_packed(func, args, infos)
+    return base.call_tir(func, args, infos, tir_vars)
 
 
 def call_tir_local_view(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:

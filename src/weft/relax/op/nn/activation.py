@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def infer_hardtanh(call: Call) -> TensorStructInfo:
     numpy=in_float64(lambda x: np.maximum(x, x.dtype.type(0))),
     traits=Trait.ELEMENTWISE,
 )
-def relu(data: Expr) -> Any:
+def relu(data: Expr) -> None:
     """max(x, 0)."""
 
 
@@ -86,7 +85,7 @@ def relu(data: Expr) -> Any:
     numpy=reference.relu6,
     traits=Trait.ELEMENTWISE,
 )
-def relu6(data: Expr) -> Any:
+def relu6(data: Expr) -> None:
     """min(max(x, 0), 6)."""
 
 
@@ -97,12 +96,12 @@ def relu6(data: Expr) -> Any:
     numpy=in_float64(lambda x, alpha: np.where(x > 0, x, x * alpha)),
     traits=Trait.ELEMENTWISE,
 )
-def leakyrelu(data: Expr, alpha: float = 0.01) -> Any:
+def leakyrelu(data: Expr, alpha: float = 0.01) -> None:
     """x where x > 0, else alpha * x."""
 
 
 @operator("relax.nn.prelu", infer_prelu, te=topi.nn.prelu, numpy=reference.prelu, requires=_slopes)
-def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Any:
+def prelu(data: Expr, alpha: Expr, axis: int = 1) -> None:
     """x where x > 0, else alpha * x with one alpha for each index of ``axis``."""
 
 
@@ -113,7 +112,7 @@ def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Any:
     numpy=reference.softplus,
     traits=Trait.ELEMENTWISE,
 )
-def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> None:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
 
 
@@ -124,7 +123,7 @@ def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> Any:
     numpy=in_float64(lambda x: x * 0.5 * reference.erfc(-x / math.sqrt(2))),
     traits=Trait.ELEMENTWISE,
 )
-def gelu(data: Expr) -> Any:
+def gelu(data: Expr) -> None:
     """x times the cumulative distribution of the normal law at x."""
 
 
@@ -135,7 +134,7 @@ def gelu(data: Expr) -> Any:
     numpy=reference.gelu_tanh,
     traits=Trait.ELEMENTWISE,
 )
-def gelu_tanh(data: Expr) -> Any:
+def gelu_tanh(data: Expr) -> None:
     """gelu by its approximation with tanh."""
 
 
@@ -146,7 +145,7 @@ def gelu_tanh(data: Expr) -> Any:
     numpy=reference.selu,
     traits=Trait.ELEMENTWISE,
 )
-def selu(data: Expr) -> Any:
+def selu(data: Expr) -> None:
     """The scaled exponential linear unit."""
 
 
@@ -157,7 +156,7 @@ def selu(data: Expr) -> Any:
     numpy=reference.silu,
     traits=Trait.ELEMENTWISE,
 )
-def silu(data: Expr) -> Any:
+def silu(data: Expr) -> None:
     """x * sigmoid(x)."""
 
 
@@ -168,14 +167,14 @@ def silu(data: Expr) -> Any:
     numpy=reference.elu,
     traits=Trait.ELEMENTWISE,
 )
-def elu(data: Expr, alpha: float = 1.0) -> Any:
+def elu(data: Expr, alpha: float = 1.0) -> None:
     """x where x > 0, else alpha * (exp(x) - 1)."""
 
 
 @operator(
     "relax.nn.celu", infer_celu, te=topi.nn.celu, numpy=reference.celu, traits=Trait.ELEMENTWISE
 )
-def celu(data: Expr, alpha: float = 1.0) -> Any:
+def celu(data: Expr, alpha: float = 1.0) -> None:
     """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
 
 
@@ -186,7 +185,7 @@ def celu(data: Expr, alpha: float = 1.0) -> Any:
     numpy=in_float64(lambda x: x * np.tanh(np.logaddexp(0, x))),
     traits=Trait.ELEMENTWISE,
 )
-def mish(data: Expr) -> Any:
+def mish(data: Expr) -> None:
     """x * tanh(log(1 + exp(x)))."""
 
 
@@ -197,7 +196,7 @@ def mish(data: Expr) -> Any:
     numpy=in_float64(lambda x: x / (1 + np.abs(x))),
     traits=Trait.ELEMENTWISE,
 )
-def softsign(data: Expr) -> Any:
+def softsign(data: Expr) -> None:
     """x / (1 + abs(x))."""
 
 
@@ -208,7 +207,7 @@ def softsign(data: Expr) -> Any:
     numpy=in_float64(lambda x: -np.logaddexp(0, -x)),
     traits=Trait.ELEMENTWISE,
 )
-def log_sigmoid(data: Expr) -> Any:
+def log_sigmoid(data: Expr) -> None:
     """The logarithm of sigmoid(x), without overflow."""
 
 
@@ -219,7 +218,7 @@ def log_sigmoid(data: Expr) -> Any:
     numpy=reference.hardsigmoid,
     traits=Trait.ELEMENTWISE,
 )
-def hardsigmoid(data: Expr) -> Any:
+def hardsigmoid(data: Expr) -> None:
     """min(max(x + 3, 0), 6) / 6."""
 
 
@@ -230,7 +229,7 @@ def hardsigmoid(data: Expr) -> Any:
     numpy=in_float64(lambda x: x * reference.hardsigmoid(x)),
     traits=Trait.ELEMENTWISE,
 )
-def hardswish(data: Expr) -> Any:
+def hardswish(data: Expr) -> None:
     """x * hardsigmoid(x)."""
 
 
@@ -241,7 +240,7 @@ def hardswish(data: Expr) -> Any:
     numpy=reference.hardtanh,
     traits=Trait.ELEMENTWISE,
 )
-def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> None:
     """x limited to [min_val, max_val]."""
 
 
@@ -252,7 +251,7 @@ def hardtanh(data: Expr, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     numpy=reference.hardshrink,
     traits=Trait.ELEMENTWISE,
 )
-def hardshrink(data: Expr, lambd: float = 0.5) -> Any:
+def hardshrink(data: Expr, lambd: float = 0.5) -> None:
     """x where abs(x) > lambd, else 0."""
 
 
@@ -263,7 +262,7 @@ def hardshrink(data: Expr, lambd: float = 0.5) -> Any:
     numpy=reference.softshrink,
     traits=Trait.ELEMENTWISE,
 )
-def softshrink(data: Expr, lambd: float = 0.5) -> Any:
+def softshrink(data: Expr, lambd: float = 0.5) -> None:
     """x moved towards 0 by lambd, 0 where abs(x) <= lambd."""
 
 
@@ -274,7 +273,7 @@ def softshrink(data: Expr, lambd: float = 0.5) -> Any:
     numpy=in_float64(lambda x: x - np.tanh(x)),
     traits=Trait.ELEMENTWISE,
 )
-def tanhshrink(data: Expr) -> Any:
+def tanhshrink(data: Expr) -> None:
     """x - tanh(x)."""
 
 
@@ -285,7 +284,7 @@ def tanhshrink(data: Expr) -> Any:
     numpy=reference.softmax,
     traits=Trait.ALONG_AXIS,
 )
-def softmax(data: Expr, axis: int = -1) -> Any:
+def softmax(data: Expr, axis: int = -1) -> None:
     """exp(x) / sum of exp(x) along ``axis``."""
 
 
@@ -296,5 +295,5 @@ def softmax(data: Expr, axis: int = -1) -> Any:
     numpy=reference.log_softmax,
     traits=Trait.ALONG_AXIS,
 )
-def log_softmax(data: Expr, axis: int = -1) -> Any:
+def log_softmax(data: Expr, axis: int = -1) -> None:
     """The logarithm of softmax along ``axis``."""

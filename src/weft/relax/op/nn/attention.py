@@ -8,8 +8,8 @@ queries: consecutive heads of queries then share one (grouped-query attention; A
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
@@ -112,7 +112,7 @@ def _heads(call: Call) -> Required:
 def _attention(
     query: Expr, key: Expr, value: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """softmax(query key^T * scale) value."""
 
 
@@ -127,7 +127,7 @@ def _attention(
 def attention_bias(
     query: Expr, key: Expr, value: Expr, bias: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """softmax(query key^T * scale + bias) value."""
 
 
@@ -145,7 +145,7 @@ def attention(
 _replace_builder("relax.nn.attention", attention)
 
 
-def _lower_var_len(bb: Builder, call: Call) -> Any:
+def _lower_var_len(bb: Builder, call: Call) -> RelaxExpr:
     """The greatest lengths are for libraries: no kernel reads them."""
     attrs = call.attrs
     return bb.call_te(
@@ -165,7 +165,7 @@ def _attention_var_len(
     queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, seqstart_k: Expr,
     max_seqlen_q: Expr, max_seqlen_k: Expr, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Attention of each sequence within tensors that hold several, end to end."""
 
 

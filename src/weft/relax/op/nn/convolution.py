@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 from weft import topi
+from weft.ir.expr import Extent, RelaxExpr
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
-from weft.relax.op.definition import Dtype, Ints, operator
+from weft.relax.op.definition import Dtype, Ints, Replacements, operator
 from weft.relax.op.infer import (
     VOID,
     check_rank,
@@ -21,7 +21,7 @@ from weft.relax.op.infer import (
     show_dims,
 )
 from weft.relax.op.layout import Layout, parse_layout
-from weft.relax.op.lowering import Builder, Rule, dims, plain
+from weft.relax.op.lowering import Builder, Rule, TensorExpression, dims, plain
 from weft.relax.op.nn.layouts import in_layout, is_blocked, operand_in_layout, splits_space
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference.nn import convolution as reference
@@ -82,14 +82,14 @@ def infer_conv(call: Call) -> TensorStructInfo:
     if constant_value(w[0]) is not None and (constant_value(w[0]) or 0) % groups:
         fail(call, f"{w[0]} output channels are not a multiple of groups={groups}")
     attrs, spatial = call.attrs, len(x) - 2
-    made = [x[0], w[0]]
+    extents = [x[0], w[0]]
     for index in range(spatial):
         padded = x[2 + index] + attrs["padding"][index] + attrs["padding"][spatial + index]
         reach = (w[2 + index] - 1) * attrs["dilation"][index] + 1
         steps = simplified(floordiv(padded - reach, attrs["strides"][index]) + 1)
         check_window(call, f"axis {index}: the kernel", (padded, reach, steps))
-        made.append(steps)
-    return result(out.from_canonical(made, order), dtype, vdevice=info.vdevice)
+        extents.append(steps)
+    return result(out.from_canonical(extents, order), dtype, vdevice=info.vdevice)
 
 
 def infer_conv_transpose(call: Call) -> TensorStructInfo:
@@ -100,7 +100,7 @@ def infer_conv_transpose(call: Call) -> TensorStructInfo:
     groups, attrs, spatial = call.attrs["groups"], call.attrs, len(x) - 2
     if differ(x[1], w[0]):
         fail(call, f"the data has {x[1]} channels, the weight {show_dims(w)} needs {w[0]}")
-    made = [x[0], simplified(w[1] * groups)]
+    extents = [x[0], simplified(w[1] * groups)]
     for index in range(spatial):
         stride, extra = attrs["strides"][index], attrs["output_padding"][index]
         if extra >= stride:
@@ -110,35 +110,35 @@ def infer_conv_transpose(call: Call) -> TensorStructInfo:
         whole = simplified((x[2 + index] - 1) * stride + reach + extra + 1)
         if (constant_value(whole - padding) or 0) < 0:
             fail(call, f"axis {index}: the padding takes more than the {whole} elements there are")
-        made.append(simplified(whole - padding))
-    return result(out.from_canonical(made, order), dtype, vdevice=info.vdevice)
+        extents.append(simplified(whole - padding))
+    return result(out.from_canonical(extents, order), dtype, vdevice=info.vdevice)
 
 
-def _canonical(call: Call, index: int, order: str, attr: str) -> tuple[Layout, list[Any]]:
+def _canonical(call: Call, index: int, order: str, attr: str) -> tuple[Layout, list[Extent]]:
     """The layout of an argument of a convolution, and its dimensions in the order of letters."""
     letters = order + _SPATIAL[_spatial_rank(call)]
     layout = parse_layout(call.attrs[attr], letters, f"{call.op.name}: {attr}")
     return layout, layout.to_canonical(dims(call.args[index]), letters)
 
 
-def _direct(rank: int, te: Callable[..., Any]) -> Rule:
-    def rule(bb: Builder, call: Call) -> Any:
+def _direct(rank: int, te: TensorExpression) -> Rule:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
         layouts = (attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"])
         if is_blocked(*layouts):
             return call if splits_space(*layouts) else _blocked(bb, call, rank, layouts)
-        made = bb.call_te(
+        convolved = bb.call_te(
             te, *call.args, strides=plain(attrs["strides"]), padding=plain(attrs["padding"]),
             dilation=plain(attrs["dilation"]), groups=attrs["groups"],
             data_layout=attrs["data_layout"], kernel_layout=attrs["kernel_layout"],
             out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint=f"conv{rank}d",
         )  # fmt: skip
-        return in_layout(bb, made, attrs["data_layout"], attrs["out_layout"])
+        return in_layout(bb, convolved, attrs["data_layout"], attrs["out_layout"])
 
     return rule
 
 
-def _blocked(bb: Builder, call: Call, rank: int, layouts: tuple[str, str, str]) -> Any:
+def _blocked(bb: Builder, call: Call, rank: int, layouts: tuple[str, str, str]) -> RelaxExpr:
     attrs = call.attrs
     return bb.call_te(
         conv_blocked, *call.args, plain(attrs["strides"]), plain(attrs["padding"]),
@@ -150,19 +150,19 @@ def _blocked(bb: Builder, call: Call, rank: int, layouts: tuple[str, str, str]) 
 def _transposed(rank: int) -> Rule:
     data_layout, kernel_layout = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
 
-    def rule(bb: Builder, call: Call) -> Any:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
         if is_blocked(attrs["data_layout"], attrs["kernel_layout"], attrs["out_layout"]):
             return call
         data = operand_in_layout(bb, call.args[0], attrs["data_layout"], data_layout)
         weight = operand_in_layout(bb, call.args[1], attrs["kernel_layout"], kernel_layout)
-        made = bb.call_te(
+        convolved = bb.call_te(
             conv_transpose, data, weight, plain(attrs["strides"]),
             plain(attrs["padding"]),
             plain(attrs["out_dtype"]), plain(attrs["output_padding"]), attrs["groups"],
             plain(attrs["dilation"]), primfunc_name_hint=f"conv{rank}d_transpose",
         )  # fmt: skip
-        return in_layout(bb, made, data_layout, attrs["out_layout"])
+        return in_layout(bb, convolved, data_layout, attrs["out_layout"])
 
     return rule
 
@@ -183,7 +183,9 @@ def _transposed_convolution(call: Call) -> Required:
     return {1: layout.from_canonical([channels, outputs, *space], order)}
 
 
-def _attrs(rank: int, strides: Any, padding: Any, dilation: Any, layout: str, out: Any) -> Any:
+def _attrs(
+    rank: int, strides: Ints, padding: Ints, dilation: Ints, layout: str, out: str | None
+) -> Replacements:
     return {
         "strides": each(strides, rank, "strides"),
         "padding": both_sides(padding, rank),
@@ -205,7 +207,7 @@ def conv1d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Convolution over one spatial axis."""
     return _attrs(1, strides, padding, dilation, data_layout, out_layout)
 
@@ -223,7 +225,7 @@ def conv2d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Convolution over two spatial axes; padding is (top, left, bottom, right)."""
     return _attrs(2, strides, padding, dilation, data_layout, out_layout)
 
@@ -241,7 +243,7 @@ def conv3d(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Convolution over three spatial axes."""
     return _attrs(3, strides, padding, dilation, data_layout, out_layout)
 
@@ -258,10 +260,10 @@ def conv1d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The transpose of conv1d."""
-    made = _attrs(1, strides, padding, dilation, data_layout, out_layout)
-    return {**made, "output_padding": each(output_padding, 1, "output_padding")}
+    attributes = _attrs(1, strides, padding, dilation, data_layout, out_layout)
+    return {**attributes, "output_padding": each(output_padding, 1, "output_padding")}
 
 
 @operator(
@@ -276,10 +278,10 @@ def conv2d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The transpose of conv2d."""
-    made = _attrs(2, strides, padding, dilation, data_layout, out_layout)
-    return {**made, "output_padding": each(output_padding, 2, "output_padding")}
+    attributes = _attrs(2, strides, padding, dilation, data_layout, out_layout)
+    return {**attributes, "output_padding": each(output_padding, 2, "output_padding")}
 
 
 @operator(
@@ -294,10 +296,10 @@ def conv3d_transpose(
     data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
     dilation: Ints = 1, groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW",
     out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The transpose of conv3d."""
-    made = _attrs(3, strides, padding, dilation, data_layout, out_layout)
-    return {**made, "output_padding": each(output_padding, 3, "output_padding")}
+    attributes = _attrs(3, strides, padding, dilation, data_layout, out_layout)
+    return {**attributes, "output_padding": each(output_padding, 3, "output_padding")}
 
 
 CONVOLUTIONS: Final = {1: conv1d, 2: conv2d, 3: conv3d}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ
 from weft.relax.op.definition import Dtype, operator
@@ -34,5 +32,5 @@ def infer_dense(call: Call) -> TensorStructInfo:
 
 
 @operator("relax.nn.dense", infer_dense, te=wide_products.dense, numpy=reference.dense)
-def dense(x: Expr, weight: Expr, out_dtype: Dtype | None = None) -> Any:
+def dense(x: Expr, weight: Expr, out_dtype: Dtype | None = None) -> None:
     """x times the transpose of weight: (..., k), (n, k) -> (..., n)."""

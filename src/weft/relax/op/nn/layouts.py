@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.relax.expr import Var
 from weft.relax.op.lowering import Builder
 from weft.relax.op.manipulate import permute_dims
@@ -19,7 +18,7 @@ def splits_space(*layouts: str) -> bool:
     return any(letter in "dhw" for layout in layouts for letter in layout)
 
 
-def in_layout(bb: Builder, tensor: Any, layout: str, wanted: str) -> Any:
+def in_layout(bb: Builder, tensor: RelaxExpr, layout: str, wanted: str) -> RelaxExpr:
     """A tensor with its axes in another order; itself if that is the order that it has."""
     if layout == wanted:
         return tensor
@@ -27,7 +26,7 @@ def in_layout(bb: Builder, tensor: Any, layout: str, wanted: str) -> Any:
     return permute_dims(source, [layout.index(letter) for letter in wanted])
 
 
-def operand_in_layout(bb: Builder, arg: Any, layout: str, wanted: str) -> Any:
+def operand_in_layout(bb: Builder, arg: RelaxExpr, layout: str, wanted: str) -> RelaxExpr:
     """An argument with its axes in another order, as a variable."""
-    made = in_layout(bb, arg, layout, wanted)
-    return arg if made is arg else bb.emit(made)
+    moved = in_layout(bb, arg, layout, wanted)
+    return arg if moved is arg else bb.emit(moved)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from weft import topi
+from weft.ir.expr import RelaxExpr
 from weft.relax.expr import Call, Expr, Tuple
 from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.create import ones_like
@@ -23,11 +23,12 @@ from weft.relax.op.infer import (
     show_dims,
     tensor,
 )
-from weft.relax.op.lowering import Builder, Rule, dims, plain
+from weft.relax.op.lowering import Builder, Rule, TensorExpression, dims, plain
 from weft.relax.op.reference.nn import normalization as reference
 from weft.relax.op.reference.rule import in_float64
 from weft.relax.op.requirements import Required, per_channel, same_shape
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.te.tensor import Tensor
 from weft.topi.nn import loss
 
 
@@ -47,7 +48,7 @@ def infer_batch_norm(call: Call) -> StructInfo:
 
 
 def _batch_norm(
-    data: Any, gamma: Any, beta: Any, mean: Any, var: Any, axis: int, epsilon: float,
+    data: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, var: Tensor, axis: int, epsilon: float,
     center: bool, scale: bool, momentum: float, training: bool,
 ) -> Any:  # fmt: skip
     statistics = (mean, var, axis, epsilon, center, scale, training, momentum)
@@ -66,7 +67,7 @@ def batch_norm(
     data: Expr, gamma: Expr, beta: Expr, moving_mean: Expr, moving_var: Expr, axis: int,
     epsilon: float = 1e-5, center: bool = True, scale: bool = True, momentum: float = 0.1,
     training: bool = True,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Batch normalisation: (output, new moving mean, new moving variance)."""
 
 
@@ -89,10 +90,10 @@ def infer_layer_norm(call: Call) -> TensorStructInfo:
     return info
 
 
-def _affine_norm(te: Callable[..., Any], *names: str) -> Rule:
+def _affine_norm(te: TensorExpression, *names: str) -> Rule:
     """A norm with gamma if it scales, with beta if it centers."""
 
-    def rule(bb: Builder, call: Call) -> Any:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
         gamma = call.args[1] if attrs["scale"] else None
         beta = call.args[2] if attrs["center"] else None
@@ -119,7 +120,7 @@ def _along_axes(call: Call) -> Required:
 def layer_norm(
     data: Expr, gamma: Expr, beta: Expr, axes: Ints, epsilon: float = 1e-5, center: bool = True,
     scale: bool = True,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Normalisation over axes of each sample."""
 
 
@@ -130,7 +131,7 @@ def layer_norm(
     requires=_along_axes,
     numpy=reference.rms_norm,
 )
-def rms_norm(data: Expr, weight: Expr, axes: Ints = -1, epsilon: float = 1e-5) -> Any:
+def rms_norm(data: Expr, weight: Expr, axes: Ints = -1, epsilon: float = 1e-5) -> None:
     """Division by the root of the mean square over axes."""
 
 
@@ -163,7 +164,7 @@ def infer_group_norm(call: Call) -> TensorStructInfo:
 def group_norm(
     data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: Ints,
     epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Normalisation over groups of channels of each sample."""
 
 
@@ -194,7 +195,7 @@ def infer_instance_norm(call: Call) -> TensorStructInfo:
 def instance_norm(
     data: Expr, gamma: Expr, beta: Expr, channel_axis: int, axes: Ints, epsilon: float = 1e-5,
     center: bool = True, scale: bool = True,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Normalisation over axes of each sample and channel."""
 
 
@@ -204,14 +205,14 @@ def infer_dropout(call: Call) -> StructInfo:
     return TupleStructInfo([info, info])
 
 
-def _no_dropout(bb: Builder, call: Call) -> Any:
+def _no_dropout(bb: Builder, call: Call) -> RelaxExpr:
     """As inference has it: nothing is dropped, so the mask is ones everywhere."""
     data = call.args[0]
     return Tuple([data, bb.emit(ones_like(data))])
 
 
 @operator("relax.nn.dropout", infer_dropout, legalize=_no_dropout, numpy=reference.dropout)
-def dropout(data: Expr, rate: float = 0.5) -> Any:
+def dropout(data: Expr, rate: float = 0.5) -> None:
     """(output, mask): elements set to 0 with probability ``rate`` while training.
 
     Compiled programs are for inference: they give the data and a mask of ones.
@@ -236,7 +237,7 @@ def infer_cross_entropy(call: Call) -> TensorStructInfo:
     requires=same_shape(0, 1),
     numpy=reference.cross_entropy,
 )
-def cross_entropy_with_logits(predictions: Expr, labels: Expr) -> Any:
+def cross_entropy_with_logits(predictions: Expr, labels: Expr) -> None:
     """-sum(predictions * labels) over the batch, divided by the batch."""
 
 
@@ -268,7 +269,7 @@ def _nll_loss(call: Call) -> Required:
 def nll_loss(
     predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean",
     ignore_index: int = -100,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """The negative log likelihood of targets, by log probabilities (N, C, ...)."""
 
 
@@ -286,7 +287,7 @@ def infer_lrn(call: Call) -> TensorStructInfo:
 def lrn(
     data: Expr, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
     bias: float = 2.0,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """Divided by (bias + alpha / size * the sum of squares of ``size`` neighbours) ** beta.
 
     As many neighbours are before as after; of an even size one more is after.

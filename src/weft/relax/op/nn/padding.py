@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from weft import topi
+from weft.ir.expr import Extent
 from weft.ir.node import Array
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, simplified
-from weft.relax.op.definition import Ints, as_ints, operator
+from weft.relax.op.definition import Ints, Replacements, as_ints, operator
 from weft.relax.op.infer import dims_of, fail, result, tensor
 from weft.relax.op.reference.nn import padding as reference
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError
+from weft.te.tensor import Tensor
 from weft.tir.op import const as tir_const
 
 
-def each(value: Any, rank: int, name: str) -> Array[Any]:
+def each(value: Ints, rank: int, name: str) -> Array[Extent]:
     """One int for each spatial axis, from one for all or a list."""
     values = as_ints(value)
     if len(values) == 1:
@@ -26,7 +29,7 @@ def each(value: Any, rank: int, name: str) -> Array[Any]:
     return values
 
 
-def both_sides(value: Any, rank: int) -> Array[Any]:
+def both_sides(value: Ints, rank: int) -> Array[Extent]:
     """Padding before every axis, then after: from one value, one an axis, or all."""
     values = as_ints(value)
     if len(values) == 1:
@@ -40,7 +43,7 @@ def both_sides(value: Any, rank: int) -> Array[Any]:
     return values
 
 
-def check_window(call: Call, what: str, sizes: tuple[Any, Any, Any]) -> None:
+def check_window(call: Call, what: str, sizes: tuple[Extent, Extent, Extent]) -> None:
     """Raise if a window is known not to fit; ``sizes``: padded data, its reach, steps it makes.
 
     No window fits into nothing, which gives an empty result as long as its extent is not negative:
@@ -79,10 +82,10 @@ def infer_pad(call: Call) -> TensorStructInfo:
                     f"pad_width: axis {place // 2}: reflection takes less than the {extent} "
                     f"elements of the axis, got {width}",
                 )
-    made = [
+    padded = [
         simplified(dim + widths[2 * axis] + widths[2 * axis + 1]) for axis, dim in enumerate(dims)
     ]
-    return result(made, info.dtype, vdevice=info.vdevice)
+    return result(padded, info.dtype, vdevice=info.vdevice)
 
 
 _MODES: Final = {
@@ -91,7 +94,7 @@ _MODES: Final = {
 }  # fmt: skip
 
 
-def _padded(data: Any, widths: list[int], mode: str, value: float) -> Any:
+def _padded(data: Tensor, widths: list[int], mode: str, value: float) -> Tensor:
     before, after = widths[0::2], widths[1::2]
     if mode in _MODES:
         return _MODES[mode](data, before, after)
@@ -101,9 +104,9 @@ def _padded(data: Any, widths: list[int], mode: str, value: float) -> Any:
 @operator("relax.nn.pad", infer_pad, te=_padded, kernel="pad", numpy=reference.pad)
 def pad(
     data: Expr, pad_width: Ints, pad_mode: str = "constant", pad_value: float = 0.0
-) -> Any:
+) -> Replacements:
     """Elements before and after every axis: constant, reflect, replicate (or edge), circular."""
-    flat: list[Any] = []
-    for item in pad_width:
+    flat: list[object] = []
+    for item in pad_width if isinstance(pad_width, Sequence) else [pad_width]:
         flat.extend(item if isinstance(item, list | tuple) else [item])
     return {"pad_width": flat, "pad_mode": "replicate" if pad_mode == "edge" else pad_mode}

@@ -6,10 +6,8 @@ counts as the largest. TVM has no operators of these names.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import Ints, Shape, as_ints, operator
+from weft.relax.op.definition import Ints, Replacements, Shape, as_ints, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, result, shape_arg, tensor
 from weft.relax.op.nn.windows import geometry, window_counts, windows_fit
 from weft.relax.op.reference.nn import pool_indices as reference
@@ -37,7 +35,7 @@ def infer_max_pool_indices(call: Call) -> TensorStructInfo:
 )
 def max_pool_indices(
     data: Expr, pool_size: Ints, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1
-) -> Any:
+) -> Replacements:
     """The place of the largest element of each window of (batch, channels, ...).
 
     Padding is never the largest; of a window that is padding alone the place is the largest int64.
@@ -63,5 +61,5 @@ def infer_adaptive(call: Call) -> TensorStructInfo:
     te=pooling_indices.adaptive_max_pool_indices,
     numpy=reference.adaptive_max_pool_indices,
 )
-def adaptive_max_pool_indices(data: Expr, output_size: Shape) -> Any:
+def adaptive_max_pool_indices(data: Expr, output_size: Shape) -> None:
     """As ``max_pool_indices``, of so many windows: i from floor(i e / c) to ceil((i + 1) e / c)."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from weft import topi
+from weft.ir.attrs import Attrs
+from weft.ir.expr import RelaxExpr
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import simplified
-from weft.relax.op.definition import Ints, operator
+from weft.relax.op.definition import Ints, Replacements, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
 from weft.relax.op.layout import parse_layout
 from weft.relax.op.lowering import Builder, Rule, dims, plain
@@ -41,15 +43,15 @@ def infer_pool(call: Call) -> TensorStructInfo:
     if dims is None:
         return result(None, info.dtype, out.ndim, info.vdevice)
     x, attrs = layout.to_canonical(dims, order), call.attrs
-    made = x[:2]
+    pooled = x[:2]
     for index in range(rank):
         padded = x[2 + index] + attrs["padding"][index] + attrs["padding"][rank + index]
         reach = attrs["dilation"][index] * (attrs["pool_size"][index] - 1) + 1
         divide = ceildiv if attrs["ceil_mode"] else floordiv
         steps = simplified(divide(padded - reach, attrs["strides"][index]) + 1)
         check_window(call, f"axis {index}: the window", (padded, reach, steps))
-        made.append(steps)
-    return result(out.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
+        pooled.append(steps)
+    return result(out.from_canonical(pooled, order), info.dtype, vdevice=info.vdevice)
 
 
 def infer_adaptive_pool(call: Call) -> TensorStructInfo:
@@ -62,13 +64,13 @@ def infer_adaptive_pool(call: Call) -> TensorStructInfo:
     if dims is None:
         return result(None, info.dtype, out.ndim, info.vdevice)
     x = layout.to_canonical(dims, order)
-    made = x if size is None else [*x[:2], *[int64(item) for item in size]]
+    pooled = x if size is None else [*x[:2], *[int64(item) for item in size]]
     if size is not None and len(size) != rank:
         fail(call, f"output_size: expected {rank} numbers, got {len(size)}")
-    return result(out.from_canonical(made, order), info.dtype, vdevice=info.vdevice)
+    return result(out.from_canonical(pooled, order), info.dtype, vdevice=info.vdevice)
 
 
-def _pooled_layout(attrs: Any) -> str | None:
+def _pooled_layout(attrs: Attrs) -> str | None:
     """The layout with a letter for each axis (NCHWc for NCHW16c), or None if topi cannot take it.
 
     Pooling leaves split channels alone; it cannot change from one blocked layout to another.
@@ -83,17 +85,17 @@ def _pooled_layout(attrs: Any) -> str | None:
 def _pooled(kind: str, rank: int) -> Rule:
     te = {1: topi.nn.pool1d, 2: topi.nn.pool2d, 3: topi.nn.pool3d}[rank]
 
-    def rule(bb: Builder, call: Call) -> Any:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
         layout = _pooled_layout(attrs)
         if layout is None:
             return call
-        made = bb.call_te(
+        pooled = bb.call_te(
             te, call.args[0], plain(attrs["pool_size"]), plain(attrs["strides"]),
             plain(attrs["dilation"]), plain(attrs["padding"]), kind, attrs["ceil_mode"],
             layout, attrs["count_include_pad"], primfunc_name_hint=f"{kind}_pool{rank}d",
         )  # fmt: skip
-        return in_layout(bb, made, attrs["layout"], attrs["out_layout"])
+        return in_layout(bb, pooled, attrs["layout"], attrs["out_layout"])
 
     return rule
 
@@ -101,7 +103,7 @@ def _pooled(kind: str, rank: int) -> Rule:
 def _covering(kind: str, rank: int) -> Rule:
     te = {1: topi.nn.adaptive_pool1d, 2: topi.nn.adaptive_pool, 3: topi.nn.adaptive_pool3d}[rank]
 
-    def rule(bb: Builder, call: Call) -> Any:
+    def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
         layout = _pooled_layout(attrs)
         if layout is None:
@@ -111,13 +113,15 @@ def _covering(kind: str, rank: int) -> Rule:
             shape = dims(call.args[0])
             size = [shape[layout.index(letter)] for letter in layout if letter in "DHW"]
         hint = f"adaptive_{kind}_pool{rank}d"
-        made = bb.call_te(te, call.args[0], size, kind, layout, primfunc_name_hint=hint)
-        return in_layout(bb, made, attrs["layout"], attrs["out_layout"])
+        pooled = bb.call_te(te, call.args[0], size, kind, layout, primfunc_name_hint=hint)
+        return in_layout(bb, pooled, attrs["layout"], attrs["out_layout"])
 
     return rule
 
 
-def _attrs(rank: int, pool_size: Any, strides: Any, padding: Any, dilation: Any) -> Any:
+def _attrs(
+    rank: int, pool_size: Ints, strides: Ints, padding: Ints, dilation: Ints
+) -> dict[str, object]:
     return {
         "pool_size": each(pool_size, rank, "pool_size"),
         "strides": each(strides, rank, "strides"),
@@ -126,9 +130,10 @@ def _attrs(rank: int, pool_size: Any, strides: Any, padding: Any, dilation: Any)
     }
 
 
-def _out(made: Any, layout: str, out_layout: Any) -> Any:
-    made["out_layout"] = layout if out_layout is None else out_layout
-    return made
+def _out(
+    attributes: Replacements, layout: str, out_layout: str | None
+) -> Replacements:
+    return {**attributes, "out_layout": layout if out_layout is None else out_layout}
 
 
 @operator(
@@ -142,7 +147,7 @@ def max_pool1d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The largest value of each window."""
     return _out(_attrs(1, pool_size, strides, padding, dilation), layout, out_layout)
 
@@ -158,7 +163,7 @@ def max_pool2d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The largest value of each window."""
     return _out(_attrs(2, pool_size, strides, padding, dilation), layout, out_layout)
 
@@ -174,7 +179,7 @@ def max_pool3d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The largest value of each window."""
     return _out(_attrs(3, pool_size, strides, padding, dilation), layout, out_layout)
 
@@ -190,7 +195,7 @@ def avg_pool1d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The mean of each window."""
     return _out(_attrs(1, pool_size, strides, padding, dilation), layout, out_layout)
 
@@ -206,7 +211,7 @@ def avg_pool2d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The mean of each window."""
     return _out(_attrs(2, pool_size, strides, padding, dilation), layout, out_layout)
 
@@ -222,16 +227,18 @@ def avg_pool3d(
     data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
     ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The mean of each window."""
     return _out(_attrs(3, pool_size, strides, padding, dilation), layout, out_layout)
 
 
-def _adaptive(rank: int, output_size: Any, layout: str, out_layout: Any) -> Any:
-    made: dict[str, Any] = {}
+def _adaptive(
+    rank: int, output_size: Ints | None, layout: str, out_layout: str | None
+) -> Replacements:
+    attributes: dict[str, object] = {}
     if output_size is not None:
-        made["output_size"] = each(output_size, rank, "output_size")
-    return _out(made, layout, out_layout)
+        attributes["output_size"] = each(output_size, rank, "output_size")
+    return _out(attributes, layout, out_layout)
 
 
 @operator(
@@ -243,7 +250,7 @@ def _adaptive(rank: int, output_size: Any, layout: str, out_layout: Any) -> Any:
 def adaptive_avg_pool1d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Means of windows chosen so that the output has a given size (the input's if None)."""
     return _adaptive(1, output_size, layout, out_layout)
 
@@ -257,7 +264,7 @@ def adaptive_avg_pool1d(
 def adaptive_avg_pool2d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Means of windows chosen so that the output has a given size (the input's if None)."""
     return _adaptive(2, output_size, layout, out_layout)
 
@@ -271,7 +278,7 @@ def adaptive_avg_pool2d(
 def adaptive_avg_pool3d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Means of windows chosen so that the output has a given size (the input's if None)."""
     return _adaptive(3, output_size, layout, out_layout)
 
@@ -285,7 +292,7 @@ def adaptive_avg_pool3d(
 def adaptive_max_pool1d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The largest values of windows chosen to give the output a size (the input's if None)."""
     return _adaptive(1, output_size, layout, out_layout)
 
@@ -299,7 +306,7 @@ def adaptive_max_pool1d(
 def adaptive_max_pool2d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The largest values of windows chosen to give the output a size (the input's if None)."""
     return _adaptive(2, output_size, layout, out_layout)
 
@@ -313,6 +320,6 @@ def adaptive_max_pool2d(
 def adaptive_max_pool3d(
     data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
     out_layout: str | None = None,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The largest values of windows chosen to give the output a size (the input's if None)."""
     return _adaptive(3, output_size, layout, out_layout)

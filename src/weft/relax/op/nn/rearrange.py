@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft import topi
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, simplified
@@ -30,8 +28,8 @@ def infer_pixel_shuffle(call: Call) -> TensorStructInfo:
     if (constant_value(channels) or 0) % factor**2:
         fail(call, f"{channels} channels are not a multiple of upscale_factor ** 2 = {factor**2}")
     kept = simplified(floordiv(channels, factor**2))
-    made = [*outer, kept, simplified(height * factor), simplified(width * factor)]
-    return result(made, info.dtype, vdevice=info.vdevice)
+    shuffled = [*outer, kept, simplified(height * factor), simplified(width * factor)]
+    return result(shuffled, info.dtype, vdevice=info.vdevice)
 
 
 def _whole_groups(call: Call) -> Required:
@@ -47,5 +45,5 @@ def _whole_groups(call: Call) -> Required:
     requires=_whole_groups,
     numpy=reference.pixel_shuffle,
 )
-def pixel_shuffle(data: Expr, upscale_factor: int) -> Any:
+def pixel_shuffle(data: Expr, upscale_factor: int) -> None:
     """Groups of channels spread over space: an image ``upscale_factor`` times larger."""

@@ -8,15 +8,16 @@ hidden).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft import topi
+from weft.ir.expr import Extent
 from weft.ir.op import Op
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import differ, simplified
 from weft.relax.op.create import zeros
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import (
+    Dims,
     check_float,
     check_rank,
     common_dtype,
@@ -60,19 +61,20 @@ def infer_recurrent(call: Call) -> StructInfo:
     return TupleStructInfo([result([steps, batch, size], dtype), *[state] * states])
 
 
-def operand_shapes(call: Call, data: Sequence[Any], size: Any) -> list[Any]:
+def operand_shapes(call: Call, data: Sequence[Extent], size: Extent) -> list[Dims]:
     """The shapes that the operands must have, None for the data, given its dimensions."""
     _, batch, features = data
     gates = simplified(size * _GATES[call.op.name.rpartition(".")[2]])
-    shapes = [None, (gates, features), (gates, size), (gates,), (gates,)]
-    return shapes + [(batch, size)] * (len(call.args) - len(shapes))
+    shapes: list[Dims] = [None, (gates, features), (gates, size), (gates,), (gates,)]
+    states: list[Dims] = [(batch, size)] * (len(call.args) - len(shapes))
+    return shapes + states
 
 
-def _check_dims(call: Call, index: int, expected: Any) -> None:
-    found = dims_of(tensor(call, index))
-    if found is not None and any(differ(a, b) for a, b in zip(found, expected, strict=True)):
+def _check_dims(call: Call, index: int, expected: Sequence[Extent]) -> None:
+    given = dims_of(tensor(call, index))
+    if given is not None and any(differ(a, b) for a, b in zip(given, expected, strict=True)):
         name = call.op.attributes["params"][index]
-        fail(call, f"{name}: expected {show_dims(expected)}, got {show_dims(found)}")
+        fail(call, f"{name}: expected {show_dims(expected)}, got {show_dims(given)}")
 
 
 def _agreeing(call: Call) -> Required:
@@ -87,7 +89,7 @@ def _agreeing(call: Call) -> Required:
 def _lstm(
     data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
     cell: Expr, reverse: bool = False, weight_layout: str = "IFGO",
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """The long short-term memory."""
 
 
@@ -95,7 +97,7 @@ def _lstm(
 def _gru(
     data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
     reverse: bool = False,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """The gated recurrent unit."""
 
 
@@ -103,11 +105,11 @@ def _gru(
 def _rnn(
     data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
     activation: str = "tanh", reverse: bool = False,
-) -> Any:  # fmt: skip
+) -> None:  # fmt: skip
     """The plain recurrent network."""
 
 
-def _or_zeros(name: str, operands: list[Any]) -> list[Any]:
+def _or_zeros(name: str, operands: Sequence[Expr | None]) -> Sequence[Expr | None]:
     """The operands, of which biases and states that are None become zeros."""
     data, weight, recurrent, *others = operands
     if all(item is not None for item in others):

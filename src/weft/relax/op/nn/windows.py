@@ -7,18 +7,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.relax.expr import Call, Expr, ShapeExpr
-from weft.relax.op.definition import Ints, Shape, as_ints, operator
+from weft.ir.node import expect
+from weft.relax.expr import Call, Expr
+from weft.relax.op.definition import Ints, Replacements, Shape, as_ints, as_shape, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result, shape_arg, tensor
 from weft.relax.op.lowering import dims
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference import strided as reference
 from weft.relax.op.requirements import Required, Requires, least_extent
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.topi import strided
 
 
-def geometry(rank: int, strides: Any, padding: Any, dilation: Any) -> dict[str, Any]:
+def geometry(rank: int, strides: Ints, padding: Ints, dilation: Ints) -> dict[str, object]:
     """The attributes of windows: a number for each axis of space, padding on both sides."""
     return {
         "strides": each(strides, rank, "strides"),
@@ -76,7 +77,7 @@ def windows_fit(attribute: str) -> Requires:
 def im2col(
     data: Expr, kernel_size: Ints, strides: Ints = 1, padding: Ints = 0,
     dilation: Ints = 1,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """The windows of images (batch, channels, ...): (batch, channels, kernel ..., windows ...).
 
     Outside of an image there are zeros.
@@ -101,8 +102,7 @@ def infer_col2im(call: Call) -> TensorStructInfo:
 def col2im(
     columns: Expr, output_size: Shape, strides: Ints = 1, padding: Ints = 0,
     dilation: Ints = 1,
-) -> Any:  # fmt: skip
+) -> Replacements:  # fmt: skip
     """Windows, as ``im2col`` gives them, added up to images of a size where they overlap."""
-    given = ShapeExpr(output_size) if isinstance(output_size, list | tuple) else output_size
-    rank = len(given.values) if isinstance(given, ShapeExpr) else given.struct_info.ndim
+    rank = expect(as_shape(output_size).struct_info, ShapeStructInfo).ndim
     return geometry(rank, strides, padding, dilation)

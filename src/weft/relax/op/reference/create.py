@@ -3,67 +3,67 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from weft.relax.op.reference.rule import convert, is_float, numpy_dtype
+from weft.relax.op.reference.rule import Reference, convert, is_float, numpy_dtype
 
 
-def full(shape: Any, fill_value: Any, dtype: str | None = None) -> Any:
+def full(shape: Sequence[int], fill_value: np.ndarray, dtype: str | None = None) -> np.ndarray:
     """One value in every place."""
     return np.broadcast_to(convert(fill_value, dtype), shape)
 
 
-def full_like(x: Any, fill_value: Any, dtype: str | None = None) -> Any:
+def full_like(x: np.ndarray, fill_value: np.ndarray, dtype: str | None = None) -> np.ndarray:
     """One value in every place of another tensor."""
     return full(x.shape, fill_value, dtype or x.dtype.name)
 
 
-def constant(value: int) -> Any:
+def constant(value: int) -> Reference:
     """A tensor of a number."""
-    def run(shape: Any, dtype: str) -> Any:
+    def run(shape: Sequence[int], dtype: str) -> np.ndarray:
         return np.full(shape, value, numpy_dtype(dtype))
 
     return run
 
 
-def constant_like(value: int) -> Any:
+def constant_like(value: int) -> Reference:
     """A tensor of a number, of the shape of another."""
-    def run(x: Any, dtype: str | None = None) -> Any:
+    def run(x: np.ndarray, dtype: str | None = None) -> np.ndarray:
         return np.full(x.shape, value, x.dtype if dtype is None else numpy_dtype(dtype))
 
     return run
 
 
-def eye(n: int, m: int, k: int, dtype: str) -> Any:
+def eye(n: int, m: int, k: int, dtype: str) -> np.ndarray:
     """Ones on a diagonal."""
     return np.eye(n, m, k, bool).astype(numpy_dtype(dtype))
 
 
-def eye_like(x: Any, k: int, dtype: str | None = None) -> Any:
+def eye_like(x: np.ndarray, k: int, dtype: str | None = None) -> np.ndarray:
     """Ones on a diagonal, of the shape of a matrix."""
     return eye(x.shape[0], x.shape[1], k, dtype or x.dtype.name)
 
 
-def arange(start: Any, end: Any, step: Any, dtype: str) -> Any:
+def arange(start: float, end: float, step: float, dtype: str) -> np.ndarray:
     """The numbers from start up to end, in steps."""
     count = max(0, math.ceil((end - start) / step))
     return convert(start + np.arange(count) * step, dtype)
 
 
 def hamming_window(
-    window_size: int, periodic: Any, alpha: float, beta: float, dtype: str
-) -> Any:
+    window_size: int, periodic: bool, alpha: float, beta: float, dtype: str
+) -> np.ndarray:
     """A raised cosine; of one element, 1."""
     if window_size == 1:
         return np.ones(1, numpy_dtype(dtype))
     count = window_size if periodic else window_size - 1
-    made = alpha - beta * np.cos(2 * np.pi * np.arange(window_size) / count)
-    return made if is_float(np.empty(0, numpy_dtype(dtype))) else convert(made, dtype)
+    window = alpha - beta * np.cos(2 * np.pi * np.arange(window_size) / count)
+    return window if is_float(np.empty(0, numpy_dtype(dtype))) else convert(window, dtype)
 
 
-def linspace(start: float, end: float, steps: int, dtype: str) -> Any:
+def linspace(start: float, end: float, steps: int, dtype: str) -> np.ndarray:
     """Each number counted from the nearer end."""
     place = np.arange(steps)
     width = (end - start) / max(steps - 1, 1)

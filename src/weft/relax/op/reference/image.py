@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,44 +14,50 @@ from weft.support.dtype import DataType
 _CENTRED = ("half_pixel", "align_corners")
 
 
-def _arithmetic(dtype: DataType) -> Any:
+Float = type[np.float32] | type[np.float64]
+
+
+def _arithmetic(dtype: DataType) -> Float:
     """The type of the operator's positions."""
     return np.float32 if dtype.bits <= (32 if dtype.is_float else 16) else np.float64
 
 
-def _positions(extent: int, size: int, mode: str, part: tuple[float, float], kind: Any) -> Any:
+def _positions(
+    extent: int, size: int, mode: str, part: tuple[float, float], kind: Float
+) -> np.ndarray:
     """Where along the input axis each output element lies."""
-    place, last = np.arange(size, dtype=kind), kind(extent - 1)
+    place: np.ndarray = np.arange(size, dtype=kind)
+    last = kind(extent - 1)
     scale = kind(extent) / kind(max(size, 1))
     if mode == "align_corners":
-        return place * (last / kind(max(size - 1, 1)))
+        return np.asarray(place * (last / kind(max(size - 1, 1))))
     if mode == "asymmetric":
-        return place * scale
+        return np.asarray(place * scale)
     if mode == "tf_half_pixel_for_nn":
-        return (place + kind(0.5)) * scale
+        return np.asarray((place + kind(0.5)) * scale)
     if mode == "tf_crop_and_resize":
         start, end = kind(part[0]), kind(part[1])
         if size <= 1:
             return np.full(size, kind(0.5) * (start + end) * last)
-        return start * last + place * ((end - start) * last / kind(size - 1))
+        return np.asarray(start * last + place * ((end - start) * last / kind(size - 1)))
     if mode == "pytorch_half_pixel" and size <= 1:
         return np.zeros(size, kind)
-    return scale * (place + kind(0.5)) - kind(0.5)
+    return np.asarray(scale * (place + kind(0.5)) - kind(0.5))
 
 
-def _rounded(position: Any, rounding: str) -> Any:
+def _rounded(position: np.ndarray, rounding: str) -> np.ndarray:
     kind = position.dtype.type
-    rules: dict[str, Callable[[Any], Any]] = {
+    rules: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "round": np.round,
         "round_prefer_floor": lambda p: np.ceil(p - kind(0.5)),
         "round_prefer_ceil": lambda p: np.floor(p + kind(0.5)),
         "floor": lambda p: np.floor(p + kind(1e-5)),
         "ceil": lambda p: np.ceil(p - kind(1e-5)),
     }
-    return rules[rounding](position)
+    return np.asarray(rules[rounding](position))
 
 
-def _cubic(distance: Any, alpha: float) -> Any:
+def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
     """Keys' kernel."""
     d = np.abs(distance)
     near = (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
@@ -59,16 +65,16 @@ def _cubic(distance: Any, alpha: float) -> Any:
     return np.where(d <= 1, near, np.where(d <= 2, far, 0.0))
 
 
-def _nearest(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+def _nearest(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.ndarray:
     """The input index of each output element."""
     is_centred = attrs["coordinate_transformation_mode"] in _CENTRED
     rounding = attrs["rounding_method"] or ("round" if is_centred else "floor")
-    return np.clip(_rounded(position, rounding), 0, extent - 1).astype(int)
+    return np.asarray(np.clip(_rounded(position, rounding), 0, extent - 1).astype(int))
 
 
-def _matrix(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+def _matrix(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.ndarray:
     """(output, input) weights along one axis."""
-    made = np.zeros((len(position), extent))
+    weights = np.zeros((len(position), extent))
     rows = np.arange(len(position))
     method = attrs["method"]
     base = np.floor(position)
@@ -81,38 +87,38 @@ def _matrix(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
             weight = fraction if tap else 1 - fraction
         if attrs["cubic_exclude"]:
             weight = np.where((index >= 0) & (index < extent), weight, 0)
-        np.add.at(made, (rows, np.clip(index, 0, extent - 1)), weight)
-    return made / made.sum(1, keepdims=True) if attrs["cubic_exclude"] else made
+        np.add.at(weights, (rows, np.clip(index, 0, extent - 1)), weight)
+    return weights / weights.sum(1, keepdims=True) if attrs["cubic_exclude"] else weights
 
 
-def resize(data: Any, size: Any, **attrs: Any) -> Any:
+def resize(data: np.ndarray, size: Sequence[int], **attrs: Any) -> np.ndarray:
     """A product with a matrix of weights along each axis that changes its size."""
     letters = "DHW"[3 - len(size) :]
     axes = [attrs["layout"].index(letter) for letter in letters]
     roi, out_dtype = list(attrs["roi"]), attrs["out_dtype"]
     kind, mode = _arithmetic(DataType(data.dtype.name)), attrs["coordinate_transformation_mode"]
     copies = attrs["method"] == "nearest_neighbor"
-    made = data if copies else data.astype(np.float64)
+    resized = data if copies else data.astype(np.float64)
     inside = np.ones((1,) * data.ndim, bool)
     for number, axis in enumerate(axes):
         extent, part = data.shape[axis], (roi[number], roi[len(roi) // 2 + number])
         position = _positions(extent, size[number], mode, part, kind)
         if copies:
-            made = np.take(made, _nearest(position, extent, attrs), axis)
+            resized = np.take(resized, _nearest(position, extent, attrs), axis)
         elif extent != size[number] or mode == "tf_crop_and_resize":  # else it is copied
             weights = _matrix(position, extent, attrs)
-            made = np.moveaxis(np.moveaxis(made, axis, -1) @ weights.T, -1, axis)
+            resized = np.moveaxis(np.moveaxis(resized, axis, -1) @ weights.T, -1, axis)
         shape = [-1 if place == axis else 1 for place in range(data.ndim)]
         inside = inside & ((position >= 0) & (position <= extent - 1)).reshape(shape)
     if mode == "tf_crop_and_resize":
-        made = np.where(inside, made, attrs["extrapolation_value"])
+        resized = np.where(inside, resized, attrs["extrapolation_value"])
     dtype = data.dtype.name if out_dtype in (None, "void") else str(out_dtype)
     if DataType(dtype).is_float:
-        return made
-    return convert(np.round(made), dtype)
+        return resized
+    return convert(np.round(resized), dtype)
 
 
-def _reflected(position: Any, extent: int, align_corners: bool) -> Any:
+def _reflected(position: np.ndarray, extent: int, align_corners: bool) -> np.ndarray:
     low, span = (0.0, extent - 1.0) if align_corners else (-0.5, float(extent))
     if span <= 0:
         return np.zeros_like(position)
@@ -120,15 +126,17 @@ def _reflected(position: Any, extent: int, align_corners: bool) -> Any:
     return np.where(rest > span, 2 * span - rest, rest) + low
 
 
-def _padded(position: Any, extent: int, attrs: dict[str, Any]) -> Any:
+def _padded(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.ndarray:
     if attrs["padding_mode"] == "zeros":
         return position
     if attrs["padding_mode"] == "reflection":
         position = _reflected(position, extent, attrs["align_corners"])
-    return np.clip(position, 0, extent - 1)
+    return np.asarray(np.clip(position, 0, extent - 1))
 
 
-def _neighbours(position: Any, extent: int, attrs: dict[str, Any]) -> list[tuple[Any, Any]]:
+def _neighbours(
+    position: np.ndarray, extent: int, attrs: dict[str, Any]
+) -> list[tuple[np.ndarray, np.ndarray | float]]:
     """(whole positions, weights) along one axis."""
     method = attrs["method"]
     if method == "nearest":
@@ -144,7 +152,7 @@ def _neighbours(position: Any, extent: int, attrs: dict[str, Any]) -> list[tuple
 
 
 @by_wide
-def grid_sample(data: Any, grid: Any, **attrs: Any) -> Any:
+def grid_sample(data: np.ndarray, grid: np.ndarray, **attrs: Any) -> np.ndarray:
     """Weighted neighbours of each point of the grid."""
     layout = attrs["layout"]
     letters = "DHW"[5 - data.ndim :]
@@ -170,7 +178,7 @@ def grid_sample(data: Any, grid: Any, **attrs: Any) -> Any:
 
 
 @by_wide
-def affine_grid(data: Any, size: Any, align_corners: bool = True) -> Any:
+def affine_grid(data: np.ndarray, size: Sequence[int], align_corners: bool = True) -> np.ndarray:
     """The products of the map with the homogeneous coordinates of all places."""
     lines = []
     for extent in size:
@@ -181,10 +189,12 @@ def affine_grid(data: Any, size: Any, align_corners: bool = True) -> Any:
             lines.append((2 * place + 1) / max(extent, 1) - 1)
     mesh = np.meshgrid(*lines, indexing="ij")[::-1]
     points = np.stack([*mesh, np.ones(tuple(size))])
-    return np.einsum("nij,j...->ni...", data, points)
+    return np.asarray(np.einsum("nij,j...->ni...", data, points))
 
 
-def weighted_taps(data: Any, indices: Any, weights: Any, axis: int, skip_zeros: bool) -> Any:
+def weighted_taps(
+    data: np.ndarray, indices: np.ndarray, weights: np.ndarray, axis: int, skip_zeros: bool
+) -> np.ndarray:
     """Neighbours along an axis, summed by weight."""
     rows = np.moveaxis(data, axis, -1)[..., indices]
     terms = rows * weights

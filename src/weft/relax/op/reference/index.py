@@ -11,14 +11,16 @@ import numpy as np
 from weft.support.errors import IRIndexError
 
 
-def check_indices(indices: Any, low: int, extent: int, name: str) -> None:
+def check_indices(indices: np.ndarray, low: int, extent: int, name: str) -> None:
     """IRIndexError unless all indices are from ``low`` up and below ``extent``."""
     wrong = indices[(indices < low) | (indices >= extent)]
     if wrong.size:
         raise IRIndexError(f"{name}: index {wrong.flat[0]} is out of range for {extent} elements")
 
 
-def take(x: Any, indices: Any, axis: int | None = None, mode: str = "fast") -> Any:
+def take(
+    x: np.ndarray, indices: np.ndarray, axis: int | None = None, mode: str = "fast"
+) -> np.ndarray:
     """The slices that indices choose."""
     where = np.asarray(indices).astype(np.int64)
     data, along = (x.reshape(-1), 0) if axis is None else (x, axis % x.ndim)
@@ -29,21 +31,21 @@ def take(x: Any, indices: Any, axis: int | None = None, mode: str = "fast") -> A
         where = np.minimum(np.maximum(where, 0), extent - 1)
     outside = (where < 0) | (where >= extent)
     if mode == "nan" and outside.any():
-        made = np.array(np.take(data, np.where(outside, 0, where), along))
-        made[(slice(None),) * along + (outside,)] = math.nan
-        return made
+        taken = np.array(np.take(data, np.where(outside, 0, where), along))
+        taken[(slice(None),) * along + (outside,)] = math.nan
+        return taken
     check_indices(where, 0, extent, "take")
     return np.take(data, where, along)
 
 
 def strided_slice(
-    x: Any,
+    x: np.ndarray,
     axes: Sequence[int],
     begin: Sequence[int],
     end: Sequence[int],
     strides: Sequence[int] | None = None,
     assume_inbound: bool = False,  # noqa: ARG001 - limits change nothing for slices in bounds
-) -> Any:
+) -> np.ndarray:
     """Python's slice along some axes."""
     steps = strides or [1] * len(axes)
     chosen = [slice(None)] * x.ndim
@@ -52,7 +54,9 @@ def strided_slice(
     return x[tuple(chosen)]
 
 
-def dynamic_strided_slice(x: Any, begin: Any, end: Any, strides: Any) -> Any:
+def dynamic_strided_slice(
+    x: np.ndarray, begin: np.ndarray, end: np.ndarray, strides: np.ndarray
+) -> np.ndarray:
     """A slice along every axis, bounds from tensors."""
     return strided_slice(x, range(x.ndim), begin.tolist(), end.tolist(), strides.tolist())
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,11 +10,11 @@ from weft.relax.op.reference.rule import convert, quiet, wide
 
 
 @quiet
-def matmul(x1: Any, x2: Any, out_dtype: str | None = None) -> Any:
+def matmul(x1: np.ndarray, x2: np.ndarray, out_dtype: str | None = None) -> np.ndarray:
     """The matrix product of both, converted first."""
-    return np.matmul(wide(convert(x1, out_dtype)), wide(convert(x2, out_dtype)))
+    return np.asarray(np.matmul(wide(convert(x1, out_dtype)), wide(convert(x2, out_dtype))))
 
 
-def einsum(operands: Sequence[Any], subscripts: str) -> Any:
+def einsum(operands: Sequence[np.ndarray], subscripts: str) -> np.ndarray:
     """numpy's einsum."""
-    return np.einsum(subscripts, *[wide(item) for item in operands])
+    return np.asarray(np.einsum(subscripts, *[wide(item) for item in operands]))

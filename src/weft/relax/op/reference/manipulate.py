@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from weft.relax.op.reference.rule import wide
 from weft.runtime.ndarray import array
 from weft.support.errors import IRValueError
+from weft.tir.index_map import IndexMap
 
 
-def concat(tensors: Sequence[Any], axis: int | None = 0) -> Any:
+def concat(tensors: Sequence[np.ndarray], axis: int | None = 0) -> np.ndarray:
     """numpy's concatenate."""
     return np.concatenate(tensors, axis)
 
 
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
+def split(
+    x: np.ndarray, indices_or_sections: int | Sequence[int], axis: int = 0
+) -> np.ndarray | tuple[np.ndarray, ...]:
     """A number of parts of one size, the last one smaller; or parts between indices.
 
     A negative index counts from the end; one part is no tuple.
@@ -44,33 +46,35 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> Any:
     return parts[0] if len(parts) == 1 else tuple(parts)
 
 
-def squeeze(x: Any, axis: Any = None) -> Any:
+def squeeze(x: np.ndarray, axis: Sequence[int] | None = None) -> np.ndarray:
     """Without axes of extent 1."""
     return np.squeeze(x, None if axis is None else tuple(axis))
 
 
 def layout_transform(
-    x: Any,
-    index_map: Any,
-    pad_value: Any = None,
-    axis_separators: Any = None,  # noqa: ARG001 - an attribute for the memory of other devices
-    input_axis_separators: Any = None,  # noqa: ARG001 - likewise
-) -> Any:
+    x: np.ndarray,
+    index_map: IndexMap,
+    pad_value: float | None = None,
+    axis_separators: object = None,  # noqa: ARG001 - an attribute for the memory of other devices
+    input_axis_separators: object = None,  # noqa: ARG001 - likewise
+) -> np.ndarray:
     """Elements moved by an index map."""
     moved = index_map.map_ndarray(array(x)).numpy()
     if not pad_value:
-        return moved
+        return np.asarray(moved)
     is_data = index_map.map_ndarray(array(np.ones(x.shape, bool))).numpy()
     return np.where(is_data, wide(moved), pad_value).astype(x.dtype)
 
 
-def one_hot(indices: Any, on_value: Any, off_value: Any, depth: int, axis: int = -1) -> Any:
+def one_hot(
+    indices: np.ndarray, on_value: float, off_value: float, depth: int, axis: int = -1
+) -> np.ndarray:
     """on_value where the new axis counts to the index."""
-    made = np.where(indices[..., None] == np.arange(depth), on_value, off_value)
-    return np.moveaxis(made, -1, axis)
+    hot = np.where(indices[..., None] == np.arange(depth), on_value, off_value)
+    return np.moveaxis(hot, -1, axis)
 
 
-def meshgrid(tensors: Sequence[Any], indexing: str | None = "ij") -> Any:
+def meshgrid(tensors: Sequence[np.ndarray], indexing: str | None = "ij") -> tuple[np.ndarray, ...]:
     """numpy's meshgrid; a scalar is a vector of one."""
     vectors = [np.atleast_1d(item) for item in tensors]
     return tuple(np.meshgrid(*vectors, indexing="xy" if indexing == "xy" else "ij"))

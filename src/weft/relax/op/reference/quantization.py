@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft.relax.op.reference.rule import convert, is_float, numpy_dtype, quiet
 
 
-def _along(parameter: Any, data: Any, axis: int) -> Any:
+def _along(parameter: np.ndarray, data: np.ndarray, axis: int) -> np.ndarray:
     """Scale or zero point shaped so that it broadcasts along the axis."""
     if parameter.ndim == 0 or parameter.shape[0] == 1:
         return parameter.reshape([])
@@ -20,8 +18,9 @@ def _along(parameter: Any, data: Any, axis: int) -> Any:
 
 @quiet
 def quantize(
-    data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "int8"
-) -> Any:
+    data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int = -1,
+    out_dtype: str = "int8",
+) -> np.ndarray:  # fmt: skip
     """round(data / scale) + zero point."""
     scaled = data / _along(scale, data, axis).astype(data.dtype)
     is_whole = not is_float(np.empty(0, numpy_dtype(out_dtype)))
@@ -32,14 +31,15 @@ def quantize(
 
 @quiet
 def dequantize(
-    data: Any, scale: Any, zero_point: Any, axis: int = -1, out_dtype: str = "float32"
-) -> Any:
+    data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int = -1,
+    out_dtype: str = "float32",
+) -> np.ndarray:  # fmt: skip
     """scale * (data - zero point), by exact differences."""
     middle = "float64" if is_float(data) else "int32"
     zero = convert(_along(zero_point, data, axis), middle)
     distance = (convert(data, middle) - zero).astype("float64")
-    made = distance * _along(scale, data, axis).astype("float64")
+    values = distance * _along(scale, data, axis).astype("float64")
     if out_dtype != "float16":
-        return made
+        return np.asarray(values)
     limit = float(np.finfo(np.float16).max)
-    return np.clip(made, -limit, limit)
+    return np.asarray(np.clip(values, -limit, limit))

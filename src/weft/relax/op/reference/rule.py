@@ -11,76 +11,80 @@ in their own dtype.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from weft.support.dtype import DataType
 
 Reference = Callable[..., Any]
+F = TypeVar("F", bound=Callable[..., object])
+Axes = int | Sequence[int] | None
+"""One axis, several, or all of them (None)."""
 
 
-def is_float(x: Any) -> bool:
+def is_float(x: npt.ArrayLike) -> bool:
     """Whether an array holds floats, bfloat16 and the 8-bit ones among them."""
     return DataType(np.asarray(x).dtype.name).is_float
 
 
-def wide(x: Any) -> Any:
+def wide(x: npt.ArrayLike) -> np.ndarray:
     """Floats as float64 (a reference that rounds as little as it can); other values as given."""
-    made = np.asarray(x)
-    return made.astype("float64") if is_float(made) else made
+    values = np.asarray(x)
+    return values.astype("float64") if is_float(values) else values
 
 
-def by_wide(function: Reference) -> Reference:
+def by_wide(function: F) -> F:
     """A reference whose floats are widened first."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
-    def run(*args: Any, **attrs: Any) -> Any:
+    def run(*args: object, **attrs: object) -> object:
         given = [wide(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         return function(*given, **attrs)
 
-    return run
+    return cast("F", run)
 
 
-def quiet(function: Reference) -> Reference:
+def quiet(function: F) -> F:
     """A reference that may overflow, divide by zero and meet NaN without a warning."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
-    def run(*args: Any, **attrs: Any) -> Any:
+    def run(*args: object, **attrs: object) -> object:
         with np.errstate(all="ignore"):
             return function(*args, **attrs)
 
-    return run
+    return cast("F", run)
 
 
-def in_float64(function: Reference) -> Reference:
+def in_float64(function: F) -> F:
     """A reference that computes in float64, without warnings; integers stay as they are."""
     return quiet(by_wide(function))
 
 
-def numpy_dtype(dtype: str) -> np.dtype[Any]:
+def numpy_dtype(dtype: str) -> np.dtype:
     """The numpy dtype of a data type's name."""
     return DataType(dtype).numpy
 
 
-def convert(x: Any, dtype: str | None) -> Any:
+def convert(x: npt.ArrayLike, dtype: str | None) -> np.ndarray:
     """The values in another type (None: as they are): floats saturate to integers, NaN is 0."""
-    made = np.asarray(x)
-    if dtype is None or DataType(dtype).numpy == made.dtype:
-        return made
+    values = np.asarray(x)
+    if dtype is None or DataType(dtype).numpy == values.dtype:
+        return values
     target = DataType(dtype)
     with np.errstate(all="ignore"):
         if target.is_bool:
-            return wide(made) != 0
-        if target.is_float or not is_float(made):
-            return wide(made).astype(target.numpy)
+            return np.asarray(wide(values) != 0)
+        if target.is_float or not is_float(values):
+            return wide(values).astype(target.numpy)
         limits = np.iinfo(target.numpy)
-        values = np.trunc(wide(made))
-        inside = (values >= float(limits.min)) & (values < float(limits.max))
-        ends = np.where(values > 0, limits.max, limits.min).astype(target.numpy)
-        whole = np.where(inside, values, 0).astype(target.numpy)
-        return np.where(np.isnan(values), target.numpy.type(0), np.where(inside, whole, ends))
+        numbers = np.trunc(wide(values))
+        inside = (numbers >= float(limits.min)) & (numbers < float(limits.max))
+        ends = np.where(numbers > 0, limits.max, limits.min).astype(target.numpy)
+        whole = np.where(inside, numbers, 0).astype(target.numpy)
+        return np.where(np.isnan(numbers), target.numpy.type(0), np.where(inside, whole, ends))
 
 
 def normalized(axis: int, ndim: int) -> int:
@@ -88,9 +92,9 @@ def normalized(axis: int, ndim: int) -> int:
     return axis % ndim if ndim else 0
 
 
-def all_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+def all_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     """The axes of an attribute that is a list, one number, or None for all."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, list | tuple) else [axis]
+    given = axis if isinstance(axis, Sequence) else [axis]
     return tuple([normalized(item, ndim) for item in given])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft.relax.op.reference.index import check_indices
@@ -11,8 +9,8 @@ from weft.relax.op.reference.rule import convert, wide
 
 
 def multinomial_from_uniform(
-    prob: Any, uniform_sample: Any, sample_indices: Any, dtype: str = "int64"
-) -> Any:
+    prob: np.ndarray, uniform_sample: np.ndarray, sample_indices: np.ndarray, dtype: str = "int64"
+) -> np.ndarray:
     """How many running sums the number is not below."""
     rows = sample_indices[:, 0].astype(np.int64)
     check_indices(rows, 0, prob.shape[0], "multinomial_from_uniform")

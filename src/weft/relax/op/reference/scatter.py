@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -13,26 +12,31 @@ from weft.relax.op.reference.rule import wide
 _COMBINE = {"add": np.add, "mul": np.multiply, "min": np.minimum, "max": np.maximum}
 
 
-def _written(data: Any, place: Any, updates: Any, reduction: str) -> Any:
-    made = wide(data).copy()
+def _written(
+    data: np.ndarray, place: tuple[np.ndarray, ...], updates: np.ndarray, reduction: str
+) -> np.ndarray:
+    written = wide(data).copy()
     if reduction == "update":
-        made[place] = wide(updates)
+        written[place] = wide(updates)
     else:
-        _COMBINE[reduction].at(made, place, wide(updates))
-    return made
+        _COMBINE[reduction].at(written, place, wide(updates))
+    return written
 
 
 def scatter_elements(
-    data: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "update"
-) -> Any:
+    data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int = 0,
+    reduction: str = "update",
+) -> np.ndarray:  # fmt: skip
     """The data with updates written at indices along an axis."""
-    place = list(np.indices(indices.shape))
+    place: list[np.ndarray] = list(np.indices(indices.shape))
     check_indices(indices, -data.shape[axis], data.shape[axis], "scatter_elements")
     place[axis] = indices.astype(np.int64)
     return _written(data, tuple(place), updates, reduction)
 
 
-def _vectors(data: Any, indices: Any, first: int, low: bool, name: str) -> tuple[Any, ...]:
+def _vectors(
+    data: np.ndarray, indices: np.ndarray, first: int, low: bool, name: str
+) -> tuple[np.ndarray, ...]:
     """The index vectors along the last axis, as one array of indices for each axis of the data."""
     where = np.moveaxis(indices.astype(np.int64), -1, 0)
     for axis, numbers in enumerate(where, first):
@@ -40,51 +44,57 @@ def _vectors(data: Any, indices: Any, first: int, low: bool, name: str) -> tuple
     return tuple(where)
 
 
-def scatter_nd(data: Any, indices: Any, updates: Any, reduction: str = "update") -> Any:
+def scatter_nd(
+    data: np.ndarray, indices: np.ndarray, updates: np.ndarray, reduction: str = "update"
+) -> np.ndarray:
     """The data with updates written at index vectors."""
     place = _vectors(data, indices, 0, True, "scatter_nd")
     return _written(data, place, updates, reduction)
 
 
-def gather_elements(data: Any, indices: Any, axis: int = 0) -> Any:
+def gather_elements(data: np.ndarray, indices: np.ndarray, axis: int = 0) -> np.ndarray:
     """The elements that indices choose along an axis."""
     check_indices(indices, 0, data.shape[axis], "gather_elements")
-    place = list(np.indices(indices.shape))
+    place: list[np.ndarray] = list(np.indices(indices.shape))
     place[axis] = indices.astype(np.int64)
-    return data[tuple(place)]
+    return np.asarray(data[tuple(place)])
 
 
-def gather_nd(data: Any, indices: Any, batch_dims: int = 0) -> Any:
+def gather_nd(data: np.ndarray, indices: np.ndarray, batch_dims: int = 0) -> np.ndarray:
     """The slices that index vectors choose."""
     place = _vectors(data, indices, batch_dims, False, "gather_nd")
     outer = indices.shape[:-1]
     batch = np.indices(outer)[:batch_dims]
-    return data[(*batch, *place)]
+    return np.asarray(data[(*batch, *place)])
 
 
-def index_tensor(data: Any, indices: Sequence[Any]) -> Any:
+def index_tensor(data: np.ndarray, indices: Sequence[np.ndarray]) -> np.ndarray:
     """numpy's indexing by arrays."""
-    return data[_positions(data, indices, "index_tensor")]
+    return np.asarray(data[_positions(data, indices, "index_tensor")])
 
 
-def _positions(data: Any, indices: Sequence[Any], name: str) -> tuple[Any, ...]:
+def _positions(
+    data: np.ndarray, indices: Sequence[np.ndarray], name: str
+) -> tuple[np.ndarray, ...]:
     for axis, numbers in enumerate(indices):
         check_indices(numbers.astype(np.int64), -data.shape[axis], data.shape[axis], name)
     return tuple([numbers.astype(np.int64) for numbers in indices])
 
 
-def index_put(data: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
+def index_put(
+    data: np.ndarray, indices: Sequence[np.ndarray], values: np.ndarray, accumulate: bool = False
+) -> np.ndarray:
     """Values written or added where index arrays say."""
     place = _positions(data, indices, "index_put")
     return _written(data, place, values, "add" if accumulate else "update")
 
 
 def slice_scatter(
-    input_tensor: Any, src: Any, start: int, end: int, step: int = 1, axis: int = 0
-) -> Any:
+    input_tensor: np.ndarray, src: np.ndarray, start: int, end: int, step: int = 1, axis: int = 0
+) -> np.ndarray:
     """The input with src in the place of a slice."""
-    made = input_tensor.copy()
-    chosen = [slice(None)] * made.ndim
+    written = input_tensor.copy()
+    chosen = [slice(None)] * written.ndim
     chosen[axis] = slice(start, end, step)
-    made[tuple(chosen)] = src
-    return made
+    written[tuple(chosen)] = src
+    return written

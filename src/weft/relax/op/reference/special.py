@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ lgamma = np.vectorize(_lgamma, otypes=[np.float64])
 
 
 @in_float64
-def digamma(x: Any) -> Any:
+def digamma(x: np.ndarray) -> np.ndarray:
     """The recurrence to 10 or more, then the asymptotic series; below 0 by reflection."""
     z = np.where(x < 0, 1 - x, x)
     shift = np.zeros_like(z)
@@ -39,7 +38,7 @@ def digamma(x: Any) -> Any:
 
 
 @in_float64
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Terms up to q + k of 10 or more, then Euler and Maclaurin's formula."""
     x, q = np.broadcast_arrays(x, q)
     total, place = np.zeros(x.shape), np.array(q)
@@ -55,18 +54,18 @@ def zeta(x: Any, q: Any) -> Any:
     is_whole = q == np.floor(q)
     value = np.where((q < 0) & ~is_whole & (x != np.floor(x)), np.nan, total + tail)
     value = np.where((q <= 0) & is_whole, np.inf, value)
-    return np.where(x == 1, np.inf, np.where(x < 1, np.nan, value))
+    return np.asarray(np.where(x == 1, np.inf, np.where(x < 1, np.nan, value)))
 
 
 @in_float64
-def trigamma(x: Any) -> Any:
+def trigamma(x: np.ndarray) -> np.ndarray:
     """By zeta; below 1/2 by reflection."""
     low = x < 0.5
     value = zeta(np.full(x.shape, 2.0), np.where(low, 1 - x, x))
-    return np.where(low, (math.pi / np.sin(math.pi * x)) ** 2 - value, value)
+    return np.asarray(np.where(low, (math.pi / np.sin(math.pi * x)) ** 2 - value, value))
 
 
-def erfc_inverse(q: Any) -> Any:
+def erfc_inverse(q: np.ndarray) -> np.ndarray:
     """The z of 0 or more with erfc(z) = q, by Newton's method on logarithms."""
     inside = np.clip(q, 5e-324, 1.0)
     z = np.sqrt(np.maximum(-np.log(inside), 0))
@@ -77,7 +76,7 @@ def erfc_inverse(q: Any) -> Any:
 
 
 @in_float64
-def erfinv(y: Any) -> Any:
+def erfinv(y: np.ndarray) -> np.ndarray:
     """From erfc away from 0; near it Newton's method on erf itself."""
     size = np.abs(y)
     small = np.where(size < 0.5, size, 0.0)
@@ -90,25 +89,26 @@ def erfinv(y: Any) -> Any:
 
 
 @in_float64
-def erfcx(x: Any) -> Any:
+def erfcx(x: np.ndarray) -> np.ndarray:
     """exp(x**2) * erfc(x); far out by its asymptotic series."""
     square = 1 / (2 * x * x)
     far = (1 - square * (1 - square * (3 - 15 * square))) / (x * _ROOT_PI)
-    return np.where(x > 20, far, np.exp(np.minimum(x, 20) ** 2) * erfc(np.minimum(x, 20)))
+    near = np.exp(np.minimum(x, 20) ** 2) * erfc(np.minimum(x, 20))
+    return np.asarray(np.where(x > 20, far, near))
 
 
 @in_float64
-def log_ndtr(x: Any) -> Any:
+def log_ndtr(x: np.ndarray) -> np.ndarray:
     """log of half of erfc; far below by its asymptotic series."""
     near = np.log(0.5 * erfc(-np.maximum(x, -20) / math.sqrt(2)))
     square = 1 / (x * x)
     tail = np.log1p(-square * (1 - square * (3 - square * (15 - 105 * square))))
     far = -x * x / 2 - np.log(-x) - math.log(2 * math.pi) / 2 + tail
-    return np.where(x < -20, far, near)
+    return np.asarray(np.where(x < -20, far, near))
 
 
 @in_float64
-def ndtri(p: Any) -> Any:
+def ndtri(p: np.ndarray) -> np.ndarray:
     """From the inverse of erfc, in the tail that p lies in."""
     tail = np.minimum(p, 1 - p)
     size = math.sqrt(2) * erfc_inverse(2 * tail)
@@ -116,7 +116,7 @@ def ndtri(p: Any) -> Any:
 
 
 @in_float64
-def i1(x: Any) -> Any:
+def i1(x: np.ndarray) -> np.ndarray:
     """The power series."""
     half = x / 2
     term, total = half, half
@@ -127,12 +127,12 @@ def i1(x: Any) -> Any:
 
 
 @in_float64
-def entr(x: Any) -> Any:
+def entr(x: np.ndarray) -> np.ndarray:
     """-x log x; 0 of 0, and minus infinity below."""
     value = -x * np.log(np.where(x > 0, x, 1))
     return np.where(x < 0, -np.inf, np.where(x == 0, 0, value))
 
 
-def product_or_zero(x: Any, factor: Any, y: Any) -> Any:
+def product_or_zero(x: np.ndarray, factor: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x times a function of y; 0 where x is 0, unless y is NaN."""
     return np.where(np.isnan(y), y, np.where(x == 0, 0, x * factor))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from weft.relax.op.reference.rule import (
+    Axes,
+    Reference,
     all_axes,
     by_wide,
     convert,
@@ -21,48 +22,51 @@ from weft.support.errors import IRValueError
 
 
 @in_float64
-def sum_of(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def sum_of(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
     """The sum over axes."""
-    return np.sum(x, all_axes(axis, x.ndim), dtype=x.dtype, keepdims=keepdims)
+    return np.asarray(np.sum(x, all_axes(axis, x.ndim), dtype=x.dtype, keepdims=keepdims))
 
 
 @in_float64
-def prod(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def prod(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
     """The product over axes."""
-    return np.prod(x, all_axes(axis, x.ndim), dtype=x.dtype, keepdims=keepdims)
+    return np.asarray(np.prod(x, all_axes(axis, x.ndim), dtype=x.dtype, keepdims=keepdims))
 
 
-def extreme(function: Callable[..., Any], is_max: bool) -> Callable[..., Any]:
+def extreme(function: Reference, is_max: bool) -> Reference:
     """The neutral element is the result over no elements."""
 
-    def run(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def run(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
         if is_float(x):
-            start: Any = -math.inf if is_max else math.inf
+            start: float = -math.inf if is_max else math.inf
         elif x.dtype == bool:
             start = not is_max
         else:
             start = np.iinfo(x.dtype).min if is_max else np.iinfo(x.dtype).max
-        return function(x, axis=all_axes(axis, x.ndim), keepdims=keepdims, initial=start)
+        axes = all_axes(axis, x.ndim)
+        return np.asarray(function(x, axis=axes, keepdims=keepdims, initial=start))
 
     return in_float64(run)
 
 
 @in_float64
-def mean(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def mean(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
     """The sum divided by how many there are."""
     axes = all_axes(axis, x.ndim)
     count = math.prod([x.shape[item] for item in axes])
-    return np.divide(np.sum(x, axes, keepdims=keepdims), count)
+    return np.asarray(np.divide(np.sum(x, axes, keepdims=keepdims), count))
 
 
 @in_float64
-def variance(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def variance(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
     """The mean square of the distance from the mean."""
     distance = x - mean(x, axis, keepdims=True)
     return mean(distance * distance, axis, keepdims)
 
 
-def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def median(
+    x: np.ndarray, axis: Axes = None, keepdims: bool = False
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """The lower one of an even number; over one axis also where it stands."""
     axes = all_axes(axis, x.ndim)
     values = wide(x)
@@ -82,39 +86,41 @@ def median(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return (chosen, place) if axis is not None and len(axes) == 1 else chosen
 
 
-def arg(function: Callable[..., Any]) -> Callable[..., Any]:
+def arg(function: Reference) -> Reference:
     """The first place of an extreme value."""
-    def run(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-        made = function(x.reshape(-1) if axis is None else x, axis=axis or 0, keepdims=keepdims)
+    def run(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
+        places = function(x.reshape(-1) if axis is None else x, axis=axis or 0, keepdims=keepdims)
         if axis is None:
-            made = np.asarray(made).reshape([1] * x.ndim if keepdims else [])
-        return np.asarray(made, np.int64)
+            places = np.asarray(places).reshape([1] * x.ndim if keepdims else [])
+        return np.asarray(places, np.int64)
 
     return by_wide(run)
 
 
-def scan(function: Callable[..., Any], start: int) -> Callable[..., Any]:
+def scan(function: Reference, start: int) -> Reference:
     """Running sums or products."""
     def run(
-        data: Any, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
-    ) -> Any:
+        data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
+    ) -> np.ndarray:
         x = wide(convert(data, dtype))
         x, along = (x.reshape(-1), 0) if axis is None else (x, axis)
-        made = function(x, axis=along, dtype=x.dtype)
+        running = function(x, axis=along, dtype=x.dtype)
         if exclusive and x.shape[along]:
-            made = np.roll(made, 1, along)
-            np.moveaxis(made, along, 0)[0] = start
-        return made
+            running = np.roll(running, 1, along)
+            np.moveaxis(running, along, 0)[0] = start
+        return np.asarray(running)
 
     return quiet(run)
 
 
-def logcumsumexp(data: Any, axis: int) -> Any:
+def logcumsumexp(data: np.ndarray, axis: int) -> np.ndarray:
     """Running sums of exponentials, as logarithms."""
     return np.logaddexp.accumulate(data, axis=axis)
 
 
-def running_extreme(data: Any, axis: int, largest: bool) -> Any:
+def running_extreme(
+    data: np.ndarray, axis: int, largest: bool
+) -> tuple[np.ndarray, np.ndarray]:
     """The extreme up to each place, and the last place that it stands at."""
     rows = np.moveaxis(data, axis, 0)
     values, places = rows.copy(), np.zeros(rows.shape, np.int64)
@@ -126,11 +132,11 @@ def running_extreme(data: Any, axis: int, largest: bool) -> Any:
     return np.moveaxis(values, 0, axis), np.moveaxis(places, 0, axis)
 
 
-def collapse(data: Any, shape: Sequence[int]) -> Any:
+def collapse(data: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """The sum over the axes that ``shape`` lacks or has with the extent 1."""
     extra = data.ndim - len(shape)
     axes = [*range(extra)]
     for axis, extent in enumerate(shape):
         if extent == 1 and data.shape[extra + axis] != 1:
             axes.append(extra + axis)
-    return np.sum(wide(data), tuple(axes), dtype=wide(data).dtype).reshape(shape)
+    return np.asarray(np.sum(wide(data), tuple(axes), dtype=wide(data).dtype).reshape(shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from weft.relax.op.reference.index import check_indices
 from weft.relax.op.reference.rule import by_wide
 
 
-def _overlap(one: Any, other: Any) -> float:
+def _overlap(box: np.ndarray, other: np.ndarray) -> float:
     """Intersection over union of two boxes given by opposite corners; 0 of boxes without area."""
-    low, high = np.sort(one.reshape(2, 2), axis=0)
+    low, high = np.sort(box.reshape(2, 2), axis=0)
     its_low, its_high = np.sort(other.reshape(2, 2), axis=0)
     reach = np.maximum(np.minimum(high, its_high) - np.maximum(low, its_low), 0)
     shared = np.prod(reach)
@@ -21,7 +21,9 @@ def _overlap(one: Any, other: Any) -> float:
     return float(shared / union) if union > 0 else 0.0
 
 
-def _kept(boxes: Any, scores: Any, most: int, threshold: float, least: float) -> list[int]:
+def _kept(
+    boxes: np.ndarray, scores: np.ndarray, most: int, threshold: float, least: float
+) -> list[int]:
     """The boxes kept of one class, by falling score."""
     kept: list[int] = []
     for box in np.argsort(-scores, kind="stable").tolist():
@@ -33,8 +35,9 @@ def _kept(boxes: Any, scores: Any, most: int, threshold: float, least: float) ->
 
 
 def non_max_suppression(
-    boxes: Any, scores: Any, most: Any, threshold: Any, least: Any, output_format: str = "onnx"
-) -> Any:
+    boxes: np.ndarray, scores: np.ndarray, most: np.ndarray, threshold: np.ndarray,
+    least: np.ndarray, output_format: str = "onnx",
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """The boxes of every batch and class that no better one overlaps."""
     del output_format  # the rule takes one only
     limits = (int(most.item()), float(threshold.item()), float(least.item()))
@@ -44,12 +47,12 @@ def non_max_suppression(
         for number in range(scores.shape[1])
         for box in _kept(boxes[batch], scores[batch, number], *limits)
     ]
-    made = np.zeros((scores.size, 3), "int64")
-    made[: len(rows)] = np.array(rows, "int64").reshape(-1, 3)
-    return made, np.array([len(rows)], "int64")
+    kept = np.zeros((scores.size, 3), "int64")
+    kept[: len(rows)] = np.array(rows, "int64").reshape(-1, 3)
+    return kept, np.array([len(rows)], "int64")
 
 
-def _bilinear(image: Any, row: float, column: float) -> Any:
+def _bilinear(image: np.ndarray, row: float, column: float) -> np.ndarray:
     """(channels, height, width) at a point; 0 more than one pixel outside."""
     height, width = image.shape[1:]
     if not (-1 <= row <= height and -1 <= column <= width):
@@ -58,17 +61,17 @@ def _bilinear(image: Any, row: float, column: float) -> Any:
     top, left = int(row), int(column)
     rows, columns = [top, min(top + 1, height - 1)], [left, min(left + 1, width - 1)]
     weights = np.outer([1 - (row - top), row - top], [1 - (column - left), column - left])
-    return (image[:, rows][:, :, columns] * weights).sum((1, 2))
+    return np.asarray((image[:, rows][:, :, columns] * weights).sum((1, 2)))
 
 
 @by_wide
 def roi_align(
-    data: Any, rois: Any, pooled_size: Any, spatial_scale: float, sample_ratio: int = -1,
-    aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
-) -> Any:  # fmt: skip
+    data: np.ndarray, rois: np.ndarray, pooled_size: Sequence[int], spatial_scale: float,
+    sample_ratio: int = -1, aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
+) -> np.ndarray:  # fmt: skip
     """The mean or the largest of samples between pixels, for each region and place."""
     images = data.transpose([layout.index(letter) for letter in "NCHW"])
-    made = np.zeros((len(rois), images.shape[1], *pooled_size))
+    aligned_regions = np.zeros((len(rois), images.shape[1], *pooled_size))
     check_indices(rois[:, 0].astype(np.int64), 0, len(images), "roi_align")
     for number, region in enumerate(rois):
         corners = region[1:] * spatial_scale - (0.5 if aligned else 0.0)
@@ -83,5 +86,5 @@ def roi_align(
             values = [_bilinear(images[int(region[0])], *point) for point in points]
             empty = np.full(images.shape[1], -np.inf if mode == "max" else 0.0)
             pooled = np.max([*values, empty], 0) if mode == "max" else np.mean(values or [empty], 0)
-            made[(number, slice(None), *place)] = pooled
-    return made.transpose(["NCHW".index(letter) for letter in layout])
+            aligned_regions[(number, slice(None), *place)] = pooled
+    return aligned_regions.transpose(["NCHW".index(letter) for letter in layout])

@@ -193,16 +193,18 @@ class _Grouper(Mutator):
 def _outputs_of_units(bindings: Sequence[Any], unit_of: Sequence[int]) -> dict[int, list[Var]]:
     """The results of each unit: outputs of the block, then what others use, in order of use."""
     unit_of_var = {b.var: unit for b, unit in zip(bindings, unit_of, strict=True)}
-    found: dict[int, dict[Var, None]] = {}
+    results: dict[int, dict[Var, None]] = {}
     for binding, unit in zip(bindings, unit_of, strict=True):
         if not isinstance(binding.var, DataflowVar):
-            found.setdefault(unit, {})[binding.var] = None
+            results.setdefault(unit, {})[binding.var] = None
     for binding, unit in zip(bindings, unit_of, strict=True):
         for used in operands(binding.value):
-            producer = unit_of_var.get(used) if isinstance(used, Var) else None
+            if not isinstance(used, Var):
+                continue
+            producer = unit_of_var.get(used)
             if producer is not None and producer != unit:
-                found.setdefault(producer, {})[used] = None
-    return {unit: [*variables] for unit, variables in found.items()}
+                results.setdefault(producer, {})[used] = None
+    return {unit: [*variables] for unit, variables in results.items()}
 
 
 def _sorted_units(bindings: Sequence[Any], unit_of: Sequence[int]) -> list[int]:
@@ -348,7 +350,7 @@ class GroupedFunction:
                 made.append(VarBinding(out, fields[var]))
                 outputs.append(out)
             else:
-                outputs.append(copier.variables[var])
+                outputs.append(copier.define(var))
         return DataflowBlock(made), outputs
 
 

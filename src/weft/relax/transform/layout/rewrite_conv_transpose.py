@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from weft import topi
+from weft.ir.expr import IntImm
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import ModulePass
 from weft.relax import op as relax_op
@@ -95,7 +97,8 @@ class _Rewriter(UnfusedFunctions):
     def rearranged(self, weights: Expr, groups: int, axes: list[_Axis]) -> Expr:
         """(c, f, k, ...) as (groups * parts * f, c / groups, taps, ...), the last tap first."""
         emit, count = self.builder_.emit, len(axes)
-        channels, filters, *_ = [int(dim) for dim in tensor_dims(weights.struct_info) or ()]
+        dims = tensor_dims(weights.struct_info) or ()
+        channels, filters, *_ = [expect(dim, IntImm).value for dim in dims]
         parts = math.prod([axis.stride for axis in axes])
         pads = [amount for axis in axes for amount in (0, axis.taps * axis.stride - axis.window)]
         if any(pads):

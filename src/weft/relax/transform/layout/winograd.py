@@ -204,9 +204,8 @@ def form_of(call: Any) -> Form | None:
 def _extents(arg: Any) -> tuple[int, ...] | None:
     """The dimensions of a tensor; None if one is not constant."""
     dims = tensor_dims(arg.struct_info)
-    if dims is None or not all(isinstance(dim, IntImm) for dim in dims):
-        return None
-    return tuple([int(dim) for dim in dims])
+    sizes = [dim.value for dim in dims or () if isinstance(dim, IntImm)]
+    return None if dims is None or len(sizes) < len(dims) else tuple(sizes)
 
 
 def _blocks(attrs: Any) -> tuple[int, int] | None:

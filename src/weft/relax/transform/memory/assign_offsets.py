@@ -173,6 +173,7 @@ class _OffsetRewriter(PyExprMutator):
             )  # fmt: skip
             plan = self.builder_.emit(found, "plan")
             self.builder_.match_cast(plan, ShapeStructInfo(names))
+        assert region.total is not None  # it has been laid out
         size = memory.alloc_storage([region.total], region.device, region.scope, "uint8")
         region.arena = self.builder_.emit(size, "arena")
 

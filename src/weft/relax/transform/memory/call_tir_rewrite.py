@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.expr import Call, Expr, Function, Tuple
 from weft.relax.expr_functor import PyExprMutator
@@ -84,7 +85,8 @@ class _CallTIRRewriter(PyExprMutator):
             raise IRTypeError(
                 f"CallTIRRewrite: an output needs a tensor struct info with a shape, got {info}"
             )
-        return self.builder_.emit(builtin.alloc_tensor(info.shape, info.dtype, 0), "alloc")
+        shape = expect(info.shape, Expr)
+        return self.builder_.emit(builtin.alloc_tensor(shape, info.dtype, 0), "alloc")
 
 
 def call_tir_rewrite(func: Function) -> Function:

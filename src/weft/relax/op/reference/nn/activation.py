@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 
 @in_float64
-def prelu(data: Any, alpha: Any, axis: int = 1) -> Any:
+def prelu(data: np.ndarray, alpha: np.ndarray, axis: int = 1) -> np.ndarray:
     """x, or x times the slope of its channel."""
     shape = [1] * data.ndim
     shape[axis] = -1
@@ -24,84 +23,84 @@ def prelu(data: Any, alpha: Any, axis: int = 1) -> Any:
 
 
 @in_float64
-def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(x: np.ndarray, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
     """log(1 + exp(beta * x)) / beta without overflow."""
     return np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta)
 
 
 @in_float64
-def gelu_tanh(x: Any) -> Any:
+def gelu_tanh(x: np.ndarray) -> np.ndarray:
     """x times a logistic function that is near the normal one."""
-    return x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3))
+    return np.asarray(x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3)))
 
 
 @in_float64
-def relu6(x: Any) -> Any:
+def relu6(x: np.ndarray) -> np.ndarray:
     """x between 0 and 6."""
-    return np.minimum(np.maximum(x, 0), 6).astype(x.dtype)
+    return np.asarray(np.minimum(np.maximum(x, 0), 6).astype(x.dtype))
 
 
 @in_float64
-def silu(x: Any) -> Any:
+def silu(x: np.ndarray) -> np.ndarray:
     """x * sigmoid(x)."""
-    return x * sigmoid(x)
+    return np.asarray(x * sigmoid(x))
 
 
 @in_float64
-def selu(x: Any) -> Any:
+def selu(x: np.ndarray) -> np.ndarray:
     """The scaled elu."""
     return _SELU_SCALE * np.where(x > 0, x, _SELU_ALPHA * np.expm1(x))
 
 
 @in_float64
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
     """x, or alpha * (exp(x) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(x))
 
 
 @in_float64
-def celu(x: Any, alpha: float = 1.0) -> Any:
+def celu(x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
     """x, or alpha * (exp(x / alpha) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(x / alpha))
 
 
 @in_float64
-def hardsigmoid(x: Any) -> Any:
+def hardsigmoid(x: np.ndarray) -> np.ndarray:
     """A line from 0 to 1."""
-    return np.minimum(np.maximum(x + 3, 0), 6) / 6
+    return np.asarray(np.minimum(np.maximum(x + 3, 0), 6) / 6)
 
 
 @in_float64
-def hardtanh(x: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+def hardtanh(x: np.ndarray, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarray:
     """x between two limits."""
-    return np.minimum(np.maximum(x, min_val), max_val)
+    return np.asarray(np.minimum(np.maximum(x, min_val), max_val))
 
 
 @in_float64
-def hardshrink(x: Any, lambd: float = 0.5) -> Any:
+def hardshrink(x: np.ndarray, lambd: float = 0.5) -> np.ndarray:
     """0 near 0, else x."""
     return np.where(np.abs(x) <= lambd, 0, x)
 
 
 @in_float64
-def softshrink(x: Any, lambd: float = 0.5) -> Any:
+def softshrink(x: np.ndarray, lambd: float = 0.5) -> np.ndarray:
     """0 near 0, else x moved towards 0."""
     return np.where(np.abs(x) <= lambd, 0, x - np.sign(x) * lambd)
 
 
 @in_float64
-def softmax(x: Any, axis: int = -1) -> Any:
+def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """Powers by their sum."""
     if not x.size:
         return x
     powers = np.exp(x - x.max(axis, keepdims=True))
-    return powers / powers.sum(axis, keepdims=True)
+    return np.asarray(powers / powers.sum(axis, keepdims=True))
 
 
 @in_float64
-def log_softmax(x: Any, axis: int = -1) -> Any:
+def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     """x less the logarithm of the sum of powers."""
     if not x.size:
         return x
     moved = x - x.max(axis, keepdims=True)
-    return moved - np.log(np.exp(moved).sum(axis, keepdims=True))
+    return np.asarray(moved - np.log(np.exp(moved).sum(axis, keepdims=True)))

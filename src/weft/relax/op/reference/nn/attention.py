@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -12,23 +11,24 @@ from weft.relax.op.reference.rule import in_float64
 
 def _allowed(
     length: int, keys: int, causal_mask: str | None, window_size: int | None
-) -> Any:
+) -> np.ndarray | None:
     """The pairs that the masks leave, or None."""
     if causal_mask is None and window_size is None:
         return None
     i, j = np.mgrid[:length, :keys]
     i = i + (abs(keys - length) if causal_mask == "BottomRight" else 0)
-    made = np.ones((length, keys), bool)
+    allowed = np.ones((length, keys), bool)
     if causal_mask is not None:
-        made &= j <= i
+        allowed &= j <= i
     if window_size is not None:
-        made &= j > i - window_size
-    return made
+        allowed &= j > i - window_size
+    return allowed
 
 
 def _attended(
-    query: Any, key: Any, value: Any, bias: Any, scale: float | None, allowed: Any
-) -> Any:
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | None,
+    scale: float | None, allowed: np.ndarray | None,
+) -> np.ndarray:  # fmt: skip
     heads = query.shape[2]
     q, k, v = [item.transpose(0, 2, 1, 3) for item in (query, key, value)]
     k, v = [np.repeat(item, heads // item.shape[1], 1) for item in (k, v)]
@@ -39,14 +39,14 @@ def _attended(
         return np.zeros((*query.shape[:3], value.shape[3]))
     powers = np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300))
     total = powers.sum(-1, keepdims=True)
-    return ((powers / np.where(total == 0, 1, total)) @ v).transpose(0, 2, 1, 3)
+    return np.asarray(((powers / np.where(total == 0, 1, total)) @ v).transpose(0, 2, 1, 3))
 
 
 @in_float64
 def attention(
-    query: Any, key: Any, value: Any, bias: Any = None, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> Any:  # fmt: skip
+    query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | None = None,
+    scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None,
+) -> np.ndarray:  # fmt: skip
     """The values, weighted by the softmax of the scores."""
     allowed = _allowed(query.shape[1], key.shape[1], causal_mask, window_size)
     return _attended(query, key, value, bias, scale, allowed)
@@ -54,15 +54,16 @@ def attention(
 
 @in_float64
 def attention_var_len(
-    queries: Any, keys: Any, values: Any, seqstart_q: Any, seqstart_k: Any, *_lengths: Any,
-    scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None,
-) -> Any:  # fmt: skip
+    queries: np.ndarray, keys: np.ndarray, values: np.ndarray, seqstart_q: np.ndarray,
+    seqstart_k: np.ndarray, *_lengths: np.ndarray, scale: float | None = None,
+    causal_mask: str | None = None, window_size: int | None = None,
+) -> np.ndarray:  # fmt: skip
     """Attention of each sequence by itself."""
-    made = np.zeros((*queries.shape[:3], values.shape[3]))
+    attended = np.zeros((*queries.shape[:3], values.shape[3]))
     for number in range(len(seqstart_q) - 1):
         rows = slice(int(seqstart_q[number]), int(seqstart_q[number + 1]))
         own = slice(int(seqstart_k[number]), int(seqstart_k[number + 1]))
-        made[:, rows] = attention(
+        attended[:, rows] = attention(
             queries[:, rows], keys[:, own], values[:, own], None, scale, causal_mask, window_size
         )
-    return made
+    return attended

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -16,21 +15,18 @@ from weft.support.errors import IRValueError
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def _at(x: Any, place: Sequence[Any]) -> Any:
-    """The part of x at indices or slices of its spatial axes."""
-    return x[(..., *place)]
-
-
-def _by_group(x: Any, w: Any, groups: int) -> Any:
+def _by_group(x: np.ndarray, w: np.ndarray, groups: int) -> np.ndarray:
     """(batch, in, ...) times (out, in / groups), for each group its channels."""
     batch, channels, *space = x.shape
     out = w.shape[0]
     x = x.reshape(batch, groups, channels // groups, math.prod(space))
     w = w.reshape(groups, out // groups, channels // groups)
-    return np.matmul(w, x).reshape(batch, out, *space)
+    return np.asarray(np.matmul(w, x).reshape(batch, out, *space))
 
 
-def _operands(data: Any, weight: Any, layouts: Sequence[tuple[str, str]], out: str | None) -> Any:
+def _operands(
+    data: np.ndarray, weight: np.ndarray, layouts: Sequence[tuple[str, str]], out: str | None
+) -> tuple[np.ndarray, np.ndarray]:
     x, w = convert(data, out), convert(weight, out)
     return wide(to_canonical(x, *layouts[0])), wide(to_canonical(w, *layouts[1]))
 
@@ -40,20 +36,21 @@ def conv(rank: int) -> Reference:
     data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"OI{_SPATIAL[rank]}"
 
     def run(
-        data: Any, weight: Any, *, strides: Any, padding: Any, dilation: Any, groups: int,
-        data_layout: str, kernel_layout: str, out_layout: str, out_dtype: str | None = None,
-    ) -> Any:  # fmt: skip
+        data: np.ndarray, weight: np.ndarray, *, strides: Sequence[int], padding: Sequence[int],
+        dilation: Sequence[int], groups: int, data_layout: str, kernel_layout: str, out_layout: str,
+        out_dtype: str | None = None,
+    ) -> np.ndarray:  # fmt: skip
         layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
         x, w = _operands(data, weight, layouts, out_dtype)
         sides = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
         x = np.pad(x, [(0, 0), (0, 0), *sides])
         reach = [(w.shape[2 + axis] - 1) * dilation[axis] + 1 for axis in range(rank)]
         space = [windows.count(*sizes) for sizes in zip(x.shape[2:], reach, strides, strict=True)]
-        made = np.zeros((x.shape[0], w.shape[0], *space), x.dtype)
+        total = np.zeros((x.shape[0], w.shape[0], *space), x.dtype)
         for place in np.ndindex(*w.shape[2:]):
             window = windows.taps(place, dilation, space, strides)
-            made += _by_group(_at(x, window), _at(w, place), groups)
-        return from_canonical(made, out_layout, data_order)
+            total += _by_group(windows.part(x, window), windows.part(w, place), groups)
+        return from_canonical(total, out_layout, data_order)
 
     return quiet(run)
 
@@ -63,10 +60,10 @@ def conv_transpose(rank: int) -> Reference:
     data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
 
     def run(
-        data: Any, weight: Any, *, strides: Any, padding: Any, output_padding: Any, dilation: Any,
-        groups: int, data_layout: str, kernel_layout: str, out_layout: str,
-        out_dtype: str | None = None,
-    ) -> Any:  # fmt: skip
+        data: np.ndarray, weight: np.ndarray, *, strides: Sequence[int], padding: Sequence[int],
+        output_padding: Sequence[int], dilation: Sequence[int], groups: int, data_layout: str,
+        kernel_layout: str, out_layout: str, out_dtype: str | None = None,
+    ) -> np.ndarray:  # fmt: skip
         layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
         x, w = _operands(data, weight, layouts, out_dtype)
         each = w.shape[0] // groups
@@ -79,11 +76,11 @@ def conv_transpose(rank: int) -> Reference:
             + output_padding[axis] + 1
             for axis in range(rank)
         ]  # fmt: skip
-        made = np.zeros((x.shape[0], w.shape[0], *whole), x.dtype)
+        total = np.zeros((x.shape[0], w.shape[0], *whole), x.dtype)
         for place in np.ndindex(*w.shape[2:]):
             window = windows.taps(place, dilation, x.shape[2:], strides)
-            part = _at(made, window)
-            part += _by_group(x, _at(w, place), groups)
+            part = windows.part(total, window)
+            part += _by_group(x, windows.part(w, place), groups)
         for axis in range(rank):
             if whole[axis] < padding[axis] + padding[rank + axis]:  # as the rule says it
                 raise IRValueError(
@@ -92,6 +89,6 @@ def conv_transpose(rank: int) -> Reference:
         kept = [
             slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)
         ]
-        return from_canonical(_at(made, kept), out_layout, data_order)
+        return from_canonical(windows.part(total, kept), out_layout, data_order)
 
     return quiet(run)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 from weft.relax.op.layout import parse_layout
 
 
-def to_canonical(x: Any, name: str, order: str) -> Any:
+def to_canonical(x: np.ndarray, name: str, order: str) -> np.ndarray:
     """The tensor with its axes in ``order``, the parts of split axes joined."""
     axes = parse_layout(name, order, "layout").axes
     parts = {
@@ -27,7 +27,7 @@ def to_canonical(x: Any, name: str, order: str) -> Any:
     return moved.reshape(shape)
 
 
-def from_canonical(x: Any, name: str, order: str) -> Any:
+def from_canonical(x: np.ndarray, name: str, order: str) -> np.ndarray:
     """The inverse of ``to_canonical``."""
     axes = parse_layout(name, order, "layout").axes
     shape: list[int] = []

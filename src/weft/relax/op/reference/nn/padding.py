@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from weft.relax.op.reference.rule import convert
 from weft.support.errors import IRValueError
 
-_MODE: dict[str, Any] = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+_MODE: dict[str, Literal["reflect", "edge", "wrap"]] = {
+    "reflect": "reflect", "replicate": "edge", "circular": "wrap"
+}  # fmt: skip
 
 
-def pad(data: Any, pad_width: Any, pad_mode: str = "constant", pad_value: float = 0.0) -> Any:
+def pad(
+    data: np.ndarray, pad_width: Sequence[int], pad_mode: str = "constant", pad_value: float = 0.0
+) -> np.ndarray:
     """numpy's pad."""
     sides = list(zip(pad_width[0::2], pad_width[1::2], strict=True))
     if pad_mode == "constant":

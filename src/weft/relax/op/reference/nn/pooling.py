@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from weft.relax.op.reference.rule import Reference, is_float, quiet, wide
 _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
-def _least(x: Any) -> Any:
+def _least(x: np.ndarray) -> float:
     return -math.inf if is_float(x) else np.iinfo(x.dtype).min
 
 
@@ -23,9 +23,10 @@ def pool(rank: int, is_max: bool) -> Reference:
     order = f"NC{_SPATIAL[rank]}"
 
     def run(
-        data: Any, *, pool_size: Any, strides: Any, padding: Any, dilation: Any, ceil_mode: bool,
-        count_include_pad: bool, layout: str, out_layout: str,
-    ) -> Any:  # fmt: skip
+        data: np.ndarray, *, pool_size: Sequence[int], strides: Sequence[int],
+        padding: Sequence[int], dilation: Sequence[int], ceil_mode: bool, count_include_pad: bool,
+        layout: str, out_layout: str,
+    ) -> np.ndarray:  # fmt: skip
         x = to_canonical(wide(data), layout, order)
         extents, sides = [], []
         for axis in range(rank):
@@ -38,9 +39,9 @@ def pool(rank: int, is_max: bool) -> Reference:
             windows.taps(place, dilation, extents, strides) for place in np.ndindex(*pool_size)
         ]
         padded = np.pad(x, [(0, 0), (0, 0), *sides], constant_values=_least(x) if is_max else 0)
-        taps = [padded[(..., *at)] for at in places]
+        taps = [windows.part(padded, at) for at in places]
         if is_max:
-            made = np.maximum.reduce(taps)
+            pooled = np.maximum.reduce(taps)
         else:
             inside = np.ones(x.shape[2:])
             if count_include_pad:
@@ -50,8 +51,8 @@ def pool(rank: int, is_max: bool) -> Reference:
             else:
                 inside = np.pad(inside, sides)
             counts = sum(inside[at] for at in places)
-            made = np.add.reduce(taps) / np.maximum(counts, 1)  # of no element: 0
-        return from_canonical(made, out_layout, order)
+            pooled = np.add.reduce(taps) / np.maximum(counts, 1)  # of no element: 0
+        return from_canonical(pooled, out_layout, order)
 
     return quiet(run)
 
@@ -60,19 +61,21 @@ def adaptive(rank: int, is_max: bool) -> Reference:
     """The same of windows that cover the data."""
     order = f"NC{_SPATIAL[rank]}"
 
-    def run(data: Any, *, output_size: Any = None, layout: str, out_layout: str) -> Any:
+    def run(
+        data: np.ndarray, *, output_size: Sequence[int] | None = None, layout: str, out_layout: str
+    ) -> np.ndarray:
         x = to_canonical(wide(data), layout, order)
         size = list(x.shape[2:]) if output_size is None else list(output_size)
-        made = np.empty((*x.shape[:2], *size), x.dtype)
+        pooled = np.empty((*x.shape[:2], *size), x.dtype)
         for place in np.ndindex(*size):
             window = tuple([
                 slice(at * extent // count, -(-(at + 1) * extent // count))
                 for at, extent, count in zip(place, x.shape[2:], size, strict=True)
             ])  # fmt: skip
-            part = x[(..., *window)]
+            part = windows.part(x, window)
             axes = tuple(range(2, part.ndim))
             count = np.float64(math.prod(part.shape[2:]))  # of nothing: NaN, as the mean
-            made[(..., *place)] = part.max(axes) if is_max else part.sum(axes) / count
-        return from_canonical(made, out_layout, order)
+            pooled[(..., *place)] = part.max(axes) if is_max else part.sum(axes) / count
+        return from_canonical(pooled, out_layout, order)
 
     return quiet(run)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 
-def pixel_shuffle(data: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(data: np.ndarray, upscale_factor: int) -> np.ndarray:
     """Channels split into two axes, which go to height and width."""
     *outer, channels, height, width = data.shape
     factor = upscale_factor

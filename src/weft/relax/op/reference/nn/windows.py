@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+
+import numpy as np
 
 from weft.support.errors import IRValueError
 
@@ -19,9 +20,14 @@ def count(padded: int, reach: int, stride: int, ceil: bool = False) -> int:
     return steps
 
 
+def part(x: np.ndarray, place: Sequence[np.ndarray | slice]) -> np.ndarray:
+    """The part of x at indices or slices of its last axes."""
+    return x[(..., *place)]
+
+
 def taps(
     place: Sequence[int], dilation: Sequence[int], counts: Sequence[int], strides: Sequence[int]
-) -> tuple[Any, ...]:
+) -> tuple[slice, ...]:
     """The slices of the padded data that the element ``place`` of all windows reads."""
     sizes = zip(place, dilation, counts, strides, strict=True)
     return tuple([
