@@ -156,6 +156,15 @@ def test_along_axis(op, axis):
 
 
 MOVED = {
+    "as_strided": lambda x: relax.op.as_strided(x, (3, 5), (4, 2), 1),
+    "diagonal": lambda x: relax.op.diagonal(x, 1, 1, 2),
+    "diagonal_scatter": lambda x: relax.op.diagonal_scatter(
+        x, relax.op.flip(relax.op.diagonal(x, 0, 0, 1), 1), 0, 0, 1
+    ),
+    "reverse_sequence": lambda x: relax.op.reverse_sequence(
+        x, relax.const(np.array([3, 2], "int64")), 1, 0
+    ),
+    "unfold": lambda x: relax.op.unfold(x, 1, 2, 1),
     "broadcast_to": lambda x: relax.op.broadcast_to(x, (5, 2, 3, 4)),
     "concat": lambda x: relax.op.concat([x, x], 1),
     "dynamic_strided_slice": lambda x: relax.op.dynamic_strided_slice(
