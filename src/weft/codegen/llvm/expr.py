@@ -214,17 +214,21 @@ def _logical(word: str) -> Callable[[Emitter, Any], str]:
     """And, Or: both sides."""
 
     def emit(em: Emitter, expr: Any) -> str:
-        if word == "and" and _is_inside(em, expr):
-            return _compare(em, expr.b, is_unsigned=True)
         a, b = em.value(expr.a), em.value(expr.b)
         return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
 
     return emit
 
 
-def _is_inside(em: Emitter, expr: Any) -> bool:
-    """Whether it is ``0 <= x and x < n`` with an ``n`` that is not negative: one comparison."""
-    low, high = expr.a, expr.b
+def _any_call(em: Emitter, expr: Any) -> str:
+    """Calls; the test of an index is one comparison."""
+    if is_call(expr, "bitwise_and") and _is_inside(em, *expr.args):
+        return _compare(em, expr.args[1], is_unsigned=True)
+    return call(em, expr)
+
+
+def _is_inside(em: Emitter, low: Any, high: Any) -> bool:
+    """Whether it is ``0 <= x`` and ``x < n`` with an ``n`` that is not negative."""
     return (
         isinstance(low, e.LE) and isinstance(high, e.LT) and low.b is high.a
         and constant_of(low.a) == 0 and high.a.dtype.is_int and em.ranges.of(high.b)[0] >= 0
@@ -458,7 +462,7 @@ EXPRESSIONS: Final[dict[type, Callable[[Emitter, Any], str]]] = {
     e.Max: _extreme("max", "olt"), e.EQ: _compare, e.NE: _compare, e.LT: _compare,
     e.LE: _compare, e.GT: _compare, e.GE: _compare, e.And: _logical("and"), e.Or: _logical("or"),
     e.Not: _not, e.Select: _select, e.Cast: _cast, e.Ramp: _ramp, e.Broadcast: _broadcast,
-    e.Shuffle: _shuffle, e.Let: _let, e.Call: call, e.BufferLoad: memory.load,
+    e.Shuffle: _shuffle, e.Let: _let, e.Call: _any_call, e.BufferLoad: memory.load,
 }  # fmt: skip
 
 

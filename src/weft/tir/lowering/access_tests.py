@@ -58,7 +58,7 @@ def axis_tests(
         vector = index if index.dtype.lanes > 1 else e.Broadcast(index, lanes)
         condition = _inside(vector, vector, extent)
         if mask is not None:
-            condition = e.Or(condition, e.Not(mask))
+            condition = _together("tir.bitwise_or", condition, e.Not(mask))
         yield AxisTest(axis, condition, vector, vector, extent)
 
 
@@ -92,7 +92,12 @@ def _inside(low: PrimExpr | None, high: PrimExpr | None, extent: PrimExpr) -> Pr
         conditions.append(e.LE(op.const(0, low.dtype), low))
     if high is not None:
         conditions.append(e.LT(high, extent))
-    return conditions[0] if len(conditions) == 1 else e.And(*conditions)
+    return conditions[0] if len(conditions) == 1 else _together("tir.bitwise_and", *conditions)
+
+
+def _together(name: str, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """``And`` and ``Or`` of which both sides are computed: what is in both is computed once."""
+    return e.Call(a.dtype, name, [a, b])
 
 
 def _of_one_type(index: PrimExpr, extent: PrimExpr) -> tuple[PrimExpr, PrimExpr]:

@@ -2,8 +2,8 @@
 
 What is not proved is tested before it happens (``n`` is the extent of ``A``)::
 
-    B[i] = A[j]     B[i] = T.checked(A[j], 0 <= j and j < n, "index", "index {a} is ...", j, n)
-    A[j] = x        A[j] = T.checked(x, 0 <= j and j < n, "index", "index {a} is ...", j, n)
+    B[i] = A[j]     B[i] = T.checked(A[j], T.bitwise_and(0 <= j, j < n), "index", "...", j, n)
+    A[j] = x        A[j] = T.checked(x, T.bitwise_and(0 <= j, j < n), "index", "...", j, n)
 
 A choice whose arms are not safe to run whatever the condition says becomes one that runs a single
 arm; where both are safe and cheap, both run and one result is taken::
@@ -12,7 +12,9 @@ arm; where both are safe and cheap, both run and one result is taken::
     j < n and A[j] > 0              T.if_then_else(j < n, A[j] > 0, False)
     T.if_then_else(c, i + 1, i)     T.Select(c, i + 1, i)
 
-A condition on lanes masks the loads in its arms (``predicate``) that are not proved.
+A condition on lanes masks the loads in its arms that are not proved::
+
+    T.Select(c < d, A[v], w)   T.Let(T.Select(m, A.vload([v], m), w), where={m: c < d})
 
 So after this pass, by what stands in the program alone: every access may happen where it stands,
 ``Select``, ``And`` and ``Or`` may run all of their parts, ``if_then_else`` runs one arm.
@@ -20,7 +22,7 @@ So after this pass, by what stands in the program alone: every access may happen
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -192,38 +194,57 @@ class _InsertChecks(FactMutator):
 
     def visit_Select(self, select: e.Select) -> PrimExpr:
         """One arm runs if another would fault; lanes are masked instead."""
+        arms = select.true_value, select.false_value
+        if select.condition.dtype.lanes != 1:
+            return self._blend(select.condition, *arms)
         chosen: PrimExpr = super().visit_Select(select)
-        assert isinstance(chosen, e.Select)
-        if select.condition.dtype.lanes != 1 or not self._can_fault(
-            select.true_value, select.false_value
-        ):
+        if not self._can_fault(*arms):
             return chosen
+        assert isinstance(chosen, e.Select)
         return op.if_then_else(chosen.condition, chosen.true_value, chosen.false_value)
 
     def _choice(self, call: e.Call) -> PrimExpr:
+        condition, *arms = call.args
+        if condition.dtype.lanes != 1:
+            return self._blend(condition, *arms)
         chosen = super().visit_Call(call)
         assert isinstance(chosen, e.Call)
-        arms = call.args[1], call.args[2]
-        is_blend = call.args[0].dtype.lanes != 1 or (
-            all(_is_cheap(arm, _CHEAP) for arm in arms) and not self._can_fault(*arms)
-        )
-        return e.Select(*chosen.args) if is_blend else chosen
+        if all(_is_cheap(arm, _CHEAP) for arm in arms) and not self._can_fault(*arms):
+            return e.Select(*chosen.args)
+        return chosen
+
+    def _blend(self, given: PrimExpr, true_value: PrimExpr, false_value: PrimExpr) -> PrimExpr:
+        """Both arms, of which each lane takes one."""
+        condition, wanted = self.visit(given), e.Var("wanted", given.dtype)
+        yes = self.arm(given, wanted, True, true_value)
+        no = self.arm(given, wanted, False, false_value)
+        return _named(wanted, condition, lambda flag: e.Select(flag, yes, no), (yes, no))
 
     def visit_And(self, expr: e.And) -> PrimExpr:
         """The right side runs where the left one holds, if it may fault."""
+        if expr.dtype.lanes != 1:
+            return self._lanes(expr, True)
         both: PrimExpr = super().visit_And(expr)
-        assert isinstance(both, e.And)
-        if expr.dtype.lanes != 1 or not self._can_fault(expr.b):
+        if not self._can_fault(expr.b):
             return both
+        assert isinstance(both, e.And)
         return op.if_then_else(both.a, both.b, op.const(False, "bool"))
 
     def visit_Or(self, expr: e.Or) -> PrimExpr:
         """The right side runs where the left one does not hold, if it may fault."""
+        if expr.dtype.lanes != 1:
+            return self._lanes(expr, False)
         either: PrimExpr = super().visit_Or(expr)
-        assert isinstance(either, e.Or)
-        if expr.dtype.lanes != 1 or not self._can_fault(expr.b):
+        if not self._can_fault(expr.b):
             return either
+        assert isinstance(either, e.Or)
         return op.if_then_else(either.a, op.const(True, "bool"), either.b)
+
+    def _lanes(self, expr: e.And | e.Or, holds: bool) -> PrimExpr:
+        """Both sides; lanes of the right one are wanted where the left one does not decide."""
+        left, wanted = self.visit(expr.a), e.Var("wanted", expr.dtype)
+        right = self.arm(expr.a, wanted, holds, expr.b)
+        return _named(wanted, left, lambda flag: expr.with_(a=flag, b=right), (right,))
 
     def _can_fault(self, *exprs: PrimExpr) -> bool:
         if self._harmless_in is not self._walk:  # another expression, with other facts
@@ -268,6 +289,19 @@ class _InsertChecks(FactMutator):
         with self.sound.declared(stmt.buffer):
             rebuilt: s.Stmt = self.visit_default(stmt)
             return rebuilt
+
+
+def _named(
+    name: e.Var, condition: PrimExpr, build: Callable[[PrimExpr], PrimExpr],
+    parts: tuple[PrimExpr, ...],
+) -> PrimExpr:  # fmt: skip
+    """What is built with a condition, which gets a name where ``parts`` are masked by it.
+
+    Without a name each mask would be lowered for itself, for the lanes that are wanted there.
+    """
+    if any(var is name for var in collect(parts, e.Var)):
+        return e.Let(name, condition, build(name))
+    return build(condition)
 
 
 def _is_cheap(expr: PrimExpr, budget: int) -> bool:
