@@ -172,6 +172,69 @@ def test_no_import_cycles(weft_sources):
     assert not cycles, f"import cycles: {cycles}"
 
 
+CIRCLES_OF_TYPES = {
+    "weft.arith.analyzer": 2, "weft.arith.call_rules": 5, "weft.codegen.llvm.emitted": 2,
+    "weft.relax.dpl.edge": 3, "weft.relax.frontend.nn.core": 2,
+    "weft.relax.frontend.onnx.context": 2, "weft.relax.reference.forms": 2,
+    "weft.relax.vm.bytecode": 3, "weft.relax.vm.host": 3, "weft.runtime.vm.interpreter": 2,
+    "weft.tir.buffer": 6, "weft.tir.interp.expression": 8, "weft.tir.schedule.define": 33,
+    "weft.tir.schedule.dependence": 6,
+}  # fmt: skip
+"""Modules that import each other for the type checker alone: the first of a circle -> how many.
+
+A circle only gets smaller: a Protocol in the lower module says what it asks of the higher one.
+"""
+
+
+def test_circles_of_types_only_get_smaller(weft_sources):
+    modules = {s.module for s in weft_sources}
+    graph = {
+        s.module: {name for name, _, _ in imports(s, modules)}
+        for s in weft_sources
+        if s.module not in FACADES
+    }
+    circles = [sorted(c) for c in strong_components(graph) if len(c) > 1]
+    assert {circle[0]: len(circle) for circle in circles} == CIRCLES_OF_TYPES
+
+
+LATE_IMPORTS = {
+    "weft.cli": "a command loads what it needs, and engines that may not be installed",
+    "weft.codegen.backend": "a backend is named in a table, or by a plug-in",
+    "weft.compat": "names of other years are rows of a table",
+    "weft.driver.sources": "an importer is loaded for the first model of its kind",
+    "weft.ir.json_text": "a file names classes, which lie in weft",
+    "weft.ir.node": "JSON imports nodes",
+    "weft.ir.reflection": "files name the classes of nodes",
+    "weft.relax.frontend.nn.torch": "PyTorch may not be installed",
+    "weft.relax.frontend.onnx.operators": "a family of converters is loaded when it is asked for",
+    "weft.relax.op": "operators that need more than relax has",
+    "weft.runtime.device_api": "a device is named in a table, or by a plug-in",
+    "weft.script.ir_builder": "builders of a dialect ask for its operators by name",
+    "weft.script.parser.text_names": "what a text may name is a table",
+    "weft.support.facade": "a facade is a table of names",
+    "weft.support.plugins": "a plug-in is another package",
+    "weft.support.slots": "a slot is filled by its owner",
+}
+"""Modules and packages that import by name, which no level sees, each with its reason."""
+
+
+def test_only_tables_import_by_name(weft_sources):
+    by_name = set()
+    for source in weft_sources:
+        for node in ast.walk(source.tree):
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) in ("importlib.import_module", "__import__")
+            ):  # fmt: skip
+                by_name.add(source.module)
+    allowed = {
+        module: name for module in by_name for name in LATE_IMPORTS
+        if module == name or module.startswith(f"{name}.")
+    }  # fmt: skip
+    assert by_name == set(allowed), f"import statements do: {sorted(by_name - set(allowed))}"
+    assert set(LATE_IMPORTS) == set(allowed.values()), "no such import any more: delete its line"
+
+
 def test_slots_are_the_listed_ones_and_each_is_filled_by_its_owner(weft_sources):
     by_module = {s.module: s for s in weft_sources}
     declared = {}
