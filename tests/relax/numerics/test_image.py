@@ -52,7 +52,8 @@ def tables_of_taps():
     """Rows of indices and weights: few and many taps, infinities that have no weight."""
     def summed(axis, skip=False):
         def by_numpy(x, indices, weights):
-            terms = np.moveaxis(x, axis, -1)[..., indices] * weights
+            with np.errstate(invalid="ignore"):  # infinity, weighted by 0
+                terms = np.moveaxis(x, axis, -1)[..., indices] * weights
             terms = np.where(weights == 0, 0, terms) if skip else terms
             return np.moveaxis(terms.sum(-1), -1, axis)
 
