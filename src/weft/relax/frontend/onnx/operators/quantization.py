@@ -65,9 +65,11 @@ def spread(context: Context, x: Value, parameter: Expr, axis: int, block: int) -
     if not block:
         context.fail(f"block_size: expected a positive number for a scale of {rank} dimensions")
     place, shape = context.axis(x, axis), context.shape(x, "x")
-
     repeated = emit(op.repeat(parameter, block, place))
-    return emit(op.strided_slice(repeated, [place], [0], [shape[place]], assume_inbound=True))
+    spread_out = emit(op.strided_slice(repeated, [place], [0], [shape[place]], assume_inbound=True))
+    if all(isinstance(dim, int) for dim in shape):
+        return spread_out
+    return context.matched(spread_out, shape)  # all other dimensions are those of x, by ONNX
 
 
 def quantized(
