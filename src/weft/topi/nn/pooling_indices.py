@@ -34,7 +34,7 @@ def max_pool_indices(
 
     >>> from weft import te
     >>> x = te.placeholder((1, 3, 8, 8), name="x")
-    >>> max_pool_indices(x, [4, 4], [2, 2], [0, 0, 0, 0], [1, 1]).shape
+    >>> [int(n) for n in max_pool_indices(x, [4, 4], [2, 2], [0, 0, 0, 0], [1, 1]).shape]
     [1, 3, 3, 3]
     """
     size = window_counts(data.shape[2:], kernel, stride, padding, dilation)
