@@ -3,7 +3,7 @@
 A statement's expressions are evaluated at one moment, before it stores anything. So a value serves
 wherever the same object stands again, with three exceptions:
 
-- what is emitted in a branch, or for the lanes of a mask, holds there alone (``scope``);
+- what is emitted in a branch holds there alone (``scope``);
 - a call with an effect ends what was known before it (``Emitter.moment``);
 - a Let of a variable that had a value before starts anew (``scope(em, is_apart=True)``).
 """
@@ -21,21 +21,19 @@ if TYPE_CHECKING:
 class Emitted:
     """Operands by object (``id``), of values and of i64 indices, that hold at this place."""
 
-    __slots__ = ("harmless", "index_like", "indices", "values")
+    __slots__ = ("index_like", "indices", "values")
 
     def __init__(self) -> None:
         self.values: dict[int, tuple[Any, str, int]] = {}
         self.indices: dict[int, tuple[Any, str, int]] = {}
         self.index_like: dict[int, tuple[Any, bool]] = {}
         """Whether an expression is best done in 64 bits."""
-        self.harmless: dict[int, Any] = {}
-        """Expressions that are known not to fault here."""
 
     def inner(self) -> Emitted:
         """What holds here holds in a branch, and not the other way round."""
         inner = Emitted()
         inner.values, inner.indices = dict(self.values), dict(self.indices)
-        inner.index_like, inner.harmless = dict(self.index_like), dict(self.harmless)
+        inner.index_like = dict(self.index_like)
         return inner
 
 
