@@ -28,6 +28,11 @@ def test_default_schedules_keep_the_meaning(kind):
     assert problem is None, problem
 
 
+def test_a_sum_of_one_product_whose_rows_join():
+    """A convolution of one pixel and one channel, its image padded: nothing is left to tile."""
+    assert problem_of("convolution", 501084297752) is None
+
+
 def test_a_seed_gives_the_same_operator():
     one, other = (random_operator("convolution", 3) for _ in range(2))
     assert one.func.script() == other.func.script()

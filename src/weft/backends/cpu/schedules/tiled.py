@@ -171,7 +171,8 @@ def schedule(
     if join_rows(sch, nest, result, pair, _work_of(nest, roles), machine):
         nest = Nest(sch, block)
         roles = roles_of(nest, weights)
-        assert roles is not None
+        if roles is None:  # a sum of one product, whose rows are all that it had
+            return False
     sizes = _sizes(nest, roles, machine)
     panels = [
         panel(sch, nest, load, roles.column, sizes.columns, weights)
