@@ -22,11 +22,12 @@ MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 BLOCK = 30
 
 _TESTS = "from weft.tir.lowering import access_tests\n"
+_INSERTS = "from weft.tir.lowering import insert_checks\n"
 PLANTED = {
     "indices": (5000, f"{_TESTS}access_tests._tests_of_ends = lambda *args: ()"),
     "lanes": (5310, f"{_TESTS}access_tests.is_on_axis = lambda *args: True"),
-    "views": (5000, "from weft.codegen.llvm import views\nviews._test_at_run_time = {nothing}"),
-    "calls": (5040, "from weft.codegen.llvm import arguments\narguments.check = {nothing}"),
+    "views": (5000, f"{_INSERTS}insert_checks.view_test = lambda *args: None"),
+    "calls": (5040, f"{_INSERTS}insert_checks._InsertChecks._callee = lambda *args: (None, 0)"),
 }
 """A check -> the seed from which on its absence shows soon, and Python that takes it out."""
 
@@ -40,8 +41,7 @@ def test_no_program_leaves_its_memory(block):
 
 @pytest.mark.parametrize("check", PLANTED)
 def test_a_check_that_is_gone_is_found(check):
-    first, code = PLANTED[check]
-    planted = code.format(nothing="lambda *args: None")
+    first, planted = PLANTED[check]
     assert any(hunt(start, 6, planted).failures for start in range(first, first + 900, 6))
 
 

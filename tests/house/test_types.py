@@ -38,7 +38,7 @@ ANY_LIMITS = {
     "target": 24,
     "tir": 32,
     "tir.interp": 41,
-    "tir.lowering": 31,
+    "tir.lowering": 21,
     "tir.transform": 17,
 }
 

@@ -77,7 +77,7 @@ _PURE: Final = (
     "large_uint_imm isnullptr call_pure_extern call_llvm_pure_intrin vectorhigh vectorlow "
     "vectorcombine address_of tvm_access_ptr tvm_tuple tvm_struct_get vscale "
     "get_active_lane_mask ignore_loop_partition dp4a tvm_stack_make_shape tvm_stack_make_array "
-    "fma reduce_lanes table_get unchecked_cast"
+    "fma reduce_lanes table_get unchecked_cast is_exact"
 ).split()
 _READ: Final = "checked".split()
 _ANNOTATION: Final = "likely".split()
@@ -234,8 +234,9 @@ def checked(
     The condition is computed first. ``{a}`` and ``{b}`` in the message are the two integers
     ``numbers``; of a vector it is the largest one in whose lane the condition does not hold.
 
-    ``kind`` is ``"division"``, ``"index"`` or ``"assertion"``. Lowering writes it where an operand
-    must be tested before it is used: ``a // T.checked(b, b != 0, "division", "division by zero")``.
+    ``kind`` is ``"division"``, ``"index"``, ``"allocation"`` or ``"assertion"``. Lowering writes it
+    where an operand must be tested before it is used:
+    ``a // T.checked(b, b != 0, "division", "division by zero")``.
     """
     expr = as_prim_expr(value)
     texts = StringImm(kind), StringImm(message)
@@ -248,6 +249,16 @@ def checked(
 def unchecked_cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
     """A float cut to an integer type in whose range it is known to lie."""
     return intrinsic(dtype, "unchecked_cast", as_prim_expr(value), span=span)
+
+
+def is_exact(value: ExprLike, span: Span | None = None) -> PrimExpr:
+    """Whether no step of an integer expression wraps: then it is a number, not one modulo 2**n.
+
+    Steps are the sums, differences and products of signed integers in ``value``, those in its
+    quotients, extremes and casts too (``weft.tir.exact_steps``). Lowering writes it where memory or
+    a loop is sized: ``T.checked(m * n, T.is_exact(m * n), "index", "...")``.
+    """
+    return intrinsic("bool", "is_exact", as_prim_expr(value), span=span)
 
 
 def ret(val: ExprLike, span: Span | None = None) -> PrimExpr:

@@ -69,6 +69,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
     fma,
     fmod,
     hypot,
+    is_exact,
     isfinite,
     isinf,
     isnan,
@@ -783,12 +784,9 @@ def buffer_access_ptr(
 ) -> PrimExpr:
     """The ``tvm_access_ptr`` call of ``Buffer.access_ptr``."""
     if isinstance(access_mask, str):
-        mask = 0
-        for letter in access_mask:
-            if letter not in "rw":
-                raise IRValueError(f"access_ptr: expected 'r', 'w' or 'rw', got {access_mask!r}")
-            mask |= 1 if letter == "r" else 2
-        access_mask = mask
+        if not set(access_mask) <= {"r", "w"}:
+            raise IRValueError(f"access_ptr: expected 'r', 'w' or 'rw', got {access_mask!r}")
+        access_mask = ("r" in access_mask) + 2 * ("w" in access_mask)
     start = add(offset, buffer.elem_offset)
     if extent is None:
         extent = subtract(flattened_buffer(buffer).shape[0], offset)

@@ -17,7 +17,8 @@ from weft.tir.buffer import decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import intrinsic
 from weft.tir.lowering.define_integers import DefineIntegers
-from weft.tir.stmt import BufferStore
+from weft.tir.lowering.facts import is_call
+from weft.tir.stmt import BufferStore, For, ForKind
 
 INT32 = [-(2**31), -7, -1, 0, 1, 3, 31, 32, 33, 2**31 - 1]
 
@@ -137,17 +138,21 @@ def test_a_conversion_that_the_target_has_stays():
     assert DefineIntegers(lambda expr: expr.dtype.bits == 8)(module) is module
 
 
-def test_sizes_stay():
-    """Code generation tests the arithmetic of a size as a whole."""
-
+def test_a_size_is_guarded_wherever_it_is_used():
     @T.prim_func
-    def before(p: T.handle, n: T.int32, m: T.int32):
-        a = T.match_buffer(p, (64,), "int32")
+    def before(n: T.int32, m: T.int32, a: T.Buffer((64,), "int32")):
+        b = T.Buffer((4, n // m), "int32", data=a.data)
         for i in range(n // m):
-            a[i] = 1
+            b[0, i] = b[1, i]
 
-    module = IRModule({"main": before})
-    assert DefineIntegers()(module) is module
+    func = DefineIntegers()(IRModule({"main": before}))["main"]
+    load, = collect(func.body, e.BufferLoad)
+    store, = collect(func.body, BufferStore)
+    loop, = collect(func.body, For)
+    assert load.buffer is store.buffer
+    for size in (load.buffer.shape[1], loop.extent):
+        (test,) = [call for call in collect(size, e.Call) if is_call(call, "checked")]
+        assert test.args[3].value == "integer division by zero"
 
 
 def two_operands(compute, dtype, lanes=1):
@@ -162,8 +167,6 @@ def two_operands(compute, dtype, lanes=1):
 
 
 def op_loop(var, extent, body):
-    from weft.tir.stmt import For, ForKind
-
     return For(var, op.const(0), op.const(extent), ForKind.SERIAL, body)
 
 

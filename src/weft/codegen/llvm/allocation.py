@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import views
+from weft.codegen.llvm import memory
 from weft.codegen.llvm.context import byte_text
-from weft.codegen.llvm.exact_index import checked, exact_index
 from weft.codegen.llvm.types import element_bytes, memory_type
-from weft.ir.expr import IntImm
 from weft.runtime.call.abi import FaultKind
-from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
 from weft.tir.lowering.building import constant_of
+from weft.tir.lowering.exact_sizes import LARGEST_MEMORY
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -42,7 +40,6 @@ def allocate(em: Emitter, stmt: Any) -> None:
                 f"got {size}"
             )
     nbytes = count * element_bytes(stmt.dtype) * stmt.dtype.lanes
-    views.enter_memory(em, stmt.buffer_var, stmt.extents, stmt.dtype)
     limit = 2 * STACK_LIMIT if nbytes <= SMALL else STACK_LIMIT
     is_small = None not in sizes and em.b.stack_bytes + nbytes <= limit
     if is_small and ON_HEAP not in stmt.annotations:
@@ -61,27 +58,11 @@ def allocate(em: Emitter, stmt: Any) -> None:
 
 
 def _heap(em: Emitter, stmt: Any) -> str:
-    """64-byte aligned memory; a size that overflows or cannot be had is an allocation fault."""
+    """64-byte aligned memory; a size that cannot be had is an allocation fault."""
     size = str(element_bytes(stmt.dtype) * stmt.dtype.lanes)
-    overflow = ""
-
-    def note(flag: str) -> None:
-        nonlocal overflow
-        overflow = em.b.op(f"or i1 {overflow}, {flag}") if overflow else flag
-
     for extent in stmt.extents:
-        factor = exact_index(em, extent, note)
-        if factor[0] != "%" and size[0] != "%":
-            size = str(int(size) * int(factor))
-            continue
-        size = checked(em, "umul", "i64", size, factor, note)
-    text = f"{em.function.name}: cannot allocate {{a}} bytes for {stmt.buffer_var.name}"
-    if overflow:
-        huge = em.b.op(f"icmp ugt i64 {size}, {1 << 47}")
-        bad = em.b.op(f"or i1 {overflow}, {huge}")
-        good = em.b.op(f"xor i1 {bad}, true")
-        em.b.raise_unless(good, FaultKind.ALLOCATION, text, size)
-    elif size[0] != "%" and int(size) >= 1 << 47:
+        size = memory.times(em, size, em.index(extent))
+    if size[0] != "%" and int(size) >= LARGEST_MEMORY:
         raise CodegenError(
             f"{em.function.name}: expected buffers of less than 2**47 bytes, "
             f"{stmt.buffer_var.name} has {size}"
@@ -90,6 +71,7 @@ def _heap(em: Emitter, stmt: Any) -> str:
     whole = em.b.op(f"and i64 {raised}, {-_ALIGN}")
     pointer = em.b.call("aligned_alloc", "noalias ptr", [("i64", str(_ALIGN)), ("i64", whole)])
     good = em.b.op(f"icmp ne ptr {pointer}, null")
+    text = f"{em.function.name}: cannot allocate {{a}} bytes for {stmt.buffer_var.name}"
     em.b.raise_unless(good, FaultKind.ALLOCATION, text, size)
     return pointer
 
@@ -102,5 +84,4 @@ def allocate_const(em: Emitter, stmt: Any) -> None:
         f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}, align 64"
     )
     em.bind_memory(stmt.buffer_var, name)
-    views.enter_memory(em, stmt.buffer_var, [IntImm("int64", len(data))], DataType("int8"))
     em.statement(stmt.body)

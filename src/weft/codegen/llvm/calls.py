@@ -18,6 +18,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer
+from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import CallEffectKind, effect_of
 
 if TYPE_CHECKING:
@@ -145,13 +146,27 @@ def _shown(em: Emitter, number: PrimExpr, good: str, lanes: int) -> str:
     return em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
 
 
+def _is_exact(em: Emitter, expr: Any) -> str:
+    """``T.is_exact``: no step of the expression sets the flag of its overflow."""
+    wraps = ""
+    for step in exact_steps(expr.args[0]):
+        kind, operands = llvm_type(step.dtype), [em.value(step.a), em.value(step.b)]
+        name = f"llvm.{_OVERFLOW[type(step)]}.with.overflow.{mangled(step.dtype)}"
+        pair = em.b.call(name, f"{{ {kind}, i1 }}", [(kind, operand) for operand in operands])
+        flag = em.b.op(f"extractvalue {{ {kind}, i1 }} {pair}, 1")
+        wraps = em.b.op(f"or i1 {wraps}, {flag}") if wraps else flag
+    return em.b.op(f"xor i1 {wraps}, true") if wraps else "true"
+
+
+_OVERFLOW: Final = {e.Add: "sadd", e.Sub: "ssub", e.Mul: "smul"}
+
+
 def _unchecked_cast(em: Emitter, expr: Any) -> str:
     return cut(em.b, em.value(expr.args[0]), expr.args[0].dtype, expr.dtype)
 
 
 def _assume(em: Emitter, expr: Any) -> str:
     condition = expr.args[0]
-    em.bounds.assume(condition, promised=True)
     if condition.dtype.lanes == 1 and not collect(condition, (e.BufferLoad, e.Call)):
         em.b.call("llvm.assume", "void", [("i1", em.value(condition))])
     return "true"
@@ -341,6 +356,7 @@ def _table_get(em: Emitter, expr: Any) -> str:
 
 INTRINSICS: Final[dict[str, Handler]] = {
     "table_get": _table_get, "checked": _checked, "unchecked_cast": _unchecked_cast,
+    "is_exact": _is_exact,
     "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),
     "trunc": _llvm("trunc"), "nearbyint": _llvm("roundeven"), "round": _llvm("roundeven"),
     "fma": _llvm("fma", 3), "copysign": _llvm("copysign", 2), "fabs": _fabs,

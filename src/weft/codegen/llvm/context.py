@@ -20,7 +20,6 @@ class ModuleContext:
     ``signatures`` maps the names of the module's own functions to what a caller must know.
     """
 
-    checks: bool = True
     contract: bool = True
     num_cores: int = 0
     """Parallel loops run on at most so many threads (0: as many as the runtime gives)."""

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from weft.backends.cpu.isa import architecture_of
 from weft.backends.cpu.isa.features import first_offered, offers
-from weft.codegen.llvm import parallel, views
+from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
 from weft.codegen.llvm.convert import saturates
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
-from weft.codegen.llvm.exact_index import test_extent
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
 from weft.ir.module import IRModule
@@ -29,7 +28,7 @@ from weft.target.features import required_features
 from weft.target.host import llvm_options, vector_bits
 from weft.target.target import as_target
 from weft.tir.function import PrimFunc
-from weft.tir.lowering.effects import fixed_data, has_noalias
+from weft.tir.lowering.effects import has_noalias
 from weft.tir.lowering.pipeline import lower_meaning
 from weft.tir.lowering.ranges import Interval
 from weft.tir.lowering.symbols import symbol_ranges
@@ -74,7 +73,7 @@ def emit_module(
     is_rich = isa.rich is not None and offers(features, isa.rich)
     cores = machine.num_cores or 0
     context = ModuleContext(
-        checks, contract, num_cores=cores, vector_bits=bits, scales=is_rich, masked=is_rich,
+        contract, num_cores=cores, vector_bits=bits, scales=is_rich, masked=is_rich,
         any_bits=is_rich, has_maximum=isa.has_maximum, fuses=offers(features, isa.fuses),
         looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
@@ -98,22 +97,16 @@ def header_of(target: Any) -> str:
 
 def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: Signature) -> None:
     """Append one function's text (and those of its parallel loops) to the module."""
-    facts = FunctionFacts(name, has_noalias(func), signature.ret, fixed_data(func))
+    facts = FunctionFacts(name, has_noalias(func), signature.ret)
     em = Emitter(context, facts, TABLES)
     for position, param in enumerate(func.params):
         operand = f"%p{position}"
         buffer = func.buffer_map.get(param)
         if buffer is not None:
             em.bind_memory(buffer.data, operand)
-            views.enter_parameter(em, buffer)
-        elif param.dtype.is_handle:
-            em.function.handles.add(id(param))
         em.bind(param, Binding(operand))
     for position, (var, interval) in enumerate(symbol_ranges(func)):
         _bind_symbol(em, var, f"%s{position}", interval)
-    for buffer in func.buffer_map.values() if context.checks else ():
-        for extent in (*buffer.shape, *buffer.strides):
-            test_extent(em, extent)
     if signature.ret is None and parallel.leads_team(context, func):
         parallel.emit_in_team(em, func.body)
     else:

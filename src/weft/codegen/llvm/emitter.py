@@ -7,18 +7,16 @@ tables of expr.py and stmt.py; ``index(expr)`` gives the same number as ``i64``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from weft.codegen.llvm.builder import FunctionBuilder
 from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.emitted import Emitted
 from weft.codegen.llvm.types import llvm_type
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import PrimExpr
 from weft.support.errors import CodegenError, InternalError
 from weft.tir.expr import Var
-from weft.tir.lowering.define_integers import defined_size
-from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Interval, Ranges
 from weft.tir.stmt import Stmt
 
@@ -40,19 +38,8 @@ class FunctionFacts:
     name: str
     noalias: bool
     ret_type: Any = None
-    fixed_data: frozenset[int] = frozenset()
     has_pointer_aliases: bool = False
     calls_packed: bool = False
-    memory: dict[int, Any] = field(default_factory=dict)
-    """The layout of the memory of data variables (by ``id``), where it is known."""
-    parameters: set[int] = field(default_factory=set)
-    """The data variables (by ``id``) of the parameters."""
-    handles: set[int] = field(default_factory=set)
-    """The parameters (by ``id``) that are raw handles."""
-    sound: set[int] = field(default_factory=set)
-    """Buffers (by ``id``) that are known to lie within their memory here."""
-    extents: dict[int, tuple[PrimExpr, PrimExpr]] = field(default_factory=dict)
-    """Sizes (by ``id``) with the guards of their divisions."""
 
 
 class Emitter:
@@ -73,13 +60,9 @@ class Emitter:
         self.env: dict[int, Binding] = {}
         self.captured: dict[int, tuple[Var, Binding]] = {}
         self.ranges: Ranges = parent.ranges if parent else Ranges()
-        self.bounds: Bounds = (
-            parent.bounds if parent else Bounds(self.ranges, facts.fixed_data)
-        )
         self.loops: list[tuple[str, str, int]] = []
         self.parallel_loops: list[int] = []
         """Which of ``loops``, counted from 1, the program says to be parallel."""
-        self.conditional: int = parent.conditional + 1 if parent else 0
         self.kept: list[Any] = []
         self.emitted = Emitted()
         self.moment = 0
@@ -152,19 +135,6 @@ class Emitter:
         if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
             emitted.indices[id(expr)] = expr, result, moment
         return result
-
-    def extent(self, expr: PrimExpr) -> str:
-        """The operand of a size as i64: an extent, a stride, an offset, the bound of a loop."""
-        return self.index(self.guarded(expr))
-
-    def guarded(self, expr: PrimExpr) -> PrimExpr:
-        """A size with guards around its divisions, which ``define_integers`` leaves out."""
-        if isinstance(expr, IntImm | Var):
-            return expr
-        known = self.function.extents.get(id(expr))
-        if known is None:
-            known = self.function.extents[id(expr)] = expr, defined_size(expr, self.ranges)
-        return known[1]
 
     def statement(self, stmt: Stmt) -> None:
         """Emit a statement; what follows an end of control flow is dropped."""

@@ -260,17 +260,12 @@ def _choose(em: Emitter, expr: Any, condition: Any, arms: Sequence[Any]) -> str:
     labels = (b.label("then"), b.label("else"), b.label("merge"))
     branch_on(em, condition, labels[0], labels[1])
     incoming = []
-    em.conditional += 1
-    for holds, label, arm in ((True, labels[0], arms[0]), (False, labels[1], arms[1])):
+    for label, arm in ((labels[0], arms[0]), (labels[1], arms[1])):
         b.start(label)
-        mark = em.bounds.mark()
-        em.bounds.assume(condition, holds)
         with scope(em):
             value = em.value(arm)
-        em.bounds.rewind(mark)
         incoming.append((value, b.block))
         b.branch(labels[2])
-    em.conditional -= 1
     b.start(labels[2])
     return b.phi(llvm_type(expr.dtype), incoming)
 
@@ -295,17 +290,12 @@ def _branch_on_choice(em: Emitter, choice: e.Call, then: str, other: str) -> Non
         em.b.label("also") if value is None else then if value else other for value in constants
     ]
     branch_on(em, condition, labels[0], labels[1])
-    em.conditional += 1
-    for holds, arm, label, value in zip((True, False), arms, labels, constants, strict=True):
+    for arm, label, value in zip(arms, labels, constants, strict=True):
         if value is not None:
             continue
         em.b.start(label)
-        mark = em.bounds.mark()
-        em.bounds.assume(condition, holds)
         with scope(em):
             branch_on(em, arm, then, other)
-        em.bounds.rewind(mark)
-    em.conditional -= 1
 
 
 def _cast(em: Emitter, expr: e.Cast) -> str:
@@ -448,7 +438,6 @@ def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
         em.bind(var, Binding(em.value(value)))
     if var.dtype.is_integral and var.dtype.lanes == 1:
         em.ranges.define(var, value)
-        em.bounds.define(var, value)
     elif var.dtype.is_handle:
         em.function.has_pointer_aliases = True
 

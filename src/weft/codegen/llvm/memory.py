@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import lane_loads, part_vectors, views
+from weft.codegen.llvm import lane_loads, part_vectors
 from weft.codegen.llvm.convert import mangled
 from weft.codegen.llvm.types import (
     element_bytes,
@@ -38,7 +38,6 @@ _SKIPPED: Final = 4
 def load(em: Emitter, expr: Any) -> str:
     """The value of a BufferLoad."""
     buffer, dtype = expr.buffer, expr.dtype
-    views.use(em, buffer)
     if index_lanes(expr.indices) == 1:
         return _load_one(em, _pointer(em, buffer, expr.indices), buffer.dtype)
     if buffer.dtype.lanes != 1:
@@ -147,7 +146,6 @@ def _load_one(em: Emitter, pointer: str, dtype: DataType) -> str:
 def store(em: Emitter, stmt: Any) -> None:
     """A BufferStore."""
     buffer, value = stmt.buffer, stmt.value
-    views.use(em, buffer)
     operand = em.value(value)
     lanes = index_lanes(stmt.indices)
     if lanes == 1:
@@ -210,16 +208,16 @@ def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
     total = "0"
     if buffer.strides:
         for index, stride in zip(indices, buffer.strides, strict=True):
-            total = plus(em, total, times(em, em.index(index), em.extent(stride)))
+            total = plus(em, total, times(em, em.index(index), em.index(stride)))
     else:
         for index, extents in walks(indices, buffer.shape):
             for extent in extents if total != "0" else ():
-                total = times(em, total, em.extent(extent))
+                total = times(em, total, em.index(extent))
             total = plus(em, total, em.index(index))
     offset = buffer.elem_offset
     if offset is None or constant_of(offset) == 0:
         return total
-    return plus(em, total, em.extent(offset))
+    return plus(em, total, em.index(offset))
 
 
 def plus(em: Emitter, a: str, b: str) -> str:
@@ -261,7 +259,6 @@ def element_pointer(em: Emitter, expr: Any) -> str:
     last = as_ramp(indices[-1]) if indices else None
     if last is not None:
         indices[-1] = last[0]
-    views.use(em, expr.buffer)
     return _pointer(em, expr.buffer, indices)
 
 
@@ -287,16 +284,16 @@ def _offsets(em: Emitter, buffer: Buffer, parts: list[str], lanes: int) -> str:
     total = ""
     for position, part in enumerate(parts):
         if buffer.strides:
-            scale = broadcast(em, em.extent(buffer.strides[position]), dtype)
+            scale = broadcast(em, em.index(buffer.strides[position]), dtype)
             part = em.b.op(f"mul {kind} {part}, {scale}")
         elif total:
-            scale = broadcast(em, em.extent(buffer.shape[position]), dtype)
+            scale = broadcast(em, em.index(buffer.shape[position]), dtype)
             total = em.b.op(f"mul {kind} {total}, {scale}")
         total = em.b.op(f"add {kind} {total}, {part}") if total else part
     start = buffer.elem_offset
     if start is None or constant_of(start) == 0:
         return total
-    return em.b.op(f"add {kind} {total}, {broadcast(em, em.extent(start), dtype)}")
+    return em.b.op(f"add {kind} {total}, {broadcast(em, em.index(start), dtype)}")
 
 
 def _gather(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft.codegen.llvm import arguments, views
 from weft.codegen.llvm.convert import convert
 from weft.codegen.llvm.types import llvm_type, memory_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
@@ -78,10 +77,9 @@ def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
 
 
 def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
-    views.use(em, buffer)
     data = em.variable(buffer.data)
     start = buffer.elem_offset
-    offset = em.extent(start if start is not None else IntImm(DataType("int32"), 0))
+    offset = em.index(start if start is not None else IntImm(DataType("int32"), 0))
     return _tensor(em, data, buffer.dtype, (buffer.shape, buffer.strides), offset)
 
 
@@ -115,7 +113,7 @@ def _numbers(em: Emitter, values: Any) -> str:
         return "null"
     array = em.b.alloca(f"[{len(values)} x i64], align 8")
     for position, value in enumerate(values):
-        _put(em, array, 8 * position, "i64", em.extent(value))
+        _put(em, array, 8 * position, "i64", em.index(value))
     return array
 
 
@@ -138,7 +136,7 @@ def call_function(em: Emitter, expr: Any) -> str:
 def _first_element(em: Emitter, buffer: Buffer) -> str:
     """The address of a buffer's first element."""
     base, offset = em.variable(buffer.data), buffer.elem_offset
-    start = "0" if offset is None else em.extent(offset)
+    start = "0" if offset is None else em.index(offset)
     if start == "0":
         return base
     return em.b.op(f"getelementptr {memory_type(buffer.dtype)}, ptr {base}, i64 {start}")
@@ -155,7 +153,6 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
         raise CodegenError(
             f"{em.function.name}: {name} takes {declared} arguments{extra}, got {len(args)}"
         )
-    arguments.check(em, signature, args, name)
     values = []
     kinds = (*signature.kinds, *["i64"] * implicit)
     for kind, arg in zip(kinds, args, strict=True):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import memory, views
+from weft.codegen.llvm import memory
 from weft.codegen.llvm.types import element_bytes, llvm_type, splat
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -33,8 +33,6 @@ _LANES: Final = 64
 def value(em: Emitter, condition: Any, yes: Any, no: Any) -> str | None:
     """``yes`` where the scalar ``condition`` holds, else ``no``; None if it is no such choice."""
     if not _is_run(yes) or not _is_constant(no) or not all(map(_is_plain, yes.indices)):
-        return None
-    if not views.is_sound(em, yes.buffer):
         return None
     first, offset = _apart(yes)
     place, flag = memory.element_pointer(em, first), em.value(condition)

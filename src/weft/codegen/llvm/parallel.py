@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm.context import symbol
-from weft.codegen.llvm.exact_index import exact_bound
 from weft.codegen.llvm.types import element_bytes, llvm_type
 from weft.codegen.llvm.work import BRIEF_WORK, FOREIGN, cycles_of, smallest_work
 from weft.ir.expr import GlobalVar, IntImm
@@ -70,13 +69,9 @@ def emit(em: Emitter, stmt: Any) -> None:
 
 def _emit(em: Emitter, stmt: Any, service: str) -> None:
     em.tables.bind_loop(em, stmt)
-    mark = em.bounds.mark()
-    em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)
-    low, extent = exact_bound(em, stmt.min), exact_bound(em, stmt.extent)
+    low, extent = em.index(stmt.min), em.index(stmt.extent)
     inner = em.tables.emitter(em.context, em.function, em.tables, em)
-    inner.conditional += 1
     em.tables.counted(inner, stmt, ("%begin", "%end"), True)
-    em.bounds.rewind(mark)
     captured = list(inner.captured.values())
     name = em.context.unique(f"weft.parallel.{em.function.name}")
     em.context.functions.append(_body_function(em, inner, name))

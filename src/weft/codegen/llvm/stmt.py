@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import allocation, memory, parallel, views
+from weft.codegen.llvm import allocation, memory, parallel
 from weft.codegen.llvm.emitter import Binding
-from weft.codegen.llvm.exact_index import exact_bound
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
 from weft.runtime.call.abi import FaultKind
@@ -30,10 +29,8 @@ def _evaluate(em: Emitter, stmt: Any) -> None:
 
 
 def _let(em: Emitter, stmt: Any) -> None:
-    mark = em.bounds.mark()
     define(em, stmt.var, stmt.value)
     em.statement(stmt.body)
-    em.bounds.rewind(mark)
 
 
 def _attr(em: Emitter, stmt: Any) -> None:
@@ -41,7 +38,7 @@ def _attr(em: Emitter, stmt: Any) -> None:
 
 
 def _decl_buffer(em: Emitter, stmt: Any) -> None:
-    views.declare(em, stmt.buffer, stmt.body)
+    em.statement(stmt.body)
 
 
 def _assert(em: Emitter, stmt: Any) -> None:
@@ -53,10 +50,7 @@ def _assert(em: Emitter, stmt: Any) -> None:
     b.start(bad)
     b.raise_fault(FaultKind.ASSERTION, f"{em.function.name}: {text}")
     b.start(good)
-    mark = em.bounds.mark()
-    em.bounds.assume(stmt.condition)
     em.statement(stmt.body)
-    em.bounds.rewind(mark)
 
 
 def _if(em: Emitter, stmt: Any) -> None:
@@ -64,17 +58,12 @@ def _if(em: Emitter, stmt: Any) -> None:
     then, merge = b.label("then"), b.label("endif")
     other = b.label("else") if stmt.else_case is not None else merge
     branch_on(em, stmt.condition, then, other)
-    em.conditional += 1
-    for holds, label, body in ((True, then, stmt.then_case), (False, other, stmt.else_case)):
+    for label, body in ((then, stmt.then_case), (other, stmt.else_case)):
         if body is None:
             continue
         b.start(label)
-        mark = em.bounds.mark()
-        em.bounds.assume(stmt.condition, holds)
         em.statement(body)
-        em.bounds.rewind(mark)
         b.branch(merge)
-    em.conditional -= 1
     b.start(merge)
 
 
@@ -85,14 +74,9 @@ def _while(em: Emitter, stmt: Any) -> None:
     b.start(head)
     branch_on(em, stmt.condition, body, done)
     b.start(body)
-    mark = em.bounds.mark()
-    em.bounds.assume(stmt.condition)
     em.loops.append((head, done, len(b.held)))
-    em.conditional += 1
     em.statement(stmt.body)
-    em.conditional -= 1
     em.loops.pop()
-    em.bounds.rewind(mark)
     b.branch(head)
     b.start(done)
 
@@ -111,22 +95,18 @@ def _for(em: Emitter, stmt: Any) -> None:
 
 def serial_loop(em: Emitter, stmt: Any) -> None:
     """A counted loop; the body runs after one test when the extent may be 0."""
-    low, extent = exact_bound(em, stmt.min), exact_bound(em, stmt.extent)
+    low, extent = em.index(stmt.min), em.index(stmt.extent)
     size_range = em.ranges.of(stmt.extent)
     if size_range[1] <= 0:
         return
     end = memory.plus(em, low, extent)
     bind_loop(em, stmt)
-    mark = em.bounds.mark()
-    em.bounds.enter_loop(stmt.loop_var, stmt.min, stmt.extent)
     if isinstance(stmt.extent, IntImm) and stmt.extent.value == 1:
         em.bind(stmt.loop_var, Binding(None, low))
         if not [call for call in parallel.calls_in(stmt.body) if call.op.name in _JUMPS]:
             em.statement(stmt.body)
-            em.bounds.rewind(mark)
             return
     counted(em, stmt, (low, end), guarded=size_range[0] <= 0)
-    em.bounds.rewind(mark)
 
 
 def bind_loop(em: Emitter, stmt: Any) -> None:
@@ -154,9 +134,7 @@ def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> Non
     is_parallel = stmt.kind is ForKind.PARALLEL
     if is_parallel:
         em.parallel_loops.append(len(em.loops))
-    em.conditional += 1 if guarded else 0
     em.statement(stmt.body)
-    em.conditional -= 1 if guarded else 0
     if is_parallel:
         em.parallel_loops.pop()
     em.loops.pop()

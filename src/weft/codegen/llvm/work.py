@@ -77,6 +77,9 @@ def cycles_of(stmt: Any, vector_bits: int) -> float:
 
 def _leaves(value: Any) -> bool:
     """Whether a statement of its own runs another function, not an instruction as a prefetch is."""
+    while isinstance(value, e.Let):
+        value = value.body
+    value = _untested(value)
     if not isinstance(value, e.Call):
         return False
     return not isinstance(value.op, Op) or value.op.name.endswith(FOREIGN)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
 from weft.support.dtype import DataType
 from weft.support.errors import RuntimeFault, UnsupportedError
+from weft.tir.exact_steps import exact_steps
 from weft.tir.expr import (
+    Add,
     And,
     BinaryExpr,
     Broadcast,
@@ -30,11 +33,13 @@ from weft.tir.expr import (
     Cast,
     CompareExpr,
     Let,
+    Mul,
     Not,
     Or,
     Ramp,
     Select,
     Shuffle,
+    Sub,
     Var,
 )
 from weft.tir.interp import arithmetic, internal_calls
@@ -42,6 +47,8 @@ from weft.tir.interp.arithmetic import is_vector
 from weft.tir.interp.repeated_values import repeated_values
 
 Thunk = Callable[["Any"], Any]
+_EXACT: Final = {Add: operator.add, Sub: operator.sub, Mul: operator.mul}
+"""The steps of ``T.is_exact`` on Python's integers, which do not wrap."""
 
 
 class BreakSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
@@ -284,6 +291,21 @@ class ExprCompiler:
 
         return checked
 
+    def intrinsic_is_exact(self, call: Call) -> Thunk:
+        steps = [
+            (_EXACT[type(step)], self.compile(step.a), self.compile(step.b), step.dtype)
+            for step in exact_steps(call.args[0])
+        ]
+
+        def is_exact(state: object) -> bool:
+            for compute, a, b, dtype in steps:
+                low, high = integer_range(dtype)
+                if not low <= compute(int(a(state)), int(b(state))) <= high:
+                    return False
+            return True
+
+        return is_exact
+
     def intrinsic_unchecked_cast(self, call: Call) -> Thunk:
         value = self.compile(call.args[0])
         low, high = integer_range(call.dtype.element)
@@ -310,6 +332,9 @@ class ExprCompiler:
         return total
 
     def intrinsic_reinterpret(self, call: Call) -> Thunk:
+        if call.args[0].dtype.is_handle and call.dtype.is_integral:
+            pointer = internal_calls.argument(self, call.args[0])
+            return lambda state: internal_calls.address(pointer(state))
         value = self.compile(call.args[0])
         convert = arithmetic.reinterpret(call.args[0].dtype, call.dtype)
         return lambda state: convert(value(state))

@@ -51,6 +51,13 @@ def argument(compiler: Any, arg: Any) -> Callable[[State], Any]:
     return point
 
 
+def address(value: Pointer | int | None) -> int:
+    """The address of a pointer; a raw handle is one, and None is 0."""
+    if isinstance(value, Pointer):
+        return int(value.memory.ctypes.data) + value.nbytes
+    return value or 0
+
+
 _Terms = list[tuple[PrimExpr, PrimExpr]]
 
 

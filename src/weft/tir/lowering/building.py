@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+from typing import Final
+
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir import op
+
+_I64: Final = DataType("int64")
 
 
 class Names:
@@ -27,6 +34,16 @@ class Names:
         for var, value in reversed(self.lets):
             body = e.Let(var, value, body)
         return body
+
+
+def all_of(conditions: Sequence[PrimExpr]) -> PrimExpr:
+    """Whether all of several conditions hold; each of them is computed."""
+    return functools.reduce(lambda a, b: e.Call(a.dtype, "tir.bitwise_and", [a, b]), conditions)
+
+
+def wide(expr: PrimExpr) -> PrimExpr:
+    """An integer as int64."""
+    return expr if expr.dtype is _I64 else op.cast(_I64, expr)
 
 
 def constant_of(expr: object) -> int | None:

@@ -14,8 +14,7 @@ What is proved stays as it is. So after the pass the divisor of an integer ``Div
 neither 0 nor -1 under the smallest number, that of ``FloorDiv`` and ``FloorMod`` is positive, and
 the count of a shift is below the width.
 
-Sizes are left out: extents, strides and offsets of buffers, and bounds of loops. Code generation
-tests the arithmetic of a size as a whole, and calls ``defined_size`` for the divisions in it.
+An extent, a stride or an offset of a buffer has guards that hold wherever the buffer is used.
 """
 
 from __future__ import annotations
@@ -32,6 +31,8 @@ from weft.ir.sharing import parts_of
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir import stmt as s
+from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import checked, unchecked_cast
 from weft.tir.lowering.building import Names, constant_of, like
@@ -42,6 +43,7 @@ from weft.tir.lowering.ranges import Ranges
 from weft.tir.op import const
 from weft.tir.transform.prim_func_pass import make_pass
 
+_CANDIDATES: Final = (*DIVISIONS, e.Cast, e.Call)
 _SHIFTS: Final = ("tir.shift_left", "tir.shift_right")
 
 Supported = Callable[[PrimExpr], bool]
@@ -209,6 +211,7 @@ class _DefineIntegers(FactMutator):
         self.definer = Definer(ranges, bounds, supported)
         self.supported = supported
         self._touched: dict[int, tuple[PrimExpr, bool]] = {}
+        self._buffers: dict[int, tuple[Buffer, Buffer]] = {}
 
     def visit(self, node: Any) -> Any:
         """Expressions in which everything is defined stay as they are."""
@@ -225,8 +228,41 @@ class _DefineIntegers(FactMutator):
             if isinstance(part, PrimExpr) and self._is_touched(part):
                 is_touched = True
                 break
+        if isinstance(expr, e.BufferLoad | e.Call) and not is_touched:
+            buffers = [expr.buffer] if isinstance(expr, e.BufferLoad) else expr.args
+            is_touched = any(
+                isinstance(buffer, Buffer) and self.visit_Buffer(buffer) is not buffer
+                for buffer in buffers
+            )
         self._touched[id(expr)] = expr, is_touched
         return is_touched
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer with guards in its sizes, the same one at each of its uses."""
+        known = self._buffers.get(id(buffer))
+        if known is None:
+            known = self._buffers[id(buffer)] = buffer, self._defined_buffer(buffer)
+        return known[1]
+
+    def _defined_buffer(self, buffer: Buffer) -> Buffer:
+        sizes = (*buffer.shape, *buffer.strides, buffer.elem_offset)
+        if not any(may_be_undefined(part) for part in collect(sizes, _CANDIDATES)):
+            return buffer
+        apart = _DefineIntegers(self.ranges, Bounds(self.ranges), supports_nothing)
+        return buffer.with_(
+            shape=[apart.visit(extent) for extent in buffer.shape],
+            strides=[apart.visit(stride) for stride in buffer.strides],
+            elem_offset=apart.visit(buffer.elem_offset),
+        )
+
+    def visit_For(self, loop: s.For) -> s.Stmt:
+        """Bounds are defined as well."""
+        rebuilt = super().visit_For(loop)
+        return rebuilt.with_(min=self.visit(loop.min), extent=self.visit(loop.extent))
+
+    def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
+        """Extents are defined as well."""
+        return super().visit_Allocate(stmt).with_(extents=self.visit(stmt.extents))
 
     def _defined(self, given: PrimExpr, expr: PrimExpr) -> PrimExpr:
         if not may_be_undefined(given):
@@ -247,19 +283,9 @@ def is_undefined(expr: Any, supported: Supported) -> bool:
     return may_be_undefined(expr) and not (isinstance(expr, e.Cast) and supported(expr))
 
 
-def defined_size(size: PrimExpr, ranges: Ranges) -> PrimExpr:
-    """A size, with guards that hold wherever it is used."""
-    if not any(may_be_undefined(expr) for expr in collect(size, (*DIVISIONS, e.Cast, e.Call))):
-        return size
-    mutator = _DefineIntegers(ranges, Bounds(ranges), supports_nothing)
-    guarded: PrimExpr = mutator.visit(size)
-    return guarded
-
-
 def define_integers(func: PrimFunc, supported: Supported = supports_nothing) -> PrimFunc:
     """The function with explicit guards around integer operations (module docstring)."""
-    candidates = collect(func.body, (*DIVISIONS, e.Cast, e.Call))
-    if not any(is_undefined(expr, supported) for expr in candidates):
+    if not any(is_undefined(expr, supported) for expr in collect(func.body, _CANDIDATES)):
         return func
     return func.with_(body=_DefineIntegers(*facts_of(func), supported).visit(func.body))
 

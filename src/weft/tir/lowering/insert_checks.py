@@ -22,6 +22,7 @@ So after this pass, by what stands in the program alone: every access may happen
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -37,55 +38,26 @@ from weft.tir import op
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
+from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import checked
 from weft.tir.lowering.access_tests import AxisTest, axis_tests, index_lanes
 from weft.tir.lowering.accesses import is_within
-from weft.tir.lowering.building import constant_of
+from weft.tir.lowering.argument_tests import Argument, arguments_of, overlap_tests
+from weft.tir.lowering.building import Names, constant_of
+from weft.tir.lowering.exact_sizes import (
+    Test,
+    allocation_test,
+    exact_bound,
+    parameter_tests,
+)
 from weft.tir.lowering.facts import FactMutator, facts_of, is_call
 from weft.tir.lowering.faults import Faults
-from weft.tir.lowering.layouts import Layout, bytes_of, constant_reach, is_same, layout_of
+from weft.tir.lowering.layouts import Layout, bytes_of, layout_of
+from weft.tir.lowering.sound_buffers import SoundBuffers
+from weft.tir.lowering.view_tests import address_test, is_proved, refuse_certain, view_test
 
 _CHEAP: Final = 6
 """Operations of an arm, about, that take less time than a jump around them."""
-
-
-class SoundBuffers:
-    """Which buffers lie within their memory: a use of one needs no test of the whole view."""
-
-    def __init__(self, func: PrimFunc) -> None:
-        self._declared = {id(buffer) for buffer in func.buffer_map.values()}
-        self._memory = {id(buffer.data): layout_of(buffer) for buffer in func.buffer_map.values()}
-        self._handles = {
-            id(param) for param in func.params
-            if param not in func.buffer_map and param.dtype.is_handle
-        }  # fmt: skip
-
-    def enter_memory(self, stmt: s.Allocate) -> None:
-        """What an Allocate makes."""
-        layout = Layout(tuple(stmt.extents), (), (), bytes_of(stmt.dtype))
-        self._memory[id(stmt.buffer_var)] = layout
-
-    @contextmanager
-    def declared(self, buffer: Buffer) -> Iterator[None]:
-        """The scope of a DeclBuffer, where the view is tested."""
-        is_new = id(buffer) not in self._declared
-        self._declared.add(id(buffer))
-        yield
-        if is_new:
-            self._declared.discard(id(buffer))
-
-    def has(self, buffer: Buffer) -> bool:
-        """Whether a use of the buffer here cannot fault for the sake of the view."""
-        if id(buffer) in self._declared:
-            return True
-        memory = self._memory.get(id(buffer.data))
-        if memory is None:
-            return id(buffer.data) not in self._handles
-        view = layout_of(buffer)
-        ends, limits = constant_reach(view), constant_reach(memory)
-        if ends is None or limits is None:
-            return is_same(view, memory)
-        return limits[0] <= ends[0] and ends[1] <= limits[1]
 
 
 class _InsertChecks(FactMutator):
@@ -121,13 +93,31 @@ class _InsertChecks(FactMutator):
     def _tested(
         self, value: PrimExpr, buffer: Buffer, access: e.BufferLoad | s.BufferStore
     ) -> PrimExpr:
+        """The value, which is there only if the element that is accessed is."""
         tests = list(axis_tests(self.bounds, access.indices, buffer.shape, access.predicate))
         for test in reversed(tests):  # the first axis is tested first
             self._refuse_certain(buffer, test)
             axis = f" on axis {test.axis}" if len(buffer.shape) > 1 else ""
             text = f"index {{a}} is out of bounds for buffer {buffer.name}{axis} of extent {{b}}"
             value = checked(value, test.condition, "index", text, test.high, test.extent)
-        return value
+        view = self._view_test(buffer)
+        return value if view is None else view.around(value)
+
+    def _view_test(self, buffer: Buffer) -> Test | None:
+        """The test of a view as a whole; None where it is known to lie within its memory."""
+        if not self.tests or self.sound.has(buffer):
+            return None
+        memory = self.sound.memory_of(buffer.data)
+        if memory is None:
+            return address_test(buffer.data)
+        return self._layout_test(layout_of(buffer), memory, f"view {buffer.name}")
+
+    def _layout_test(self, layout: Layout, memory: Layout, what: str) -> Test | None:
+        if is_proved(self.bounds, layout, memory):
+            return None
+        if not self.branches:
+            refuse_certain(layout, memory, f"{self._name()}: {what}")
+        return view_test(layout, memory, what)
 
     def _refuse_certain(self, buffer: Buffer, test: AxisTest) -> None:
         """Refuse a constant index outside of a constant extent, where it is surely reached."""
@@ -142,12 +132,7 @@ class _InsertChecks(FactMutator):
             )
 
     def _name(self) -> str:
-        symbol = self.func.attrs.get("global_symbol")
-        if symbol is not None:
-            return str(getattr(symbol, "value", symbol))
-        return next(
-            var.name_hint for var, func in self.mod.functions.items() if func is self.func
-        )
+        return _name_of(self.func, self.mod)
 
     def is_proved(self, load: e.BufferLoad) -> bool:
         """Whether a load may happen here, by proofs alone."""
@@ -158,37 +143,71 @@ class _InsertChecks(FactMutator):
         """An element whose address is passed is not read. ``T.if_then_else`` is a choice."""
         if is_call(call, "if_then_else"):
             return self._choice(call)
-        places = self._addresses(call)
-        if not places:
-            return super().visit_Call(call)
-        args = [
+        callee, first = self._callee(call)
+        places = self._addresses(call, callee, first)
+        rebuilt = super().visit_Call(call) if not places else call.with_(args=[
             arg.with_(indices=self.visit(arg.indices))
             if at in places and isinstance(arg, e.BufferLoad) else self.visit(arg)
             for at, arg in enumerate(call.args)
-        ]
-        return call.with_(args=args)
+        ])  # fmt: skip
+        if not self.tests:
+            return rebuilt
+        if callee is not None:
+            rebuilt = self._tested_arguments(call, rebuilt, callee, first)
+        for at, arg in enumerate(call.args):
+            buffer = arg.buffer if at in places and isinstance(arg, e.BufferLoad) else arg
+            view = self._view_test(buffer) if isinstance(buffer, Buffer) else None
+            rebuilt = rebuilt if view is None else view.around(rebuilt)
+        return rebuilt
 
-    def _addresses(self, call: e.Call) -> set[int]:
+    def _tested_arguments(
+        self, given: e.Call, call: PrimExpr, callee: PrimFunc, first: int
+    ) -> PrimExpr:
+        """The call of a function of the module, once its arguments are known to be large enough."""
+        assert isinstance(call, e.Call)
+        name, memory_of = _name_of(callee, self.mod), self.sound.memory_of
+        if len(call.args) - first != len(callee.params) + len(implicit_symbols(callee)):
+            return call  # code generation refuses it
+        arguments = arguments_of(callee, given.args[first:], memory_of)
+        doubtful = [
+            at for at, argument in enumerate(arguments)
+            if self._layout_test(*_placed(argument, memory_of, name)) is not None
+        ]  # fmt: skip
+        apart = overlap_tests(callee, name, arguments, self.sound.may_alias)
+        if not doubtful and not apart:
+            return call
+        names = Names()
+        args = [*call.args[:first], *[_named_number(names, arg) for arg in call.args[first:]]]
+        arguments = arguments_of(callee, args[first:], memory_of)
+        tests = [view_test(*_placed(arguments[at], memory_of, name)) for at in doubtful]
+        tests += overlap_tests(callee, name, arguments, self.sound.may_alias)
+        value: PrimExpr = call.with_(args=args)
+        for test in reversed(tests):
+            value = value if test is None else test.around(value)
+        return names.around(value)
+
+    def _callee(self, call: e.Call) -> tuple[PrimFunc | None, int]:
+        """The function of this module that is called, and the position of its first argument."""
+        if isinstance(call.op, GlobalVar):
+            return self._functions.get(call.op.name_hint), 0
+        if is_call(call, "call_extern") and isinstance(call.args[0], StringImm):
+            return self._functions.get(call.args[0].value), 1
+        return None, 0
+
+    def _addresses(self, call: e.Call, callee: PrimFunc | None, first: int) -> set[int]:
         """The positions of elements that are arguments as addresses."""
         loads = {at for at, arg in enumerate(call.args) if isinstance(arg, e.BufferLoad)}
         if not loads or is_call(call, "address_of") or is_call(call, "prefetch"):
             return loads
-        callee, first = None, 0
-        if isinstance(call.op, GlobalVar):
-            callee = self._function(call.op.name_hint)
-        elif is_call(call, "call_extern") and isinstance(call.args[0], StringImm):
-            callee, first = self._function(call.args[0].value), 1
         if callee is None:
             return set()
         pointers = {at + first for at, var in enumerate(callee.params) if var.dtype.is_handle}
         return loads & pointers
 
-    def _function(self, name: str) -> PrimFunc | None:
-        for var, func in self.mod.functions.items():
-            symbol = func.attrs.get("global_symbol", var.name_hint)
-            if str(getattr(symbol, "value", symbol)) == name and isinstance(func, PrimFunc):
-                return func
-        return None
+    @functools.cached_property
+    def _functions(self) -> dict[str, PrimFunc]:
+        functions = self.mod.functions.values()
+        return {_name_of(func, self.mod): func for func in functions if isinstance(func, PrimFunc)}
 
     # Choices.
 
@@ -272,23 +291,78 @@ class _InsertChecks(FactMutator):
         self.branches -= 1
 
     def visit_For(self, loop: s.For) -> s.Stmt:
-        """Loads in bounds are tested, too."""
-        if collect((loop.min, loop.extent), e.BufferLoad):
-            loop = loop.with_(min=self.visit(loop.min), extent=self.visit(loop.extent))
-        return super().visit_For(loop)
+        """Loads in bounds are tested, too, and that bounds are exact."""
+        rebuilt = super().visit_For(loop)
+        assert isinstance(rebuilt, s.For)
+        low, extent = [
+            exact_bound(self.bounds, self.visit(bound)) for bound in (loop.min, loop.extent)
+        ]
+        if low is loop.min and extent is loop.extent:
+            return rebuilt
+        return rebuilt.with_(min=low, extent=extent)
 
     def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
-        """Loads in extents are tested, too."""
-        if collect(stmt.extents, e.BufferLoad):
-            stmt = stmt.with_(extents=self.visit(stmt.extents))
+        """Loads in extents are tested, too, and that there is so much memory."""
         self.sound.enter_memory(stmt)
-        return super().visit_Allocate(stmt)
+        extents = self.visit(stmt.extents)
+        rebuilt = super().visit_Allocate(stmt)
+        assert isinstance(rebuilt, s.Allocate)
+        test = allocation_test(stmt.buffer_var.name, extents, bytes_of(stmt.dtype))
+        if test is None:
+            return rebuilt
+        return s.seq(_statement(test), rebuilt.with_(extents=extents))
+
+    def visit_AllocateConst(self, stmt: s.AllocateConst) -> s.Stmt:
+        """Its memory is as large as its data."""
+        self.sound.enter_memory(stmt)
+        rebuilt: s.Stmt = self.visit_default(stmt)
+        return rebuilt
 
     def visit_DeclBuffer(self, stmt: s.DeclBuffer) -> s.Stmt:
         """The view is tested where it is declared."""
+        test = self._view_test(stmt.buffer)
         with self.sound.declared(stmt.buffer):
             rebuilt: s.Stmt = self.visit_default(stmt)
-            return rebuilt
+        return rebuilt if test is None else s.seq(_statement(test), rebuilt)
+
+    def function_body(self) -> s.Stmt:
+        """The body of the function, after tests of the extents of its parameters."""
+        tests = [
+            test
+            for buffer in self.func.buffer_map.values() if self.tests
+            for extent in (*buffer.shape, *buffer.strides)
+            for test in parameter_tests(self.bounds, extent)
+        ]  # fmt: skip
+        body: s.Stmt = self.visit(self.func.body)
+        return s.seq(*[_statement(test) for test in tests], body) if tests else body
+
+
+def _statement(test: Test) -> s.Stmt:
+    """A test as a statement of its own."""
+    return s.Evaluate(test.around(IntImm("int32", 0)))
+
+
+def _placed(
+    argument: Argument, memory_of: Callable[[e.Var], Layout | None], name: str
+) -> tuple[Layout, Layout, str]:
+    """What an argument reaches, its memory, and how messages call it."""
+    memory = memory_of(argument.data)
+    assert memory is not None
+    return argument.layout, memory, f"{name}: argument {argument.buffer.name}"
+
+
+def _named_number(names: Names, arg: Any) -> Any:
+    """An argument that is a number by a name, so that it is computed once."""
+    is_number = isinstance(arg, PrimExpr) and not isinstance(arg, e.BufferLoad | StringImm)
+    return names.of("size", arg) if is_number and arg.dtype.is_integral else arg
+
+
+def _name_of(func: PrimFunc, mod: IRModule) -> str:
+    """The name under which a function of a module is called."""
+    symbol = func.attrs.get("global_symbol")
+    if symbol is not None:
+        return str(getattr(symbol, "value", symbol))
+    return next(var.name_hint for var, known in mod.functions.items() if known is func)
 
 
 def _named(
@@ -318,7 +392,7 @@ def _is_cheap(expr: PrimExpr, budget: int) -> bool:
 @deep_recursion
 def insert_checks(func: PrimFunc, mod: IRModule, tests: bool = True) -> PrimFunc:
     """The function with tests of its accesses (module docstring)."""
-    return func.with_(body=_InsertChecks(func, mod, tests).visit(func.body))
+    return func.with_(body=_InsertChecks(func, mod, tests).function_body())
 
 
 def InsertChecks(tests: bool = True) -> Pass:

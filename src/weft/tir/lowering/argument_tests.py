@@ -1,0 +1,154 @@
+"""Arguments of calls between the functions of a module: memory that the callee fits in.
+
+A caller from Python has its arrays checked by the wrapper; a PrimFunc that calls another does not.
+So the memory behind each argument is compared with what the callee reaches, and two arguments of a
+callee that promises ``tir.noalias`` are compared with each other. Raw handles are trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.node import Node, expect
+from weft.tir import expr as e
+from weft.tir import op
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.implicit_symbols import implicit_symbols
+from weft.tir.intrinsic import reinterpret
+from weft.tir.lowering.building import wide
+from weft.tir.lowering.effects import effects_of, has_noalias
+from weft.tir.lowering.exact_sizes import Sizes, Test
+from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.layouts import Layout, bytes_of, layout_of
+from weft.tir.lowering.view_tests import whole_reach
+from weft.tir.stmt_functor import substitute
+
+
+@dataclass(frozen=True, eq=False)
+class Argument:
+    """What a callee reaches from an argument: a layout over the caller's data."""
+
+    buffer: Buffer
+    """The callee's."""
+    data: e.Var
+    layout: Layout
+
+
+def arguments_of(
+    callee: PrimFunc, args: Sequence[Node], memory_of: Callable[[e.Var], Layout | None]
+) -> list[Argument]:
+    """The buffers of a callee as layouts over data of the caller whose memory is known."""
+    symbols = (*callee.params, *implicit_symbols(callee))
+    meaning = {
+        var: op.cast(var.dtype, arg)
+        for var, arg in zip(symbols, args, strict=True)
+        if not var.dtype.is_handle and isinstance(arg, PrimExpr)
+    }
+    arguments = []
+    for param, arg in zip(callee.params, args, strict=False):
+        buffer = callee.buffer_map.get(param)
+        start = None if buffer is None else _start(arg)
+        if buffer is None or start is None or memory_of(start[0]) is None:
+            continue
+        data, offsets, unit = start
+        arguments.append(Argument(buffer, data, _layout(buffer, meaning, offsets, unit)))
+    return arguments
+
+
+def overlap_tests(
+    callee: PrimFunc, name: str, arguments: Sequence[Argument],
+    may_alias: Callable[[e.Var, e.Var], bool],
+) -> list[Test]:  # fmt: skip
+    """That no two arguments of a callee that promises so overlap, of which one is written."""
+    if not has_noalias(callee):
+        return []
+    pairs = [
+        (argument, other)
+        for position, argument in enumerate(arguments)
+        for other in arguments[:position]
+        if may_alias(argument.data, other.data)
+    ]
+    if not pairs:
+        return []
+    effects = effects_of(callee)
+    written = effects.written | effects.unknown
+    return [
+        _apart(argument, other, name)
+        for argument, other in pairs
+        if {id(argument.buffer.data), id(other.buffer.data)} & written
+    ]
+
+
+def _start(arg: Node) -> tuple[e.Var, tuple[PrimExpr, ...], int] | None:
+    """The data of an argument, where it starts, and in elements of how many bytes; else None."""
+    if isinstance(arg, Buffer):
+        layout = layout_of(arg)
+        return arg.data, layout.offsets, layout.nbytes
+    if isinstance(arg, e.Var) and arg.dtype.is_handle:
+        return arg, (), 1
+    if isinstance(arg, e.BufferLoad):
+        return arg.buffer.data, _offsets_of(arg), bytes_of(arg.buffer.dtype)
+    if is_call(arg, "address_of"):
+        return _start(arg.args[0])
+    if is_call(arg, "tvm_access_ptr"):
+        sample, data, offset = arg.args[:3]
+        return expect(data, e.Var), (offset,), bytes_of(sample.dtype)
+    return None
+
+
+def _offsets_of(load: e.BufferLoad) -> tuple[PrimExpr, ...]:
+    """The offset of an element in parts, one for each axis, in 64 bits as its address has it.
+
+    No index is tested against its axis, so that products may wrap here that do not where elements
+    are read.
+    """
+    buffer = load.buffer
+    strides = [wide(stride) for stride in buffer.strides]
+    if not strides:
+        step: PrimExpr = IntImm("int64", 1)
+        for extent in reversed(buffer.shape):
+            strides.insert(0, step)
+            step = step * wide(extent)
+    parts = [wide(index) * step for index, step in zip(load.indices, strides, strict=True)]
+    return (*layout_of(buffer).offsets, *parts)
+
+
+def _layout(
+    buffer: Buffer, meaning: Mapping[e.Var, PrimExpr], offsets: tuple[PrimExpr, ...], unit: int
+) -> Layout:
+    """The callee's buffer in the caller's terms; in bytes where an offset counts other elements."""
+    own = layout_of(buffer)
+    shape, strides, starts = [
+        tuple([substitute(term, meaning) for term in terms])
+        for terms in (own.shape, own.strides, own.offsets)
+    ]
+    if not offsets or unit == own.nbytes:
+        return Layout(shape, strides, (*offsets, *starts), own.nbytes, True)
+    size = IntImm("int64", own.nbytes)
+    steps = tuple([wide(stride) * size for stride in strides])
+    in_bytes = [wide(start) * IntImm("int64", unit) for start in offsets]
+    in_bytes += [wide(start) * size for start in starts]
+    of_elements = (IntImm("int64", 1),) if strides else ()
+    return Layout((*shape, size), (*steps, *of_elements), tuple(in_bytes), 1, True)
+
+
+def _apart(argument: Argument, other: Argument, name: str) -> Test:
+    sizes = Sizes()
+    (first, last), (begin, end) = _ends(sizes, argument), _ends(sizes, other)
+    sizes.need(e.Call("bool", "tir.bitwise_or", [e.LE(last, begin), e.LE(end, first)]))
+    text = (
+        f"{name} promises tir.noalias, but its arguments {other.buffer.name} and "
+        f"{argument.buffer.name} overlap; pass a copy, or leave the promise out"
+    )
+    return sizes.test("index", text)
+
+
+def _ends(sizes: Sizes, argument: Argument) -> tuple[PrimExpr, PrimExpr]:
+    """The addresses of the first byte of an argument and of that behind its last."""
+    address = reinterpret("int64", argument.data)
+    # that the arithmetic is exact was tested before, that the argument lies within its memory
+    low, high = whole_reach(Sizes(sizes.names), argument.layout)
+    return address + low, address + high

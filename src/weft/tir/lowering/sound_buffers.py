@@ -1,0 +1,69 @@
+"""Which buffers lie within their memory, so that a use of one needs no test of the whole view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from weft.ir.expr import IntImm
+from weft.tir import expr as e
+from weft.tir import stmt as s
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.lowering.effects import has_noalias
+from weft.tir.lowering.layouts import Layout, bytes_of, constant_reach, is_same, layout_of
+
+
+class SoundBuffers:
+    """What is known of the memory of a function, at one place of a walk over it."""
+
+    def __init__(self, func: PrimFunc) -> None:
+        self._declared = {id(buffer) for buffer in func.buffer_map.values()}
+        self._memory = {id(buffer.data): layout_of(buffer) for buffer in func.buffer_map.values()}
+        self._parameters = set(self._memory)
+        self._noalias = has_noalias(func)
+        self._handles = {
+            id(param) for param in func.params
+            if param not in func.buffer_map and param.dtype.is_handle
+        }  # fmt: skip
+
+    def enter_memory(self, stmt: s.Allocate | s.AllocateConst) -> None:
+        """What an allocation makes."""
+        layout = Layout(tuple(stmt.extents), (), (), bytes_of(stmt.dtype))
+        if isinstance(stmt, s.AllocateConst):
+            nbytes = len(stmt.data.numpy().tobytes())
+            layout = Layout((IntImm("int64", nbytes),), (), (), 1)
+        self._memory[id(stmt.buffer_var)] = layout
+
+    def memory_of(self, data: e.Var) -> Layout | None:
+        """The memory that a data variable points to; None where its size is not known."""
+        return self._memory.get(id(data))
+
+    def may_alias(self, data: e.Var, other: e.Var) -> bool:
+        """Whether two data variables may point into the same memory."""
+        if data is other:
+            return True
+        are_parameters = {id(data), id(other)} <= self._parameters
+        return are_parameters and not self._noalias
+
+    @contextmanager
+    def declared(self, buffer: Buffer) -> Iterator[None]:
+        """The scope of a DeclBuffer, where the view is tested."""
+        is_new = id(buffer) not in self._declared
+        self._declared.add(id(buffer))
+        yield
+        if is_new:
+            self._declared.discard(id(buffer))
+
+    def has(self, buffer: Buffer) -> bool:
+        """Whether a use of the buffer here cannot fault for the sake of the view."""
+        if id(buffer) in self._declared:
+            return True
+        memory = self._memory.get(id(buffer.data))
+        if memory is None:
+            return id(buffer.data) not in self._handles
+        view = layout_of(buffer)
+        ends, limits = constant_reach(view), constant_reach(memory)
+        if ends is None or limits is None:
+            return is_same(view, memory)
+        return limits[0] <= ends[0] and ends[1] <= limits[1]
