@@ -11,6 +11,7 @@ from weft import ir, relax, te, tir, topi
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
+from weft.support.errors import IRTypeError
 
 
 def function(value=0):
@@ -167,3 +168,8 @@ def test_repr_is_cut():
     module = ir.IRModule({f"f{i}": te.create_prim_func([x, topi.exp(x)]) for i in range(20)})
     assert len(repr(module).splitlines()) <= 11
     assert isinstance(relax.Function, type)
+
+
+def test_attributes_are_a_dict():
+    with pytest.raises(IRTypeError, match=r"attrs: expected a dict, got list \['global_symbol'\]"):
+        ir.IRModule(attrs=["global_symbol"])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from weft import ir
-from weft.support.errors import IRValueError
+from weft.ir.traits import Trait, has
+from weft.support.errors import IRTypeError, IRValueError
 
 
 def test_an_operator_is_one_object_per_name():
@@ -50,3 +51,9 @@ def test_an_operator_prints_its_name_and_is_not_called():
     assert repr(ir.Op.get("tir.exp")) == "Op(tir.exp)"
     with pytest.raises(IRValueError, match=r"tir\.exp is an operator; build a call with"):
         ir.Op.get("tir.exp")(1)
+
+
+def test_traits_are_no_text():
+    with pytest.raises(IRTypeError, match=r"expected a Trait .* got str 'elementwise'"):
+        ir.Op.register("test.text_traits", traits="elementwise")
+    assert has(ir.Op.register("test.text_traits", traits=Trait.ELEMENTWISE), Trait.ELEMENTWISE)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from weft.ir.expr import IntImm, StringImm
 from weft.ir.node import Array, Map, register_conversion
-from weft.support.errors import IRAttributeError
+from weft.support.errors import IRAttributeError, IRTypeError
 
 
 class Attrs(Map[str, Any]):
@@ -18,7 +18,7 @@ class Attrs(Map[str, Any]):
 
     __slots__ = ()
 
-    def __init__(self, items: Any = ()) -> None:
+    def __init__(self, items: Mapping[str, object] | Iterable[tuple[str, object]] = ()) -> None:
         pairs = items.items() if isinstance(items, Mapping) else items
         super().__init__([(key, _plain(value)) for key, value in pairs])
 
@@ -37,28 +37,28 @@ class Attrs(Map[str, Any]):
         """The attribute as a Python str."""
         return str(getattr(self[name], "value", self[name]))
 
-    def updated(self, **changes: Any) -> Attrs:
+    def updated(self, **changes: object) -> Attrs:
         """A copy with some attributes set."""
         return Attrs({**self, **changes})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A value as attributes keep it: one form for each, so that equal attributes compare equal.
 
     int32 and bool constants become Python numbers, string constants str, sequences Arrays.
     """
-    kind = type(value)
-    if kind is IntImm:
+    if type(value) is IntImm:
         if value.dtype.is_bool:
             return bool(value.value)
         return value.value if value.dtype == "int32" else value
-    if kind is StringImm:
+    if type(value) is StringImm:
         return value.value
-    if kind is list or kind is tuple or kind is Array:
+    kind = type(value)
+    if isinstance(value, list | tuple) and (kind is list or kind is tuple or kind is Array):
         items = [_plain(item) for item in value]
         same = kind is Array and all(new is old for new, old in zip(items, value, strict=True))
         return value if same else Array(items)
-    if kind is dict or kind is Map:
+    if isinstance(value, dict) and (kind is dict or kind is Map):
         return Map({key: _plain(item) for key, item in value.items()})
     return value
 
@@ -66,12 +66,15 @@ def _plain(value: Any) -> Any:
 DictAttrs = Attrs
 
 
-def as_attrs(value: Any) -> Attrs:
+def as_attrs(value: object) -> Attrs:
     """Attrs from None, a mapping or Attrs; lists and dicts inside are frozen."""
     if isinstance(value, Attrs):
         return value
-    items: Mapping[str, Any] = value or {}
-    return Attrs({str(key): item for key, item in items.items()})
+    if not value:
+        return Attrs()
+    if not isinstance(value, Mapping):
+        raise IRTypeError(f"attrs: expected a dict, got {type(value).__name__} {value!r:.60}")
+    return Attrs({str(key): item for key, item in value.items()})
 
 
 register_conversion("Attrs", Attrs, as_attrs)

@@ -7,7 +7,7 @@ on its path outwards, since not every node has a place of its own in the text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Node
@@ -21,7 +21,7 @@ _WIDTH: Final = 60
 
 
 def difference_report(
-    roots: Sequence[Any], paths: Sequence[ObjectPath], values: Sequence[Any], reason: str
+    roots: Sequence[object], paths: Sequence[ObjectPath], values: Sequence[object], reason: str
 ) -> str:
     """The message of a mismatch; each argument but the last holds the left and the right one."""
     lines = []
@@ -32,7 +32,7 @@ def difference_report(
     return "StructuralEqual check failed, " + "\n".join([*lines, reason])
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     """A value in one line; statements by the name of their class."""
     if isinstance(value, Node) and not isinstance(value, PrimExpr):
         kind = type(value).__name__
@@ -46,18 +46,18 @@ def _short(value: Any) -> str:
     return f"{line[:_WIDTH]}..." if rest or len(line) > _WIDTH else line
 
 
-def _excerpt(root: Any, path: ObjectPath) -> list[str]:
+def _excerpt(root: object, path: ObjectPath) -> list[str]:
     """The line of the place with what is underlined, and the line before it."""
     nodes = [part for part in path.resolve(root) if isinstance(part, Node)]
     if not nodes or nodes[0] is not root:
         return []
     inner = nodes[:0:-1][:_TRIES]  # innermost first; the root itself is everywhere
     for number, node in enumerate(inner):
-        lines, marks = _marked(root, node)
+        lines, marks = _marked(nodes[0], node)
         if not marks:
             continue
         if _is_used_often(node):
-            marks = _within(marks, _marks_of_any(root, inner[number + 1 :]))
+            marks = _within(marks, _marks_of_any(nodes[0], inner[number + 1 :]))
         place = min(marks)
         before = [lines[place - 1]] if place and lines[place - 1].strip() else []
         return [*before, lines[place], marks[place]]
@@ -80,7 +80,7 @@ def _is_used_often(node: Node) -> bool:
     return hasattr(node, "name") or hasattr(node, "name_hint")
 
 
-def _marks_of_any(root: Any, nodes: Sequence[Node]) -> dict[int, str]:
+def _marks_of_any(root: Node, nodes: Sequence[Node]) -> dict[int, str]:
     """The marks of the first of some nodes that has any."""
     for node in nodes:
         _, marks = _marked(root, node)

@@ -291,7 +291,7 @@ _RANGES: Final[dict[DataType, tuple[int, int]]] = {}
 _INT32: Final = DataType("int32")
 
 
-def constant_value(value: Any) -> int | None:
+def constant_value(value: object) -> int | None:
     """The value of a constant integer, else None."""
     if isinstance(value, int):
         return value
@@ -402,6 +402,7 @@ class GlobalVar(RelaxExpr):
     def _check_(self) -> None:
         self.struct_info = None
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> BaseExpr:
         """A call of the function: of graph functions with relax arguments, else a TIR call."""
-        return slots.relax_operators.get().call_global(self, args)
+        call: BaseExpr = slots.relax_operators.get().call_global(self, args)
+        return call

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from weft.ir.node import CONVERSIONS, Array, Map, Node
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, IRTypeError
 
-Check = Callable[[Any], bool]
+Check = Callable[[object], bool]
 
 _PLAIN: Final[dict[str, tuple[type, ...]]] = {
     "str": (str,), "int": (int, np.integer), "bool": (bool, np.bool_), "float": (float, int),
@@ -34,7 +34,7 @@ _SLOTS: Final = {"dtype": "DataType"}
 """Slots without a declaration of their own -> what they hold."""
 
 
-def check_fields(node: Node, given: Mapping[str, Any]) -> None:
+def check_fields(node: Node, given: Mapping[str, object]) -> None:
     """Raise IRTypeError for a field that is missing, or that holds what it cannot.
 
     The message names the class, the field, what it takes and what stands there::
@@ -92,8 +92,8 @@ def _check_of_part(text: str, module: str) -> Check:
     raise InternalError(f"field_types: nothing is known of the annotation {text!r}")
 
 
-def _mapping_check(kind: type[dict[Any, Any]], key: Check, content: Check) -> Check:
-    def holds(value: Any) -> bool:
+def _mapping_check(kind: type[dict[object, object]], key: Check, content: Check) -> Check:
+    def holds(value: object) -> bool:
         if not isinstance(value, kind):
             return False
         return all(key(k) and content(item) for k, item in value.items())
@@ -143,7 +143,7 @@ def subclasses(kind: type[Node]) -> Iterator[type[Node]]:
         yield from subclasses(below)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     """What stands in a field, in few words."""
     name = type(value).__name__
     if value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import RelaxExpr
@@ -32,10 +32,12 @@ class BaseFunc(RelaxExpr):
             raise AttributeError("a private function has no name of its own")
         return str(self.attrs["global_symbol"])
 
-    def with_attr(self, attr_key_or_dict: str | Mapping[str, Any], attr_value: Any = None) -> Self:
+    def with_attr(
+        self, attr_key_or_dict: str | Mapping[str, object], attr_value: object = None
+    ) -> Self:
         """A copy with one attribute (or a dict of them) set."""
         if isinstance(attr_key_or_dict, str):
-            changes: dict[str, Any] = {attr_key_or_dict: attr_value}
+            changes: dict[str, object] = {attr_key_or_dict: attr_value}
         elif isinstance(attr_key_or_dict, Mapping):
             changes = dict(attr_key_or_dict)
         else:
@@ -46,7 +48,7 @@ class BaseFunc(RelaxExpr):
         frozen = {key: freeze(value) for key, value in changes.items()}
         return self.with_(attrs=Attrs({**self.attrs, **frozen}))
 
-    def with_attrs(self, attr_map: Mapping[str, Any]) -> Self:
+    def with_attrs(self, attr_map: Mapping[str, object]) -> Self:
         """A copy with these attributes set; others stay."""
         return self.with_attr(attr_map)
 

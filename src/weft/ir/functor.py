@@ -24,6 +24,8 @@ from weft.support.recursion import deep_recursion
 
 N = TypeVar("N", bound=Node)
 V = TypeVar("V")
+Replacements = Mapping[Any, object]
+"""Variables and buffers, and what stands in their places."""
 
 _FRAMEWORK = frozenset({"visit_default", "visit_field"})
 _EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE, _IF_NESTED = range(6)
@@ -46,7 +48,7 @@ class _Dispatcher:
     _walk: Walk | None = None
     """What was visited of the outermost expression; None outside of one."""
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._handlers = _Handlers()
         for name in cls.__dict__:
@@ -74,7 +76,7 @@ class _Dispatcher:
             if walk is not None and outer is not None:
                 walk.leave(outer)
 
-    def _outermost(self, node: Any, method: str, how: int) -> Any:
+    def _outermost(self, node: Node, method: str, how: int) -> object:
         """Visit an expression that stands in no other."""
         self._walk = Walk(node)
         if how == _BINDER:
@@ -84,7 +86,7 @@ class _Dispatcher:
         finally:
             self._walk = None
 
-    def _sequence(self, node: Any, method: str) -> Any:
+    def _sequence(self, node: Node, method: str) -> object:
         """Visit statements that stand in an expression: each is looked at by itself."""
         outer, self._walk = self._walk, None
         try:
@@ -161,7 +163,7 @@ class Visitor(_Dispatcher):
             if value is not None:
                 self.visit(value)
 
-    def visit_field(self, value: Any) -> None:
+    def visit_field(self, value: object) -> None:
         """Visit what is inside a sequence or mapping."""
         if isinstance(value, tuple | list):
             for item in value:
@@ -180,9 +182,9 @@ class Mutator(_Dispatcher):
 
     MEMOISED: ClassVar[frozenset[str]] = frozenset({"Buffer"})
 
-    _memo: dict[int, tuple[Node, Any]]
+    _memo: dict[int, tuple[Node, object]]
 
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self:
+    def __new__(cls, *_args: object, **_kwargs: object) -> Self:
         """The mutator with its memory, so that a subclass need not call ``super().__init__``."""
         mutator = super().__new__(cls)
         mutator._memo = {}
@@ -224,7 +226,7 @@ class Mutator(_Dispatcher):
 
     def visit_default(self, node: N) -> N:
         """Rewrite the children; the same object if none changed."""
-        changes: dict[str, Any] | None = None
+        changes: dict[str, object] | None = None
         for name in node.CHILDREN:
             old = getattr(node, name)
             if old is None:
@@ -236,7 +238,7 @@ class Mutator(_Dispatcher):
                 changes[name] = new
         return node if changes is None else node.with_(**changes)
 
-    def visit_field(self, value: Any) -> Any:
+    def visit_field(self, value: object) -> object:
         """Rewrite what is inside a sequence or mapping; the same object if nothing changed."""
         if isinstance(value, tuple | list):
             items = []
@@ -258,7 +260,10 @@ class Mutator(_Dispatcher):
 
 
 def _post_order(
-    value: Any, kind: Any, function: Callable[[Any], None], seen: dict[int, Node]
+    value: object,
+    kind: type[N] | tuple[type[N], ...],
+    function: Callable[[N], None],
+    seen: dict[int, Node],
 ) -> None:
     """``function`` on every node of a class, without dispatch: the walk that analyses make most."""
     if isinstance(value, Node):
@@ -280,13 +285,13 @@ def _post_order(
 
 
 @deep_recursion
-def post_order_visit(root: Any, function: Callable[[Node], None]) -> None:
+def post_order_visit(root: object, function: Callable[[Node], None]) -> None:
     """Call ``function`` on every node below ``root``, children first, each object once."""
     _post_order(root, Node, function, {})
 
 
 @deep_recursion
-def collect(root: Any, kind: type[N] | tuple[type[N], ...]) -> list[N]:
+def collect(root: object, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     """Every node of a class below ``root``, in post order, each object once."""
     nodes: list[N] = []
     _post_order(root, kind, nodes.append, {})
@@ -314,7 +319,7 @@ def rewrite(root: N, function: Callable[[Node], Node | None]) -> N:
 
 
 class _Substitute(Mutator):
-    def __init__(self, mapping: Mapping[Node, Any]) -> None:
+    def __init__(self, mapping: Mapping[Node, object]) -> None:
         super().__init__()
         if not isinstance(mapping, Mapping):
             raise IRTypeError(
@@ -323,20 +328,20 @@ class _Substitute(Mutator):
             )
         self.mapping = {id(key): value for key, value in mapping.items()}
 
-    def visit_Var(self, node: Node) -> Any:
+    def visit_Var(self, node: Node) -> object:
         return self.mapping.get(id(node), node)
 
-    def visit_Buffer(self, node: Node) -> Any:
+    def visit_Buffer(self, node: Node) -> object:
         replacement = self.mapping.get(id(node))
         return self.visit_default(node) if replacement is None else replacement
 
 
 @overload
-def substitute(root: PrimExpr, mapping: Mapping[Any, Any]) -> PrimExpr: ...
+def substitute(root: PrimExpr, mapping: Replacements) -> PrimExpr: ...
 @overload
-def substitute(root: V, mapping: Mapping[Any, Any]) -> V: ...
+def substitute(root: V, mapping: Replacements) -> V: ...
 @deep_recursion
-def substitute(root: Any, mapping: Mapping[Any, Any]) -> Any:
+def substitute(root: object, mapping: Replacements) -> object:
     """Replace variables (and whole buffers), by identity, everywhere below ``root``.
 
     Binding places are replaced too; the caller sees to it that this makes sense.

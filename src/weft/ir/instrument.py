@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import overload
 
 from weft.ir.module import IRModule
 from weft.ir.structural import structural_digest
@@ -41,10 +41,16 @@ class PassInstrument:
         """After a pass."""
 
 
-def pass_instrument(cls: Any = None) -> Any:
+@overload
+def pass_instrument(cls: type) -> type[PassInstrument]: ...
+@overload
+def pass_instrument(cls: None = None) -> Callable[[type], type[PassInstrument]]: ...
+def pass_instrument(
+    cls: type | None = None,
+) -> type[PassInstrument] | Callable[[type], type[PassInstrument]]:
     """Class decorator: the class as an instrument (its hooks are found by name)."""
 
-    def apply(given: type) -> type:
+    def apply(given: type) -> type[PassInstrument]:
         instrument = type(given.__name__, (given, PassInstrument), {})
         functools.update_wrapper(instrument, given, updated=())
         return instrument

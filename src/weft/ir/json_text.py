@@ -16,7 +16,8 @@ import importlib
 import json
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from types import ModuleType
+from typing import Any, Final, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -30,16 +31,21 @@ from weft.support.public_entry import public_entry
 
 T = TypeVar("T")
 
+Reference = bool | int | str | list[int] | None
+"""A plain value, or ``[number]`` of an entry."""
+
 FORMAT: Final = "weft-ir-1"
 HIDDEN: Final = frozenset({"_cache", "span", "__weakref__"})
 _SEQUENCES: Final[dict[str, type]] = {"Array": Array, "list": list, "tuple": tuple}
 _MAPPINGS: Final[dict[str, type]] = {"Map": Map, "Attrs": Attrs, "dict": dict}
-_CODECS: Final[dict[type, tuple[str, Callable[[Any], Any]]]] = {}
-_DECODERS: Final[dict[str, Callable[[Any], Any]]] = {}
+Codec = Callable[[Any], object]
+"""From a value to what ``json`` writes, or back."""
+_CODECS: Final[dict[type, tuple[str, Codec]]] = {}
+_DECODERS: Final[dict[str, Codec]] = {}
 
 
 def register_codec(
-    module: str, kind: type, encode: Callable[[Any], Any], decode: Callable[[Any], Any]
+    module: str, kind: type[T], encode: Callable[[T], object], decode: Callable[[Any], T]
 ) -> None:
     """Let values of a class stand in JSON; ``module`` is the one that registers (its ``__name__``).
 
@@ -51,7 +57,7 @@ def register_codec(
     _DECODERS[key] = decode
 
 
-def save_json(node: Any, *, aside: Callable[[Any], int | None] | None = None) -> str:
+def save_json(node: object, *, aside: Callable[[object], int | None] | None = None) -> str:
     """The JSON text of a node, or of a sequence or mapping of nodes.
 
     ``aside`` gives the number of a value that is kept elsewhere (the weights of a model), None for
@@ -63,7 +69,7 @@ def save_json(node: Any, *, aside: Callable[[Any], int | None] | None = None) ->
 
 
 @public_entry("load_json")
-def load_json(json_str: str, *, aside: Callable[[int], Any] | None = None) -> Any:
+def load_json(json_str: str, *, aside: Callable[[int], object] | None = None) -> Any:
     """What ``save_json`` wrote; raises IRValueError for any other text.
 
     ``aside`` gives the values that are kept elsewhere, by their numbers.
@@ -89,13 +95,13 @@ def load_json(json_str: str, *, aside: Callable[[int], Any] | None = None) -> An
 class _Writer:
     """Collects entries; ``reference`` gives a plain value or ``[index]`` of an entry."""
 
-    def __init__(self, aside: Callable[[Any], int | None] | None = None) -> None:
+    def __init__(self, aside: Callable[[object], int | None] | None = None) -> None:
         self.aside = aside
-        self.entries: list[Any] = []
+        self.entries: list[list[object]] = []
         self.known: dict[int, int] = {}
-        self.kept: list[Any] = []  # so that no id is used twice
+        self.kept: list[object] = []  # so that no id is used twice
 
-    def reference(self, root: Any) -> Any:
+    def reference(self, root: object) -> Reference:
         """Write everything below ``root``, children first, without recursion."""
         stack = [root]
         entered: set[int] = set()
@@ -117,10 +123,10 @@ class _Writer:
             self.entries.append(self.entry(value))
         return self.short(root)
 
-    def short(self, value: Any) -> Any:
+    def short(self, value: object) -> Reference:
         return value if _is_plain(value) else [self.known[id(value)]]
 
-    def entry(self, value: Any) -> Any:
+    def entry(self, value: object) -> list[object]:
         kind = type(value)
         if isinstance(value, Op):
             return ["Op", value.name]
@@ -155,7 +161,7 @@ class _Writer:
         )
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> TypeGuard[bool | int | str | None]:
     return value is None or type(value) in (bool, int, str)
 
 
@@ -163,7 +169,7 @@ def _class_name(kind: type) -> str:
     return f"{kind.__module__}:{kind.__name__}"
 
 
-def _children(value: Any) -> list[Any]:
+def _children(value: object) -> list[object]:
     if isinstance(value, Op):
         return []
     if isinstance(value, Node):
@@ -175,7 +181,7 @@ def _children(value: Any) -> list[Any]:
     return []
 
 
-def _fields(item: Node) -> list[tuple[str, Any]]:
+def _fields(item: Node) -> list[tuple[str, object]]:
     """Every slot that is set, derived ones too, by name."""
     fields = []
     for name in sorted(type(item)._all_slots_ - HIDDEN):
@@ -189,16 +195,16 @@ def _fields(item: Node) -> list[tuple[str, Any]]:
 class _Reader:
     """Builds the entries in order; references point backwards."""
 
-    def __init__(self, entries: list[Any], aside: Callable[[int], Any] | None = None) -> None:
-        self.values: list[Any] = []
+    def __init__(self, entries: list[Any], aside: Callable[[int], object] | None = None) -> None:
+        self.values: list[object] = []
         self.aside = aside
         for entry in entries:
             self.values.append(self.build(*entry))
 
-    def read(self, reference: Any) -> Any:
+    def read(self, reference: object) -> object:
         return self.values[reference[0]] if isinstance(reference, list) else reference
 
-    def build(self, kind: str, *parts: Any) -> Any:
+    def build(self, kind: str, *parts: Any) -> object:
         if kind == "node":
             return self.node(*parts)
         if kind in _SEQUENCES:
@@ -222,7 +228,7 @@ class _Reader:
             raise IRValueError(f"load_json: unknown kind of entry {kind!r}")
         return plain(parts[0])
 
-    def node(self, name: str, fields: dict[str, Any]) -> Node:
+    def node(self, name: str, fields: Mapping[str, object]) -> Node:
         kind = _class_of(name, Node)
         item: Node = object.__new__(kind)
         item._cache = item.span = None
@@ -240,7 +246,7 @@ class _Reader:
         self.derived(item, given)
         return item
 
-    def derived(self, item: Node, given: Mapping[str, Any]) -> None:
+    def derived(self, item: Node, given: Mapping[str, object]) -> None:
         """Give derived fields what the text says of them; what follows from others must agree."""
         for field, value in given.items():
             derived = getattr(item, field)
@@ -256,7 +262,7 @@ class _Reader:
             setattr(item, field, value)
 
 
-_PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
+_PLAIN: Final[dict[str, Callable[[str], object]]] = {
     "Op": Op.get,
     "DataType": DataType,
     "float": lambda text: struct.unpack("<d", bytes.fromhex(text))[0],
@@ -264,7 +270,7 @@ _PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
 }
 
 
-def _import(name: str) -> tuple[Any, str]:
+def _import(name: str) -> tuple[ModuleType, str]:
     module, _, attribute = name.partition(":")
     if module.partition(".")[0] != "weft":
         raise IRValueError(f"load_json: {name!r} is no class of weft")
@@ -282,7 +288,7 @@ def _class_of(name: str, base: type[T]) -> type[T]:
     return kind
 
 
-def _decoder(key: str) -> Callable[[Any], Any]:
+def _decoder(key: str) -> Codec:
     _import(key)
     if key not in _DECODERS:
         raise IRValueError(f"load_json: nothing reads values of kind {key!r}")

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping
-from typing import Any
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from weft.ir.attrs import Attrs, as_attrs
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.functor import Mutator
 from weft.ir.node import Array, Map, Node, freeze, node
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.support.span import Span
+
+N = TypeVar("N", bound=Node)
+
+Functions = (
+    Mapping[GlobalVar, BaseFunc] | Mapping[str, BaseFunc] | Mapping[GlobalVar | str, BaseFunc]
+)
+"""Functions by their GlobalVars or names."""
+Renames = (
+    Mapping[GlobalVar, GlobalVar]
+    | Mapping[str, str]
+    | Mapping[GlobalVar, str]
+    | Mapping[str, GlobalVar]
+)
+"""New GlobalVars or names, by the GlobalVars or names of today."""
 
 
 @node
@@ -28,10 +42,10 @@ class IRModule(Node):
 
     def __init__(
         self,
-        functions: Mapping[Any, BaseFunc] | None = None,
-        type_definitions: Any = None,
-        attrs: Mapping[str, Any] | None = None,
-        global_infos: Mapping[str, Any] | None = None,
+        functions: Functions | None = None,
+        type_definitions: object = None,
+        attrs: Mapping[str, object] | None = None,
+        global_infos: Mapping[str, Iterable[object]] | None = None,
         span: Span | None = None,
     ) -> None:
         """Functions may be keyed by GlobalVar or by name."""
@@ -70,7 +84,7 @@ class IRModule(Node):
     def __copy__(self) -> IRModule:
         return self.clone()
 
-    def __deepcopy__(self, memo: Any) -> IRModule:
+    def __deepcopy__(self, memo: object) -> IRModule:
         return self.clone()
 
     def __getitem__(self, var: GlobalVar | str) -> Any:
@@ -122,7 +136,7 @@ class IRModule(Node):
         """All GlobalVars."""
         return Array(self.functions)
 
-    def update(self, other: IRModule | Mapping[Any, BaseFunc]) -> None:
+    def update(self, other: IRModule | Functions) -> None:
         """Take over every function of ``other``, in place; same names are replaced."""
         functions = other.functions if isinstance(other, IRModule) else other
         for var, func in _pairs(functions):
@@ -139,11 +153,11 @@ class IRModule(Node):
         if info is not None and isinstance(var, GlobalVar):
             var.struct_info = self.get_global_var(var.name_hint).struct_info = info
 
-    def update_global_info(self, name: str, global_info: Any) -> None:
+    def update_global_info(self, name: str, global_info: Iterable[object]) -> None:
         """Set a list of global infos, in place."""
         self.global_infos[name] = freeze(list(global_info))
 
-    def replace_global_vars(self, replacements: Mapping[Any, Any]) -> IRModule:
+    def replace_global_vars(self, replacements: Renames) -> IRModule:
         """A module in which functions are renamed, calls included."""
         from_name = {getattr(k, "name_hint", k): v for k, v in replacements.items()}
         mapping = {}
@@ -157,11 +171,11 @@ class IRModule(Node):
         """The module attribute, or None."""
         return self.attrs.get(attr_key)
 
-    def with_attr(self, attr_key: str, attr_value: Any) -> IRModule:
+    def with_attr(self, attr_key: str, attr_value: object) -> IRModule:
         """A copy with one module attribute set."""
         return self.with_(attrs=Attrs({**self.attrs, attr_key: freeze(attr_value)}))
 
-    def with_attrs(self, attr_map: Mapping[str, Any]) -> IRModule:
+    def with_attrs(self, attr_map: Mapping[str, object]) -> IRModule:
         """A copy with these module attributes set; others stay."""
         frozen = {key: freeze(value) for key, value in attr_map.items()}
         return self.with_(attrs=Attrs({**self.attrs, **frozen}))
@@ -172,7 +186,7 @@ class IRModule(Node):
         return self.with_(attrs=Attrs(kept))
 
     @staticmethod
-    def from_expr(expr: Any, functions: Mapping[Any, BaseFunc] | None = None) -> IRModule:
+    def from_expr(expr: object, functions: Functions | None = None) -> IRModule:
         """A module of one function, named by its ``global_symbol`` or else ``main``."""
         module = IRModule(functions)
         if not isinstance(expr, BaseFunc):
@@ -181,7 +195,7 @@ class IRModule(Node):
         return module
 
 
-def _pairs(functions: Any) -> Any:
+def _pairs(functions: Functions) -> Iterable[tuple[GlobalVar | str, BaseFunc]]:
     if not isinstance(functions, Mapping):
         raise IRTypeError(
             f"IRModule: expected a dict from names to functions, got {type(functions).__name__}"
@@ -189,9 +203,9 @@ def _pairs(functions: Any) -> Any:
     return functions.items()
 
 
-def _name_of(var: Any) -> str:
+def _name_of(var: object) -> str:
     """The name that a key of a module means."""
-    name: Any = var if isinstance(var, str) else getattr(var, "name_hint", None)
+    name: object = var if isinstance(var, str) else getattr(var, "name_hint", None)
     if not isinstance(name, str):
         raise IRTypeError(
             f"IRModule: expected a function's name or GlobalVar, got {type(var).__name__}"
@@ -219,8 +233,9 @@ class _Renamer(Mutator):
     def visit_GlobalVar(self, var: GlobalVar) -> GlobalVar:
         return self.mapping.get(var, var)
 
-    def visit_default(self, node: Node) -> Any:
-        copy: Any = super().visit_default(node)
-        if copy is not node and getattr(copy, "struct_info", node) is None:
-            copy.struct_info = getattr(node, "struct_info", None)
+    def visit_default(self, node: N) -> N:
+        copy = super().visit_default(node)
+        if isinstance(node, RelaxExpr) and isinstance(copy, RelaxExpr) and copy is not node:
+            if copy.struct_info is None:
+                copy.struct_info = node.struct_info
         return copy

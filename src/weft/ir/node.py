@@ -30,7 +30,7 @@ copy of a node is the node itself; pickled, it travels as the JSON of ``weft.ir.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, overload
 
@@ -39,8 +39,9 @@ from weft.support.errors import IRTypeError
 from weft.support.missing import missing_attribute
 from weft.support.span import Span
 
-MISSING: Final[Any] = object()
+MISSING: Final = object()
 E = TypeVar("E")
+T = TypeVar("T")
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -51,7 +52,7 @@ class FieldSpec:
 
     name: str
     annotation: str
-    default: Any = MISSING
+    default: object = MISSING
     defines: bool = False
     compare: bool = True
     visit: bool = True
@@ -72,10 +73,10 @@ class Array(tuple[E, ...]):
 
     __slots__ = ()
 
-    def __add__(self, other: Iterable[Any]) -> Array[Any]:
+    def __add__(self, other: Iterable[T]) -> Array[E | T]:
         return Array((*self, *other))
 
-    def __radd__(self, other: Iterable[Any]) -> Array[Any]:
+    def __radd__(self, other: Iterable[T]) -> Array[T | E]:
         return Array((*other, *self))
 
     @overload
@@ -133,7 +134,7 @@ def expect(value: object, kind: type[E]) -> E:
 
 
 def field(
-    *, default: Any = MISSING, defines: bool = False, compare: bool = True, visit: bool = True,
+    *, default: object = MISSING, defines: bool = False, compare: bool = True, visit: bool = True,
     takes_none: bool = False, stored: str = "",
 ) -> Any:  # fmt: skip
     """Describe a field whose treatment is not the plain one (see the module's docstring).
@@ -168,7 +169,7 @@ class NodeMeta(type):
         return super().__new__(mcs, name, bases, namespace)
 
 
-def _spec(name: str, annotation: str, given: Any) -> FieldSpec:
+def _spec(name: str, annotation: str, given: object) -> FieldSpec:
     if isinstance(given, FieldSpec):
         return replace(given, name=name, annotation=annotation)
     return FieldSpec(name, annotation, given)
@@ -191,20 +192,20 @@ class Node(metaclass=NodeMeta):
     STRUCTURE: ClassVar[tuple[tuple[str, bool], ...]] = ()
     """``(field, defines)`` in the order in which structural equality and hash take them."""
 
-    _cache: dict[Any, Any] | None
+    _cache: dict[Hashable, Any] | None
     span: Span | None
 
     if TYPE_CHECKING:
         # The generated constructors convert what they are given (numbers, lists, dicts), which no
         # type checker's transform can say; fields keep their annotated types.
-        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+        def __init__(self, *args: object, **kwargs: object) -> None: ...
 
     def _check_(self) -> None:
         """Validate the fields and fill the derived ones; called at the end of ``__init__``."""
 
     if not TYPE_CHECKING:  # the type checker shall go on to refuse unknown attributes
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             """A spelling of another year; called only where the normal lookup has failed."""
             return missing_attribute(self, name)
 
@@ -215,14 +216,14 @@ class Node(metaclass=NodeMeta):
     def __copy__(self) -> Self:
         return self
 
-    def __deepcopy__(self, memo: Any) -> Self:
+    def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
         text = importlib.import_module("weft.ir.json_text")  # which imports this module
         return text.load_json, (text.save_json(self),)
 
-    def with_(self, **changes: Any) -> Self:
+    def with_(self, **changes: object) -> Self:
         """A copy with some fields changed; ``self`` if every new value is the old object."""
         for name, value in changes.items():
             if getattr(self, name) is not value:
@@ -243,11 +244,11 @@ class Node(metaclass=NodeMeta):
     def _carry_(self, copy: Self) -> None:
         """Pass derived facts that survive a change of fields on to ``made`` (hook)."""
 
-    def script(self, **config: Any) -> str:
+    def script(self, **config: object) -> str:
         """The node as TVMScript text (options: weft.script.printer)."""
         return str(slots.text.get().to_text(self, **config))
 
-    def show(self, *args: Any, **config: Any) -> None:
+    def show(self, *args: object, **config: object) -> None:
         """Print the node's script, highlighted where the terminal or notebook can."""
         slots.text.get().show(self, *args, **config)
 
@@ -265,10 +266,10 @@ class Node(metaclass=NodeMeta):
 NODE_TYPES: Final[dict[str, type[Node]]] = {}
 """KIND -> class of every declared node; visitors check their method names against it."""
 
-T = TypeVar("T", bound=type[Node])
+C = TypeVar("C", bound=type[Node])
 
 
-def node(cls: T) -> T:
+def node(cls: C) -> C:
     """Generate the constructor and the field tables of a node class (module docstring)."""
     by_name: dict[str, FieldSpec] = {}
     for base in reversed(cls.__mro__):
@@ -349,7 +350,7 @@ def _conversion(spec: FieldSpec) -> str:
     return f"None if {name} is None else {text}" if spec.optional else text
 
 
-def _as_array(items: Any, kind: type, convert: Callable[[Any], Any]) -> Array[Any]:
+def _as_array(items: object, kind: type[E], convert: Callable[[object], E]) -> Array[E]:
     """An Array of ``kind``; the same one if it is one already."""
     if type(items) is Array:
         for item in items:
@@ -360,23 +361,26 @@ def _as_array(items: Any, kind: type, convert: Callable[[Any], Any]) -> Array[An
     return Array([item if isinstance(item, kind) else convert(item) for item in _sequence(items)])
 
 
-def _sequence(items: Any) -> Any:
+def _sequence(items: object) -> Iterable[object]:
     """``items`` themselves; IRTypeError for what is no sequence."""
     if not isinstance(items, Iterable):
         raise IRTypeError(f"expected a list or tuple, got {type(items).__name__}")
     return items
 
 
-CONVERSIONS: Final[dict[str, tuple[type, Callable[[Any], Any]]]] = {}
+Converter = Callable[[Any], object]
+"""From what a constructor is given to what the field holds."""
+
+CONVERSIONS: Final[dict[str, tuple[type, Converter]]] = {}
 """Annotation name -> (class, conversion of anything else to it), for constructor arguments."""
 
 
-def register_conversion(kind: str, accepted: type, converter: Callable[[Any], Any]) -> None:
+def register_conversion(kind: str, accepted: type, converter: Converter) -> None:
     """Let fields annotated ``kind`` (or ``Array[kind]``) take what ``converter`` understands."""
     CONVERSIONS[kind] = (accepted, converter)
 
 
-def freeze(value: Any) -> Any:
+def freeze(value: object) -> Any:
     """Attribute values as nodes keep them: list to Array, dict to Map, recursively."""
     if isinstance(value, Array | Map | Node):
         return value

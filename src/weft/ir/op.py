@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NoReturn, TypeVar, overload
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.node import field, node
@@ -16,8 +16,13 @@ from weft.support import plugins
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.support.registration import refuse_second
 
+V = TypeVar("V")
+
 _LEVEL: Final = 10
 """The level of an attribute that ``Op.register`` sets."""
+
+ATTRIBUTE_KINDS: Final[dict[str, type]] = {}
+"""The class of an attribute's values, by its name; modules that own such a class enter it."""
 
 _LEVELS: Final[dict[tuple[str, str], int]] = {}
 """The levels of attributes, by the operator's name and theirs."""
@@ -51,7 +56,7 @@ class Op(RelaxExpr):
         return operator
 
     @staticmethod
-    def register(op_name: str, *, override: bool = False, **attributes: Any) -> Op:
+    def register(op_name: str, *, override: bool = False, **attributes: object) -> Op:
         """Create the operator (or find it) and set attributes on it.
 
         Raises:
@@ -65,8 +70,14 @@ class Op(RelaxExpr):
         op.attributes.update(attributes)
         return op
 
-    def _refuse_second(self, name: str, value: Any, override: bool) -> None:
+    def _refuse_second(self, name: str, value: object, override: bool) -> None:
         """Raise if the attribute has another value; the same one changes nothing."""
+        kind = ATTRIBUTE_KINDS.get(name, object)
+        if not isinstance(value, kind):
+            raise IRTypeError(
+                f"the attribute {name} of the operator {self.name!r}: expected a {kind.__name__} "
+                f"({kind.__module__}.{kind.__name__}), got {type(value).__name__} {value!r:.40}"
+            )
         known = self.attributes.get(name, value)
         is_same = known is value or (type(known) is type(value) and known == value)
         refuse_second(f"the attribute {name} of the operator", self.name, not is_same, override)
@@ -84,7 +95,7 @@ class Op(RelaxExpr):
         """Whether the attribute is set."""
         return attr_name in self.attributes
 
-    def set_attr(self, attr_name: str, value: Any, plevel: int = 10) -> None:
+    def set_attr(self, attr_name: str, value: object, plevel: int = 10) -> None:
         """Set an attribute, whatever it was; ``plevel`` is that of ``register_op_attr``."""
         self.attributes[attr_name] = value
         _LEVELS[self.name, attr_name] = plevel
@@ -96,13 +107,21 @@ class Op(RelaxExpr):
     def __reduce__(self) -> tuple[Callable[[str], Op], tuple[str]]:
         return Op.get, (self.name,)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> NoReturn:
         raise IRValueError(f"{self.name} is an operator; build a call with relax.Call or tir.Call")
 
 
+@overload
 def register_op_attr(
-    op_name: str, attr_key: str, value: Any = None, level: int = 10, *, override: bool = False
-) -> Callable[[Any], Any] | Any:
+    op_name: str, attr_key: str, value: None = None, level: int = 10, *, override: bool = False
+) -> Callable[[V], V]: ...
+@overload
+def register_op_attr(
+    op_name: str, attr_key: str, value: V, level: int = 10, *, override: bool = False
+) -> V: ...
+def register_op_attr(
+    op_name: str, attr_key: str, value: object = None, level: int = 10, *, override: bool = False
+) -> object:
     """Set an attribute of an operator; without ``value`` it is a decorator.
 
     A higher ``level`` than that of the value there is replaces it, as in TVM.
@@ -112,7 +131,7 @@ def register_op_attr(
             level, and ``override`` is not given.
     """
 
-    def apply(given: Any) -> Any:
+    def apply(given: V) -> V:
         operator = Op.register(op_name)
         if level <= _LEVELS.get((op_name, attr_key), _LEVEL):
             operator._refuse_second(attr_key, given, override)

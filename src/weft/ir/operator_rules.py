@@ -16,13 +16,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.support.errors import IRValueError
 
-Rule = TypeVar("Rule", bound=Callable[..., Any])
+Key = TypeVar("Key")
+Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
 class OperatorRules(Generic[Rule]):
@@ -42,16 +43,15 @@ class OperatorRules(Generic[Rule]):
 
         def add(rule: Rule) -> Rule:
             for key in keys:
-                table: dict[Any, Rule] = self.of_traits if isinstance(key, Trait) else self.of_names
-                full = key if isinstance(key, Trait) else self.prefix + key
-                if full in table:
-                    raise IRValueError(f"{full} has a rule: {table[full].__qualname__}")
-                table[full] = rule
+                if isinstance(key, Trait):
+                    _set_once(self.of_traits, key, rule)
+                else:
+                    _set_once(self.of_names, self.prefix + key, rule)
             return rule
 
         return add
 
-    def get(self, callee: Any) -> Rule | None:
+    def get(self, callee: object) -> Rule | None:
         """The rule of a callee; None for functions and for operators without one."""
         if not isinstance(callee, Op):
             return None
@@ -60,3 +60,10 @@ class OperatorRules(Generic[Rule]):
             return rule
         mine = callee.attributes.get("traits", Trait.NONE)
         return next((rule for trait, rule in self.of_traits.items() if mine & trait), None)
+
+
+def _set_once(table: dict[Key, Rule], key: Key, rule: Rule) -> None:
+    known = table.get(key)
+    if known is not None:
+        raise IRValueError(f"{key} has a rule: {getattr(known, '__qualname__', known)}")
+    table[key] = rule

@@ -23,7 +23,7 @@ HOOKS: Final = (
 """The methods of instruments; an instrument has one of them at least."""
 
 
-def check_kind(what: str, value: Any, kind: type) -> None:
+def check_kind(what: str, value: object, kind: type) -> None:
     """Raise PassError unless an option is None or a list (or a dict, by ``kind``)."""
     if value is not None and (not isinstance(value, kind) or isinstance(value, str | bytes)):
         wanted = "a dict" if kind is Mapping else "a list"
@@ -33,7 +33,7 @@ def check_kind(what: str, value: Any, kind: type) -> None:
         )
 
 
-def check_opt_level(level: Any) -> None:
+def check_opt_level(level: object) -> None:
     """Raise PassError unless the level is an int."""
     if not isinstance(level, int):
         raise PassError(
@@ -41,10 +41,10 @@ def check_opt_level(level: Any) -> None:
         )
 
 
-def checked_names(what: str, names: Iterable[Any] | None) -> tuple[str, ...]:
+def checked_names(what: str, names: Iterable[object] | None) -> tuple[str, ...]:
     """The names of passes; PassError with the nearest name for one that no pass has."""
-    given = tuple(names or ())
-    for name in given:
+    checked: list[str] = []
+    for name in names or ():
         if not isinstance(name, str):
             raise PassError(
                 f"PassContext: {what}: expected names of passes, got {type(name).__name__}; the "
@@ -58,10 +58,11 @@ def checked_names(what: str, names: Iterable[Any] | None) -> tuple[str, ...]:
                 f"PassContext: {what}: there is no pass {name!r}{hint} (one of your own is known "
                 "once it is defined)"
             )
-    return given
+        checked.append(name)
+    return tuple(checked)
 
 
-def checked_instruments(instruments: Iterable[Any] | None) -> list[Any]:
+def checked_instruments(instruments: Iterable[object] | None) -> list[Any]:
     """The instruments; PassError for what has none of the hooks, or is a class."""
     given = list(instruments or ())
     for place, instrument in enumerate(given):

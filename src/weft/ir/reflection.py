@@ -6,9 +6,9 @@ Generic tools build nodes from a text and fields; programs call the classes them
 from __future__ import annotations
 
 import importlib
-from typing import Any, Final
+from typing import Final
 
-from weft.ir.attrs import as_attrs
+from weft.ir.attrs import Attrs, as_attrs
 from weft.ir.node import NODE_TYPES, Node
 from weft.support.errors import IRAttributeError, IRTypeError
 
@@ -24,7 +24,7 @@ _DEFINED_IN: Final[dict[str, tuple[str, ...]]] = {
 """First part of a name -> modules that declare nodes of that room; imported when asked for."""
 
 
-def make_node(type_key: str, **kwargs: Any) -> Any:
+def make_node(type_key: str, **kwargs: object) -> Node | Attrs:
     """A node of the class named ``type_key`` (``"IntImm"``, ``"tir.For"``, ``"relax.expr.Call"``).
 
     Fields are those of the constructor; ``"DictAttrs"`` takes any.

@@ -20,7 +20,7 @@ from typing import Any, Final
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Node
 
-Known = dict[int, tuple[Node, Any]]
+Known = dict[int, tuple[Node, object]]
 """Objects by ``id``, each with its result; the object is kept so that no other gets its id."""
 _NO_IDS: Final[frozenset[int]] = frozenset()
 _PLAIN: Final = "no rebound variables"
@@ -136,11 +136,12 @@ def rebound(root: Node) -> frozenset[int]:
     return frozenset([id(node) for node in order if free[id(node)] & shadowed])
 
 
-def _free_of(node: Any, bits: dict[int, int], free: dict[int, int]) -> int:
+def _free_of(node: Node, bits: dict[int, int], free: dict[int, int]) -> int:
     """The variables, as bits, that a node uses and does not define; its parts are done."""
     own = bits.get(id(node), 0)
     if is_binder(type(node)):
-        return free[id(node.value)] | free[id(node.body)] & ~bits[id(node.var)]
+        var, value, body = [getattr(node, name) for name in ("var", "value", "body")]
+        return free[id(value)] | free[id(body)] & ~bits[id(var)]
     for part in parts_of(node):
         own |= free[id(part)]
     return own
@@ -165,9 +166,9 @@ def post_order_of(
 
     ``parts`` says what is right below a node, where a walk looks at some of it only.
     """
-    order: list[Any] = []
+    order: list[Node] = []
     seen: set[int] = set()
-    waiting: list[tuple[Any, bool]] = [(root, False)]
+    waiting: list[tuple[Node, bool]] = [(root, False)]
     while waiting:
         node, is_done = waiting.pop()
         if is_done:

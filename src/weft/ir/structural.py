@@ -15,8 +15,9 @@ import enum
 import hashlib
 import math
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -51,8 +52,8 @@ class Mismatch:
 
     lhs_path: ObjectPath
     rhs_path: ObjectPath
-    lhs: Any
-    rhs: Any
+    lhs: object
+    rhs: object
     reason: str
 
     @property
@@ -62,7 +63,7 @@ class Mismatch:
         return left if left == right else f"{left} (rhs: {right})"
 
 
-Step = tuple[str, Any, Any]
+Step = tuple[str, object, object]
 """A step of both paths: the method of ObjectPath that makes it, its keys left and right."""
 
 
@@ -78,7 +79,7 @@ class _Comparer:
         self.alike: set[tuple[int, int]] = set()
         """Expressions that were found equal. What their variables map to never changes."""
 
-    def fail(self, lhs: Any, rhs: Any, reason: str) -> bool:
+    def fail(self, lhs: object, rhs: object, reason: str) -> bool:
         if self.mismatch is None:
             self.mismatch = Mismatch(self.here(0), self.here(1), lhs, rhs, reason)
         return False
@@ -93,7 +94,7 @@ class _Comparer:
                 path = getattr(path, kind)(key)
         return path
 
-    def equal(self, lhs: Any, rhs: Any, defines: bool) -> bool:
+    def equal(self, lhs: object, rhs: object, defines: bool) -> bool:
         if isinstance(lhs, Node) and isinstance(rhs, Node):
             return self.nodes(lhs, rhs, defines)
         if isinstance(lhs, tuple | list) and isinstance(rhs, tuple | list):
@@ -104,7 +105,7 @@ class _Comparer:
             return True
         return self.fail(lhs, rhs, "the values differ")
 
-    def sequences(self, lhs: Any, rhs: Any, defines: bool) -> bool:
+    def sequences(self, lhs: Sequence[object], rhs: Sequence[object], defines: bool) -> bool:
         for index in range(min(len(lhs), len(rhs))):
             self.path.append(("array_index", index, index))
             if not self.equal(lhs[index], rhs[index], defines):
@@ -116,7 +117,9 @@ class _Comparer:
             return self.fail(lhs, rhs, f"the lengths differ: {len(lhs)} and {len(rhs)}")
         return True
 
-    def maps(self, lhs: dict[Any, Any], rhs: dict[Any, Any], defines: bool) -> bool:
+    def maps(
+        self, lhs: Mapping[object, object], rhs: Mapping[object, object], defines: bool
+    ) -> bool:
         if not all(isinstance(key, str) for key in lhs):
             return self.node_maps(lhs, rhs, defines)
         if set(lhs) != set(rhs):
@@ -130,11 +133,13 @@ class _Comparer:
             self.path.pop()
         return True
 
-    def node_maps(self, lhs: dict[Any, Any], rhs: dict[Any, Any], defines: bool) -> bool:
+    def node_maps(
+        self, lhs: Mapping[object, object], rhs: Mapping[object, object], defines: bool
+    ) -> bool:
         """Maps keyed by nodes: global variables pair by name, variables by their mapping."""
         by_name = {getattr(key, "name_hint", key): key for key in rhs}
         met: set[int] = set()
-        other_key: Any
+        other_key: object
         for key, value in lhs.items():
             if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
                 other_key = self.forward.get(id(key), key)
@@ -199,16 +204,18 @@ class _Comparer:
         return True
 
 
-def _one_sided(kind: str, key: Any, on_the_left: bool) -> Step:
+def _one_sided(kind: str, key: object, on_the_left: bool) -> Step:
     return (kind, key, MISSING) if on_the_left else (kind, MISSING, key)
 
 
-def _missing(path: ObjectPath, kind: str, key: Any) -> ObjectPath:
+def _missing(path: ObjectPath, kind: str, key: object) -> ObjectPath:
     """The path of what one side lacks and the other has under ``key``."""
-    return path.missing_map_entry() if kind == "map_value" else path.missing_array_element(key)
+    if kind == "array_index" and isinstance(key, int):
+        return path.missing_array_element(key)
+    return path.missing_map_entry()
 
 
-def plain_equal(lhs: Any, rhs: Any) -> bool:
+def plain_equal(lhs: object, rhs: object) -> bool:
     """Equality of values that are no nodes: numbers by kind and value, NaN equal to NaN.
 
     ``1``, ``1.0`` and ``True`` are three values, as they print three ways; 0.0 is not -0.0.
@@ -225,7 +232,7 @@ def plain_equal(lhs: Any, rhs: Any) -> bool:
 
 
 @deep_recursion
-def first_difference(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Mismatch | None:
+def first_difference(lhs: object, rhs: object, map_free_vars: bool = False) -> Mismatch | None:
     """The first place where the two differ in structure, or None."""
     if lhs is rhs:
         return None
@@ -233,18 +240,20 @@ def first_difference(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Mismatc
     return None if comparer.equal(lhs, rhs, map_free_vars) else comparer.mismatch
 
 
-def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+def structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> bool:
     """Whether both have the same structure; bound variables are mapped to each other."""
     return first_difference(lhs, rhs, map_free_vars) is None
 
 
-def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> Any:
+def get_first_structural_mismatch(
+    lhs: object, rhs: object, map_free_vars: bool = False
+) -> list[ObjectPath] | None:
     """``[path on the left, path on the right]`` of the first difference, or None."""
     mismatch = first_difference(lhs, rhs, map_free_vars)
     return None if mismatch is None else [mismatch.lhs_path, mismatch.rhs_path]
 
 
-def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+def assert_structural_equal(lhs: object, rhs: object, map_free_vars: bool = False) -> None:
     """Raise IRValueError with the paths to the first difference, underlined in both texts."""
     mismatch = first_difference(lhs, rhs, map_free_vars)
     if mismatch is not None:
@@ -263,7 +272,7 @@ class _Hasher:
         self.digest = hashlib.blake2b(digest_size=16)
         self.expressions: dict[int, bytes] = {}
 
-    def feed(self, value: Any, defines: bool) -> None:
+    def feed(self, value: object, defines: bool) -> None:
         if isinstance(value, Node):
             self.node(value, defines)
         elif isinstance(value, tuple | list):
@@ -278,12 +287,12 @@ class _Hasher:
         else:
             self.digest.update(_sized(b"p", _plain_bytes(value)))
 
-    def key_bytes(self, key: Any) -> bytes:
+    def key_bytes(self, key: object) -> bytes:
         """A key as ``key_order`` has it."""
         text, number = self.key_order(key)
         return b"%d:" % number + text.encode(errors="surrogatepass")
 
-    def key_order(self, key: Any) -> tuple[str, int]:
+    def key_order(self, key: object) -> tuple[str, int]:
         """Names in alphabetical order; variables in the order in which they were met."""
         return _key_text(key), self.numbers.get(id(key), -1)
 
@@ -306,7 +315,7 @@ class _Hasher:
         for name, field_defines in compared_fields(item):
             self.feed(getattr(item, name), defines or field_defines)
 
-    def form(self, value: Any, defines: bool) -> bytes:
+    def form(self, value: object, defines: bool) -> bytes:
         """What an expression, or a part of it, feeds: variables in it are numbers.
 
         One that is met for the first time is described apart, before the expression.
@@ -365,14 +374,14 @@ class _Identifier(_Hasher):
             self.digest.update(b"%d;" % id(item))
 
 
-def _key_text(key: Any) -> str:
+def _key_text(key: object) -> str:
     """Keys of maps: names; those of variables are no part of a program's structure."""
     if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
         return ""
     return str(getattr(key, "name_hint", "" if isinstance(key, Node) else key))
 
 
-def _plain_bytes(value: Any) -> bytes:
+def _plain_bytes(value: object) -> bytes:
     """A value that is no node as bytes, the same in every process."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -391,20 +400,20 @@ def _plain_bytes(value: Any) -> bytes:
 
 
 @deep_recursion
-def structural_digest(root: Any, map_free_vars: bool = False) -> bytes:
+def structural_digest(root: object, map_free_vars: bool = False) -> bytes:
     """16 bytes equal for structurally equal programs, in every process."""
     hasher = _Hasher(map_free_vars)
     hasher.feed(root, map_free_vars)
     return hasher.digest.digest()
 
 
-def structural_hash(root: Any, map_free_vars: bool = False) -> int:
+def structural_hash(root: object, map_free_vars: bool = False) -> int:
     """A 64-bit hash that agrees with ``structural_equal``."""
     return int.from_bytes(structural_digest(root, map_free_vars)[:8], "little", signed=True)
 
 
 @deep_recursion
-def structural_key(root: Any) -> bytes:
+def structural_key(root: object) -> bytes:
     """A key of tables within a process: as ``structural_digest``, but free variables count as such.
 
     ``x + 1`` and ``y + 1`` have one hash, so a table of many such values by hash has one long row.

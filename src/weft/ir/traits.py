@@ -9,9 +9,8 @@ says nothing alone. After the traits of MLIR and xDSL.
 from __future__ import annotations
 
 from enum import Flag, auto
-from typing import Any
 
-from weft.ir.op import Op
+from weft.ir.op import ATTRIBUTE_KINDS, Op
 
 
 class Trait(Flag):
@@ -51,7 +50,10 @@ class Trait(Flag):
     """A function that nobody can look into gives the result, which may be any memory."""
 
 
-def has(callee: Any, traits: Trait) -> bool:
+ATTRIBUTE_KINDS["traits"] = Trait
+
+
+def has(callee: object, traits: Trait) -> bool:
     """Whether a callee is an operator with one of these traits; False for functions.
 
     >>> from weft import relax
@@ -62,6 +64,6 @@ def has(callee: Any, traits: Trait) -> bool:
     return isinstance(callee, Op) and bool(callee.attributes.get("traits", Trait.NONE) & traits)
 
 
-def has_all(callee: Any, traits: Trait) -> bool:
+def has_all(callee: object, traits: Trait) -> bool:
     """Whether a callee is an operator with all of these traits."""
     return isinstance(callee, Op) and callee.attributes.get("traits", Trait.NONE) & traits == traits

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.pass_options import (
@@ -29,6 +30,9 @@ from weft.support.errors import PassError
 from weft.support.garbage import rare_collections
 from weft.support.registration import refuse_second
 from weft.support.scopes import Scopes
+
+Decorated = Callable[..., Any]
+"""What becomes a pass: a function, or a class with a method that is one."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +78,13 @@ class PassContext:
         opt_level: int = 2,
         required_pass: Sequence[str] | None = None,
         disabled_pass: Sequence[str] | None = None,
-        instruments: Sequence[Any] | None = None,
+        instruments: Sequence[object] | None = None,
         config: Mapping[str, Any] | None = None,
-        trace: Any = None,
-        trace_stack: Any = None,
-        make_traceable: Any = None,
+        trace: object = None,
+        trace_stack: object = None,
+        make_traceable: object = None,
         num_evals: int = 0,
-        tuning_api_database: Any = None,
+        tuning_api_database: object = None,
         *,
         verify: bool = False,
     ) -> None:
@@ -144,7 +148,7 @@ class PassContext:
         for instrument in self.instruments:
             _hook(instrument, hook)
 
-    def override_instruments(self, instruments: Sequence[Any] | None) -> None:
+    def override_instruments(self, instruments: Sequence[object] | None) -> None:
         """Replace the instruments of a running context."""
         checked = checked_instruments(instruments)
         self._call_all("exit_pass_ctx")
@@ -158,7 +162,7 @@ class PassContext:
         return info.name in self.required_pass or info.opt_level <= self.opt_level
 
     @staticmethod
-    def list_configs() -> dict[str, Any]:
+    def list_configs() -> dict[str, str]:
         """Every option and what it does."""
         return dict(PassContext._options)
 
@@ -166,7 +170,7 @@ class PassContext:
 _DEFAULT = PassContext()
 
 
-def _hook(instrument: Any, name: str, *args: Any) -> Any:
+def _hook(instrument: object, name: str, *args: object) -> object:
     method = getattr(instrument, name, None)
     return None if method is None else method(*args)
 
@@ -237,12 +241,12 @@ class FunctionPass(Pass):
     The same module comes back when nothing changes. A module pass removes functions.
     """
 
-    def __init__(self, function: Callable[..., Any], info: PassInfo, kind: type = BaseFunc) -> None:
+    def __init__(self, function: Decorated, info: PassInfo, kind: type = BaseFunc) -> None:
         self.function, self.info, self.kind = function, info, kind
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
         """Apply the function to each function of the class."""
-        functions: dict[Any, BaseFunc] = {}
+        functions: dict[GlobalVar, BaseFunc] = {}
         changed = False
         for var, func in mod.functions.items():
             new = func
@@ -254,7 +258,7 @@ class FunctionPass(Pass):
             return mod
         return IRModule(functions, None, mod.attrs, mod.global_infos)
 
-    def _apply(self, name: str, func: BaseFunc, mod: IRModule, ctx: PassContext) -> Any:
+    def _apply(self, name: str, func: BaseFunc, mod: IRModule, ctx: PassContext) -> BaseFunc:
         try:
             result = self.function(func, mod, ctx)
             if result is None:
@@ -303,13 +307,15 @@ class Sequential(Pass):
         return self.transform_module(mod, context)
 
 
-def _decorate(target: Any, info: PassInfo, make: Callable[..., Pass], method: str) -> Any:
+def _decorate(
+    target: Decorated, info: PassInfo, make: Callable[[Decorated, PassInfo], Pass], method: str
+) -> Pass | Callable[..., Pass]:
     """A pass from a function, or a pass class from a class with the method."""
     if not inspect.isclass(target):
         return make(target, info)
 
     @functools.wraps(target, updated=())
-    def create(*args: Any, **kwargs: Any) -> Pass:
+    def create(*args: object, **kwargs: object) -> Pass:
         instance = target(*args, **kwargs)
         instance_pass = make(getattr(instance, method), info)
         instance_pass.instance = instance  # type: ignore[attr-defined] # a class of the user
@@ -319,13 +325,14 @@ def _decorate(target: Any, info: PassInfo, make: Callable[..., Pass], method: st
 
 
 def _decorator(
-    target: Any, opt_level: int | None, name: str | None, required: Sequence[str] | None,
-    traceable: bool, make: Callable[..., Pass], method: str,
-) -> Any:  # fmt: skip
+    target: Decorated | None, opt_level: int | None, name: str | None,
+    required: Sequence[str] | None, traceable: bool,
+    make: Callable[[Decorated, PassInfo], Pass], method: str,
+) -> Pass | Callable[..., Pass] | Callable[[Decorated], Pass | Callable[..., Pass]]:  # fmt: skip
     if opt_level is None:
         raise PassError("the decorator of a pass needs opt_level=, as in @module_pass(opt_level=0)")
 
-    def apply(given: Any) -> Any:
+    def apply(given: Decorated) -> Pass | Callable[..., Pass]:
         info = PassInfo(opt_level, name or given.__name__, tuple(required or ()), traceable)
         return _decorate(given, info, make, method)
 
@@ -333,7 +340,7 @@ def _decorator(
 
 
 def module_pass(
-    pass_func: Any = None, opt_level: int | None = None, name: str | None = None,
+    pass_func: Decorated | None = None, opt_level: int | None = None, name: str | None = None,
     required: Sequence[str] | None = None, traceable: bool = False,
 ) -> Any:  # fmt: skip
     """Make a pass of ``(mod, ctx) -> mod``, or of a class with ``transform_module``."""
@@ -346,10 +353,10 @@ def function_pass_decorator(kind: type, method: str = "transform_function") -> A
     """The decorator of passes over functions of one class (tir.transform, relax.transform)."""
 
     def decorator(
-        pass_func: Any = None, opt_level: int | None = None, name: str | None = None,
+        pass_func: Decorated | None = None, opt_level: int | None = None, name: str | None = None,
         required: Sequence[str] | None = None, traceable: bool = False,
     ) -> Any:  # fmt: skip
-        def make(function: Any, info: PassInfo) -> Pass:
+        def make(function: Decorated, info: PassInfo) -> Pass:
             return FunctionPass(function, info, kind)
 
         return _decorator(pass_func, opt_level, name, required, traceable, make, method)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from weft.ir.attrs import Attrs
+from weft.ir.attrs import as_attrs
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.functor import substitute
 from weft.ir.node import Array
@@ -214,7 +214,7 @@ def make_te_call(
     func = func.without_attr("global_symbol")
     func.provenance = "te"
     if attrs:
-        func = func.with_attrs({**func.attrs, **Attrs(attrs)})
+        func = func.with_attrs({**func.attrs, **as_attrs(attrs)})
     infos = [
         TensorStructInfo([arguments.relax(dim) for dim in out.shape], out.dtype) for out in outs
     ]

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from weft.ir.attrs import Attrs
+from weft.ir.attrs import Attrs, as_attrs
 from weft.ir.expr import Extent, GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.node import Array
 from weft.ir.op import Op
@@ -215,7 +215,7 @@ def call_packed(
     callee = ExternFunc(func) if isinstance(func, str) else func
     if sinfo_args is None:
         raise IRTypeError("call_packed: sinfo_args (the struct info of the result) is missing")
-    attrs = Attrs(kwargs.get("attrs") or kwargs)
+    attrs = as_attrs(kwargs.get("attrs") or kwargs)
     return Call(callee, _packed_arguments(args), attrs, as_sinfo_args(sinfo_args, "call_packed"))
 
 

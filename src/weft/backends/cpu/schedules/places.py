@@ -91,7 +91,7 @@ class Places:
 def _without_data(indices: Sequence[PrimExpr]) -> tuple[Sequence[PrimExpr], list[PrimExpr]]:
     """Indices with variables for what depends on data in them, and that: no place is in it."""
     apart = _Apart()
-    return apart.visit_field(tuple(indices)), apart.data
+    return [apart.visit(index) for index in indices], apart.data
 
 
 class _Apart(Mutator):
