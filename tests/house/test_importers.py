@@ -14,17 +14,9 @@ FRONTEND = Path("src/weft/relax/frontend")
 KERNELS = {"call_te", "emit_te", "te"}
 NO_OPERATOR = {
     "nn/op/call.py": (1, "a tensor expression that the user of nn brings"),
-    "onnx/context.py": (1, "the door of the kernels below"),
     "onnx/value.py": (1, "a tensor of the dimensions that the importer reckons with"),
 }
 """Sites that stay, each with its reason."""
-STILL_TO_COME = {
-    "onnx/operators/attention.py": 1, "onnx/operators/convolution.py": 1,
-    "onnx/operators/deform.py": 1, "onnx/operators/indexing.py": 1, "onnx/operators/padding.py": 1,
-    "onnx/operators/recurrent.py": 1, "onnx/operators/resize.py": 1,
-    "onnx/operators/sampling.py": 3,
-}  # fmt: skip
-"""Kernels that the ONNX importer still makes, by file. A number only gets smaller."""
 
 
 def kernels_of(tree):
@@ -42,7 +34,7 @@ def test_importers_define_no_operators(weft_sources):
         source.path.relative_to(FRONTEND).as_posix(): kernels_of(source.tree)
         for source in weft_sources if FRONTEND in source.path.parents
     })  # fmt: skip
-    allowed = {**STILL_TO_COME, **{name: number for name, (number, _) in NO_OPERATOR.items()}}
+    allowed = {name: number for name, (number, _) in NO_OPERATOR.items()}
     wrong = [
         f"{name}: {found[name]} kernels, the table says {allowed.get(name, 0)}"
         for name in sorted({*found, *allowed}) if found[name] != allowed.get(name, 0)

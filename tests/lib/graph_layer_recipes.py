@@ -144,6 +144,24 @@ def _recurrent(name: str) -> Recipe:
     return make
 
 
+def _recurrent_layer(p: Pool) -> str | None:
+    x = p.float(3)
+    if x is None:
+        return None
+    kind, hidden = p.r.choice(list(GATES)), p.r.randint(1, 2)
+    rows = GATES[kind] * hidden
+    shapes = [(rows, x.shape[2]), (rows, hidden), (rows,), (rows,)]
+    weights = ", ".join([p.weights(shape, x.dtype) for shape in shapes])
+    states: Sequence[tuple[int, ...]] = [(x.shape[1], hidden)]
+    if kind == "lstm":
+        states = [*states, (x.shape[1], hidden), (3 * hidden,)]
+    first = ", ".join([p.weights(shape, x.dtype) for shape in states])
+    ends = p.constant(np.array([p.r.randint(0, x.shape[0]) for _ in range(x.shape[1])], "int64"))
+    options = f"{kind!r}, reverse={p.r.random() < 0.5}, clip={p.r.choice((0.0, 0.5))}"
+    call = f"op.nn.recurrent_layer({x.name}, {weights}, ({first},), {ends}, {options})"
+    return f"{call}[{p.r.randint(0, 1)}]"
+
+
 def _cross_entropy(p: Pool) -> str | None:
     x = p.pick(lambda v: v.is_float and v.ndim in (1, 2) and v.array.size > 0)
     if x is None:
@@ -215,6 +233,22 @@ def _roi_align(p: Pool) -> str | None:
     return f"op.vision.roi_align({x.name}, {boxes}, (1, 2), 1.0, 1)"
 
 
+def _roi_pool(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.dtype == "float32" and v.ndim == 4 and v.array.size > 0)
+    if x is None:
+        return None
+    rois = [[p.r.randrange(x.shape[0]), 0, 0, p.r.randint(0, 3), 2] for _ in range(2)]
+    return f"op.vision.roi_pool({x.name}, {p.constant(np.array(rois, 'float32'))}, (2, 1))"
+
+
+def _deform_im2col(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.is_float and v.ndim == 4 and v.array.size and min(v.shape[2:]) >= 2)
+    if x is None:
+        return None
+    offset = p.weights((x.shape[0], 4, x.shape[2] - 1, x.shape[3]), x.dtype)
+    return f"op.nn.deform_im2col({x.name}, {offset}, (2, 1))"
+
+
 def _suppression(p: Pool) -> str:
     count = p.r.randint(1, 3)
     corners = [[0.0, 0.25 * i, 1.0, 1.0 + 0.5 * i] for i in range(count)]
@@ -240,11 +274,13 @@ SMOOTH: Final[dict[str, Recipe]] = {
     **{f"nn.{name}": _attention(name) for name in ("attention", "attention_bias")},
     "nn.attention_var_len": _attention_var_len,
     **{f"nn.{name}": _recurrent(name) for name in GATES},
+    "nn.recurrent_layer": _recurrent_layer,
     "nn.prelu": _prelu, "nn.dense": _dense, "nn.pixel_shuffle": _pixel_shuffle,
     "nn.cross_entropy_with_logits": _cross_entropy, "nn.nll_loss": _nll_loss,
     **{f"image.resize{n}d": _resize(n) for n in (1, 2, 3)},
     "image.affine_grid": _affine_grid, "image.grid_sample": _grid_sample,
-    "vision.roi_align": _roi_align,
+    "vision.roi_align": _roi_align, "vision.roi_pool": _roi_pool,
+    "nn.deform_im2col": _deform_im2col,
     "vision.all_class_non_max_suppression": _suppression,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""

@@ -1,4 +1,4 @@
-"""Recurrent layers against PyTorch's, which have the same weights."""
+"""Recurrent layers against PyTorch's, which have the same weights, and ONNX's definition."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,74 @@ def without_biases():
                    note="zeros")  # fmt: skip
 
 
-TABLE = Table([*layers(), *without_biases()])
+def with_options(kind, functions, clip=99.0, reverse=False, after=False, coupled=False):
+    """ONNX's layers by their definition; the data of a sequence after its end is not looked at."""
+    gate, new_value, output = [
+        lambda x, f=f: f(np.clip(x, -clip, clip)) for f in (*functions, np.tanh, np.tanh)[:3]
+    ]
+
+    def run(data, weight, recurrent, bias, recurrent_bias, lengths, hidden, *more):
+        h, c = hidden.copy(), more[0].copy() if more else None
+        outputs = np.zeros((len(data), *h.shape))
+        for b, count in enumerate(lengths):
+            for step in reversed(range(count)) if reverse else range(count):
+                mine = (weight @ data[step, b] + bias).reshape(GATES[kind], -1)
+                sums = (recurrent @ h[b] + recurrent_bias).reshape(GATES[kind], -1)
+                both = mine + sums
+                if kind == "rnn":
+                    h[b] = gate(both[0])
+                elif kind == "gru":
+                    update, reset = gate(both[:2])
+                    size = len(update)
+                    late = recurrent[2 * size :] @ (reset * h[b]) + recurrent_bias[2 * size :]
+                    new = new_value(mine[2] + (reset * sums[2] if after else late))
+                    h[b] = (1 - update) * new + update * h[b]
+                else:
+                    p = more[1].reshape(3, -1)
+                    take = gate(both[0] + p[0] * c[b])
+                    keep = 1 - take if coupled else gate(both[2] + p[2] * c[b])
+                    c[b] = keep * c[b] + take * new_value(both[3])
+                    h[b] = gate(both[1] + p[1] * c[b]) * output(c[b])
+                outputs[step, b] = h[b]
+        return [outputs, h, *([c] if more else [])]
+
+    return run
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softsign(x):
+    return x / (1 + np.abs(x))
+
+
+def of_onnx():
+    ways = [
+        ("rnn", {"activations": ["softsign"], "clip": 0.3}, ((softsign,), 0.3)),
+        ("rnn", {"activations": ["affine"], "alphas": [0.5], "betas": [0.25], "reverse": True},
+         ((lambda x: 0.5 * x + 0.25,), 99.0, True)),
+        ("gru", {}, ((sigmoid,),)), ("gru", {"reset_after": True}, ((sigmoid,), 99.0, False, True)),
+        ("lstm", {"clip": 0.4}, ((sigmoid,), 0.4)),
+        ("lstm", {"input_forget": True, "reverse": True},
+         ((sigmoid,), 99.0, True, False, True)),
+    ]  # fmt: skip
+    for kind, attributes, options in ways:
+        def layer(*tensors, kind=kind, attributes=attributes):
+            *parts, lengths, hidden = tensors[:7]
+            states = [hidden, *tensors[7:]]
+            return F["nn.recurrent_layer"](*parts, states, lengths, kind, **attributes)
+
+        given = operands(kind)
+        lengths = t("b", dtype="int64", fill=lambda generator, shape: generator.integers(
+            0, 4, shape))  # fmt: skip
+        more = [t(9)] if kind == "lstm" else []
+        yield Case("nn.recurrent_layer", layer, [*given[:5], lengths, *given[5:], *more],
+                   with_options(kind, *options), ({"s": 3, "b": 3},),
+                   note=f"{kind} {attributes}")  # fmt: skip
+
+
+TABLE = Table([*layers(), *without_biases(), *of_onnx()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)

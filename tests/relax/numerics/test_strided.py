@@ -1,5 +1,6 @@
 """Windows and diagonals against PyTorch, through relax.build."""
 
+import math
 from functools import partial
 
 import numpy as np
@@ -103,6 +104,39 @@ def images():
     yield row("nn.im2col", [t(1, 2, 6, dtype="int32")], lambda x: x[:, :, taps], [3])
 
 
+def between(image, y, x):
+    """The value between four pixels; outside of the image are zeros."""
+    top, left = math.floor(y), math.floor(x)
+    total = 0.0
+    for i, j in ((top, left), (top, left + 1), (top + 1, left), (top + 1, left + 1)):
+        if 0 <= i < image.shape[0] and 0 <= j < image.shape[1]:
+            total += image[i, j] * (1 - abs(y - i)) * (1 - abs(x - j))
+    return total
+
+
+def moved_windows():
+    def moved(x, offset, kernel, groups=1, stride=1, padding=(0, 0), dilation=(1, 1)):
+        counts = offset.shape[2:]
+        made = np.zeros((*x.shape[:2], *kernel, *counts))
+        for n, c, a, b, i, j in np.ndindex(*made.shape):
+            number = (c * groups // x.shape[1]) * math.prod(kernel) + a * kernel[1] + b
+            y = i * stride - padding[0] + a * dilation[0] + offset[n, 2 * number, i, j]
+            z = j * stride - padding[1] + b * dilation[1] + offset[n, 2 * number + 1, i, j]
+            made[n, c, a, b, i, j] = between(x[n, c], y, z)
+        return made
+
+    def far(generator, shape):
+        return generator.uniform(-3, 3, shape)
+
+    yield row("nn.deform_im2col", [t("n", 2, 4, 5), t("n", 8, 3, 4, fill=far)],
+              lambda x, o: moved(x, o, (2, 2)), 2, sizes=N)  # fmt: skip
+    yield row("nn.deform_im2col", [t(1, 4, "h", 5), t(1, 24, "h", 3, fill=far)],
+              lambda x, o: moved(x, o, (3, 2), 2, 1, (1, 0), (1, 2)), (3, 2), sizes=({"h": 4},),
+              padding=[1, 0], dilation=[1, 2], offset_groups=2)  # fmt: skip
+    yield row("nn.deform_im2col", [t(1, 1, 7, 7, dtype="float16"), t(1, 18, 3, 3, fill=far,
+              dtype="float16")], lambda x, o: moved(x, o, (3, 3), 1, 2), 3, 2)  # fmt: skip
+
+
 def added_up():
     def folded(x):
         flat = torch.from_numpy(x).double().reshape(x.shape[0], -1, x.shape[4] * x.shape[5])
@@ -187,7 +221,9 @@ def largest():
                       note=f"{size}")  # fmt: skip
 
 
-TABLE = Table([*windows(), *diagonals(), *strides(), *images(), *added_up(), *largest()])
+TABLE = Table([
+    *windows(), *diagonals(), *strides(), *images(), *moved_windows(), *added_up(), *largest(),
+])  # fmt: skip
 OTHERS = Table([*of_onnx()])
 
 

@@ -1,4 +1,4 @@
-"""Non-maximum suppression and RoIAlign against their definitions in numpy."""
+"""Non-maximum suppression, RoIAlign and RoI pooling against their definitions in numpy."""
 
 import math
 
@@ -62,7 +62,7 @@ def suppressions():
     yield row(name, flat, nms, note="boxes without area")
 
 
-def bilinear(image, y, x):
+def bilinear(image, y, x, join=sum):
     height, width = image.shape[-2:]
     if not (-1 <= y <= height and -1 <= x <= width):
         return np.zeros(image.shape[0])
@@ -70,9 +70,10 @@ def bilinear(image, y, x):
     top, left = int(y), int(x)
     bottom, right = min(top + 1, height - 1), min(left + 1, width - 1)
     v, u = y - top, x - left
-    upper = image[:, top, left] * (1 - u) + image[:, top, right] * u
-    lower = image[:, bottom, left] * (1 - u) + image[:, bottom, right] * u
-    return upper * (1 - v) + lower * v
+    return join([
+        image[:, top, left] * (1 - u) * (1 - v), image[:, top, right] * u * (1 - v),
+        image[:, bottom, left] * (1 - u) * v, image[:, bottom, right] * u * v,
+    ])  # fmt: skip
 
 
 def align(data, rois, size, scale, ratio=-1, aligned=False, mode="avg"):
@@ -89,11 +90,12 @@ def align(data, rois, size, scale, ratio=-1, aligned=False, mode="avg"):
                     data[int(batch)],
                     y1 + steps[0] * (ph + (iy + 0.5) / grid[0]),
                     x1 + steps[1] * (pw + (ix + 0.5) / grid[1]),
+                    sum if mode != "max_neighbour" else lambda parts: np.max(parts, 0),
                 )
                 for iy in range(grid[0])
                 for ix in range(grid[1])
             ]
-            made[number, :, ph, pw] = np.max(values, 0) if mode == "max" else np.mean(values, 0)
+            made[number, :, ph, pw] = np.mean(values, 0) if mode == "avg" else np.max(values, 0)
     return made
 
 
@@ -106,7 +108,7 @@ def regions(generator, shape):
 def alignments():
     given = [t(2, 3, 6, 7), t("n", 5, fill=regions)]
     for aligned in (False, True):
-        for ratio, mode in ((-1, "avg"), (2, "avg"), (1, "max"), (0, "max")):
+        for ratio, mode in ((-1, "avg"), (2, "avg"), (1, "max"), (0, "max"), (2, "max_neighbour")):
             yield row(
                 "vision.roi_align", given,
                 lambda x, r, ratio=ratio, a=aligned, m=mode: align(x, r, (3, 2), 0.7, ratio, a, m),
@@ -121,7 +123,37 @@ def alignments():
               lambda x, r: align(x, r, (1, 1), 1.0), 1, 1.0, note="one pixel")  # fmt: skip
 
 
-TABLE = Table([*suppressions(), *alignments()])
+def pool(data, rois, size, scale=1.0):
+    """The largest pixel of each bin, whose edges are rounded outwards from the region's pixels."""
+    made = np.zeros((len(rois), data.shape[1], *size), data.dtype)
+    for number, (batch, *box) in enumerate(rois):
+        x1, y1, x2, y2 = [int(np.round(np.float32(edge) * np.float32(scale))) for edge in box]
+        for ph, pw in np.ndindex(*size):
+            spans = []
+            for low, high, index, count in ((y1, y2, ph, size[0]), (x1, x2, pw, size[1])):
+                step = max(high - low + 1, 1) / count
+                spans.append((low + math.floor(index * step + 1e-9),
+                              low + math.ceil((index + 1) * step - 1e-9)))  # fmt: skip
+            pixels = [
+                data[int(batch), :, y, x] for y in range(*spans[0]) for x in range(*spans[1])
+                if 0 <= y < data.shape[2] and 0 <= x < data.shape[3]
+            ]  # fmt: skip
+            if pixels:
+                made[number, :, ph, pw] = np.max(pixels, 0)
+    return made
+
+
+def pools():
+    for dtype in ("float32", "float16"):
+        yield row("vision.roi_pool", [t(2, 3, 6, 7, dtype=dtype), t("n", 5, dtype=dtype,
+                  fill=regions)], lambda x, r: pool(x, r, (3, 2), 0.5), (3, 2), 0.5,
+                  sizes=N)  # fmt: skip
+    far = t(2, 5, fill=[0.0, 9.0, 9.0, 12.0, 12.0, 0.0, -3.0, 2.0, 1.0, 1.0])
+    yield row("vision.roi_pool", [t(1, "c", 4, 4), far], lambda x, r: pool(x, r, (2, 2)), 2,
+              sizes=({"c": 0}, {"c": 3}), note="bins without pixels")  # fmt: skip
+
+
+TABLE = Table([*suppressions(), *alignments(), *pools()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)

@@ -35,7 +35,33 @@ SYMBOLIC = [
      TupleStructInfo([tensor(N, 2, M), tensor(2, M)])),
 ]  # fmt: skip
 
+LAYER = [tensor(7, 2, 4), tensor(9, 4), tensor(9, 3), tensor(9), tensor(9), tensor(2, 3)]
+
+
+def layer(*given, **attributes):
+    *parts, hidden = given
+    return op.nn.recurrent_layer(*parts, [hidden], **{"kind": "gru", **attributes})
+
+
+def with_lengths(*given):
+    *parts, hidden, lengths = given
+    return op.nn.recurrent_layer(*parts, [hidden], lengths, "gru")
+
+
 ERRORS = [
+    (lambda *a: layer(*a, kind="gated"), LAYER, IRValueError,
+     "relax.nn.recurrent_layer: kind: expected rnn, gru, lstm, got 'gated'"),
+    (lambda *a: layer(*a, kind="lstm"), LAYER, IRValueError,
+     "states: expected tensors of [2, 2, 1] dimensions, got [2]"),
+    (lambda *a: layer(*a, activations=["sine", "tanh"]), LAYER, IRValueError,
+     "elu, got 'sine'"),
+    (lambda *a: layer(*a, activations=["tanh"]), LAYER, IRValueError,
+     "activations: expected 2 for gru, got 1"),
+    (lambda *a: layer(*a, alphas=[1.0]), LAYER, IRValueError, "alphas: expected 2 for gru, got 1"),
+    (layer, [LAYER[0], tensor(9, 5), *LAYER[2:]], IRValueError,
+     "relax.nn.recurrent_layer: weight_ih: expected (9, 4), got (9, 5)"),
+    (layer, [*LAYER[:5], tensor(2, 4)], IRValueError, "states: expected (2, 3), got (2, 4)"),
+    (with_lengths, [*LAYER, tensor(2)], IRTypeError, "lengths: expected integers, got float32"),
     (op.nn.lstm, [*LSTM[:2], tensor(12, 4), *LSTM[3:]], IRValueError,
      "relax.nn.lstm: weight_ih: expected (16, 4), got (12, 4)"),
     (op.nn.gru, [*GRU[:5], tensor(3, 3)], IRValueError, "hidden: expected (2, 3), got (3, 3)"),

@@ -78,6 +78,22 @@ COMPARED = {
         op.nn.rnn, [(2, 1, 3), (2, 3), (2, 2), (2,), (2,), (1, 2)],
         [(2, 1, 3), (2, 3), (2, 2), (4,), (2,), (1, 2)],
     ),
+    "recurrent_layer, state and lengths": (
+        [info(2, A, 3), info(2, 3), info(2, 2), info(2), info(2), info(B, 2), index(C)],
+        lambda *a: op.nn.recurrent_layer(*a[:5], [a[5]], a[6]),
+        [(2, 4, 3), (2, 3), (2, 2), (2,), (2,), (4, 2), (4,)],
+        [(2, 4, 3), (2, 3), (2, 2), (2,), (2,), (5, 2), (4,)],
+    ),
+    "recurrent_layer, peepholes": (
+        [info(2, 1, 3), info(8, 3), info(8, 2), info(8), info(8), info(1, 2), info(1, 2), info(A)],
+        lambda *a: op.nn.recurrent_layer(*a[:5], a[5:], kind="lstm"),
+        [(2, 1, 3), (8, 3), (8, 2), (8,), (8,), (1, 2), (1, 2), (6,)],
+        [(2, 1, 3), (8, 3), (8, 2), (8,), (8,), (1, 2), (1, 2), (4,)],
+    ),
+    "deform_im2col": (
+        [info(1, 1, A, 2), info(1, 2, B, 2)], lambda x, o: op.nn.deform_im2col(x, o, 1),
+        [(1, 1, 3, 2), (1, 2, 3, 2)], [(1, 1, 3, 2), (1, 2, 4, 2)],
+    ),
     "nll_loss": (
         [info(A, 3), index(B)], lambda x, t: op.nn.nll_loss(x, t, reduction="sum"),
         [(2, 3), (2,)], [(2, 3), (4,)],

@@ -81,6 +81,9 @@ CASES = {
     "nn.lrn": ([T(2, 6, 4)], {"size": 3, "axis": 2, "alpha": 0.25, "beta": 0.5, "bias": 1.0}),
     "nn.im2col": ([T(2, 3, 8, 9)], {"kernel_size": [2, 3], "strides": [2, 1], "padding": [1, 2],
                                     "dilation": [2, 1]}),
+    "nn.deform_im2col": ([T(2, 4, 8, 9), T(2, 24, 4, 11)], {
+        "kernel_size": [2, 3], "strides": [2, 1], "padding": [1, 2], "dilation": [2, 1],
+        "offset_groups": 2}),
     "nn.col2im": ([T(2, 3, 2, 3, 4, 11), relax.ShapeStructInfo([8, 9])],
                   {"strides": [2, 1], "padding": [1, 2], "dilation": [2, 1]}),
     "linspace": ([], {"start": F(1), "end": F(9), "steps": F(5), "dtype": "float64"}),
@@ -121,10 +124,18 @@ CASES = {
     "vision.roi_align": ([T(2, 6, 7, 3), T(4, 5)], {
         "pooled_size": [2, 3], "spatial_scale": 0.25, "sample_ratio": 2, "aligned": True,
         "layout": "NHWC", "mode": "max"}),
+    "vision.roi_pool": ([T(2, 3, 6, 7), T(4, 5)], {"pooled_size": [2, 3],
+                                                   "spatial_scale": 0.25}),
     "vision.all_class_non_max_suppression": (
         [T(2, 7, 4), T(2, 3, 7), T(dtype="int64"), T(), T()], {"output_format": "onnx"}),
     "nn.lstm": ([T(7, 2, 4), T(12, 4), T(12, 3), T(12), T(12), T(2, 3), T(2, 3)],
                 {"reverse": True, "weight_layout": "OGIF"}),
+    "nn.recurrent_layer": (
+        [T(7, 2, 4), T(12, 4), T(12, 3), T(12), T(12), [T(2, 3), T(2, 3), T(9)],
+         T(2, dtype="int64")],
+        {"kind": "lstm", "reverse": True, "activations": ["hardsigmoid", "relu", "elu"],
+         "alphas": [0.25, 0.0, 0.5], "betas": [0.5, 0.0, 0.0], "clip": 0.5, "reset_after": True,
+         "input_forget": True}),
     "nn.gru": ([T(7, 2, 4), T(9, 4), T(9, 3), T(9), T(9), T(2, 3)], {"reverse": True}),
     "nn.rnn": ([T(7, 2, 4), T(3, 4), T(3, 3), T(3), T(3), T(2, 3)],
                {"activation": "relu", "reverse": True}),

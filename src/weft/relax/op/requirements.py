@@ -17,17 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from weft.ir.expr import Extent, PrimExpr, RelaxExpr
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Tuple
 from weft.relax.ir.shape_arith import constant_value, same_dims, simplified
 from weft.relax.op.layout import Layout, parse_layout
-from weft.relax.op.lowering import Builder, Rule, dims
+from weft.relax.op.lowering import Builder, Rule, dims, tuple_fields
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import floordiv
 from weft.tir.op import max as tir_max
 from weft.tir.op import min as tir_min
 
-Required = Mapping[int, Sequence[Extent]]
-"""The dimensions that arguments must have, by position."""
+Required = Mapping[int | tuple[int, int], Sequence[Extent]]
+"""The dimensions that arguments must have, by position; (position, field) of a tuple's field."""
 
 Requires = Callable[[Call], Required]
 """From a call to what it requires of its arguments."""
@@ -65,14 +65,30 @@ def with_dims(bb: Builder, x: RelaxExpr, wanted: Sequence[Extent], name: str) ->
     return bb.match_cast(x, TensorStructInfo(wanted, dtype), name)
 
 
+def _with_field(
+    bb: Builder, x: RelaxExpr, field: int, wanted: Sequence[Extent], name: str
+) -> RelaxExpr:
+    """The tuple, whose field is compared as ``with_dims`` compares a tensor."""
+    fields = tuple_fields(bb, x)
+    compared = with_dims(bb, fields[field], wanted, name)
+    return x if compared is fields[field] else Tuple([
+        compared if index == field else item for index, item in enumerate(fields)
+    ])  # fmt: skip
+
+
 def agreeing(rule: Rule, requires: Requires) -> Rule:
     """The rule on arguments whose dimensions are compared where they are not proved as required."""
 
     def checked(bb: Builder, call: Call) -> RelaxExpr:
         args: list[RelaxExpr] = list(call.args)
         name = call.op.name.rpartition(".")[2]
-        for index, shape in requires(call).items():
-            args[index] = with_dims(bb, args[index], shape, f"{name}_{index}")
+        for place, shape in requires(call).items():
+            index = place[0] if isinstance(place, tuple) else place
+            hint = f"{name}_{index}"
+            if isinstance(place, tuple):
+                args[index] = _with_field(bb, args[index], place[1], shape, hint)
+            else:
+                args[index] = with_dims(bb, args[index], shape, hint)
         if all(new is old for new, old in zip(args, call.args, strict=True)):
             return rule(bb, call)
         compared = Call(call.op, args, call.attrs, call.sinfo_args)

@@ -79,6 +79,15 @@ def all_class_non_max_suppression(
     """
 
 
+def _check_regions(call: Call) -> None:
+    """Raise unless regions have five columns and are pooled to at least one bin."""
+    size, rois = call.attrs["pooled_size"], dims_of(tensor(call, 1))
+    if any((constant_value(extent) or 0) < 1 for extent in size):
+        fail(call, f"pooled_size: expected numbers of 1 or more, got {size}")
+    if rois is not None and differ(rois[1], int64(5)):
+        fail(call, f"rois: expected (regions, 5), got {show_dims(rois)}")
+
+
 def infer_roi_align(call: Call) -> TensorStructInfo:
     """(regions, channels, pooled height, pooled width) in the layout of the data."""
     attrs = call.attrs
@@ -86,13 +95,10 @@ def infer_roi_align(call: Call) -> TensorStructInfo:
     info, rois = check_rank(call, 0, 4), check_rank(call, 1, 2)
     dtype = common_dtype(call, [info, rois])
     check_float(call, info)
-    if attrs["mode"] not in ("avg", "max"):
-        fail(call, f"mode: expected avg or max, got {attrs['mode']!r}")
-    if any((constant_value(size) or 0) < 1 for size in attrs["pooled_size"]):
-        fail(call, f"pooled_size: expected numbers of 1 or more, got {attrs['pooled_size']}")
+    if attrs["mode"] not in ("avg", "max", "max_neighbour"):
+        fail(call, f"mode: expected avg, max or max_neighbour, got {attrs['mode']!r}")
+    _check_regions(call)
     dims, its = dims_of(info), dims_of(rois)
-    if its is not None and differ(its[1], int64(5)):
-        fail(call, f"rois: expected (regions, 5), got {show_dims(its)}")
     if dims is None or its is None:
         return result(None, dtype, 4, info.vdevice)
     channels = layout.to_canonical(dims, "NCHW")[1]
@@ -107,5 +113,32 @@ def roi_align(
     data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
     aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
 ) -> Replacements:  # fmt: skip
-    """Regions (batch index, x1, y1, x2, y2) of the data, pooled to a fixed size."""
+    """Regions (batch index, x1, y1, x2, y2) of the data, pooled to a fixed size.
+
+    ``mode``: a bin gives the mean of its samples (avg), the largest (max), or the largest of their
+    weighted neighbours (max_neighbour, as ONNX's max).
+    """
+    return {"pooled_size": each(pooled_size, 2, "pooled_size")}
+
+
+def infer_roi_pool(call: Call) -> TensorStructInfo:
+    """(regions, channels, pooled height, pooled width)."""
+    info, rois = check_rank(call, 0, 4), check_rank(call, 1, 2)
+    dtype = common_dtype(call, [info, rois])
+    check_float(call, info)
+    _check_regions(call)
+    dims, its = dims_of(info), dims_of(rois)
+    if dims is None or its is None:
+        return result(None, dtype, 4, info.vdevice)
+    bins = [int64(size) for size in call.attrs["pooled_size"]]
+    return result([its[0], dims[1], *bins], dtype, vdevice=info.vdevice)
+
+
+@operator(
+    "relax.vision.roi_pool", infer_roi_pool, te=topi.vision.roi_pool, numpy=reference.roi_pool
+)
+def roi_pool(
+    data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float = 1.0
+) -> Replacements:
+    """The largest elements of bins of regions (batch index, x1, y1, x2, y2), edges rounded."""
     return {"pooled_size": each(pooled_size, 2, "pooled_size")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -51,7 +51,7 @@ class Context:
 
     @property
     def builder(self) -> BlockBuilder:
-        """The block builder; ``emit`` and ``te`` are what most converters need of it."""
+        """The block builder; ``emit`` is what most converters need of it."""
         return self.translator.builder
 
     @property
@@ -70,13 +70,6 @@ class Context:
     def emit(self, expr: Any) -> Expr:
         """Bind an expression; a chain of calls is emitted one by one."""
         return self.builder.emit(expr)
-
-    def te(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Expr:
-        """Emit a kernel from a tensor expression: ``function`` gets te.Tensors for the Exprs.
-
-        Data that its indices come from is checked by the compiled program.
-        """
-        return self.builder.emit_te(function, *args, **kwargs)
 
     def value(self, expr: Any, elem: int | None = None) -> Value:
         """A value of an expression; ``elem`` where its element type is held in bytes."""

@@ -1,7 +1,7 @@
 """Resampling along one axis, as ONNX's Resize defines it: positions, neighbours and weights.
 
-Where the extents are numbers, neighbours and weights are tables that numpy computes in float64;
-where they are symbols, the kernel computes them from its index with the same formulas.
+Neighbours and weights are tables in float64, which numpy computes; where an extent is a symbol, the
+program computes them, with the same formulas on tensors.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.relax import op
+from weft.relax.expr import Expr
+from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.value import Array, Dim, as_prim
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
 
 POSITIONS: Final = (
     "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
@@ -39,12 +39,15 @@ class Method:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: its number, its extent before and after, output over input, the part taken."""
+    """One axis: its number, its extent before and after, output over input, the part taken.
+
+    The scale of symbolic extents is None where it is their ratio.
+    """
 
     axis: int
     extent: Dim
     count: Dim
-    scale: Any
+    scale: float | None
     part: tuple[float, float] = (0.0, 1.0)
 
     @property
@@ -54,7 +57,7 @@ class Axis:
 
 
 def position(place: Any, extent: Any, count: Any, scale: Any, how: tuple[str, Any]) -> Any:
-    """The position on the input of output indices ``place``; numpy's numbers or expressions."""
+    """The position on the input of output indices ``place``: arrays of numpy, or of the graph."""
     mode, part = how
     width = scale * extent
     if mode == "asymmetric":
@@ -78,16 +81,16 @@ def position(place: Any, extent: Any, count: Any, scale: Any, how: tuple[str, An
 def _unless_one(width: Any, value: Any, otherwise: Any) -> Any:
     if isinstance(width, float | int):
         return value if width != 1 else value * 0 + otherwise
-    return tir.select(tir.equal(width, 1.0), value * 0.0 + otherwise, value)
+    return op.where(op.equal(width, 1.0), value * 0.0 + otherwise, value)
 
 
 def _spread(place: Any, reach: Any, width: Any, alone: Any) -> Any:
     """Indices spread evenly from 0 to ``reach``; ``alone`` where there is only one."""
     if isinstance(width, float | int):
         return place * 0 + alone if width == 1 else place * reach / (width - 1)
-    one = tir.equal(width, 1.0)
-    steps = tir.select(one, width, width - 1.0)
-    return tir.select(one, place * 0.0 + alone, place * reach / steps)
+    is_one = op.equal(width, 1.0)
+    steps = op.where(is_one, width, width - 1.0)
+    return op.where(is_one, place * 0.0 + alone, place * reach / steps)
 
 
 # Kernels, on distances
@@ -111,11 +114,17 @@ KERNELS: Final[dict[str, tuple[int, Callable[[Array, float], Array]]]] = {
 """Mode -> how far the kernel reaches, the kernel."""
 
 
+def scale_of(axis: Axis) -> float:
+    """Output over input, of extents that are numbers."""
+    assert axis.scale is not None
+    return axis.scale
+
+
 def static_positions(axis: Axis, method: Method, dtype: str = "float64") -> Array:
     """The positions of all output indices, computed in a type."""
     places = np.arange(axis.count, dtype=dtype)
     made = position(
-        places, axis.extent, axis.count, float(axis.scale), (method.positions, axis.part)
+        places, axis.extent, axis.count, scale_of(axis), (method.positions, axis.part)
     )
     return np.asarray(made, dtype)
 
@@ -135,7 +144,7 @@ def weighted_taps(axis: Axis, method: Method, dtype: str = "float64") -> tuple[A
     """(indices, weights), both (outputs, taps); positions and weights are computed in a type."""
     at = static_positions(axis, method, dtype)
     reach, kernel = KERNELS[method.mode]
-    shrink = min(float(axis.scale), 1.0) if method.antialias else 1.0
+    shrink = min(scale_of(axis), 1.0) if method.antialias else 1.0
     first = int(np.floor(-reach / shrink)) + 1
     offsets = np.arange(first, 2 - first, dtype=dtype)
     base = np.floor(at)
@@ -155,74 +164,63 @@ def outside(axis: Axis, method: Method) -> Array:
     return np.asarray((at < 0) | (at > axis.extent - 1))
 
 
-# Tensor expressions
+# Symbolic extents
 
 
-def along_symbolic(data: Tensor, axis: Axis, method: Method) -> Tensor:
-    """One axis resampled where its extents are symbols."""
-    shape = list(data.shape)
-    shape[axis.axis] = as_prim(axis.count)
-    kind = str(data.dtype)
-    extent, count = (tir.cast("float64", as_prim(dim)) for dim in (axis.extent, axis.count))
-    scale = tir.const(axis.scale, "float64") if isinstance(axis.scale, float) else axis.scale
+class Symbolic:
+    """The tables of an axis whose extents are symbols, computed by the program in float64."""
 
-    def clamped(whole: Any) -> Any:
-        index = tir.cast("int64", whole)
-        return tir.max(tir.min(index, as_prim(axis.extent) - 1), tir.const(0, "int64"))
+    def __init__(self, context: Context, axis: Axis, method: Method) -> None:
+        self.context, self.axis, self.method = context, axis, method
+        self.extent, count = self.number(axis.extent), self.number(axis.count)
+        scale = count / self.extent if axis.scale is None else context.constant(axis.scale).expr
+        places = op.astype(op.arange(as_prim(axis.count), dtype="int64"), "float64")
+        how = (method.positions, axis.part)
+        self.at = context.emit(position(places, self.extent, count, context.emit(scale), how))
 
-    def at_index(index: Any) -> Any:
-        place = tir.cast("float64", index)
-        return position(place, extent, count, scale, (method.positions, axis.part))
+    def number(self, dim: Dim) -> Expr:
+        """A dimension as a tensor without dimensions."""
+        return self.context.emit(op.astype(self.context.dim_expr(dim), "float64"))
 
-    # a stage of its own: each position is read by several taps
-    positions = compute([as_prim(axis.count)], at_index, "positions")
+    def clamped(self, whole: Expr) -> Expr:
+        """Places as indices, those outside of the input as its ends."""
+        indices = op.minimum(op.astype(whole, "int64"), self.context.dim_expr(self.axis.extent, -1))
+        zero = self.context.constant(0, "int64").expr
+        return self.context.emit(op.maximum(indices, zero))
 
-    def element(*point: Any) -> Any:
-        at = positions(point[axis.axis])
+    def nearest(self) -> Expr:
+        """The input index that each output index takes."""
+        whole = {
+            "round_prefer_floor": lambda: op.ceil(self.at - 0.5),
+            "round_prefer_ceil": lambda: op.floor(self.at + 0.5),
+            "floor": lambda: op.floor(self.at), "ceil": lambda: op.ceil(self.at),
+        }[self.method.rounding]()  # fmt: skip
+        return self.clamped(whole)
 
-        def read(whole: Any) -> Any:
-            moved = list(point)
-            moved[axis.axis] = clamped(whole)
-            return data(*moved)
+    def taps(self) -> tuple[Expr, Expr]:
+        """(indices, weights), both (outputs, taps)."""
+        reach = KERNELS[self.method.mode][0]
+        offsets = self.context.constant(np.arange(1 - reach, reach + 1, dtype="float64")).expr
+        emit = self.context.emit
+        ratio = emit(op.expand_dims(self.at - op.floor(self.at), [1]))
+        whole = emit(op.expand_dims(op.floor(self.at), [1]) + offsets)
+        weights = self.weights(emit(op.abs(offsets - ratio)))
+        if self.method.exclude_outside:
+            inside = op.logical_and(whole >= 0.0, whole < self.extent)
+            weights = emit(op.where(inside, weights, self.context.constant(0.0).expr))
+            weights = emit(op.divide(weights, op.sum(weights, [1], True)))
+        return self.clamped(whole), weights
 
-        if method.mode == "nearest":
-            return read(_rounded(at, method.rounding))
-        base = tir.floor(at)
-        pairs = _symbolic_taps(at, base, extent, method)
-        total = tir.add_n(*[read(whole) * tir.cast(kind, weight) for whole, weight in pairs])
-        if method.positions != "tf_crop_and_resize":
-            return total
-        beyond = tir.any(at < 0.0, at > extent - 1.0)
-        return tir.if_then_else(beyond, tir.const(method.extrapolation, kind), total)
+    def weights(self, x: Expr) -> Expr:
+        """The kernel at distances."""
+        if self.method.mode == "linear":
+            return self.context.emit(op.maximum(1.0 - x, self.context.constant(0.0).expr))
+        a = self.method.cubic
+        near = (x * (a + 2) - (a + 3)) * x * x + 1.0
+        far = ((x * a - 5 * a) * x + 8 * a) * x - 4 * a
+        zero = self.context.constant(0.0).expr
+        return self.context.emit(op.where(x <= 1.0, near, op.where(x < 2.0, far, zero)))
 
-    return compute(shape, element, "resample")
-
-
-def _rounded(at: Any, rounding: str) -> Any:
-    if rounding == "round_prefer_floor":
-        return tir.ceil(at - 0.5)
-    if rounding == "round_prefer_ceil":
-        return tir.floor(at + 0.5)
-    return tir.floor(at) if rounding == "floor" else tir.ceil(at)
-
-
-def _symbolic_taps(at: Any, base: Any, extent: Any, method: Method) -> list[tuple[Any, Any]]:
-    """Neighbours with their weights."""
-    ratio, a = at - base, method.cubic
-    if method.mode == "linear":
-        pairs = [(base, 1.0 - ratio), (base + 1.0, ratio)]
-    else:
-        pairs = []
-        for offset in range(-1, 3):
-            x = tir.abs(ratio - float(offset))
-            near = ((a + 2) * x - (a + 3)) * x * x + 1.0
-            far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-            pairs.append((base + float(offset), near if offset in (0, 1) else far))
-    if not method.exclude_outside:
-        return pairs
-    zero = tir.const(0.0, "float64")
-    inside = [
-        tir.select(tir.all(whole >= 0.0, whole < extent), weight, zero) for whole, weight in pairs
-    ]
-    total = tir.add_n(*inside)
-    return [(whole, weight / total) for (whole, _), weight in zip(pairs, inside, strict=True)]
+    def outside(self) -> Expr:
+        """Which output indices lie outside of the input."""
+        return self.context.emit(op.logical_or(self.at < 0.0, self.at > self.extent - 1.0))

@@ -15,6 +15,11 @@ LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "
 """Spatial axes -> layouts of data, of a convolution's kernel, of a transposed one's."""
 
 
+def by_axis(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+    """The amounts before and after each axis, axis by axis, as ``nn.pad`` takes them."""
+    return [amount for pair in zip(before, after, strict=True) for amount in pair]
+
+
 @dataclass
 class Windows:
     """The windows of one node; every list has a number for each spatial axis."""

@@ -21,6 +21,7 @@ from weft.relax.op.nn import (
 )
 from weft.relax.op.nn.attention import attention  # not the module of that name
 from weft.relax.op.nn.dense import dense  # likewise
+from weft.relax.op.nn.recurrent_layer import recurrent_layer  # likewise
 
 
 def _names() -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from weft.ir.expr import RelaxExpr
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.op import Op
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
@@ -94,7 +94,9 @@ def _replace_builder(name: str, function: Callable[..., Call]) -> None:
 def _heads(call: Call) -> Required:
     """Keys have the query's batch and features, values the keys' batch, length and heads."""
     query, key, value = (dims(arg) for arg in call.args[:3])
-    wanted = {1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]]}
+    wanted: dict[int | tuple[int, int], list[PrimExpr]] = {
+        1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]],
+    }  # fmt: skip
     heads, owners = query[2], key[2]
     if not same_dim(heads, owners):  # as many heads of queries for each of keys
         wanted[0] = [*query[:2], multiple(heads, owners), query[3]]

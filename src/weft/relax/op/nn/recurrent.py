@@ -17,7 +17,6 @@ from weft.relax.ir.shape_arith import differ, simplified
 from weft.relax.op.create import zeros
 from weft.relax.op.definition import FUNCTIONS, operator
 from weft.relax.op.infer import (
-    Dims,
     check_float,
     check_rank,
     common_dtype,
@@ -25,15 +24,14 @@ from weft.relax.op.infer import (
     fail,
     result,
     show_dims,
-    tensor,
 )
 from weft.relax.op.lowering import dims
 from weft.relax.op.reference.nn import recurrent as reference
 from weft.relax.op.requirements import Required
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError
+from weft.topi.nn.recurrent_layer import GATES as _GATES
 
-_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _RANKS = (3, 2, 2, 1, 1, 2, 2)
 
 
@@ -54,24 +52,27 @@ def infer_recurrent(call: Call) -> StructInfo:
         return TupleStructInfo([result(None, dtype, 3), *[unknown] * states])
     steps, batch, _ = data
     size = recurrent[1]
-    for index, expected in enumerate(operand_shapes(call, data, size)):
-        if expected is not None:
-            _check_dims(call, index, expected)
+    shapes = operand_shapes(_GATES[name], states, data, size)
+    for index, expected in shapes.items():
+        _check_dims(call, index, infos[index], expected)
     state = result([batch, size], dtype)
     return TupleStructInfo([result([steps, batch, size], dtype), *[state] * states])
 
 
-def operand_shapes(call: Call, data: Sequence[Extent], size: Extent) -> list[Dims]:
-    """The shapes that the operands must have, None for the data, given its dimensions."""
+def operand_shapes(
+    gates: int, states: int, data: Sequence[Extent], size: Extent
+) -> dict[int, Sequence[Extent]]:
+    """The shapes that weights, biases and states must have, given the data's dimensions."""
     _, batch, features = data
-    gates = simplified(size * _GATES[call.op.name.rpartition(".")[2]])
-    shapes: list[Dims] = [None, (gates, features), (gates, size), (gates,), (gates,)]
-    states: list[Dims] = [(batch, size)] * (len(call.args) - len(shapes))
-    return shapes + states
+    rows = simplified(size * gates)
+    shapes = {1: (rows, features), 2: (rows, size), 3: (rows,), 4: (rows,)}
+    return {**shapes, **{5 + state: (batch, size) for state in range(states)}}
 
 
-def _check_dims(call: Call, index: int, expected: Sequence[Extent]) -> None:
-    given = dims_of(tensor(call, index))
+def _check_dims(
+    call: Call, index: int, info: TensorStructInfo, expected: Sequence[Extent]
+) -> None:
+    given = dims_of(info)
     if given is not None and any(differ(a, b) for a, b in zip(given, expected, strict=True)):
         name = call.op.attributes["params"][index]
         fail(call, f"{name}: expected {show_dims(expected)}, got {show_dims(given)}")
@@ -79,8 +80,9 @@ def _check_dims(call: Call, index: int, expected: Sequence[Extent]) -> None:
 
 def _agreeing(call: Call) -> Required:
     data, recurrent = (dims(call.args[index]) for index in (0, 2))
-    shapes = operand_shapes(call, data, recurrent[1])
-    return {index: list(shape) for index, shape in enumerate(shapes) if shape is not None}
+    gates = _GATES[call.op.name.rpartition(".")[2]]
+    shapes = operand_shapes(gates, len(call.args) - 5, data, recurrent[1])
+    return dict(shapes.items())
 
 
 @operator(

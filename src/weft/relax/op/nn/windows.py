@@ -1,22 +1,38 @@
-"""``im2col`` and ``col2im``: the windows of images as a tensor, and windows added up to images.
+"""``im2col``, ``deform_im2col``, ``col2im``: windows of images as a tensor, and added up to images.
 
 Products, sums and scatters over windows are made of them where no convolution or pool fits.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from weft.ir.node import expect
 from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import constant_value, differ
 from weft.relax.op.definition import Ints, Replacements, Shape, as_ints, as_shape, operator
-from weft.relax.op.infer import check_rank, dims_of, fail, int64, result, shape_arg, tensor
+from weft.relax.op.infer import (
+    check_float,
+    check_rank,
+    common_dtype,
+    dims_of,
+    fail,
+    int64,
+    result,
+    shape_arg,
+    show_dims,
+    tensor,
+)
 from weft.relax.op.lowering import dims
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference import strided as reference
-from weft.relax.op.requirements import Required, Requires, least_extent
+from weft.relax.op.reference.nn.windows import deform_im2col as deform_reference
+from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.requirements import Required, Requires, least_extent, multiple
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.topi import strided
+from weft.topi.nn.deformable import deform_im2col as deform_im2col_te
 
 
 def geometry(rank: int, strides: Ints, padding: Ints, dilation: Ints) -> dict[str, object]:
@@ -84,6 +100,63 @@ def im2col(
     """
     kernel = as_ints(kernel_size)
     return {"kernel_size": kernel, **geometry(len(kernel), strides, padding, dilation)}
+
+
+def infer_deform_im2col(call: Call) -> TensorStructInfo:
+    """(batch, channels, kernel rows, kernel columns, rows, columns)."""
+    info, offset = check_rank(call, 0, 4), check_rank(call, 1, 4)
+    dtype, groups = common_dtype(call, [info, offset]), call.attrs["offset_groups"]
+    check_float(call, info)
+    extents = dims_of(info)
+    if groups < 1:
+        fail(call, f"offset_groups: expected 1 or more, got {groups}")
+    if extents is None:
+        return result(None, dtype, 6, info.vdevice)
+    if (constant_value(extents[1]) or 0) % groups:
+        fail(call, f"{extents[1]} channels are not a multiple of offset_groups = {groups}")
+    kernel = call.attrs["kernel_size"]
+    counts = window_counts(call, list(extents[2:]), kernel)
+    wanted, given = _offset_dims(call, extents, counts), dims_of(offset)
+    if given is not None and any(map(differ, given, wanted)):
+        fail(call, f"offset: expected the shape {show_dims(wanted)}, got {show_dims(given)}")
+    shape = [*extents[:2], *[int64(extent) for extent in kernel], *counts]
+    return result(shape, dtype, vdevice=info.vdevice)
+
+
+def _offset_dims(call: Call, extents: Sequence[Any], counts: Sequence[Any]) -> list[Any]:
+    """(batch, two numbers for each tap of each group, rows, columns)."""
+    rows, columns = call.attrs["kernel_size"]
+    numbers = 2 * call.attrs["offset_groups"] * rows * columns
+    return [extents[0], int64(numbers), *counts]
+
+
+def _offset_for_each_window(call: Call) -> Required:
+    extents = dims(call.args[0])
+    counts = window_counts(call, list(extents[2:]), call.attrs["kernel_size"])
+    groups = multiple(extents[1], call.attrs["offset_groups"])
+    required = windows_fit("kernel_size")(call)
+    batch, _, *space = required[0]
+    return {0: [batch, groups, *space], 1: _offset_dims(call, extents, counts)}
+
+
+@operator(
+    "relax.nn.deform_im2col",
+    infer_deform_im2col,
+    te=deform_im2col_te,
+    numpy=in_float64(deform_reference),
+    requires=_offset_for_each_window,
+)
+def deform_im2col(
+    data: Expr, offset: Expr, kernel_size: Ints, strides: Ints = 1, padding: Ints = 0,
+    dilation: Ints = 1, offset_groups: int = 1,
+) -> Replacements:  # fmt: skip
+    """The windows of images, as ``im2col``, each tap moved by an offset and read bilinearly.
+
+    ``offset`` (batch, 2 * offset_groups * taps, rows, columns) holds, for each tap, how far it is
+    moved down, then right; the channels of a group are moved alike. Outside of an image are zeros.
+    """
+    return {"kernel_size": each(kernel_size, 2, "kernel_size"),
+            **geometry(2, strides, padding, dilation)}  # fmt: skip
 
 
 def infer_col2im(call: Call) -> TensorStructInfo:

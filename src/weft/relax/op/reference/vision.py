@@ -52,16 +52,16 @@ def non_max_suppression(
     return kept, np.array([len(rows)], "int64")
 
 
-def _bilinear(image: np.ndarray, row: float, column: float) -> np.ndarray:
-    """(channels, height, width) at a point; 0 more than one pixel outside."""
+def _neighbours(image: np.ndarray, row: float, column: float) -> np.ndarray:
+    """The weighted neighbours (channels, 4) of a point; 0 more than one pixel outside."""
     height, width = image.shape[1:]
     if not (-1 <= row <= height and -1 <= column <= width):
-        return np.zeros(image.shape[0])
+        return np.zeros((image.shape[0], 4))
     row, column = min(max(row, 0), height - 1), min(max(column, 0), width - 1)
     top, left = int(row), int(column)
     rows, columns = [top, min(top + 1, height - 1)], [left, min(left + 1, width - 1)]
     weights = np.outer([1 - (row - top), row - top], [1 - (column - left), column - left])
-    return np.asarray((image[:, rows][:, :, columns] * weights).sum((1, 2)))
+    return np.asarray((image[:, rows][:, :, columns] * weights).reshape(-1, 4))
 
 
 @by_wide
@@ -83,8 +83,37 @@ def roi_align(
                 starts + steps * (np.array(place) + (np.array(sample) + 0.5) / np.array(counts))
                 for sample in np.ndindex(*counts)
             ]
-            values = [_bilinear(images[int(region[0])], *point) for point in points]
-            empty = np.full(images.shape[1], -np.inf if mode == "max" else 0.0)
-            pooled = np.max([*values, empty], 0) if mode == "max" else np.mean(values or [empty], 0)
+            parts = [_neighbours(images[int(region[0])], *point) for point in points]
+            values = [part.max(1) if mode == "max_neighbour" else part.sum(1) for part in parts]
+            empty = np.full(images.shape[1], 0.0 if mode == "avg" else -np.inf)
+            pooled = np.mean(values or [empty], 0) if mode == "avg" else np.max([*values, empty], 0)
             aligned_regions[(number, slice(None), *place)] = pooled
     return aligned_regions.transpose(["NCHW".index(letter) for letter in layout])
+
+
+def _bin_edges(low: int, high: int, bins: int, extent: int) -> list[tuple[int, int]]:
+    """The pixels of an axis that each bin takes, first and end; bins are rounded outwards."""
+    length = max(high - low + 1, 1)
+    return [
+        (min(max(low + index * length // bins, 0), extent),
+         min(max(low - (-(index + 1) * length // bins), 0), extent))
+        for index in range(bins)
+    ]  # fmt: skip
+
+
+def roi_pool(
+    data: np.ndarray, rois: np.ndarray, pooled_size: Sequence[int], spatial_scale: float = 1.0
+) -> np.ndarray:
+    """The largest element of each bin of regions with rounded edges; 0 of an empty bin."""
+    pooled = np.zeros((len(rois), data.shape[1], *pooled_size), data.dtype)
+    check_indices(rois[:, 0].astype(np.int64), 0, len(data), "roi_pool")
+    for number, region in enumerate(rois):
+        left, top, right, bottom = np.rint(region[1:] * rois.dtype.type(spatial_scale)).astype(int)
+        rows = _bin_edges(top, bottom, pooled_size[0], data.shape[2])
+        columns = _bin_edges(left, right, pooled_size[1], data.shape[3])
+        for place in np.ndindex(*pooled_size):
+            (first, last), (start, end) = rows[place[0]], columns[place[1]]
+            part = data[int(region[0]), :, first:last, start:end]
+            if part.size:
+                pooled[(number, slice(None), *place)] = part.max((1, 2))
+    return pooled

@@ -16,8 +16,7 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import FLOAT, SMALL
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
+from weft.relax.ir.shape_arith import simplified
 from weft.tir import op as tir
 
 MINUS_INFINITY = -math.inf
@@ -119,33 +118,26 @@ def mask_bias(
     context.refuse_small(*([mask] if mask.elem in SMALL else []))
     kind = str(tensors[0].struct_info.dtype)
     queries, keys = (context.shape(context.value(item), "input")[1] for item in tensors)
-    missing = 4 - context.rank(mask, "attn_mask")
+    missing, emit = 4 - context.rank(mask, "attn_mask"), context.emit
     given = mask.expr
     if missing:
-        given = context.emit(op.expand_dims(given, list(range(missing))))
-    dims = context.shape(context.value(given), "attn_mask")
-    one = isinstance(dims[2], int) and dims[2] == 1
-
-    def bias(tensor: Tensor) -> Tensor:
-        known = as_prim(dims[3])
-        lowest = tir.const(MINUS_INFINITY, kind)
-
-        def element(b: Any, h: Any, i: Any, j: Any) -> Any:
-            here = tensor(b, h, 0 if one else i, j)
-            if str(tensor.dtype) == "bool":
-                added = tir.select(here, tir.const(0, kind), lowest)
-            else:
-                added = tir.cast(kind, here)
-            if not _same(dims[3], keys):
-                added = tir.if_then_else(j < known, added, lowest)
-            if offset is not None:
-                added = tir.if_then_else(j <= i + as_prim(offset), added, lowest)
-            return added
-
-        rows = queries if offset is not None else dims[2]
-        return compute([as_prim(dim) for dim in (dims[0], dims[1], rows, keys)], element, "bias")
-
-    return context.te(bias, given)
+        given = emit(op.expand_dims(given, list(range(missing))))
+    known = context.shape(context.value(given), "attn_mask")[3]
+    lowest = context.constant(MINUS_INFINITY, kind).expr
+    if mask.dtype == "bool":
+        bias = emit(op.where(given, context.constant(0, kind).expr, lowest))
+    else:
+        bias = given if mask.dtype == kind else emit(op.astype(given, kind))
+    if not _same(known, keys):
+        missing_keys = simplified(as_prim(keys) - as_prim(known))
+        bias = emit(op.nn.pad(bias, [*[0] * 7, missing_keys], "constant", MINUS_INFINITY))
+    if offset is None:
+        return bias
+    last = emit(op.arange(as_prim(queries), dtype="int64")) + context.dim_expr(offset)
+    seen = op.less_equal(
+        emit(op.arange(as_prim(keys), dtype="int64")), emit(op.expand_dims(emit(last), [1]))
+    )
+    return emit(op.where(emit(seen), bias, lowest))
 
 
 def _same(lhs: Dim, rhs: Dim) -> bool:

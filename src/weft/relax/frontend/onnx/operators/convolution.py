@@ -12,12 +12,12 @@ from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
 from weft.relax.frontend.onnx.windows import (
     LAYOUTS,
+    by_axis,
     check_auto_pad,
     check_windows,
     windows_of,
 )
 from weft.relax.op.nn.convolution import CONVOLUTIONS, TRANSPOSED
-from weft.topi.nn.padding import pad as topi_pad
 
 
 @converter("Conv")
@@ -34,7 +34,7 @@ def conv(
     })  # fmt: skip
     data, padding = x.expr, windows.padding
     if any(not isinstance(size, int) for size in padding):
-        data = padded(context, data, (windows.before, windows.after), 0.0)
+        data = padded(context, data, (windows.before, windows.after))
         padding = [0] * len(padding)
     layout, kernel_layout, _ = LAYOUTS[windows.rank]
     # Bytes less their zero points, of ConvInteger and QLinearConv, are summed in int32.
@@ -63,11 +63,10 @@ def biased(context: Context, made: Expr, bias: Value | None, rank: int) -> Expr:
 
 
 def padded(
-    context: Context, data: Expr, pads: tuple[Sequence[Any], Sequence[Any]], value: Any
+    context: Context, data: Expr, pads: tuple[Sequence[Any], Sequence[Any]], value: float = 0.0
 ) -> Expr:
     """With padding of the spatial axes, which may be symbolic."""
-    before, after = [0, 0, *pads[0]], [0, 0, *pads[1]]
-    return context.te(topi_pad, data, before, after, value)
+    return context.emit(op.nn.pad(data, [0] * 4 + by_axis(*pads), "constant", value))
 
 
 @converter("ConvTranspose")
@@ -116,5 +115,5 @@ def _transposed(context: Context, tensors: Any, sizes: Any, pads: Any) -> Expr:
         kernel_layout,
     ))  # fmt: skip
     if any(beyond):
-        made = padded(context, made, ([0] * rank, beyond), 0.0)
+        made = padded(context, made, ([0] * rank, beyond))
     return biased(context, made, bias, rank)

@@ -13,10 +13,6 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
-from weft.relax.ir.shape_arith import constant_value
-from weft.te.operation import compute
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
 
 
 def from_start(context: Context, indices: Value, extent: Dim) -> Expr:
@@ -103,26 +99,22 @@ def tensor_scatter(
     mode: str = "linear",
 ) -> Expr:  # fmt: skip
     """The cache with, in each batch, the update written from its index on; round, if circular."""
-    place = context.axis(cache, axis)
-    if indices is None:
-        indices = context.constant(np.zeros(1, "int64"))
-
-    def written(old: Tensor, new: Tensor, starts: Tensor) -> Tensor:
-        size, count = old.shape[place], new.shape[place]
-        many = constant_value(starts.shape[0]) != 1
-
-        def element(*point: Any) -> Any:
-            batch = point[0] if many else 0
-            offset = point[place] - starts(batch).astype("int64")
-            if mode == "circular":
-                offset = tir.floormod(offset, size)
-            inside = tir.all(offset >= 0, offset < count)
-            at = (*point[:place], offset, *point[place + 1 :])
-            return tir.if_then_else(inside, new(*at), old(*point))
-
-        return compute(old.shape, element, "T_tensor_scatter")
-
-    return context.te(written, cache.expr, update.expr, indices.expr)
+    place, emit = context.axis(cache, axis), context.emit
+    shape = context.shape(update, "update")
+    along = [1] * len(shape)
+    along[place] = shape[place]
+    places = emit(op.reshape(emit(op.arange(as_prim(shape[place]), dtype="int64")), along))
+    if indices is not None:
+        starts = indices.expr
+        if indices.dtype != "int64":
+            starts = emit(op.astype(starts, "int64"))
+        batches = [context.shape(indices, "write_indices")[0], *[1] * (len(shape) - 1)]
+        places = emit(op.add(emit(op.reshape(starts, batches)), places))
+    if mode == "circular":
+        size = context.shape(cache, "past_cache")[place]
+        places = emit(op.floor_mod(places, context.dim_expr(size)))
+    places = emit(op.broadcast_to(places, shape))
+    return emit(op.scatter_elements(cache.expr, places, update.expr, place))
 
 
 @converter("Slice")

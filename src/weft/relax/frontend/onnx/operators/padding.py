@@ -12,9 +12,8 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Array, Dim, Value, as_prim
-from weft.te.tensor import Tensor
+from weft.relax.frontend.onnx.windows import by_axis
 from weft.tir import op as tir
-from weft.topi.nn import padding as topi
 
 MODES: Final = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 """ONNX's modes but constant -> Relax's."""
@@ -67,26 +66,28 @@ def _padded(context: Context, x: Value, amounts: Sequence[Dim], how: tuple[str, 
     if not any(not isinstance(size, int) or size for size in (*before, *after)):
         return data
     if mode == "constant":
-        scalar = context.emit(op.reshape(fill.expr, []))
-        return context.te(_constant_pad, data, scalar, before, after)
+        return _filled(context, data, by_axis(before, after), fill)
     if mode not in MODES:
         context.fail(f"mode: expected constant, {', '.join(MODES)}, got {mode!r}")
     if mode == "reflect":
         return _reflected(context, data, before, after)
-    return context.emit(op.nn.pad(data, _by_axis(before, after), MODES[mode]))
+    return context.emit(op.nn.pad(data, by_axis(before, after), MODES[mode]))
 
 
 def _negative(size: Dim) -> bool:
     return isinstance(size, int) and size < 0
 
 
-def _by_axis(before: Sequence[int], after: Sequence[int]) -> list[int]:
-    """The amounts before and after each axis, axis by axis."""
-    return [amount for pair in zip(before, after, strict=True) for amount in pair]
-
-
-def _constant_pad(data: Tensor, fill: Tensor, before: Any, after: Any) -> Tensor:
-    return topi.pad(data, before, after, fill())
+def _filled(context: Context, data: Expr, widths: list[Dim], fill: Value) -> Expr:
+    """Padding with one value; one that the program computes is chosen by a padded mask."""
+    number = None if fill.constant is None else fill.constant.astype(fill.dtype).reshape(()).item()
+    emit = context.emit
+    if number is not None and (np.isnan(number) or float(number) == number):
+        return emit(op.nn.pad(data, widths, "constant", float(number)))
+    shape = context.shape(context.value(data), "data")
+    is_data = emit(op.nn.pad(emit(op.ones(shape, "bool")), widths))
+    scalar = emit(op.reshape(fill.expr, []))
+    return emit(op.where(is_data, emit(op.nn.pad(data, widths)), scalar))
 
 
 def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]) -> Expr:
@@ -102,7 +103,7 @@ def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]
         before = [0 if at == axis else amount for at, amount in enumerate(before)]
         after = [0 if at == axis else amount for at, amount in enumerate(after)]
     if any(not isinstance(amount, int) or amount for amount in (*before, *after)):
-        data = context.emit(op.nn.pad(data, _by_axis(before, after), "reflect"))
+        data = context.emit(op.nn.pad(data, by_axis(before, after), "reflect"))
     return data
 
 

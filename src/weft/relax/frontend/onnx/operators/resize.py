@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from weft.relax.frontend.onnx.resampling import (
     ROUNDINGS,
     Axis,
     Method,
-    along_symbolic,
+    Symbolic,
     nearest_indices,
     outside,
     weighted_taps,
@@ -26,7 +26,6 @@ from weft.relax.frontend.onnx.resampling import (
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.ir.shape_arith import simplified
 from weft.support.dtype import DataType
-from weft.te.tensor import Tensor
 from weft.tir import op as tir
 
 _WHOLE: Final = 1 / 1024
@@ -153,10 +152,10 @@ def _by_sizes(
     ]
 
 
-def _ratio(size: Dim, extent: Dim) -> Any:
+def _ratio(size: Dim, extent: Dim) -> float | None:
     if isinstance(size, int) and isinstance(extent, int):
         return size / extent if extent else 1.0
-    return tir.cast("float64", as_prim(size)) / tir.cast("float64", as_prim(extent))
+    return None
 
 
 def resampled(context: Context, x: Value, axes: Sequence[Axis], method: Method) -> Expr:
@@ -240,42 +239,39 @@ def _whole(context: Context, sums: Expr) -> Expr:
 
 def _stays(axis: Axis) -> bool:
     same = axis.extent is axis.count or (axis.is_static and axis.extent == axis.count)
-    scale = axis.scale if isinstance(axis.scale, float) else 0.0
-    return same and (scale == 1.0 or not isinstance(axis.scale, float)) and (
-        axis.part == (0.0, 1.0)
-    )  # fmt: skip
-
-
-def _symbolic(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
-    def resample(tensor: Tensor) -> Tensor:
-        return along_symbolic(tensor, axis, method)
-
-    return context.te(resample, data)
+    return same and axis.scale in (1.0, None) and axis.part == (0.0, 1.0)
 
 
 def _nearest(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
-    if not axis.is_static:
-        return _symbolic(context, data, axis, method)
-    indices = context.constant(nearest_indices(axis, method)).expr
+    if axis.is_static:
+        indices = context.constant(nearest_indices(axis, method)).expr
+    else:
+        indices = Symbolic(context, axis, method).nearest()
     return _within(context, context.emit(op.take(data, indices, axis.axis)), axis, method)
 
 
 def _weighted(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
-    if not axis.is_static:
-        return _symbolic(context, data, axis, method)
-    indices, weights = weighted_taps(axis, method)
-    tables = [context.constant(indices).expr,
-              context.constant(weights.astype(str(data.struct_info.dtype))).expr]  # fmt: skip
-    sums = context.emit(op.image.weighted_taps(data, *tables, axis.axis))
+    kind = str(data.struct_info.dtype)
+    if axis.is_static:
+        indices, weights = [context.constant(table).expr for table in weighted_taps(axis, method)]
+    else:
+        indices, weights = Symbolic(context, axis, method).taps()
+    if kind != "float64":
+        weights = context.emit(op.astype(weights, kind))
+    sums = context.emit(op.image.weighted_taps(data, indices, weights, axis.axis))
     return _within(context, sums, axis, method)
 
 
 def _within(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
     """The data, with the value of extrapolation where positions are outside of the input."""
-    if method.positions != "tf_crop_and_resize" or not outside(axis, method).any():
+    if method.positions != "tf_crop_and_resize":
         return data
+    if axis.is_static and not outside(axis, method).any():
+        return data
+    places = (context.constant(outside(axis, method)).expr if axis.is_static
+              else Symbolic(context, axis, method).outside())  # fmt: skip
     dims = [1] * data.struct_info.ndim
     dims[axis.axis] = axis.count
-    mask = context.constant(outside(axis, method).reshape(dims)).expr
+    mask = context.emit(op.reshape(places, dims))
     fill = context.constant(method.extrapolation, str(data.struct_info.dtype)).expr
     return context.emit(op.where(mask, fill, data))

@@ -7,18 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir.expr import ExprLike
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value, as_prim
-from weft.te.operation import compute, reduce_axis
-from weft.te.reduction import lowest
-from weft.te.reduction import max as te_max
-from weft.te.tensor import Tensor
-from weft.tir import op as tir
-from weft.topi.vision.roi_align import roi_align as topi_roi_align
 
 METHODS = {"linear": "bilinear", "cubic": "bicubic"}
 """ONNX's mode of a grid -> Relax's, where they differ."""
@@ -35,28 +28,24 @@ def grid_sample(
     if grid.dtype != x.dtype:
         turned = context.emit(op.astype(turned, x.dtype))
     if mode in ("cubic", "bicubic") and padding_mode == "border":
-        turned = context.te(_kept_inside, turned, x.expr, bool(align_corners))
+        turned = _kept_inside(context, turned, x, bool(align_corners))
     return context.emit(op.image.grid_sample(
         x.expr, turned, METHODS.get(mode, mode), "NC" + "DHW"[5 - rank :], padding_mode,
         bool(align_corners),
     ))  # fmt: skip
 
 
-def _kept_inside(grid: Tensor, data: Tensor, align_corners: bool) -> Tensor:
+def _kept_inside(context: Context, grid: Expr, data: Value, align_corners: bool) -> Expr:
     """Points outside of the image moved to its outermost pixels, as ONNX does before it samples."""
-    kind, last = str(grid.dtype), data.ndim - 1
-
-    def element(n: Any, row: Any, *point: Any) -> Any:
-        here, edge = grid(n, row, *point), tir.const(1, kind)
-        if not align_corners:
-            size = data.shape[last]
-            for column in range(1, last - 1):
-                size = tir.select(tir.equal(row, column), data.shape[last - column], size)
-            edge = edge - edge / tir.cast(kind, size)
-        one = tir.const(1, kind)
-        return tir.if_then_else(here > one, edge, tir.if_then_else(here < -one, -edge, here))
-
-    return compute(grid.shape, element, "kept_inside")
+    emit, kind = context.emit, data.dtype
+    edge = one = context.constant(1, kind).expr
+    if not align_corners:
+        space = context.shape(data, "X")[2:]
+        sizes = emit(op.astype(context.shape_value(space[::-1]).expr, kind))
+        edges = emit(one - emit(op.divide(one, sizes)))
+        edge = emit(op.reshape(edges, [len(space), *[1] * len(space)]))
+    kept = emit(op.where(emit(grid < -1.0), emit(op.negative(edge)), grid))
+    return emit(op.where(emit(grid > 1.0), edge, kept))
 
 
 @converter("AffineGrid", since=20)
@@ -92,12 +81,10 @@ def roi_align(
     whole = emit(op.concat([first, rois.expr], 1))
     size = [output_height, output_width]
     aligned = coordinate_transformation_mode == "half_pixel"
-    if mode == "avg":
-        return emit(op.vision.roi_align(
-            x.expr, whole, size, spatial_scale, sampling_ratio or -1, aligned
-        ))  # fmt: skip
-    return context.te(topi_roi_align, x.expr, whole, size, spatial_scale, sampling_ratio or -1,
-                      aligned, "NCHW", "max_neighbour")  # fmt: skip
+    return emit(op.vision.roi_align(
+        x.expr, whole, size, spatial_scale, sampling_ratio or -1, aligned,
+        mode="avg" if mode == "avg" else "max_neighbour",
+    ))  # fmt: skip
 
 
 @converter("MaxRoiPool")
@@ -105,49 +92,8 @@ def max_roi_pool(
     context: Context, x: Value, rois: Value, *, pooled_shape: Sequence[int],
     spatial_scale: float = 1.0,
 ) -> Expr:  # fmt: skip
-    """The largest element of each bin of regions (batch, x1, y1, x2, y2), whose edges are rounded.
-
-    As Girshick defines it ("Fast R-CNN", 2015): bins overlap by rounding outwards, an empty one
-    gives 0.
-    """
-
-    def pool(data: Tensor, regions: Tensor) -> Tensor:
-        taps = [reduce_axis((0, data.shape[axis]), name) for axis, name in ((2, "h"), (3, "w"))]
-        places = [tir.cast("int64", tap.var) for tap in taps]
-
-        def bins(roi: Any, index: Any, axis: int) -> tuple[Any, Any]:
-            low, high = (
-                tir.cast("int64", tir.round(regions(roi, column) * spatial_scale))
-                for column in (2 - axis, 4 - axis)
-            )
-            length = tir.max(high - low + 1, tir.const(1, "int64"))
-            count = pooled_shape[axis]
-            first = tir.floordiv(index * length, count) + low
-            end = tir.floordiv((index + 1) * length + count - 1, count) + low
-            extent = tir.cast("int64", data.shape[2 + axis])
-            zero = tir.const(0, "int64")
-            return tir.min(tir.max(first, zero), extent), tir.min(tir.max(end, zero), extent)
-
-        def largest(roi: Any, c: Any, ph: Any, pw: Any) -> Any:
-            tests = []
-            for axis, index in enumerate((ph, pw)):
-                low, high = bins(roi, index, axis)
-                tests += [places[axis] >= low, places[axis] < high]
-            value = data(tir.cast("int64", regions(roi, 0)), c, *[tap.var for tap in taps])
-            return te_max(tir.if_then_else(tir.all(*tests), value, lowest(data.dtype)), axis=taps)
-
-        shape: list[ExprLike] = [regions.shape[0], data.shape[1], *pooled_shape]
-        found = compute(shape, largest, "bins")
-
-        def element(roi: Any, c: Any, ph: Any, pw: Any) -> Any:
-            edges = [bins(roi, index, axis) for axis, index in enumerate((ph, pw))]
-            empty = tir.any(*[high <= low for low, high in edges])
-            zero = tir.const(0, str(data.dtype))
-            return tir.if_then_else(empty, zero, found(roi, c, ph, pw))
-
-        return compute(shape, element, "max_roi_pool")
-
-    return context.te(pool, x.expr, rois.expr)
+    """The largest element of each bin of regions (batch, x1, y1, x2, y2) with rounded edges."""
+    return context.emit(op.vision.roi_pool(x.expr, rois.expr, pooled_shape, spatial_scale))
 
 
 @converter("NonMaxSuppression", since=10)

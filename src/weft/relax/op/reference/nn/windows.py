@@ -34,3 +34,30 @@ def taps(
         slice(tap * step, tap * step + (times - 1) * stride + 1 if times else 0, stride)
         for tap, step, times, stride in sizes
     ])  # fmt: skip
+
+
+def deform_im2col(
+    data: np.ndarray, offset: np.ndarray, kernel_size: Sequence[int], strides: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], offset_groups: int = 1,
+) -> np.ndarray:  # fmt: skip
+    """Windows of images whose taps are moved by offsets and read between four pixels."""
+    batches, channels, *space = data.shape
+    counts = offset.shape[2:]
+    moves = offset.reshape(batches, offset_groups, *kernel_size, 2, *counts)
+    windows = np.zeros((*data.shape[:2], *kernel_size, *counts))
+    per_group = channels // max(offset_groups, 1)
+    window_places = np.indices(counts)
+    for n, group, *tap in np.ndindex(batches, offset_groups, *kernel_size):
+        planes = slice(group * per_group, (group + 1) * per_group)
+        places = [
+            window_places[a] * strides[a] + tap[a] * dilation[a] - padding[a]
+            + moves[n, group, tap[0], tap[1], a] for a in range(2)
+        ]  # fmt: skip
+        for corner in np.ndindex(2, 2):
+            at = [np.floor(places[a]) + corner[a] for a in range(2)]
+            weights = np.prod([1 - np.abs(places[a] - at[a]) for a in range(2)], 0)
+            inside = np.all([(at[a] >= 0) & (at[a] < space[a]) for a in range(2)], 0)
+            index = [np.where(inside, at[a], 0).astype("int64") for a in range(2)]
+            pixels = data[n, planes][:, index[0], index[1]] if data.size else 0.0
+            windows[n, planes, tap[0], tap[1]] += np.where(inside, weights * pixels, 0.0)
+    return windows

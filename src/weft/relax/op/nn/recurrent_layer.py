@@ -1,0 +1,140 @@
+"""``recurrent_layer``: a recurrent layer with every option of ONNX (an operator of weft's own)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.ir.expr import Extent
+from weft.ir.node import expect
+from weft.relax.expr import Call, Expr
+from weft.relax.ir.shape_arith import differ, simplified
+from weft.relax.op.definition import Exprs, Replacements, operator
+from weft.relax.op.infer import (
+    check_float,
+    check_rank,
+    common_dtype,
+    dims_of,
+    fail,
+    integral,
+    result,
+    show_dims,
+)
+from weft.relax.op.lowering import dims
+from weft.relax.op.nn.recurrent import operand_shapes
+from weft.relax.op.reference.nn import recurrent_layer as reference
+from weft.relax.op.requirements import Required
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
+from weft.topi.nn.recurrent_layer import ACTIVATIONS, DEFAULTS, GATES
+from weft.topi.nn.recurrent_layer import recurrent_layer as recurrent_layer_te
+
+
+def _states(call: Call) -> list[TensorStructInfo]:
+    """Hidden state and, of an lstm, cell state and peepholes."""
+    fields = expect(call.args[5].struct_info, TupleStructInfo).fields
+    ranks = [2, 2, 1] if call.attrs["kind"] == "lstm" else [2]
+    infos = [info for info in fields if isinstance(info, TensorStructInfo)]
+    if [info.ndim for info in infos] != ranks or len(infos) != len(fields):
+        given = [info.ndim for info in infos]
+        fail(call, f"states: expected tensors of {ranks} dimensions, got {given}")
+    return infos
+
+
+def _check_activations(call: Call) -> None:
+    attrs = call.attrs
+    names, wanted = list(attrs["activations"]), len(DEFAULTS[attrs["kind"]])
+    unknown = [name for name in names if name not in ACTIVATIONS]
+    if unknown:
+        known = ", ".join(ACTIVATIONS)
+        fail(call, f"activations: expected some of {known}, got {unknown[0]!r}")
+    for name in ("activations", "alphas", "betas"):
+        if len(attrs[name]) != wanted:
+            fail(call, f"{name}: expected {wanted} for {attrs['kind']}, got {len(attrs[name])}")
+
+
+def infer_recurrent_layer(call: Call) -> StructInfo:
+    """(outputs of all steps, last hidden state), and of an lstm the last cell state."""
+    kind = call.attrs["kind"]
+    if kind not in GATES:
+        fail(call, f"kind: expected {', '.join(GATES)}, got {kind!r}")
+    _check_activations(call)
+    infos = [check_rank(call, index, rank) for index, rank in enumerate((3, 2, 2, 1, 1))]
+    states = _states(call)
+    dtype = common_dtype(call, [*infos, *states])
+    check_float(call, infos[0])
+    if len(call.args) == 7:
+        integral(call, 6)
+        check_rank(call, 6, 1)
+    data, recurrent = dims_of(infos[0]), dims_of(infos[2])
+    count = 2 if kind == "lstm" else 1
+    if data is None or recurrent is None:
+        return TupleStructInfo([result(None, dtype, 3), *[result(None, dtype, 2)] * count])
+    state = result([data[1], recurrent[1]], dtype)
+    for index, (info, wanted) in enumerate(
+        zip([*infos[1:], *states], _shapes(call, data, recurrent).values(), strict=True), 1
+    ):
+        given = dims_of(info)
+        if given is not None and any(map(differ, given, wanted)):
+            name = call.op.attributes["params"][min(index, 5)]
+            fail(call, f"{name}: expected {show_dims(wanted)}, got {show_dims(given)}")
+    return TupleStructInfo([result([*data[:2], recurrent[1]], dtype), *[state] * count])
+
+
+def _shapes(
+    call: Call, data: Sequence[Extent], recurrent: Sequence[Extent]
+) -> dict[int | tuple[int, int], Sequence[Extent]]:
+    """The shapes that weights, biases and states must have."""
+    kind, size = call.attrs["kind"], recurrent[1]
+    shapes = operand_shapes(GATES[kind], 2 if kind == "lstm" else 1, data, size)
+    required: dict[int | tuple[int, int], Sequence[Extent]] = {
+        (index if index < 5 else (5, index - 5)): shape for index, shape in shapes.items()
+    }
+    if kind == "lstm":
+        required[5, 2] = [simplified(size * 3)]
+    return required
+
+
+def _agreeing(call: Call) -> Required:
+    data, recurrent = (dims(call.args[index]) for index in (0, 2))
+    required = _shapes(call, data, recurrent)
+    if len(call.args) == 7:
+        required[6] = [data[1]]
+    return required
+
+
+def _activations(
+    kind: str, names: object, alphas: object, betas: object
+) -> dict[str, object]:
+    """All activations with their numbers; those that are not given are the layer's own."""
+    known = list(names) if isinstance(names, list | tuple) else list(DEFAULTS.get(kind, ()))
+    numbers = {}
+    for place, (attribute, given) in enumerate((("alphas", alphas), ("betas", betas))):
+        defaults = [ACTIVATIONS.get(name, ((), None))[0] for name in known]
+        own = [default[place] if len(default) > place else 0.0 for default in defaults]
+        numbers[attribute] = list(given) if isinstance(given, list | tuple) else own
+    return {"activations": known, **numbers}
+
+
+@operator(
+    "relax.nn.recurrent_layer",
+    infer_recurrent_layer,
+    te=recurrent_layer_te,
+    requires=_agreeing,
+    numpy=reference.recurrent_layer,
+)
+def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
+    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, states: Exprs,
+    lengths: Expr | None = None, kind: str = "rnn", reverse: bool = False,
+    activations: object = None, alphas: object = None, betas: object = None, clip: float = 0.0,
+    reset_after: bool = False, input_forget: bool = False,
+) -> Replacements:  # fmt: skip
+    """(outputs, last hidden[, last cell]) of an rnn, a gru or an lstm, as ONNX defines them.
+
+    Data is (steps, batch, features). ``states`` are the first hidden state (batch, hidden) and, of
+    an lstm, the first cell state and the peepholes (3 * hidden: of input, output, forget). Gates
+    lie in the weights as update, reset, new (gru), and as input, output, forget, cell (lstm).
+    ``lengths`` (batch,) ends sequences early: outputs after their ends are 0. ``activations`` are
+    names, with an alpha and a beta each; ``clip``, if it is not 0, limits what they get.
+    ``reset_after``: the reset gate of a gru scales the product with the hidden state, not the state
+    before it. ``input_forget``: an lstm forgets as much as it does not take in.
+    """
+    return _activations(kind, activations, alphas, betas)
