@@ -154,7 +154,8 @@ WITHOUT_COMPILER = """
 import numpy as np
 from weft.runtime.vm.bytecode import Program, VMFunction
 from weft.runtime.module import Executable as Kernels
-from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
+from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.virtual_machine import VirtualMachine
 code = (("call", 1, ("operator", "relax.exp"), (("value", "{}"), ("reg", 0))), ("ret", ("reg", 1)))
 main = VMFunction("main", (("x", ("object",)),), code, 2)
 try:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.data import has_data
+from weft.arith.rule import Simplifier
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.tir import op
 from weft.tir.expr import Call
 
-if TYPE_CHECKING:
-    from weft.arith.rewrite_simplify import RewriteSimplifier
-
 Compute = Callable[[PrimExpr, PrimExpr], PrimExpr]
-CallRule = Callable[[Call, "RewriteSimplifier"], PrimExpr | None]
+CallRule = Callable[[Call, Simplifier], PrimExpr | None]
 
 
-def call_rule(call: Call, name: str, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def call_rule(call: Call, name: str, simplifier: Simplifier) -> PrimExpr | None:
     """What a rule makes of a call with simplified arguments, or None."""
     rule = _RULES.get(name)
     return None if rule is None or call.dtype.lanes != 1 else rule(call, simplifier)
 
 
-def _likely(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _likely(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     if not call.args[0].dtype.is_bool:  # an integer may stand for a condition
         return None
     known = simplifier.literal(call.args[0])
@@ -33,7 +31,7 @@ def _likely(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
 
 
 def _bits(compute: Compute) -> CallRule:
-    def rule(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+    def rule(call: Call, simplifier: Simplifier) -> PrimExpr | None:
         a, b = call.args
         if type(a) is IntImm and type(b) is IntImm and a.dtype is b.dtype:
             constant = compute(a, b)
@@ -47,7 +45,7 @@ def _shift(compute: Compute) -> CallRule:
     """Shifts of constants, shifts by 0, and right shifts that leave nothing."""
     constants = _bits(compute)
 
-    def rule(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+    def rule(call: Call, simplifier: Simplifier) -> PrimExpr | None:
         a, b = call.args
         if type(b) is not IntImm or not 0 <= b.value < a.dtype.bits:
             return None
@@ -62,7 +60,7 @@ def _shift(compute: Compute) -> CallRule:
     return rule
 
 
-def _and(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _and(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     """``x & (2**k - 1)`` of a number in [0, 2**k) is that number."""
     for value, mask in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
         if type(mask) is not IntImm or value.dtype is not call.dtype:
@@ -79,7 +77,7 @@ def _and(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
 def _or(compute: Compute) -> CallRule:
     """``x | 0`` and ``x ^ 0`` are x."""
 
-    def rule(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+    def rule(call: Call, simplifier: Simplifier) -> PrimExpr | None:
         for value, zero in ((call.args[0], call.args[1]), (call.args[1], call.args[0])):
             if type(zero) is IntImm and zero.value == 0 and value.dtype is call.dtype:
                 return value
@@ -88,7 +86,7 @@ def _or(compute: Compute) -> CallRule:
     return rule
 
 
-def _leading_zeros(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _leading_zeros(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     value = call.args[0]
     if type(value) is not IntImm:
         return None
@@ -96,14 +94,14 @@ def _leading_zeros(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None
     return fold.const(call.dtype, bits - (value.value % (1 << bits)).bit_length())
 
 
-def _ones(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _ones(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     value = call.args[0]
     if type(value) is not IntImm:
         return None
     return fold.const(call.dtype, (value.value % (1 << value.dtype.bits)).bit_count())
 
 
-def _abs(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _abs(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     """The absolute value of a constant, or of an integer that is not negative."""
     value = call.args[0]
     if type(value) is IntImm:
@@ -113,7 +111,7 @@ def _abs(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
     return value if simplifier.range_of(value)[0] >= 0 else None
 
 
-def _ceil(call: Call, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _ceil(call: Call, simplifier: Simplifier) -> PrimExpr | None:
     """``ceil(log2(c))``: what launch heuristics compute."""
     inner = call.args[0]
     if isinstance(inner, Call) and getattr(inner.op, "name", "") == "tir.log2":

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.arith import fold
-from weft.arith.const_int_bound import clamp
+from weft.arith.const_int_bound import BoundAnalyzer, clamp
 from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
-from weft.arith.facts import is_index
+from weft.arith.facts import Facts, is_index
 from weft.arith.linear_form import Form, Split, Sum
+from weft.arith.rewrite_simplify import RewriteSimplifier
 from weft.ir.expr import IntImm, PrimExpr, integer_range
 from weft.ir.node import Node
 from weft.tir.expr import (
@@ -36,11 +37,6 @@ from weft.tir.expr import (
     Sub,
     Var,
 )
-
-if TYPE_CHECKING:
-    from weft.arith.const_int_bound import BoundAnalyzer
-    from weft.arith.facts import Facts
-    from weft.arith.rewrite_simplify import RewriteSimplifier
 
 
 def _normal(value: Form) -> PrimExpr:

@@ -7,10 +7,10 @@ are in ``int_set``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Union
+from typing import Any, Final, Protocol, Union
 
 from weft.arith import fold
-from weft.arith.const_int_bound import type_bound
+from weft.arith.const_int_bound import ConstIntBound, type_bound
 from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import collect
@@ -38,9 +38,6 @@ from weft.tir.expr import (
 )
 from weft.tir.op import match_types
 
-if TYPE_CHECKING:
-    from weft.arith.analyzer import Analyzer
-
 Domain = Union["IntSet", Range, PrimExpr, int]
 """What may be given for a set of values: a set, a Range, or a point."""
 
@@ -59,6 +56,22 @@ def pos_inf() -> Var:
 def neg_inf() -> Var:
     """The end of a set that has no lower bound."""
     return _NEG_INF
+
+
+class Prover(Protocol):
+    """What sets of values ask of an Analyzer."""
+
+    def simplify(self, expr: PrimExpr) -> PrimExpr:
+        """The expression, simplified under the known facts."""
+
+    def const_int_bound(self, expr: PrimExpr) -> ConstIntBound:
+        """The constant bounds of the expression."""
+
+    def can_prove_equal(self, lhs: PrimExpr, rhs: PrimExpr) -> bool:
+        """Whether both always have the same value."""
+
+    def can_prove_greater_equal(self, expr: PrimExpr, lower_bound: int) -> bool:
+        """Whether expr >= lower_bound always holds."""
 
 
 class IntSet(Node):
@@ -96,7 +109,7 @@ class IntSet(Node):
         return IntervalSet(as_prim_expr(min_value), as_prim_expr(max_value))
 
     @staticmethod
-    def from_range(rng: Range, analyzer: Analyzer | None = None) -> IntervalSet:
+    def from_range(rng: Range, analyzer: Prover | None = None) -> IntervalSet:
         """The values of a Range; in the wider type of its ends, where a gather mixes them."""
         low, extent = rng.min, rng.extent
         if low.dtype is not extent.dtype:
@@ -142,7 +155,7 @@ class IntervalSet(IntSet):
         """Whether both ends are known."""
         return self.min_value is not _NEG_INF and self.max_value is not _POS_INF
 
-    def cover_range(self, default: Range, analyzer: Analyzer | None = None) -> Range:
+    def cover_range(self, default: Range, analyzer: Prover | None = None) -> Range:
         """The Range of the set; ``default`` where an end is missing."""
         if not self.is_bounded or self.is_nothing():
             return default
@@ -154,7 +167,7 @@ class IntervalSet(IntSet):
         return Range.from_min_extent(self.min_value, simple)
 
 
-def as_int_set(value: Domain, analyzer: Analyzer | None = None) -> IntervalSet:
+def as_int_set(value: Domain, analyzer: Prover | None = None) -> IntervalSet:
     """An IntervalSet from a set, a Range or a point."""
     if isinstance(value, IntervalSet):
         return value
@@ -165,7 +178,7 @@ def as_int_set(value: Domain, analyzer: Analyzer | None = None) -> IntervalSet:
     raise IRTypeError(f"expected an IntSet, a Range or an expression, got {type(value).__name__}")
 
 
-def _extreme(a: PrimExpr, b: PrimExpr, analyzer: Analyzer, *, low: bool) -> PrimExpr:
+def _extreme(a: PrimExpr, b: PrimExpr, analyzer: Prover, *, low: bool) -> PrimExpr:
     """The smaller of two lower ends, or the larger of two upper ends."""
     end = _NEG_INF if low else _POS_INF
     other = _POS_INF if low else _NEG_INF
@@ -180,7 +193,7 @@ def _extreme(a: PrimExpr, b: PrimExpr, analyzer: Analyzer, *, low: bool) -> Prim
     return analyzer.simplify(fold.min_(a, b) if low else fold.max_(a, b))
 
 
-def union(sets: Iterable[IntervalSet], analyzer: Analyzer) -> IntervalSet:
+def union(sets: Iterable[IntervalSet], analyzer: Prover) -> IntervalSet:
     """The smallest interval that holds all the sets."""
     result: IntervalSet | None = None
     for item in sets:
@@ -193,7 +206,7 @@ def union(sets: Iterable[IntervalSet], analyzer: Analyzer) -> IntervalSet:
     return IntSet.nothing() if result is None else result
 
 
-def intersect(sets: Iterable[IntervalSet], analyzer: Analyzer) -> IntervalSet:
+def intersect(sets: Iterable[IntervalSet], analyzer: Prover) -> IntervalSet:
     """The interval of what lies in all the sets."""
     low: PrimExpr = _NEG_INF
     high: PrimExpr = _POS_INF
@@ -212,7 +225,7 @@ def intersect(sets: Iterable[IntervalSet], analyzer: Analyzer) -> IntervalSet:
 class SetEvaluator:
     """Interval arithmetic over the variables of ``domains``; other variables stay symbols."""
 
-    def __init__(self, domains: Mapping[Var, IntervalSet], analyzer: Analyzer) -> None:
+    def __init__(self, domains: Mapping[Var, IntervalSet], analyzer: Prover) -> None:
         self.domains = domains
         self.analyzer = analyzer
 
@@ -479,7 +492,7 @@ _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] =
 
 
 def evaluate(
-    expr: PrimExpr | IntervalSet, domains: Mapping[Var, Domain], analyzer: Analyzer
+    expr: PrimExpr | IntervalSet, domains: Mapping[Var, Domain], analyzer: Prover
 ) -> IntervalSet:
     """The values of an expression, or the union over a set's, as variables run over ``domains``."""
     sets = {var: as_int_set(value, analyzer) for var, value in domains.items()}

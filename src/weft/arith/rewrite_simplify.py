@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from weft.arith import choices, fold
 from weft.arith.call_rules import call_rule
+from weft.arith.const_int_bound import BoundAnalyzer
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, expr_deep_equal
 from weft.arith.extensions import Extension, product_and_sum_range
 from weft.arith.facts import Facts, is_index
 from weft.arith.fold import BUILDERS, ConstantOverflow
-from weft.arith.rule import Matcher, Predicates, shape_of
+from weft.arith.rule import Matcher, Simplifier, shape_of
 from weft.arith.rule_tables import compiled_rules
 from weft.arith.vector_rules import vector_rule
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
@@ -48,10 +49,6 @@ from weft.tir.expr import (
     Var,
 )
 
-if TYPE_CHECKING:
-    from weft.arith.const_int_bound import BoundAnalyzer
-    from weft.arith.difference import DifferenceAnalyzer
-
 _DEPTH: Final = 12
 _LEAVES: Final = frozenset({IntImm, FloatImm, StringImm, Var, SizeVar})
 _SWAPPED: Final = {GT: LT, GE: LE}
@@ -75,6 +72,19 @@ def _find_matchers(key: tuple[Any, ...]) -> tuple[tuple[str, Matcher], ...]:
     return result
 
 
+class Differences(Protocol):
+    """What the rewrite simplifier asks of the bounds of differences."""
+
+    busy: int
+    """How many questions about differences are open."""
+
+    def range(self, a: PrimExpr, b: PrimExpr) -> tuple[int, int]:
+        """Inclusive bounds of ``a - b``."""
+
+    def never_zero(self, a: PrimExpr, b: PrimExpr) -> bool:
+        """Whether the remainders of the two show that they differ."""
+
+
 @dataclass(slots=True)
 class RewriteSimplifierStats:
     """How much the rewrite simplifier has done; the names are TVM's."""
@@ -87,7 +97,7 @@ class RewriteSimplifierStats:
     num_recursive_rewrites: int = 0
 
 
-class RewriteSimplifier(Predicates):
+class RewriteSimplifier(Simplifier):
     """Simplifies under the facts of an Analyzer; ``visit`` is the entry.
 
     ``hits`` counts, by rule name, how often each rule applied; ``enter`` opens a scope in which a
@@ -97,7 +107,7 @@ class RewriteSimplifier(Predicates):
     def __init__(self, facts: Facts, bounds: BoundAnalyzer) -> None:
         self.facts = facts
         self.bounds = bounds
-        self.differences: DifferenceAnalyzer
+        self.differences: Differences
         self.enter: Callable[[PrimExpr], AbstractContextManager[None]]
         self.depth = 0
         self.hits: dict[str, int] = {}

@@ -306,6 +306,18 @@ class Predicates:
         return type(expr) is not IntImm
 
 
+class Simplifier(Predicates):
+    """What a rule that is a function may ask besides; the rewrite simplifier implements it."""
+
+    def visit(self, expr: PrimExpr) -> PrimExpr:
+        """The simplified expression; ``expr`` itself where nothing applies."""
+        raise NotImplementedError
+
+    def literal(self, expr: PrimExpr) -> PrimExpr:
+        """``expr``, or its truth where it (or its negation) is a known condition."""
+        raise NotImplementedError
+
+
 def plus_constant(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     """(x, c) of ``x + c`` or of ``x - (-c)``."""
     if type(expr) is nodes.Add and type(expr.b) is IntImm:

@@ -7,12 +7,13 @@ quotients and remainders of ramps are left alone where the numbers may wrap.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.data import has_data
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.facts import is_index
+from weft.arith.rule import Simplifier
 from weft.ir.expr import IntImm, PrimExpr
 from weft.tir.expr import (
     LT,
@@ -31,13 +32,10 @@ from weft.tir.expr import (
     Sub,
 )
 
-if TYPE_CHECKING:
-    from weft.arith.rewrite_simplify import RewriteSimplifier
-
 Kind = type[BinaryExpr]
 
 
-def vector_rule(expr: PrimExpr, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def vector_rule(expr: PrimExpr, simplifier: Simplifier) -> PrimExpr | None:
     """What a rule makes of a vector with simplified operands, or None."""
     if type(expr) is Not:
         negated = expr.a
@@ -59,7 +57,7 @@ def _ramp(base: PrimExpr, stride: PrimExpr, lanes: PrimExpr) -> PrimExpr:
     return Ramp(base, stride, lanes)
 
 
-def _linear(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _linear(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimExpr | None:
     """``ramp ± ramp``, ``ramp ± broadcast`` and ``broadcast ± ramp``."""
     build = fold.BUILDERS[kind]
     if type(a) is Ramp and type(b) is Ramp:
@@ -73,7 +71,7 @@ def _linear(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier)
 
 
 def _product(
-    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier
+    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier
 ) -> PrimExpr | None:
     """``ramp * broadcast``."""
     if type(a) is Broadcast and type(b) is Ramp:
@@ -84,7 +82,7 @@ def _product(
 
 
 def _extreme(
-    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier
+    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier
 ) -> PrimExpr | None:
     """``min(min(x, broadcast(y)), broadcast(z))`` joins the scalars; so does max."""
     if type(a) is not kind or type(b) is not Broadcast:
@@ -96,7 +94,7 @@ def _extreme(
     return None
 
 
-def _less(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier) -> PrimExpr | None:
+def _less(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimExpr | None:
     """Ramps of one stride compare as their first elements."""
     if type(a) is not Ramp or type(b) is not Ramp or not expr_deep_equal(a.stride, b.stride):
         return None
@@ -106,7 +104,7 @@ def _less(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier) -
 
 
 def _division(
-    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: RewriteSimplifier
+    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier
 ) -> PrimExpr | None:
     """``ramp // c`` and ``ramp % c`` where all lanes share a quotient, or the stride is aligned."""
     if type(a) is not Ramp or type(b) is not Broadcast:
@@ -138,7 +136,7 @@ def _division(
     return None
 
 
-VectorRule = Callable[[PrimExpr, PrimExpr, Kind, "RewriteSimplifier"], PrimExpr | None]
+VectorRule = Callable[[PrimExpr, PrimExpr, Kind, Simplifier], PrimExpr | None]
 _RULES: Final[dict[Kind, VectorRule]] = {
     Add: _linear, Sub: _linear, Mul: _product, Min: _extreme, Max: _extreme, LT: _less,
     FloorDiv: _division, FloorMod: _division, Div: _division, Mod: _division,

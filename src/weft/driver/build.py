@@ -27,7 +27,7 @@ from weft.runtime.native.foreign import CompiledFunction
 from weft.runtime.native.object_code import ObjectCode, check_processor
 from weft.runtime.registry import register_func
 from weft.runtime.vm.builtins import RUN_OPERATOR
-from weft.runtime.vm.virtual_machine import Executable
+from weft.runtime.vm.executable import Executable
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.support.garbage import rare_collections

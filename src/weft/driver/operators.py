@@ -20,7 +20,8 @@ from weft.relax.expr import Call, DataTypeImm, PrimValue, ShapeExpr, StringImm, 
 from weft.relax.expr import const as relax_const
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
-from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
+from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.errors import IRTypeError, LegalizeError, TVMError
 from weft.tir.op import const
 

@@ -22,7 +22,7 @@ _NAMES = {
     "GlobalVar": "weft.ir.expr",
     "PyExprMutator": "weft.relax.expr_functor",
     "PyExprVisitor": "weft.relax.expr_functor",
-    "VMExecutable": "weft.runtime.vm.virtual_machine:Executable",
+    "VMExecutable": "weft.runtime.vm.executable:Executable",
     "VMInstrumentReturnKind": "weft.runtime.vm.interpreter",
     "VirtualMachine": "weft.runtime.vm.virtual_machine",
     "build": "weft.driver.build:relax_build",

@@ -14,7 +14,8 @@ from weft.runtime.artifact.stored_types import check_stored
 from weft.runtime.model.signature import Signature, State
 from weft.runtime.vm.bytecode import Program, VMFunction
 from weft.runtime.vm.bytecode_checks import check_program
-from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
+from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.errors import IRTypeError, IRValueError, RuntimeFault
 
 TENSOR = ("tensor", "float32", ("n",), 1)

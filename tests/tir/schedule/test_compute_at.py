@@ -10,8 +10,8 @@ from weft.tir.schedule import errors, surgery
 from weft.tir.schedule.primitive.compute import compute_at as moves
 from weft.tir.schedule.primitive.compute import move_place as places
 from weft.tir.schedule.random_variable import LoopRV
-from weft.tir.schedule.state import StmtSRef
 from weft.tir.schedule.testing import assert_structural_equal_ignore_global_symbol as assert_equal
+from weft.tir.schedule.tree import StmtSRef
 
 
 @T.prim_func

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
+from typing import Any, Protocol
 
 
 class Emitted:
@@ -37,8 +34,14 @@ class Emitted:
         return inner
 
 
+class HasEmitted(Protocol):
+    """What emits a function: it knows what was emitted at the place where it is."""
+
+    emitted: Emitted
+
+
 @contextmanager
-def scope(em: Emitter, is_apart: bool = False) -> Iterator[None]:
+def scope(em: HasEmitted, is_apart: bool = False) -> Iterator[None]:
     """A part whose values do not hold after it; one ``is_apart`` knows none from before it."""
     outer = em.emitted
     em.emitted = Emitted() if is_apart else outer.inner()

@@ -18,8 +18,7 @@ from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.relax.analysis.bindings import uses
 from weft.relax.dpl.edge import Edge, SameShapeConstraint
-from weft.relax.dpl.kinds import DFPattern
-from weft.relax.dpl.matcher import Matcher, same_expr
+from weft.relax.dpl.matcher import Matcher, Pattern, same_expr
 from weft.relax.dpl.root import root_callees
 from weft.relax.expr import Call, Expr, Function, If, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import tensor_dims
@@ -66,7 +65,7 @@ class _Block:
         """What a variable is bound to."""
         return self.values.get(expr) if isinstance(expr, Var) else None
 
-    def candidates(self, pattern: DFPattern) -> list[Var]:
+    def candidates(self, pattern: Pattern) -> list[Var]:
         """The variables whose root may fit."""
         callees = root_callees(pattern)
         if callees is None:
@@ -96,19 +95,19 @@ class _Search:
     ) -> None:
         self.matcher = Matcher(values)
         self.block, self.same_shapes = _Block(values, self.matcher), same_shapes
-        self.links: dict[DFPattern, list[Edge]] = {}
+        self.links: dict[Pattern, list[Edge]] = {}
         for edge in edges:
             self.links.setdefault(edge.producer, []).append(edge)
             self.links.setdefault(edge.consumer, []).append(edge)
-        self.assigned: dict[DFPattern, RelaxExpr] = {}
+        self.assigned: dict[Pattern, RelaxExpr] = {}
         self.taken: set[RelaxExpr] = set()
         self.order = self._order()
 
-    def _order(self) -> list[DFPattern]:
+    def _order(self) -> list[Pattern]:
         """Patterns so that each but the first of a part is linked to an earlier one."""
         rank = {pattern: index for index, pattern in enumerate(self.links)}
         counts = {pattern: len(self.block.candidates(pattern)) for pattern in self.links}
-        order: dict[DFPattern, None] = {}
+        order: dict[Pattern, None] = {}
         while len(order) < len(self.links):
             start = min(
                 (pattern for pattern in self.links if pattern not in order),
@@ -129,11 +128,11 @@ class _Search:
                 ]
         return list(order)
 
-    def _feeds(self, pattern: DFPattern) -> bool:
+    def _feeds(self, pattern: Pattern) -> bool:
         """Whether the pattern is used by another: what uses it leads to arguments inline."""
         return any(edge.producer is pattern for edge in self.links[pattern])
 
-    def _fixed(self, pattern: DFPattern, order: dict[DFPattern, None]) -> bool:
+    def _fixed(self, pattern: Pattern, order: dict[Pattern, None]) -> bool:
         """Whether an argument's place says which expression the pattern stands for."""
         return any(
             edge.producer is pattern and edge.index >= 0 and edge.consumer in order
@@ -158,7 +157,7 @@ class _Search:
             del self.assigned[pattern]
         return False
 
-    def _candidates(self, pattern: DFPattern) -> Iterable[RelaxExpr]:
+    def _candidates(self, pattern: Pattern) -> Iterable[RelaxExpr]:
         best: Sequence[RelaxExpr] | None = None
         for edge in self.links[pattern]:
             linked = self._through(edge, pattern)
@@ -166,7 +165,7 @@ class _Search:
                 best = linked
         return self.block.candidates(pattern) if best is None else best
 
-    def _through(self, edge: Edge, pattern: DFPattern) -> Sequence[RelaxExpr] | None:
+    def _through(self, edge: Edge, pattern: Pattern) -> Sequence[RelaxExpr] | None:
         """What an edge to an assigned pattern leaves; None if the other end is open."""
         if edge.producer is pattern and edge.consumer in self.assigned:
             consumer = self.assigned[edge.consumer]
@@ -177,7 +176,7 @@ class _Search:
             return self.block.users.get(self.assigned[edge.producer], ())
         return None
 
-    def _edges_hold(self, pattern: DFPattern, candidate: RelaxExpr) -> bool:
+    def _edges_hold(self, pattern: Pattern, candidate: RelaxExpr) -> bool:
         """Whether all edges between the pattern and assigned ones hold."""
         for edge in self.links[pattern]:
             producer = candidate if edge.producer is pattern else self.assigned.get(edge.producer)
@@ -209,7 +208,7 @@ def _dims(expr: RelaxExpr | None) -> Sequence[PrimExpr] | None:
 
 def match_bindings(
     edges: Sequence[Edge], same_shapes: Sequence[SameShapeConstraint], values: Mapping[Var, Expr]
-) -> dict[DFPattern, RelaxExpr] | None:
+) -> dict[Pattern, RelaxExpr] | None:
     """The first assignment of the patterns of ``edges`` over bindings, in pattern order."""
     if not edges:
         return None

@@ -8,7 +8,7 @@ from typing import Self
 from weft.ir.expr import RelaxExpr
 from weft.relax.dpl.block_matcher import match_bindings
 from weft.relax.dpl.edge import OPEN, Edge, SameShapeConstraint
-from weft.relax.dpl.kinds import DFPattern
+from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import DataflowBlock, Expr, Var
 from weft.support.errors import IRTypeError, IRValueError
 
@@ -57,7 +57,7 @@ class PatternContext:
         else:
             raise IRTypeError(f"add_constraint: expected an Edge, got {constraint!r:.80}")
 
-    def match_dfb(self, dfb: DataflowBlock) -> dict[DFPattern, RelaxExpr] | None:
+    def match_dfb(self, dfb: DataflowBlock) -> dict[Pattern, RelaxExpr] | None:
         """Match the patterns over a dataflow block.
 
         Returns the variable of each pattern that takes part in an edge (for an argument that

@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from weft.relax.dpl.matcher import Pattern
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.scopes import Scopes
-
-if TYPE_CHECKING:
-    from weft.relax.dpl.kinds import DFPattern
 
 
 @dataclass(frozen=True)
 class Edge:
     """``producer`` is used by ``consumer``: as argument ``index`` (-1: any), by no other."""
 
-    producer: DFPattern
-    consumer: DFPattern
+    producer: Pattern
+    consumer: Pattern
     index: int = -1
     only: bool = False
 
@@ -30,7 +28,7 @@ class Edge:
 class SameShapeConstraint:
     """The patterns have one shape."""
 
-    def __init__(self, *args: DFPattern) -> None:
+    def __init__(self, *args: Pattern) -> None:
         self.args = args
         record(self)
 
@@ -56,33 +54,33 @@ def record(constraint: Edge | SameShapeConstraint) -> None:
 class PatternSeq:
     """Patterns of which each is used by the next."""
 
-    def __init__(self, patterns: Sequence[DFPattern], only_use: bool = False) -> None:
+    def __init__(self, patterns: Sequence[Pattern], only_use: bool = False) -> None:
         if not patterns:
             raise IRValueError("PatternSeq: expected at least one pattern, got none")
-        self.patterns: tuple[DFPattern, ...] = tuple(patterns)
+        self.patterns: tuple[Pattern, ...] = tuple(patterns)
         self._links: tuple[tuple[int, bool], ...] = ((-1, only_use),) * (len(patterns) - 1)
 
-    def __getitem__(self, index: int) -> DFPattern:
+    def __getitem__(self, index: int) -> Pattern:
         return self.patterns[index]
 
     def __len__(self) -> int:
         return len(self.patterns)
 
-    def used_by(self, other: DFPattern | PatternSeq, index: int = -1) -> PatternSeq:
+    def used_by(self, other: Pattern | PatternSeq, index: int = -1) -> PatternSeq:
         """The last pattern is used by (the first of) ``other``."""
         return self._linked(other, index, only=False)
 
-    def only_used_by(self, other: DFPattern | PatternSeq, index: int = -1) -> PatternSeq:
+    def only_used_by(self, other: Pattern | PatternSeq, index: int = -1) -> PatternSeq:
         """The last pattern is used by (the first of) ``other`` and by nothing else."""
         return self._linked(other, index, only=True)
 
-    def __xor__(self, other: DFPattern | PatternSeq) -> PatternSeq:
+    def __xor__(self, other: Pattern | PatternSeq) -> PatternSeq:
         return self.used_by(other)
 
-    def __rshift__(self, other: DFPattern | PatternSeq) -> PatternSeq:
+    def __rshift__(self, other: Pattern | PatternSeq) -> PatternSeq:
         return self.only_used_by(other)
 
-    def _linked(self, other: DFPattern | PatternSeq, index: int, only: bool) -> PatternSeq:
+    def _linked(self, other: Pattern | PatternSeq, index: int, only: bool) -> PatternSeq:
         rest = sequence(other)
         record(Edge(self.patterns[-1], rest.patterns[0], index, only))
         joined = PatternSeq(self.patterns + rest.patterns)
@@ -91,7 +89,7 @@ class PatternSeq:
 
     def dup(self) -> PatternSeq:
         """Another sequence of the same patterns, linked in the current context as this one."""
-        copies: dict[DFPattern, DFPattern] = {}
+        copies: dict[Pattern, Pattern] = {}
         copy = PatternSeq([pattern.dup(copies) for pattern in self.patterns])
         copy._links = self._links
         pairs = zip(copy.patterns, copy.patterns[1:], self._links, strict=False)
@@ -100,7 +98,7 @@ class PatternSeq:
         return copy
 
 
-def sequence(given: DFPattern | PatternSeq) -> PatternSeq:
+def sequence(given: Pattern | PatternSeq) -> PatternSeq:
     """``given`` if it is a sequence; else the sequence of that single pattern."""
     if isinstance(given, PatternSeq):
         return given

@@ -14,7 +14,7 @@ from weft.relax.analysis.bindings import all_bindings
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.builder.normalize import merged_blocks
-from weft.relax.dpl.kinds import DFPattern
+from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -39,10 +39,10 @@ from weft.support.recursion import deep_recursion
 RewriteSpec = dict[Var, Expr]
 """The new values of variables."""
 
-RewriteCall = Callable[[Expr, dict[DFPattern, RelaxExpr]], Expr | None]
+RewriteCall = Callable[[Expr, dict[Pattern, RelaxExpr]], Expr | None]
 """``(matched expression, what each pattern stands for) -> replacement``, or None for none."""
 
-RewriteBindings = Callable[[dict[DFPattern, RelaxExpr], dict[Var, Expr]], RewriteSpec | None]
+RewriteBindings = Callable[[dict[Pattern, RelaxExpr], dict[Var, Expr]], RewriteSpec | None]
 """``(what each pattern stands for, value of each variable) -> new values``, or None."""
 
 Rewrite = Callable[[Sequence[Binding]], RewriteSpec]

@@ -13,7 +13,6 @@ number in floating point and in integers; dimensions must be proved equal.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from weft.ir.structural import structural_equal
 from weft.ir.traits import Trait, has
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.dpl.edge import Edge, PatternSeq, SameShapeConstraint, record, sequence
-from weft.relax.dpl.matcher import Alternative, Matcher, Site
+from weft.relax.dpl.matcher import Alternative, Matcher, Pattern, Site
 from weft.relax.expr import (
     Call,
     Constant,
@@ -52,7 +51,7 @@ HOLDS: tuple[Alternative, ...] = ((),)
 FAILS: tuple[Alternative, ...] = ()
 
 
-class DFPattern:
+class DFPattern(Pattern):
     """The base of patterns, with the operators that combine them."""
 
     __slots__ = ("children",)
@@ -66,17 +65,6 @@ class DFPattern:
                     f"{type(child).__name__}: {child!r:.80}"
                 )
         self.children = children
-
-    def expand(self, at: Site) -> tuple[Alternative, ...]:
-        """The ways in which the pattern can hold of an expression."""
-        raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
-
-    def subject(self, at: Site) -> RelaxExpr | None:
-        """What the pattern stands for in the result of a match; None: nothing.
-
-        That is the value behind a variable, unless a subclass says otherwise.
-        """
-        return at.value
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.children))})"
@@ -129,7 +117,7 @@ class DFPattern:
 
     def extract_matched_expr(
         self, expr: RelaxExpr, var2val: Mapping[Var, Expr] | None = None
-    ) -> dict[DFPattern, RelaxExpr] | None:
+    ) -> dict[Pattern, RelaxExpr] | None:
         """What each pattern stands for in the first match; None if there is none."""
         matcher = Matcher(var2val)
         return dict(matcher.bound) if matcher.first(self, expr) else None
@@ -165,19 +153,6 @@ class DFPattern:
         """In a PatternContext: all these have one shape."""
         return SameShapeConstraint(self, *args)
 
-    def dup(self, copies: dict[DFPattern, DFPattern] | None = None) -> DFPattern:
-        """Another pattern that matches the same, of parts of its own.
-
-        ``copies`` (old to new) lets several patterns be copied with what they share.
-        """
-        known = {} if copies is None else copies
-        if self not in known:
-            copy = object.__new__(type(self))
-            for name in _slots(type(self)):
-                setattr(copy, name, _copied(getattr(self, name), known))
-            known[self] = copy
-        return known[self]
-
     def walk(self) -> Iterator[DFPattern]:
         """This pattern and those below, each once."""
         seen: set[DFPattern] = set()
@@ -188,18 +163,6 @@ class DFPattern:
                 seen.add(pattern)
                 yield pattern
                 todo.extend(reversed(pattern.children))
-
-
-def _slots(cls: type) -> Iterator[str]:
-    return itertools.chain.from_iterable(vars(base).get("__slots__", ()) for base in cls.__mro__)
-
-
-def _copied(part: object, copies: dict[DFPattern, DFPattern]) -> object:
-    if isinstance(part, DFPattern):
-        return part.dup(copies)
-    if isinstance(part, tuple) and any(isinstance(item, DFPattern) for item in part):
-        return tuple(_copied(item, copies) for item in part)
-    return part
 
 
 class WildcardPattern(DFPattern):

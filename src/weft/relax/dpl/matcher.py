@@ -12,9 +12,10 @@ pattern; a goal that fails leaves nothing bound.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.functor import collect, substitute
@@ -25,10 +26,7 @@ from weft.relax.ir.shape_arith import same_dim
 from weft.relax.struct_info import StructInfo
 from weft.tir.expr import Var as TirVar
 
-if TYPE_CHECKING:
-    from weft.relax.dpl.kinds import DFPattern
-
-Goal = tuple["DFPattern", RelaxExpr]
+Goal = tuple["Pattern", RelaxExpr]
 Alternative = tuple[Goal, ...]
 
 BY_VALUE = (ShapeExpr, PrimValue, StringImm)
@@ -51,6 +49,50 @@ class Site(NamedTuple):
     matcher: Matcher
 
 
+class Pattern:
+    """What a matcher asks of a pattern; ``kinds`` has the vocabulary of patterns."""
+
+    __slots__ = ()
+
+    def expand(self, at: Site) -> tuple[Alternative, ...]:
+        """The ways in which the pattern can hold of an expression."""
+        raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
+
+    def subject(self, at: Site) -> RelaxExpr | None:
+        """What the pattern stands for in the result of a match; None: nothing.
+
+        That is the value behind a variable, unless a subclass says otherwise.
+        """
+        return at.value
+
+    def dup(self, copies: dict[Pattern, Pattern] | None = None) -> Self:
+        """Another pattern that matches the same, of parts of its own.
+
+        ``copies`` (old to new) lets several patterns be copied with what they share.
+        """
+        known = {} if copies is None else copies
+        if self not in known:
+            copy = object.__new__(type(self))
+            for name in _slots(type(self)):
+                setattr(copy, name, _copied(getattr(self, name), known))
+            known[self] = copy
+        copied = known[self]
+        assert isinstance(copied, type(self))
+        return copied
+
+
+def _slots(cls: type) -> Iterator[str]:
+    return itertools.chain.from_iterable(vars(base).get("__slots__", ()) for base in cls.__mro__)
+
+
+def _copied(part: object, copies: dict[Pattern, Pattern]) -> object:
+    if isinstance(part, Pattern):
+        return part.dup(copies)
+    if isinstance(part, tuple) and any(isinstance(item, Pattern) for item in part):
+        return tuple(_copied(item, copies) for item in part)
+    return part
+
+
 def same_expr(lhs: object, rhs: object) -> bool:
     """Whether two occurrences are one expression."""
     if lhs is rhs:
@@ -67,9 +109,9 @@ class Matcher:
     def __init__(self, var2val: Mapping[Var, Expr] | None = None) -> None:
         self.var2val: Mapping[Var, Expr] = {} if var2val is None else var2val
         self.inner: dict[Var, Expr] = {}
-        self.bound: dict[DFPattern, RelaxExpr] = {}
+        self.bound: dict[Pattern, RelaxExpr] = {}
         self.symbols: dict[TirVar, PrimExpr] = {}
-        self.failure: tuple[DFPattern, RelaxExpr] | None = None
+        self.failure: tuple[Pattern, RelaxExpr] | None = None
         self._reached = -1
         self._pending: list[tuple[StructInfo, StructInfo]] = []
         self._trail: list[Callable[[], object]] = []
@@ -110,11 +152,11 @@ class Matcher:
                     yield
         self._undo(start)
 
-    def first(self, pattern: DFPattern, expr: RelaxExpr) -> bool:
+    def first(self, pattern: Pattern, expr: RelaxExpr) -> bool:
         """Whether there is a match; the first one stays bound."""
         return any(True for _ in self.solutions((pattern, expr)))
 
-    def refutes(self, pattern: DFPattern, expr: RelaxExpr) -> bool:
+    def refutes(self, pattern: Pattern, expr: RelaxExpr) -> bool:
         """Whether there is no match, given what is bound; binds nothing (negation as failure)."""
         mark, kept = len(self._trail), (self.failure, self._reached)
         matches = self.first(pattern, expr)
@@ -122,7 +164,7 @@ class Matcher:
         self.failure, self._reached = kept
         return not matches
 
-    def _step(self, pattern: DFPattern, expr: RelaxExpr) -> tuple[Alternative, ...]:
+    def _step(self, pattern: Pattern, expr: RelaxExpr) -> tuple[Alternative, ...]:
         at = Site(expr, self.value_of(expr), self)
         subject = pattern.subject(at)
         known = self.bound.get(pattern)

@@ -21,7 +21,7 @@ from weft.relax.dpl.block_matcher import match_bindings
 from weft.relax.dpl.context import PatternContext
 from weft.relax.dpl.engine import RewriteBindings, RewriteCall, RewriteSpec, rewrite_function
 from weft.relax.dpl.kinds import DFPattern, OrPattern, TuplePattern
-from weft.relax.dpl.matcher import Matcher
+from weft.relax.dpl.matcher import Matcher, Pattern
 from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.dpl.rule import rule_of_module
 from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetItem, Var, VarBinding
@@ -188,7 +188,7 @@ class ExprPatternRewriter(PatternMatchingRewriter):
         root = matcher.value_of(value)
         if not may_match(callees, root):
             return None
-        tried: list[dict[DFPattern, RelaxExpr]] = []
+        tried: list[dict[Pattern, RelaxExpr]] = []
         for _ in matcher.solutions((self.pattern, value)):
             matches = dict(matcher.bound) | dict.fromkeys(self.outer, root)
             if matches in tried:

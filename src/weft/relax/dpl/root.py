@@ -7,15 +7,15 @@ from weft.ir.op import Op
 from weft.relax.dpl.kinds import (
     AndPattern,
     CallPattern,
-    DFPattern,
     ExprPattern,
     OrPattern,
     Restriction,
 )
+from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import Call
 
 
-def root_callees(pattern: DFPattern) -> frozenset[RelaxExpr] | None:
+def root_callees(pattern: Pattern) -> frozenset[RelaxExpr] | None:
     """The operators whose calls can match; None where anything may."""
     if isinstance(pattern, CallPattern):
         return _callees(pattern.op)
@@ -29,7 +29,7 @@ def root_callees(pattern: DFPattern) -> frozenset[RelaxExpr] | None:
     return None
 
 
-def _callees(pattern: DFPattern) -> frozenset[RelaxExpr] | None:
+def _callees(pattern: Pattern) -> frozenset[RelaxExpr] | None:
     if isinstance(pattern, ExprPattern) and isinstance(pattern.expr, Op):
         return frozenset({pattern.expr})
     if isinstance(pattern, OrPattern):

@@ -39,6 +39,7 @@ from weft.relax.dpl.kinds import (
     TuplePattern,
     WildcardPattern,
 )
+from weft.relax.dpl.matcher import Pattern
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -86,7 +87,7 @@ def rule_of_module(mod: IRModule) -> Rule:
 
     def replace(
         expr: Expr,  # noqa: ARG001 - of the signature of every replacement
-        matches: Mapping[DFPattern, RelaxExpr],
+        matches: Mapping[Pattern, RelaxExpr],
     ) -> Expr:
         return _instance(replacement, [expect(matches[wildcard], Expr) for wildcard in wildcards])
 

@@ -6,7 +6,7 @@ A form gets the interpreter, the call and the frame, and returns the value of th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -20,8 +20,21 @@ from weft.runtime.vm.builtins import BUILTINS
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError, RuntimeFault
 
-if TYPE_CHECKING:
-    from weft.relax.reference.interpreter import Interpreter
+
+class Evaluator(Protocol):
+    """What a form asks of the interpreter."""
+
+    def evaluate(self, expr: Value, frame: Frame) -> Value:
+        """The value of an expression."""
+
+    def call_function(self, name: str, values: list[Value]) -> Value:
+        """Call a function of the module: a graph, or a PrimFunc on all its buffers."""
+
+    def call_extern(self, name: str, values: list[Value]) -> Value:
+        """Call a registered function."""
+
+    def refuse(self, name: str) -> None:
+        """ClosedError where a closed interpreter meets what is not of the graph itself."""
 
 
 def _outputs(call: Call, frame: Frame) -> list[np.ndarray]:
@@ -42,7 +55,7 @@ def _one_or_tuple(call: Call, outputs: Sequence[Value]) -> Value:
 
 
 def _operands(
-    interpreter: Interpreter, call: Call, frame: Frame
+    interpreter: Evaluator, call: Call, frame: Frame
 ) -> tuple[list[Value], list[Value]]:
     """The arguments of a destination-passing call, and the scalars after its outputs."""
     values = interpreter.evaluate(call.args[1], frame)
@@ -50,7 +63,7 @@ def _operands(
     return list(expect(values, tuple)), list(expect(extra, tuple))
 
 
-def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _call_tir(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
     callee = expect(call.args[0], GlobalVar)
@@ -58,7 +71,7 @@ def _call_tir(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
     return _one_or_tuple(call, outputs)
 
 
-def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _call_tir_inplace(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     values, extra = _operands(interpreter, call, frame)
     places = list(call.attrs["inplace_indices"])
     fresh = _outputs(call, frame)
@@ -71,7 +84,7 @@ def _call_tir_inplace(interpreter: Interpreter, call: Call, frame: Frame) -> Val
     return _one_or_tuple(call, outputs)
 
 
-def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _call_dps_packed(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     values, extra = _operands(interpreter, call, frame)
     outputs = _outputs(call, frame)
     callee = expect(call.args[0], ExternFunc)
@@ -79,12 +92,12 @@ def _call_dps_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Valu
     return _one_or_tuple(call, outputs)
 
 
-def _call_pure_packed(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _call_pure_packed(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     values = [interpreter.evaluate(argument, frame) for argument in call.args[1:]]
     return interpreter.call_extern(expect(call.args[0], ExternFunc).global_symbol, values)
 
 
-def _call_with_context(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _call_with_context(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     values = interpreter.evaluate(call.args[1], frame)
     callee = expect(call.args[0], ExternFunc)
     return interpreter.call_extern(callee.global_symbol, list(expect(values, tuple)))
@@ -108,7 +121,7 @@ def _call_tir_dyn(function: Callable[..., Value], *values: Value) -> Value:
 def _spread(function: Callable[..., Value]) -> Callable[..., Value]:
     """A form with (function, tuple of arguments)."""
 
-    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+    def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
         first, values = [interpreter.evaluate(argument, frame) for argument in call.args[:2]]
         return function(first, *expect(values, tuple))
 
@@ -118,22 +131,22 @@ def _spread(function: Callable[..., Value]) -> Callable[..., Value]:
 def _by_name(name: str, count: int | None = None) -> Callable[..., Value]:
     """A form that a registered function computes from the first ``count`` arguments."""
 
-    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+    def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
         values = [interpreter.evaluate(argument, frame) for argument in call.args[:count]]
         return call_packed(f"vm.builtin.{name}", values)
 
     return form
 
 
-def _nothing(_interpreter: Interpreter, _call: Call, _frame: Frame) -> Value:
+def _nothing(_interpreter: Evaluator, _call: Call, _frame: Frame) -> Value:
     return ()
 
 
-def _same(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _same(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     return interpreter.evaluate(call.args[0], frame)
 
 
-def _alloc_tensor(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+def _alloc_tensor(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
     shape = interpreter.evaluate(call.args[0], frame)
     return np.zeros(expect(shape, tuple), DataType(expect(call.args[1], DataTypeImm).value).numpy)
 
@@ -141,7 +154,7 @@ def _alloc_tensor(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
 def _effect(name: str) -> Callable[..., Value]:
     """``print`` and ``assert_op``: the format text comes first or second."""
 
-    def form(interpreter: Interpreter, call: Call, frame: Frame) -> Value:
+    def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
         if name == "print":
             interpreter.refuse(call.op.name)
         values = [interpreter.evaluate(argument, frame) for argument in call.args]
@@ -152,7 +165,7 @@ def _effect(name: str) -> Callable[..., Value]:
     return form
 
 
-FORMS: dict[str, Callable[[Interpreter, Call, Frame], Value]] = {
+FORMS: dict[str, Callable[[Evaluator, Call, Frame], Value]] = {
     "relax.assert_op": _effect("assert_op"),
     "relax.builtin.alloc_tensor": _alloc_tensor,
     "relax.builtin.stop_lift_params": _same,

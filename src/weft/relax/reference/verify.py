@@ -43,7 +43,8 @@ from weft.relax.struct_info import (
 from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.runtime.native.object_code import obstacle_of
 from weft.runtime.ndarray import NDArray, array
-from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
+from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import TVMError, UnsupportedError, VerifyError

@@ -4,7 +4,8 @@ The classes that run it live in ``weft.runtime.vm.virtual_machine``; a compiled 
 of this room.
 """
 
-from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
+from weft.runtime.vm.executable import Executable
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.facade import module_getattr
 
 VMExecutable = Executable

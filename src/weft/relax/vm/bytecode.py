@@ -72,7 +72,7 @@ class FunctionBuilder:
         self, owner: ProgramBuilder, name: str, function: Function, captured: tuple[Var, ...],
         symbols: tuple[TirVar, ...] = (),
     ) -> None:  # fmt: skip
-        self.owner, self.name, self.function = owner, name, function
+        self.owner, self.mod, self.name, self.function = owner, owner.mod, name, function
         self.symbols = Symbols()
         self.code: list[Instruction] = []
         self.registers: dict[int, int] = {}
@@ -230,7 +230,7 @@ class FunctionBuilder:
             return
         operands = tuple([self.value(arg) for arg in call.args])
         if isinstance(target, GlobalVar):
-            kind = "kernel" if isinstance(self.owner.mod[target], PrimFunc) else "function"
+            kind = "kernel" if isinstance(self.mod[target], PrimFunc) else "function"
             callee: tuple[str, Any] = (kind, target.name_hint)
         elif isinstance(target, ExternFunc):
             callee = ("packed", target.global_symbol)

@@ -7,21 +7,47 @@ leaves the result in the register.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
+from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.relax.expr import Call, DataTypeImm, ExternFunc, Tuple
 from weft.relax.struct_info import TupleStructInfo
-from weft.runtime.vm.bytecode import Operand
+from weft.relax.vm.extents import Symbols
+from weft.runtime.vm.bytecode import Instruction, Operand
 from weft.support.errors import UnsupportedError
 from weft.tir.function import PrimFunc
 
-if TYPE_CHECKING:
-    from weft.relax.vm.bytecode import FunctionBuilder
+
+class Emitter(Protocol):
+    """The builder of a function's bytecode, as the rows of operators see it."""
+
+    mod: IRModule
+    name: str
+    symbols: Symbols
+    code: list[Instruction]
+
+    def new_register(self) -> int:
+        """A fresh register."""
+
+    def value(self, expr: Any) -> Operand:
+        """The operand of a leaf expression (others get a register)."""
+
+    def builtin(self, register: int, name: str, *operands: Operand) -> None:
+        """Emit a call of a builtin."""
+
+    def allocated(self, info: Any) -> Operand:
+        """A new tensor of a struct info with a known shape."""
+
+    def destinations(self, call: Call) -> tuple[list[Operand], Operand]:
+        """Allocate the outputs of a destination-passing call; their operands, the result's."""
+
+    def shape_operand(self, shape: RelaxExpr) -> Operand:
+        """The operand of a shape: extents, or a variable that holds one."""
 
 
-def _call_tir(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _call_tir(builder: Emitter, call: Call, register: int) -> None:
     """``call_tir(kernel, args, tir_vars)``: outputs are allocated and passed last."""
     arguments = _arguments(builder, call.args[1])
     outputs, result = builder.destinations(call)
@@ -31,7 +57,7 @@ def _call_tir(builder: FunctionBuilder, call: Call, register: int) -> None:
     builder.builtin(register, "identity", result)
 
 
-def _scalars(builder: FunctionBuilder, call: Call) -> list[Operand]:
+def _scalars(builder: Emitter, call: Call) -> list[Operand]:
     """The operands of ``tir_vars``: the kernel's scalar parameters."""
     if len(call.args) < 3:
         return []
@@ -40,7 +66,7 @@ def _scalars(builder: FunctionBuilder, call: Call) -> list[Operand]:
     return [("expr", item) if isinstance(item, str) else ("value", item) for item in extents]
 
 
-def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _call_tir_inplace(builder: Emitter, call: Call, register: int) -> None:
     """Outputs named by ``inplace_indices`` are the arguments themselves; -1: a new tensor.
 
     A constant of the model is not written: the kernel gets a copy of it.
@@ -66,7 +92,7 @@ def _call_tir_inplace(builder: FunctionBuilder, call: Call, register: int) -> No
     builder.builtin(register, "identity", result)
 
 
-def _call_dps_packed(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _call_dps_packed(builder: Emitter, call: Call, register: int) -> None:
     """A registered function in destination-passing style."""
     arguments = _arguments(builder, call.args[1])
     outputs, result = builder.destinations(call)
@@ -75,16 +101,16 @@ def _call_dps_packed(builder: FunctionBuilder, call: Call, register: int) -> Non
     builder.builtin(register, "identity", result)
 
 
-def _foreign(builder: FunctionBuilder, target: Any) -> tuple[str, Any]:
+def _foreign(builder: Emitter, target: Any) -> tuple[str, Any]:
     if isinstance(target, ExternFunc):
         return ("packed", target.global_symbol)
     if isinstance(target, GlobalVar):
-        kind = "kernel" if isinstance(builder.owner.mod[target], PrimFunc) else "function"
+        kind = "kernel" if isinstance(builder.mod[target], PrimFunc) else "function"
         return (kind, target.name_hint)
     return ("register", builder.value(target)[1])
 
 
-def _arguments(builder: FunctionBuilder, args: RelaxExpr) -> list[Operand]:
+def _arguments(builder: Emitter, args: RelaxExpr) -> list[Operand]:
     """The operands of the argument tuple of a destination-passing call."""
     if isinstance(args, Tuple):
         return [builder.value(field) for field in args.fields]
@@ -99,7 +125,7 @@ def _arguments(builder: FunctionBuilder, args: RelaxExpr) -> list[Operand]:
     return operands
 
 
-def _pure_packed(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _pure_packed(builder: Emitter, call: Call, register: int) -> None:
     """``call_pure_packed(function, args...)``."""
     operands = tuple([builder.value(arg) for arg in call.args[1:]])
     builder.code.append(("call", register, _foreign(builder, call.args[0]), operands))
@@ -109,21 +135,21 @@ def _pure_packed(builder: FunctionBuilder, call: Call, register: int) -> None:
         builder.code.append(("match", register, pattern, what))
 
 
-def _invoke_closure(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _invoke_closure(builder: Emitter, call: Call, register: int) -> None:
     """``invoke_closure(closure, (args...))``."""
     operands = tuple(_arguments(builder, call.args[1]))
     callee = ("register", builder.value(call.args[0])[1])
     builder.code.append(("call", register, callee, operands))
 
 
-def _make_closure(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _make_closure(builder: Emitter, call: Call, register: int) -> None:
     """``make_closure(function, (captured...))``."""
     captured = _arguments(builder, call.args[1])
     name = expect(call.args[0], GlobalVar).name_hint
     builder.builtin(register, "make_closure", ("value", name), *captured)
 
 
-def _alloc_tensor(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _alloc_tensor(builder: Emitter, call: Call, register: int) -> None:
     """``builtin.alloc_tensor(shape, dtype, ...)``."""
     shape = builder.shape_operand(call.args[0])
     has_dtype = len(call.args) > 1
@@ -131,21 +157,21 @@ def _alloc_tensor(builder: FunctionBuilder, call: Call, register: int) -> None:
     builder.builtin(register, "alloc_tensor", shape, ("value", str(dtype)))
 
 
-def _library(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
+def _library(name: str) -> Callable[[Emitter, Call, int], None]:
     """A function of weft.runtime.vm.library on the same arguments."""
 
-    def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
+    def lower(builder: Emitter, call: Call, register: int) -> None:
         operands = tuple([builder.value(arg) for arg in call.args])
         builder.code.append(("call", register, ("packed", f"vm.builtin.{name}"), operands))
 
     return lower
 
 
-def _kill(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _kill(builder: Emitter, call: Call, register: int) -> None:
     """Nothing: the machine lets go of every register after its last use."""
 
 
-def _with_context(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _with_context(builder: Emitter, call: Call, register: int) -> None:
     """``call_builtin_with_ctx(function, (args...))``: what the machine does with its own state."""
     name = expect(call.args[0], ExternFunc).global_symbol
     lower = MACHINE_FUNCTIONS.get(name)
@@ -157,32 +183,32 @@ def _with_context(builder: FunctionBuilder, call: Call, register: int) -> None:
     lower(builder, expect(call.args[1], Tuple).fields, register)
 
 
-def _machine_closure(builder: FunctionBuilder, args: Any, register: int) -> None:
+def _machine_closure(builder: Emitter, args: Any, register: int) -> None:
     captured = [builder.value(arg) for arg in args[1:]]
     builder.builtin(register, "make_closure", ("value", args[0].name_hint), *captured)
 
 
-def _machine_invoke(builder: FunctionBuilder, args: Any, register: int) -> None:
+def _machine_invoke(builder: Emitter, args: Any, register: int) -> None:
     operands = tuple([builder.value(arg) for arg in args[1:]])
     callee = ("register", builder.value(args[0])[1])
     builder.code.append(("call", register, callee, operands))
 
 
-def _machine_heap(builder: FunctionBuilder, args: Any, register: int) -> None:
+def _machine_heap(builder: Emitter, args: Any, register: int) -> None:
     builder.builtin(register, "alloc_shape_heap", builder.value(args[0]))
 
 
-def _machine_call_tir_dyn(builder: FunctionBuilder, args: Any, register: int) -> None:
+def _machine_call_tir_dyn(builder: Emitter, args: Any, register: int) -> None:
     operands = [builder.value(arg) for arg in args[1:]]
     builder.builtin(register, "call_tir_dyn", ("value", args[0].name_hint), *operands)
 
 
-def _call_tir_dyn(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _call_tir_dyn(builder: Emitter, call: Call, register: int) -> None:
     """``vm.call_tir_dyn(kernel, (args..., shape))``: the extents of the shape are scalars."""
     _machine_call_tir_dyn(builder, [call.args[0], *expect(call.args[1], Tuple).fields], register)
 
 
-MACHINE_FUNCTIONS: Final[dict[str, Callable[[FunctionBuilder, Any, int], None]]] = {
+MACHINE_FUNCTIONS: Final[dict[str, Callable[[Emitter, Any, int], None]]] = {
     "vm.builtin.alloc_shape_heap": _machine_heap,
     "vm.builtin.call_tir_dyn": _machine_call_tir_dyn,
     "vm.builtin.invoke_closure": _machine_invoke,
@@ -191,28 +217,28 @@ MACHINE_FUNCTIONS: Final[dict[str, Callable[[FunctionBuilder, Any, int], None]]]
 """Library functions that need the machine: its functions, its kernels."""
 
 
-def _plain(name: str) -> Callable[[FunctionBuilder, Call, int], None]:
-    def lower(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _plain(name: str) -> Callable[[Emitter, Call, int], None]:
+    def lower(builder: Emitter, call: Call, register: int) -> None:
         builder.builtin(register, name, *[builder.value(arg) for arg in call.args])
 
     return lower
 
 
-def _assert(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _assert(builder: Emitter, call: Call, register: int) -> None:
     operands = [builder.value(arg) for arg in call.args]
     if "format" in call.attrs:
         operands.insert(1, ("value", str(call.attrs["format"])))
     builder.builtin(register, "assert_op", *operands)
 
 
-def _print(builder: FunctionBuilder, call: Call, register: int) -> None:
+def _print(builder: Emitter, call: Call, register: int) -> None:
     operands = [builder.value(arg) for arg in call.args]
     if "format" in call.attrs:
         operands.insert(0, ("value", str(call.attrs["format"])))
     builder.builtin(register, "print", *operands)
 
 
-OPERATORS: Final[dict[str, Callable[[FunctionBuilder, Call, int], None]]] = {
+OPERATORS: Final[dict[str, Callable[[Emitter, Call, int], None]]] = {
     "relax.call_tir": _call_tir,
     "relax.call_tir_with_grad": _call_tir,
     "relax.call_tir_inplace": _call_tir_inplace,

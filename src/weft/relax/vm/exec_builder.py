@@ -15,7 +15,7 @@ from weft.runtime.containers import ShapeTuple
 from weft.runtime.module import Executable as TirExecutable
 from weft.runtime.ndarray import NDArray
 from weft.runtime.vm.bytecode import Instruction, Operand, Program, VMFunction, registers_read
-from weft.runtime.vm.virtual_machine import Executable
+from weft.runtime.vm.executable import Executable
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.node import expect
@@ -17,6 +17,7 @@ from weft.relax.expr import StringImm as RelaxStringImm
 from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.memory.assign_offsets import PLAN
+from weft.relax.vm.host_body import HostBody
 from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, packed_call
 from weft.support.dtype import DataType
 from weft.tir import op
@@ -24,13 +25,10 @@ from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, IfThenElse, seq
 
-if TYPE_CHECKING:
-    from weft.relax.vm.host import HostBuilder
-
 INT64: Final = DataType("int64")
 
 
-def _call_tir(builder: HostBuilder, call: Call, name: str) -> Any:
+def _call_tir(builder: HostBody, call: Call, name: str) -> Any:
     """Call a kernel: inputs, outputs, scalars, then its implicit symbols."""
     callee = expect(call.args[0], GlobalVar)
     kernel = builder.mod[callee]
@@ -43,13 +41,13 @@ def _call_tir(builder: HostBuilder, call: Call, name: str) -> Any:
     return result
 
 
-def _scalars(builder: HostBuilder, call: Call) -> list[PrimExpr]:
+def _scalars(builder: HostBody, call: Call) -> list[PrimExpr]:
     """``tir_vars``: the kernel's scalar parameters."""
     values: Any = call.args[2] if len(call.args) > 2 else None
     return [] if values is None else builder.resolved(values.values)
 
 
-def _call_tir_inplace(builder: HostBuilder, call: Call, name: str) -> Any:
+def _call_tir_inplace(builder: HostBody, call: Call, name: str) -> Any:
     """As ``call_tir``; outputs with an index are that argument, of a constant a copy of it."""
     inputs, info = _arguments(builder, call.args[1]), call.sinfo_args[0]
     infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
@@ -70,7 +68,7 @@ def _call_tir_inplace(builder: HostBuilder, call: Call, name: str) -> Any:
     return outputs if isinstance(info, TupleStructInfo) else outputs[0]
 
 
-def _call_dps_packed(builder: HostBuilder, call: Call, name: str) -> Any:
+def _call_dps_packed(builder: HostBody, call: Call, name: str) -> Any:
     """Call a registered function on inputs and outputs."""
     if not isinstance(call.args[0], ExternFunc):
         raise NotNative("call_dps_packed of a value")
@@ -82,7 +80,7 @@ def _call_dps_packed(builder: HostBuilder, call: Call, name: str) -> Any:
     return result
 
 
-def _arguments(builder: HostBuilder, args: Any) -> list[Any]:
+def _arguments(builder: HostBody, args: Any) -> list[Any]:
     """The arguments of a destination-passing call."""
     value = builder.value(args)
     values = value if isinstance(value, list) else [value]
@@ -92,19 +90,19 @@ def _arguments(builder: HostBuilder, args: Any) -> list[Any]:
     return values
 
 
-def _allocated(builder: HostBuilder, call: Call, name: str) -> Any:
+def _allocated(builder: HostBody, call: Call, name: str) -> Any:
     return builder.allocated(call.struct_info, name)
 
 
-def _reshape(builder: HostBuilder, call: Call, name: str) -> Any:
+def _reshape(builder: HostBody, call: Call, name: str) -> Any:
     return builder.view(builder.value(call.args[0]), call.struct_info, name)
 
 
-def _nothing(builder: HostBuilder, call: Call, name: str) -> Any:
+def _nothing(builder: HostBody, call: Call, name: str) -> Any:
     return []
 
 
-def call_packed(builder: HostBuilder, target: Any, args: Any, call: Call, name: str) -> Any:
+def call_packed(builder: HostBody, target: Any, args: Any, call: Call, name: str) -> Any:
     """A registered function that returns tensors: the machine copies them to where they belong."""
     if not isinstance(target, ExternFunc):
         raise NotNative("a call of an object or of a function that returns one")
@@ -138,18 +136,18 @@ def _tensors(value: Any) -> list[Buffer]:
     return [value]
 
 
-def _call_pure_packed(builder: HostBuilder, call: Call, name: str) -> Any:
+def _call_pure_packed(builder: HostBody, call: Call, name: str) -> Any:
     return call_packed(builder, call.args[0], call.args[1:], call, name)
 
 
-def _shape_of(builder: HostBuilder, call: Call, name: str) -> Shape:
+def _shape_of(builder: HostBody, call: Call, name: str) -> Shape:
     value = builder.value(call.args[0])
     if not isinstance(value, Buffer):
         raise NotNative("shape_of a value that is no tensor")
     return Shape(list(value.shape))
 
 
-def _shape_to_tensor(builder: HostBuilder, call: Call, name: str) -> Any:
+def _shape_to_tensor(builder: HostBody, call: Call, name: str) -> Any:
     shape = builder.value(call.args[0])
     if not isinstance(shape, Shape):
         raise NotNative("shape_to_tensor of a value that is no shape")
@@ -163,14 +161,14 @@ def _shape_to_tensor(builder: HostBuilder, call: Call, name: str) -> Any:
     return made
 
 
-def _print(builder: HostBuilder, call: Call, name: str) -> Any:
+def _print(builder: HostBody, call: Call, name: str) -> Any:
     """``print`` is the machine's, called with the values."""
     passed = _printed(builder, call.args)
     builder.step(packed_call("vm.builtin.print", passed), passed)
     return []
 
 
-def _assert(builder: HostBuilder, call: Call, name: str) -> Any:
+def _assert(builder: HostBody, call: Call, name: str) -> Any:
     """The machine's ``assert_op`` is called where the condition does not hold."""
     condition = builder.value(call.args[0])
     passed = _printed(builder, call.args[1:])
@@ -184,7 +182,7 @@ def _assert(builder: HostBuilder, call: Call, name: str) -> Any:
     return []
 
 
-def _printed(builder: HostBuilder, args: Any) -> list[Any]:
+def _printed(builder: HostBody, args: Any) -> list[Any]:
     values = [
         StringImm(arg.value) if isinstance(arg, RelaxStringImm) else builder.value(arg)
         for arg in args
@@ -194,23 +192,23 @@ def _printed(builder: HostBuilder, args: Any) -> list[Any]:
     return values
 
 
-def _invoke_closure(builder: HostBuilder, call: Call, name: str) -> Any:
+def _invoke_closure(builder: HostBody, call: Call, name: str) -> Any:
     function = builder.value(call.args[0])
     return builder.enter(function, _fields(builder, call.args[1]))
 
 
-def _make_closure(builder: HostBuilder, call: Call, name: str) -> LocalFunction:
+def _make_closure(builder: HostBody, call: Call, name: str) -> LocalFunction:
     made = builder.global_function(expect(call.args[0], GlobalVar))
     captured = _fields(builder, call.args[1])
     return LocalFunction(made.function, made.label, {}, {}, captured)
 
 
-def _fields(builder: HostBuilder, arg: Any) -> list[Any]:
+def _fields(builder: HostBody, arg: Any) -> list[Any]:
     found = builder.value(arg)
     return found if isinstance(found, list) else [found]
 
 
-HOST_OPERATORS: Final[dict[str, Callable[[HostBuilder, Call, str], Any]]] = {
+HOST_OPERATORS: Final[dict[str, Callable[[HostBody, Call, str], Any]]] = {
     "relax.assert_op": _assert,
     "relax.builtin.alloc_tensor": _allocated,
     "relax.call_dps_packed": _call_dps_packed,

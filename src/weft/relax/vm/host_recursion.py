@@ -1,6 +1,6 @@
 """Functions that call themselves, natively: each becomes a PrimFunc of the host's, a *helper*.
 
-``HostBuilder`` expands a function where it is called. Where it meets one that it is expanding
+``HostBody`` expands a function where it is called. Where it meets one that it is expanding
 already, directly or through others, it calls the helper of that function instead, as the helper
 does itself::
 
@@ -15,7 +15,7 @@ deep is an error (weft.runtime.vm.stack).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm.allocation import ON_HEAP
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
@@ -31,6 +31,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.vm.arena import ArenaPlan
+from weft.relax.vm.host_body import HostBody
 from weft.relax.vm.host_parts import (
     LocalFunction,
     NotNative,
@@ -49,9 +50,6 @@ from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, DeclBuffer, Evaluate, IfThenElse, Stmt
 
-if TYPE_CHECKING:
-    from weft.relax.vm.host import HostBuilder
-
 INT64: Final = DataType("int64")
 
 
@@ -68,7 +66,7 @@ class Activation:
     func: PrimFunc | None = None
 
 
-def call_activation(builder: HostBuilder, local: LocalFunction, arguments: list[Any]) -> Any:
+def call_activation(builder: HostBody, local: LocalFunction, arguments: list[Any]) -> Any:
     """A call of the helper of a function; the tensors or shapes that it returns."""
     activations = builder.state.shared.activations
     made = activations.get(id(local.function))
@@ -126,7 +124,7 @@ def _agree(one: LocalFunction, other: LocalFunction) -> bool:
     )  # fmt: skip
 
 
-def _build(outer: HostBuilder, made: Activation, local: LocalFunction) -> None:
+def _build(outer: HostBody, made: Activation, local: LocalFunction) -> None:
     """The helper: the function's body, on parameters of its own."""
     depth = TirVar("depth", INT64)
     builder = outer.helper(made.function, made.symbol, local.label, depth)
@@ -187,7 +185,7 @@ def _leaves(info: StructInfo | None, value: Any) -> list[Any]:
     raise NotNative(f"an argument of a recursion that is a {type(info).__name__}")
 
 
-def _formal(builder: HostBuilder, name: str, info: StructInfo | None) -> Any:
+def _formal(builder: HostBody, name: str, info: StructInfo | None) -> Any:
     """The parameters of a helper for a value of that struct info, and the value."""
     if isinstance(info, TensorStructInfo) and info.ndim >= 0:
         if info.shape is None:
@@ -207,12 +205,12 @@ def _formal(builder: HostBuilder, name: str, info: StructInfo | None) -> Any:
     raise NotNative(f"the argument {name} of a recursion is no tensor, number, shape or tuple")
 
 
-def _numbers(builder: HostBuilder, name: str, count: int) -> list[PrimExpr]:
+def _numbers(builder: HostBody, name: str, count: int) -> list[PrimExpr]:
     return [builder.native(TirVar(f"{name}_{axis}", INT64))[0] for axis in range(count)]
 
 
 def _allocated(
-    builder: HostBuilder, symbols: HostSymbols, info: StructInfo | None, outputs: list[Buffer],
+    builder: HostBody, symbols: HostSymbols, info: StructInfo | None, outputs: list[Buffer],
     is_formal: bool = False,
 ) -> Any:  # fmt: skip
     """The result of a call, or of a helper itself: new tensors, and what follows from symbols."""
@@ -233,7 +231,7 @@ def _allocated(
     raise NotNative(f"{symbols.label} calls itself and returns a value whose shape is not declared")
 
 
-def _delivered(builder: HostBuilder, value: Any, target: Any) -> bool:
+def _delivered(builder: HostBody, value: Any, target: Any) -> bool:
     """Copy the tensors of a result to where the caller wants them; False where they do not fit."""
     if isinstance(target, list):
         if not isinstance(value, list) or len(value) != len(target):

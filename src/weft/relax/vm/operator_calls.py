@@ -7,7 +7,7 @@ and the kinds of the arguments are; ``weft.driver.operators`` compiles and runs 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.json_text import save_json
 from weft.ir.node import Map
@@ -20,9 +20,7 @@ from weft.relax.struct_info import (
     TupleStructInfo,
 )
 from weft.relax.transform.legalize import rule_of
-
-if TYPE_CHECKING:
-    from weft.relax.vm.bytecode import FunctionBuilder
+from weft.relax.vm.bytecode_calls import Emitter
 
 
 def waits_for_shapes(call: Call) -> bool:
@@ -42,7 +40,7 @@ def _is_complete(info: Any) -> bool:
     return not isinstance(info, ShapeStructInfo) or info.values is not None
 
 
-def call_operator(builder: FunctionBuilder, call: Call, register: int) -> None:
+def call_operator(builder: Emitter, call: Call, register: int) -> None:
     """Emit the call, and the check of what it returns against the call's struct info."""
     kinds = [_kind(arg) for arg in call.args]
     text = save_json(Map({"attrs": call.attrs, "kinds": kinds}))

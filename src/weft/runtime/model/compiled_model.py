@@ -29,8 +29,9 @@ from weft.runtime.providers import provide_for
 from weft.runtime.registry import PackedFunc
 from weft.runtime.threads.parallel import exchange_own_count, own_num_threads
 from weft.runtime.timing import BenchmarkResult, Evaluator
+from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.patterns import bind, match
-from weft.runtime.vm.virtual_machine import Executable, VirtualMachine
+from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.errors import IRTypeError, IRValueError, TVMError, UnsupportedError
 from weft.support.public_entry import public_entry, tell_fault

@@ -9,22 +9,21 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.ndarray import NDArray
+from weft.runtime.profiling import Recorder
 from weft.runtime.registry import get_global_func
 from weft.runtime.vm.builtins import BUILTINS, operator_runner
 from weft.runtime.vm.bytecode import Instruction, Operand, VMFunction, text_of
+from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.library import alloc_shape_heap
 from weft.runtime.vm.patterns import bind, evaluate, match
 from weft.runtime.vm.stack import MAX_DEPTH
 from weft.support.errors import IRTypeError, RuntimeFault, TVMError
 from weft.support.public_entry import is_callers
 from weft.support.recursion import deep_recursion
-
-if TYPE_CHECKING:
-    from weft.runtime.vm.virtual_machine import VirtualMachine
 
 
 class VMInstrumentReturnKind(enum.IntEnum):
@@ -34,13 +33,30 @@ class VMInstrumentReturnKind(enum.IntEnum):
     SKIP_RUN = 1
 
 
+class Machine(Protocol):
+    """What running bytecode asks of the virtual machine."""
+
+    executable: Executable
+    instrument: Callable[..., Any] | None
+    recorder: Recorder | None
+
+    def run(self, name: str, arguments: Sequence[object]) -> Any:
+        """Call a function of the program by name."""
+
+    def callable_of(self, name: str) -> Callable[..., Any]:
+        """What runs the function of that name: natively or as bytecode."""
+
+    def last_uses(self, function: VMFunction) -> Any:
+        """``weft.runtime.vm.bytecode.last_uses`` of a function of the machine."""
+
+
 class Closure:
     """A function value with captured values."""
 
     __slots__ = ("captured", "function", "machine")
 
     def __init__(
-        self, machine: VirtualMachine, function: str, captured: tuple[object, ...]
+        self, machine: Machine, function: str, captured: tuple[object, ...]
     ) -> None:
         self.machine, self.function, self.captured = machine, function, captured
 
@@ -117,7 +133,7 @@ _detached_nested = deep_recursion(_detached)
 class Interpreted:
     """A bytecode function, bound to its machine; a value goes after its last use."""
 
-    def __init__(self, machine: VirtualMachine, function: VMFunction) -> None:
+    def __init__(self, machine: Machine, function: VMFunction) -> None:
         self.machine, self.function = machine, function
         self.done = machine.last_uses(function)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from weft.support.errors import RuntimeFault
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
-
-if TYPE_CHECKING:
-    from weft.tir.interp.threads import Thread
 
 Action = Callable[["State"], None]
 
@@ -61,6 +58,21 @@ class Bound:
                 self.store([*indices[:-1], int(index)], value[lane])
 
 
+class RunningThread(Protocol):
+    """The thread of a kernel that runs: its place, and which memory it shares with whom."""
+
+    index: dict[str, int]
+    warp: tuple[tuple[int, ...], int]
+
+    def memory_for(
+        self, data: Var, scope: str, tags: tuple[str, ...], make: Callable[[], np.ndarray]
+    ) -> np.ndarray:
+        """The memory of an allocation: made by the first of the threads that share it."""
+
+    def watched(self, bound: Bound) -> Bound:
+        """A buffer, watched if other threads can reach its memory."""
+
+
 class State:
     """What a running function knows: values of variables, memory by data variable, buffers."""
 
@@ -72,7 +84,7 @@ class State:
         """The byte of its memory at which what a data variable reaches starts, where not 0."""
         self.scopes: dict[int, str] = {}
         self.buffers: dict[int, Bound] = {}
-        self.thread: Thread | None = None
+        self.thread: RunningThread | None = None
 
     def bound(self, buffer: Buffer) -> Bound:
         """The buffer over its memory; one that was never declared is a view of its data."""

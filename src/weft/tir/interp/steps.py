@@ -6,11 +6,13 @@ barrier of its block or warp, or for the result of a reduction over a group of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Protocol
 
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.support.errors import UnsupportedError
+from weft.tir.buffer import Buffer
 from weft.tir.expr import CommReducer, Var
 from weft.tir.interp.loops import Steps, repeated_steps, rounds_of
 from weft.tir.interp.state import Action, State
@@ -25,20 +27,48 @@ from weft.tir.stmt import (
     IfThenElse,
     LetStmt,
     SeqStmt,
+    Stmt,
     While,
 )
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
-if TYPE_CHECKING:
-    from weft.tir.interp.machine import Machine
-    from weft.tir.interp.threads import Kernel
+
+class Compiler(Protocol):
+    """What compiles statements that never wait: a Machine."""
+
+    tags: tuple[str, ...]
+
+    def expression(self, expr: PrimExpr) -> Callable[[State], Any]:
+        """The closure of an expression."""
+
+    def compile(self, stmt: Stmt) -> Action:
+        """The closure that executes a statement."""
+
+    def prepare_LetStmt(self, stmt: LetStmt) -> Action: ...
+    def prepare_DeclBuffer(self, stmt: DeclBuffer) -> Action: ...
+    def prepare_Allocate(self, stmt: Allocate) -> Action: ...
+    def prepare_axes(self, realize: BlockRealize) -> Callable[[State], bool]: ...
+    def prepare_memory(self, buffers: Sequence[Buffer]) -> Action: ...
+    def prepare_match(self, match: Any) -> Action: ...
+    def prepare_init(self, block: Block) -> Action: ...
+
+
+class Launch(Protocol):
+    """What the body of a kernel knows of the threads that it runs on."""
+
+    thread_tags: list[str]
+    variables: dict[int, str]
+    """Variables that are bound to threads -> the tag of the thread axis."""
+
+    def entry(self, binding: Binding) -> Callable[[State], bool]:
+        """Set the variable of a binding; False for a thread beyond the loop's extent."""
 
 
 class StepCompiler:
     """Statements with barriers as generators; what has none runs as a plain action."""
 
-    def __init__(self, machine: Machine, kernel: Kernel) -> None:
+    def __init__(self, machine: Compiler, kernel: Launch) -> None:
         self.machine, self.kernel = machine, kernel
         self.reducer: CommReducer | None = None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.races import RaceLog, WatchedBound
 from weft.tir.interp.state import Action, Bound, State
-from weft.tir.interp.steps import StepCompiler
+from weft.tir.interp.steps import Compiler, StepCompiler
 from weft.tir.stmt import (
     Evaluate,
 )
@@ -36,9 +36,6 @@ from weft.tir.transform.threads.thread_scope import (
 )
 from weft.tir.transform.threads.thread_sync import thread_sync
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
-
-if TYPE_CHECKING:
-    from weft.tir.interp.machine import Machine
 
 _POISON = 0x55
 
@@ -127,6 +124,12 @@ class Team:
         self.memory[key] = array
         self.own.add(_base(array))
         return array
+
+
+class Machine(Compiler, Protocol):
+    """What compiles a function; inside of a kernel it compiles for that kernel's threads."""
+
+    kernel: Kernel | None
 
 
 class Kernel:

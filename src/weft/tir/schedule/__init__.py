@@ -15,7 +15,7 @@ _NAMES = {
     "ScheduleDebugMask": "weft.tir.schedule.state",
     "ScheduleError": "weft.support.errors",
     "ScheduleState": "weft.tir.schedule.state",
-    "StmtSRef": "weft.tir.schedule.state",
+    "StmtSRef": "weft.tir.schedule.tree",
     "Trace": "weft.tir.schedule.trace",
     "register_reducer": "weft.tir.reducer",
 }

@@ -5,15 +5,14 @@ All of them pass when the state's ``enable_check`` is off, but for the root bloc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from weft.tir.buffer import Buffer
 from weft.tir.schedule import errors, flags, tree
 from weft.tir.schedule.errors import name_of
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BufferRegion, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = False) -> StmtSRef:

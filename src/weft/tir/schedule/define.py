@@ -12,22 +12,27 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from weft.support.annotations import spelled
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
-from weft.tir.schedule.instruction import DECISION, Codec, InstructionKind, several
-from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
-from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
+from weft.tir.schedule.instruction import (
+    DECISION,
+    Call,
+    Codec,
+    InstructionKind,
+    several,
+    short_text,
+)
+from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Canonical = Callable[["Schedule", dict[str, Any]], None]
+Canonical = Callable[[Session, dict[str, Any]], None]
 MOVES = ("ComputeAt", "ReverseComputeAt")
 """The instructions that take a place instead of a loop."""
 
@@ -40,7 +45,7 @@ def primitive(
     canonical: Canonical | None = None,
     attr_codec: Mapping[str, Codec] | None = None,
     texts: Mapping[str, Callable[[Any], str]] | None = None,
-) -> Callable[[Callable[Concatenate[Schedule, P], R]], Callable[Concatenate[Schedule, P], R]]:
+) -> Callable[[Callable[Concatenate[Session, P], R]], Callable[Concatenate[Session, P], R]]:
     """Declare a method of ``Schedule``.
 
     ``name`` is the instruction's in traces. ``inputs`` names the parameters that are random
@@ -66,7 +71,7 @@ def primitive(
 
         @functools.wraps(function)
         @deep_recursion  # once for all walks of the call
-        def method(self: Schedule, *args: Any, **kwargs: Any) -> Any:
+        def method(self: Session, *args: Any, **kwargs: Any) -> Any:
             bound = _bound(kind, self, args, kwargs)
             for key, check in checks:
                 bound.arguments[key] = check(self, kind, key, bound.arguments[key])
@@ -84,40 +89,8 @@ def primitive(
     return declare
 
 
-class Call:
-    """A call under way: what errors and expired references name.
-
-    ``decision`` is set by methods that sample.
-    """
-
-    def __init__(self, kind: InstructionKind, arguments: Mapping[str, object]) -> None:
-        self.kind, self.arguments = kind, dict(arguments)
-        self.decision: object = None
-
-    def __str__(self) -> str:
-        parts = []
-        for parameter in list(self.kind.signature.parameters.values())[1:]:
-            value = self.arguments.get(parameter.name)
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                parts += [_short(item) for item in several(value)]
-            elif isinstance(value, RandomVariable):
-                parts.append(_short(value))
-            elif value is not parameter.default and parameter.name != DECISION:
-                parts.append(f"{parameter.name}={_short(value)}")
-        return f"sch.{self.kind.method}({', '.join(parts)})"
-
-
-def _short(value: object) -> str:
-    if isinstance(value, RandomVariable):
-        return value.hint
-    if isinstance(value, list):
-        return f"[{', '.join([_short(item) for item in value])}]"
-    text = repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 60 and "\n" not in text else "..."
-
-
 def _bound(
-    kind: InstructionKind, schedule: Schedule, args: tuple[object, ...], kwargs: dict[str, object]
+    kind: InstructionKind, schedule: Session, args: tuple[object, ...], kwargs: dict[str, object]
 ) -> inspect.BoundArguments:
     try:
         bound = kind.signature.bind(schedule, *args, **kwargs)
@@ -133,16 +106,16 @@ def _bound(
 
 # ---- arguments by the annotation of their parameter
 
-Check = Callable[["Schedule", InstructionKind, str, object], object]
+Check = Callable[[Session, InstructionKind, str, object], object]
 
 
-def _block(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _block(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     if isinstance(value, str):
         return schedule.get_block(value)
     return value if isinstance(value, BlockRV) else _wrong(kind, key, "a BlockRV or a name", value)
 
 
-def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _loop(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     if not isinstance(value, LoopRV):
         return _wrong(kind, key, "a LoopRV", value)
     if schedule._symbols.get(value) in (INLINE_MARK, ROOT_MARK) and kind.name not in MOVES:
@@ -154,30 +127,30 @@ def _loop(schedule: Schedule, kind: InstructionKind, key: str, value: object) ->
     return value
 
 
-def _place(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _place(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     if isinstance(value, LoopRV):
         return value
     return _block(schedule, kind, key, value)
 
 
-def _flag(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _flag(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     if isinstance(value, int) and value in (0, 1):  # a trace's JSON may have numbers
         return bool(value)
     return _wrong(kind, key, "a bool", value)
 
 
-def _number(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _number(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     number = getattr(value, "value", value)
     if isinstance(number, bool) or not isinstance(number, int):
         return _wrong(kind, key, "an int", value)
     return number
 
 
-def _text(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _text(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     return value if isinstance(value, str) else _wrong(kind, key, "a str", value)
 
 
-def _loops(schedule: Schedule, kind: InstructionKind, key: str, value: object) -> object:
+def _loops(schedule: Session, kind: InstructionKind, key: str, value: object) -> object:
     return tuple([_loop(schedule, kind, key, item) for item in several(value)])
 
 
@@ -185,7 +158,8 @@ def _wrong(kind: InstructionKind, key: str, wanted: str, value: object) -> NoRet
     if isinstance(value, list) and value and isinstance(value[0], LoopRV) and "loop" in key:
         wanted += " (unpack the list: *loops)"
     raise IRTypeError(
-        f"sch.{kind.method}: {key}: expected {wanted}, got {type(value).__name__} {_short(value)}"
+        f"sch.{kind.method}: {key}: expected {wanted}, got {type(value).__name__} "
+        f"{short_text(value)}"
     )
 
 

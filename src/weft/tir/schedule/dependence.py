@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule import tree
+from weft.tir.schedule.tree import SRefTree, StmtSRef
 from weft.tir.stmt import Block, BufferRegion, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class DepKind(IntEnum):
@@ -103,7 +100,7 @@ class Dependency:
 class BlockScope:
     """The dependences inside one block, between references (TVM's view of ``Hazards``)."""
 
-    def __init__(self, state: ScheduleState, hazards: Hazards) -> None:
+    def __init__(self, state: SRefTree, hazards: Hazards) -> None:
         self._state, self._hazards = state, hazards
 
     def get_deps_by_src(self, block: StmtSRef) -> list[Dependency]:
@@ -119,7 +116,7 @@ class BlockScope:
         return [Dependency(sref(edge.src), sref(edge.dst), edge.kind) for edge in edges]
 
 
-def block_scope(state: ScheduleState, sref: StmtSRef) -> BlockScope:
+def block_scope(state: SRefTree, sref: StmtSRef) -> BlockScope:
     """The dependences inside the block of ``sref``."""
     block = sref.stmt
     assert isinstance(block, Block)

@@ -7,14 +7,13 @@ reason only. At most ten lines: what is wrong, up to six lines of the function, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from weft.support import slots
 from weft.support.errors import ScheduleError
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 SHOWN_LINES = 6
 

@@ -22,7 +22,7 @@ neither complete, reduction nor scan here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from weft.arith.iter_map import IterMapLevel, IterMapResult, detect_iter_map
 from weft.ir.expr import IntImm, Range
@@ -33,10 +33,8 @@ from weft.tir.expr import BufferLoad, IterVar, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
 from weft.tir.schedule.independence import pinned_axes
+from weft.tir.schedule.tree import SRefTree, StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class CachedFlags(NamedTuple):
@@ -59,7 +57,7 @@ class Violation(NamedTuple):
 # ---- affine binding
 
 
-def is_affine_binding(state: ScheduleState, sref: StmtSRef) -> bool:
+def is_affine_binding(state: SRefTree, sref: StmtSRef) -> bool:
     """Whether the axes of a block are a surjective quasi-affine map of its loops."""
     realize = tree.realize_of(state, sref)
     loops = [loop.stmt for loop in tree.loops_above(sref) if isinstance(loop.stmt, For)]
@@ -145,7 +143,7 @@ def complete_violation(
 
 
 def reduction_violation(
-    state: ScheduleState, sref: StmtSRef, realize_scope: For | Block
+    state: SRefTree, sref: StmtSRef, realize_scope: For | Block
 ) -> Violation | None:
     """Why the block is no reduction block below ``realize_scope``; None if it is one."""
     block = sref.stmt
@@ -169,7 +167,7 @@ def reduction_violation(
 
 
 def scan_violation(
-    state: ScheduleState, sref: StmtSRef, realize_scope: For | Block
+    state: SRefTree, sref: StmtSRef, realize_scope: For | Block
 ) -> Violation | None:
     """Why the block is no scan below ``realize_scope``; None if it is one.
 
@@ -207,7 +205,7 @@ def scan_violation(
 
 
 def decomposed_violation(
-    state: ScheduleState, sref: StmtSRef, realize_scope: For | Block
+    state: SRefTree, sref: StmtSRef, realize_scope: For | Block
 ) -> Violation | None:
     """Why the block is no part of a decomposed reduction below ``realize_scope``.
 
@@ -282,7 +280,7 @@ def reduction_axis_in_output(block: Block) -> Var | None:
 # ---- stage pipeline
 
 
-def pipeline_violation(state: ScheduleState, scope: StmtSRef) -> Violation | None:
+def pipeline_violation(state: SRefTree, scope: StmtSRef) -> Violation | None:
     """Why a scope is no stage pipeline; None if it is one. Kept with the block."""
     block = scope.stmt
     assert isinstance(block, Block)
@@ -295,7 +293,7 @@ def pipeline_violation(state: ScheduleState, scope: StmtSRef) -> Violation | Non
     return violation
 
 
-def _pipeline_violation(state: ScheduleState, scope: StmtSRef, block: Block) -> Violation | None:
+def _pipeline_violation(state: SRefTree, scope: StmtSRef, block: Block) -> Violation | None:
     if not tree.child_realizes(block):
         return None
     if not tree.is_only_loops_and_blocks(block):
@@ -314,7 +312,7 @@ def _pipeline_violation(state: ScheduleState, scope: StmtSRef, block: Block) -> 
     return None
 
 
-def cached_flags(state: ScheduleState, sref: StmtSRef) -> CachedFlags:
+def cached_flags(state: SRefTree, sref: StmtSRef) -> CachedFlags:
     """The three flags of a block, as TVM's state keeps them."""
     scope = tree.scope_of(sref)
     return CachedFlags(

@@ -10,8 +10,9 @@ the block writes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.interval import IntervalSet
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
@@ -21,11 +22,8 @@ from weft.tir import op
 from weft.tir.expr import Add, IterVar, Mul, Sub, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import hazards_below
+from weft.tir.schedule.tree import SRefTree, StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For
-
-if TYPE_CHECKING:
-    from weft.arith.analyzer import Analyzer
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 def pinned_axes(block: Block) -> frozenset[Var]:
@@ -113,7 +111,7 @@ class _Access(NamedTuple):
     writes: bool
 
 
-def carried_between_blocks(state: ScheduleState, loop: StmtSRef) -> Carried | None:
+def carried_between_blocks(state: SRefTree, loop: StmtSRef) -> Carried | None:
     """What one block below the loop writes and another accesses, perhaps in another iteration."""
     assert isinstance(loop.stmt, For)
     hazards = hazards_below(loop.stmt)
@@ -136,7 +134,7 @@ def carried_between_blocks(state: ScheduleState, loop: StmtSRef) -> Carried | No
 
 
 def _is_remade(
-    state: ScheduleState, loop: StmtSRef, data: Var, accesses: Sequence[_Access]
+    state: SRefTree, loop: StmtSRef, data: Var, accesses: Sequence[_Access]
 ) -> bool:
     """Whether each iteration writes all that it reads, and nothing else sees the memory."""
     scope = tree.scope_of(loop)
@@ -171,7 +169,7 @@ def _adds_over(realize: BlockRealize, variable: Var) -> bool:
     )
 
 
-def _is_apart(state: ScheduleState, loop: StmtSRef, accesses: Sequence[_Access]) -> bool:
+def _is_apart(state: SRefTree, loop: StmtSRef, accesses: Sequence[_Access]) -> bool:
     """Whether no element is accessed in two iterations."""
     analyzer = tree.analyzer_above(loop)
     parts = [

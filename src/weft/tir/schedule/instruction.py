@@ -17,6 +17,7 @@ from weft.ir.expr import FloatImm, IntImm, StringImm
 from weft.support.annotations import spelled
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.tir.index_map import IndexMap
+from weft.tir.schedule.random_variable import RandomVariable
 
 DECISION = "decision"
 """The parameter of sampling methods that is neither an input nor an attribute."""
@@ -133,6 +134,39 @@ class InstructionKind:
     def returns_list(self) -> bool:
         """Whether the method returns a list, also of one."""
         return spelled(self.signature.return_annotation).lower().startswith("list")
+
+
+class Call:
+    """A call under way: what errors and expired references name.
+
+    ``decision`` is set by methods that sample.
+    """
+
+    def __init__(self, kind: InstructionKind, arguments: Mapping[str, object]) -> None:
+        self.kind, self.arguments = kind, dict(arguments)
+        self.decision: object = None
+
+    def __str__(self) -> str:
+        parts = []
+        for parameter in list(self.kind.signature.parameters.values())[1:]:
+            value = self.arguments.get(parameter.name)
+            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+                parts += [short_text(item) for item in several(value)]
+            elif isinstance(value, RandomVariable):
+                parts.append(short_text(value))
+            elif value is not parameter.default and parameter.name != DECISION:
+                parts.append(f"{parameter.name}={short_text(value)}")
+        return f"sch.{self.kind.method}({', '.join(parts)})"
+
+
+def short_text(value: object) -> str:
+    """An argument as an error names it."""
+    if isinstance(value, RandomVariable):
+        return value.hint
+    if isinstance(value, list):
+        return f"[{', '.join([short_text(item) for item in value])}]"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 and "\n" not in text else "..."
 
 
 def several(value: object) -> list[object]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.tir.reduction_form import (
     NoKnownReducerError,
     Reduction,
@@ -11,10 +9,9 @@ from weft.tir.reduction_form import (
     read_reduction,
 )
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class ReductionFormError(ScheduleFailure):

@@ -10,7 +10,6 @@ section 3.3); covers by several producers and by threads are additions of weft.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import intersect
@@ -24,13 +23,11 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
 from weft.tir.schedule import tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
+from weft.tir.schedule.tree import SRefTree, StmtSRef
 from weft.tir.stmt import Block, BufferRegion, For
 
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
-
-def is_region_cover(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> bool:
+def is_region_cover(state: SRefTree, sref: StmtSRef, scope: StmtSRef) -> bool:
     """Whether the producers of a block in its scope cover what it reads.
 
     Kept with the block's realization, as long as it and its producers have the same loops.
@@ -55,7 +52,7 @@ def is_region_cover(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> bo
     return bool(known[1])
 
 
-def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[object]:
+def _surroundings(state: SRefTree, sref: StmtSRef) -> list[object]:
     """What the regions of a block depend on: its realization, and the loops and blocks around."""
     parts: list[object] = [tree.realize_of(state, sref)]
     item = sref.parent
@@ -71,7 +68,7 @@ def _surroundings(state: ScheduleState, sref: StmtSRef) -> list[object]:
     return parts
 
 
-def _is_region_cover(state: ScheduleState, sref: StmtSRef, producers: list[StmtSRef]) -> bool:
+def _is_region_cover(state: SRefTree, sref: StmtSRef, producers: list[StmtSRef]) -> bool:
     block = sref.stmt
     assert isinstance(block, Block)
     reads: dict[Var, list[tuple[Block, StmtSRef]]] = {}
@@ -88,7 +85,7 @@ def _is_region_cover(state: ScheduleState, sref: StmtSRef, producers: list[StmtS
 
 
 def _covered(
-    state: ScheduleState,
+    state: SRefTree,
     region: BufferRegion,
     sref: StmtSRef,
     producers: list[tuple[Block, StmtSRef]],
@@ -118,7 +115,7 @@ def _covered(
 
 
 def _runs_with(
-    state: ScheduleState,
+    state: SRefTree,
     producer: Block,
     read: Callable[[], PrimExpr],
     meeting: StmtSRef,
@@ -187,7 +184,7 @@ def sharing_threads(scope: str, place: StmtSRef) -> list[StmtSRef]:
 
 
 def relaxed_region(
-    state: ScheduleState,
+    state: SRefTree,
     sref: StmtSRef,
     region: BufferRegion,
     meeting: StmtSRef,
@@ -205,7 +202,7 @@ def relaxed_region(
 
 
 def _written_below(
-    state: ScheduleState,
+    state: SRefTree,
     block: Block,
     data: Var,
     meeting: StmtSRef,

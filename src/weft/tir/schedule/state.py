@@ -27,6 +27,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
 from weft.tir.schedule.dependence import BlockScope, block_scope
 from weft.tir.schedule.flags import CachedFlags, cached_flags
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
 from weft.tir.stmt_functor import renew_defs
 
@@ -39,48 +40,6 @@ class ScheduleDebugMask(IntEnum):
 
 
 DEBUG_MASKS = {"none": 0, "all": 3}
-
-
-class StmtSRef:
-    """A reference to one loop or block of the program; ``stmt`` is None once it has expired."""
-
-    __slots__ = ("__weakref__", "consumer", "parent", "stmt")
-
-    def __init__(self, stmt: For | Block | None, parent: StmtSRef | None) -> None:
-        self.stmt = stmt
-        self.parent = parent
-        self.consumer: object = None
-        """The call that removed the statement, once it is gone."""
-
-    @property
-    def seq_index(self) -> int:
-        """The position in the sequence around the statement; -1 where there is none."""
-        if self.parent is None or self.parent.stmt is None:
-            return -1
-        inside = tree.child_references(self.parent.stmt)
-        own = [item.block if isinstance(item, BlockRealize) else item for item in inside]
-        return next((i for i, item in enumerate(own) if item is self.stmt), -1) if own[1:] else -1
-
-    @staticmethod
-    def inline_mark() -> StmtSRef:
-        """The place that means "inlined into every consumer"."""
-        return INLINE_MARK
-
-    @staticmethod
-    def root_mark() -> StmtSRef:
-        """The place that means "where it stands"."""
-        return ROOT_MARK
-
-    def same_as(self, other: object) -> bool:
-        """Whether both are the same reference."""
-        return self is other
-
-    def __repr__(self) -> str:
-        return f"StmtSRef({self.stmt!r})"
-
-
-INLINE_MARK = StmtSRef(None, None)
-ROOT_MARK = StmtSRef(None, None)
 
 
 class ScheduleState:

@@ -7,7 +7,7 @@ place and put in at another keeps its reference.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
@@ -21,10 +21,9 @@ from weft.tir.expr import Call, IterVar, Var
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.schedule import flags, rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, IfThenElse, SeqStmt, Stmt, seq
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class OnlyLeafError(ScheduleFailure):

@@ -9,13 +9,14 @@ the statements that references point at (through the block); everything between 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
 from weft.tir.expr import Var
+from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
     AllocateConst,
@@ -32,9 +33,6 @@ from weft.tir.stmt import (
     Stmt,
     While,
 )
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 _BODY: Final = frozenset(
     {For, LetStmt, AttrStmt, AssertStmt, Allocate, AllocateConst, DeclBuffer, BufferRealize, While}
@@ -181,6 +179,58 @@ def bindings_of(realize: BlockRealize) -> dict[Var, PrimExpr]:
 # ---- around a reference
 
 
+class StmtSRef:
+    """A reference to one loop or block of the program; ``stmt`` is None once it has expired."""
+
+    __slots__ = ("__weakref__", "consumer", "parent", "stmt")
+
+    def __init__(self, stmt: For | Block | None, parent: StmtSRef | None) -> None:
+        self.stmt = stmt
+        self.parent = parent
+        self.consumer: object = None
+        """The call that removed the statement, once it is gone."""
+
+    @property
+    def seq_index(self) -> int:
+        """The position in the sequence around the statement; -1 where there is none."""
+        if self.parent is None or self.parent.stmt is None:
+            return -1
+        inside = child_references(self.parent.stmt)
+        own = [item.block if isinstance(item, BlockRealize) else item for item in inside]
+        return next((i for i, item in enumerate(own) if item is self.stmt), -1) if own[1:] else -1
+
+    @staticmethod
+    def inline_mark() -> StmtSRef:
+        """The place that means "inlined into every consumer"."""
+        return INLINE_MARK
+
+    @staticmethod
+    def root_mark() -> StmtSRef:
+        """The place that means "where it stands"."""
+        return ROOT_MARK
+
+    def same_as(self, other: object) -> bool:
+        """Whether both are the same reference."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return f"StmtSRef({self.stmt!r})"
+
+
+INLINE_MARK = StmtSRef(None, None)
+ROOT_MARK = StmtSRef(None, None)
+
+
+class SRefTree(Protocol):
+    """What a question about a program asks of the state that holds it."""
+
+    def sref_of(self, stmt: Block | For | BlockRealize) -> StmtSRef:
+        """The reference to a statement that is known to be in the program."""
+
+    def function_of(self, sref: StmtSRef) -> tuple[GlobalVar, PrimFunc]:
+        """The function in which a reference lies."""
+
+
 def block_of(sref: StmtSRef) -> Block:
     """The block of a reference to one."""
     assert isinstance(sref.stmt, Block)
@@ -205,7 +255,7 @@ def scope_of(sref: StmtSRef) -> StmtSRef | None:
     return item
 
 
-def realize_of(state: ScheduleState, sref: StmtSRef) -> BlockRealize:
+def realize_of(state: SRefTree, sref: StmtSRef) -> BlockRealize:
     """The realization of a block."""
     if sref.parent is None:
         body = state.function_of(sref)[1].body

@@ -8,8 +8,8 @@ arguments and effects. A name stands for one symbol within a function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Protocol
 
 from weft.ir.module import IRModule
 from weft.relax.analysis.well_formed import find_problem
@@ -28,8 +28,11 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.support.scopes import Scopes
 from weft.tir.expr import Var as TirVar
 
-if TYPE_CHECKING:
-    from weft.relax.frontend.nn.core import Module
+
+class HasItems(Protocol):
+    """What an nn module is for the exporter: it knows its parameters and effects by name."""
+
+    def _named_items(self, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]: ...
 
 
 class Exporter:
@@ -80,7 +83,7 @@ class Exporter:
             raise IRValueError(f"export_tvm: what the methods built is not well-formed: {problem}")
         return mod, params
 
-    def _effects(self, module: Module) -> list[tuple[str, Effect]]:
+    def _effects(self, module: HasItems) -> list[tuple[str, Effect]]:
         found: list[tuple[str, Effect]] = []
         if self.io_effect is not None:
             found.append(("", self.io_effect))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from weft.relax.frontend.onnx.element_types import INT64, SMALL, STORAGE, type_n
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError, ShapeNeededError
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import qualified
+from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.value import (
     Array,
     Dim,
@@ -28,9 +29,33 @@ from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
 from weft.tir.expr import Var as TirVar
 
-if TYPE_CHECKING:
-    from weft.relax.frontend.onnx.scope import Scope
-    from weft.relax.frontend.onnx.translator import Translator
+
+class Translation(Protocol):
+    """What walks the graph: what a converter may ask it, and what nodes have in common."""
+
+    builder: BlockBuilder
+    data_symbols: set[Any]
+    generators: dict[Any, np.random.Generator]
+    draws: Iterator[int]
+    is_looping: bool
+
+    def fresh_symbol(self, hint: str) -> str:
+        """A name for a symbol that only the data decides."""
+
+    def graph(self, graph: Any, scope: Scope, inputs: Sequence[Any] = ()) -> list[Any]:
+        """The outputs of a sub-graph on these inputs, its bindings emitted here."""
+
+    def expanded(self, context: Context, inputs: Sequence[Any]) -> list[Any]:
+        """What ONNX's own definition of a node makes of values; its converter does only a part."""
+
+    def apply(
+        self,
+        context: Context,
+        operator: tuple[str, int],
+        inputs: Sequence[Any],
+        given: Mapping[str, Any],
+    ) -> Any:
+        """What ONNX's operator of that name and opset makes of values, for another converter."""
 
 
 @dataclass
@@ -44,7 +69,7 @@ class Context:
         opset: the version of the operator set that the node's domain has here.
     """
 
-    translator: Translator
+    translator: Translation
     scope: Scope
     node: Any
     opset: int

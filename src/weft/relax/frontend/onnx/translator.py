@@ -77,7 +77,7 @@ class Translator:
         """Symbols that a tensor's elements define when the program runs."""
         self.generators: dict[Any, np.random.Generator] = {}
         """What draws the numbers of a node with a seed: a body that is written out goes on."""
-        self.draws = itertools.count()
+        self.draws: Iterator[int] = itertools.count()
         """Numbers of the calls that draw when the program runs."""
         self.is_looping = False
         """Whether what is translated is the body of a loop that runs an unknown number of times."""

@@ -36,7 +36,7 @@ from weft.ir.transform import PassContext
 from weft.relax.analysis.bindings import udchain
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.dpl.kinds import CallPattern, DFPattern, TupleGetItemPattern
-from weft.relax.dpl.matcher import Matcher
+from weft.relax.dpl.matcher import Matcher, Pattern
 from weft.relax.dpl.root import may_match, root_callees
 from weft.relax.expr import (
     BindingBlock,
@@ -155,14 +155,14 @@ class _BlockPartition:
             self.order.merge(taken, Group(attrs))
             return
 
-    def matches(self, binding: VarBinding) -> Iterator[dict[DFPattern, Any]]:
+    def matches(self, binding: VarBinding) -> Iterator[dict[Pattern, Any]]:
         """What the pattern can stand for at a binding."""
         matcher = Matcher(self.values)
         for _ in matcher.solutions((self.fusion.pattern, binding.value)):
             yield dict(matcher.bound)
 
     def taken(
-        self, binding: VarBinding, matches: Mapping[DFPattern, Any]
+        self, binding: VarBinding, matches: Mapping[Pattern, Any]
     ) -> dict[Var, None] | None:
         """The variables that a match computes; None if it computes something unnamed.
 
@@ -185,7 +185,7 @@ class _BlockPartition:
         return self.order.can_merge(taken)
 
     def context(
-        self, binding: VarBinding, matches: Mapping[DFPattern, Any], taken: Mapping[Var, None]
+        self, binding: VarBinding, matches: Mapping[Pattern, Any], taken: Mapping[Var, None]
     ) -> PatternCheckContext:
         """What the check function sees."""
         if self._users is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.expr import IntImm
 from weft.ir.functor import collect
@@ -20,14 +20,14 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.primitive.compute.compute_at import compute_at
+from weft.tir.schedule.primitive.compute.compute_inline import compute_inline
 from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
-from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
 from weft.tir.stmt import Block, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 SMALL = 1 << 20
 """Below this one random number is enough to choose from; above it takes three."""
@@ -52,7 +52,7 @@ class DecisionError(ScheduleFailure):
 # ---- a number
 
 
-def _plain_lists(self: Schedule, arguments: dict[str, Any]) -> None:
+def _plain_lists(self: Session, arguments: dict[str, Any]) -> None:
     arguments["candidates"] = [_integer("candidates", item) for item in arguments["candidates"]]
     probs = [float(getattr(item, "value", item)) for item in arguments["probs"]]
     # Whole numbers are recorded as such, as TVM writes them.
@@ -68,7 +68,7 @@ def _integer(what: str, value: object) -> int:
 
 @primitive("SampleCategorical", pure=True, canonical=_plain_lists)
 def sample_categorical(
-    self: Schedule, candidates: list[int], probs: list[float], decision: int | None = None
+    self: Session, candidates: list[int], probs: list[float], decision: int | None = None
 ) -> ExprRV:
     """Draw one of several numbers, each with its own probability.
 
@@ -115,7 +115,7 @@ def sample_categorical(
     return self._number_rv(candidates[chosen])
 
 
-def _weighted(self: Schedule, probs: Sequence[float], total: float) -> int:
+def _weighted(self: Session, probs: Sequence[float], total: float) -> int:
     point = _below(self, 1 << 53) / (1 << 53) * total
     last = 0
     for place, prob in enumerate(probs):
@@ -132,7 +132,7 @@ def _weighted(self: Schedule, probs: Sequence[float], total: float) -> int:
 
 @primitive("SamplePerfectTile", "loop", pure=True)
 def sample_perfect_tile(
-    self: Schedule,
+    self: Session,
     loop: LoopRV,
     n: int,
     max_innermost_factor: int = 16,
@@ -197,7 +197,7 @@ def sample_perfect_tile(
 
 @primitive("SamplePartitionedTile", "loop", pure=True)
 def sample_partitioned_tile(
-    self: Schedule,
+    self: Session,
     loop: LoopRV,
     n: int,
     partition_pos: int = 0,
@@ -354,7 +354,7 @@ def _ways(extent: int, n: int) -> int:
     return math.prod([math.comb(power + n - 1, n - 1) for _, power in prime_factors(extent)])
 
 
-def _tiling(self: Schedule, extent: int, n: int) -> list[int]:
+def _tiling(self: Session, extent: int, n: int) -> list[int]:
     """One of those lists, each as likely as any other."""
     tiles = [1] * n
     for prime, power in prime_factors(extent):
@@ -365,7 +365,7 @@ def _tiling(self: Schedule, extent: int, n: int) -> list[int]:
     return tiles
 
 
-def _subset(self: Schedule, count: int, size: int) -> set[int]:
+def _subset(self: Session, count: int, size: int) -> set[int]:
     """``size`` different numbers below ``count`` (Floyd's algorithm)."""
     chosen: set[int] = set()
     for top in range(count - size, count):
@@ -374,7 +374,7 @@ def _subset(self: Schedule, count: int, size: int) -> set[int]:
     return chosen
 
 
-def _divisor(self: Schedule, weights: dict[int, int]) -> int:
+def _divisor(self: Session, weights: dict[int, int]) -> int:
     point = _below(self, sum(weights.values()))
     for divisor, weight in weights.items():
         if point < weight:
@@ -383,7 +383,7 @@ def _divisor(self: Schedule, weights: dict[int, int]) -> int:
     raise AssertionError("a random number is not below its bound")
 
 
-def _below(self: Schedule, count: int) -> int:
+def _below(self: Session, count: int) -> int:
     """A random number from 0 to ``count`` - 1."""
     if count <= 1:
         return 0
@@ -394,7 +394,7 @@ def _below(self: Schedule, count: int) -> int:
     return drawn % count
 
 
-def _decide(self: Schedule, decision: object) -> None:
+def _decide(self: Session, decision: object) -> None:
     """Leave the decision with the call, for the trace."""
     assert self._call is not None
     self._call.decision = decision
@@ -405,7 +405,7 @@ def _decide(self: Schedule, decision: object) -> None:
 
 @primitive("SampleComputeLocation", "block", pure=True)
 def sample_compute_location(
-    self: Schedule, block: BlockRV | str, decision: int | None = None
+    self: Session, block: BlockRV | str, decision: int | None = None
 ) -> LoopRV:
     """Draw the loop that ``compute_at`` moves a block to.
 
@@ -442,20 +442,20 @@ def sample_compute_location(
     return self._loop_rv(places[chosen])
 
 
-def _places(self: Schedule, block: BlockRV | str, sref: StmtSRef) -> dict[int, StmtSRef]:
+def _places(self: Session, block: BlockRV | str, sref: StmtSRef) -> dict[int, StmtSRef]:
     """The possible decisions with what they stand for."""
     places = {-1: ROOT_MARK}
-    if _succeeds(self, lambda: self.compute_inline(block)):
+    if _succeeds(self, lambda: compute_inline(self, block)):
         places[-2] = INLINE_MARK
     for number, loop in _candidate_loops(self.state, sref):
         variable = self._loop_rv(loop)
-        if _succeeds(self, lambda v=variable: self.compute_at(block, v, True)):
+        if _succeeds(self, lambda v=variable: compute_at(self, block, v, True)):
             places[number] = loop
         del self._symbols[variable]
     return places
 
 
-def _succeeds(self: Schedule, edit: Any) -> bool:
+def _succeeds(self: Session, edit: Any) -> bool:
     """Whether a primitive applies; what it does is undone."""
     with self.state.trial():
         try:

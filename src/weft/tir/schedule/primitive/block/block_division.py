@@ -8,7 +8,7 @@ outer block. What blockize and tensorize share.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_region
@@ -28,11 +28,10 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loop.loops import loop_of
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import domain
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class SubspaceError(ScheduleFailure):

@@ -8,7 +8,6 @@ to the outer block.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
@@ -33,17 +32,16 @@ from weft.tir.schedule.primitive.block.block_division import (
 )
 from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import domain
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, SeqStmt, Stmt, seq
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 @primitive("Blockize", "target")
 def blockize(
-    self: Schedule, target: LoopRV | list[BlockRV], preserve_unit_iters: bool = True
+    self: Session, target: LoopRV | list[BlockRV], preserve_unit_iters: bool = True
 ) -> BlockRV:
     """Make one block of a loop and all inside it, or of several blocks that stand side by side.
 
@@ -79,7 +77,7 @@ def blockize(
         raise IRTypeError(
             f"sch.blockize: target: expected a LoopRV or a list of BlockRV, got {target!r}"
         )
-    srefs = [self._sref(self.get_block(b) if isinstance(b, str) else b) for b in target]
+    srefs = [self._sref(self._block_named(b)) for b in target]
     return self._block_rv(_blockize_several(state, srefs, preserve_unit_iters))
 
 

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
 
 from weft.tir.schedule import checks, dependence, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import BlockNotFoundError
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
 from weft.tir.stmt import Block, For
 
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
 
-
-def _with_function(self: Schedule, arguments: dict[str, object]) -> None:
+def _with_function(self: Session, arguments: dict[str, object]) -> None:
     if arguments["func_name"] is None:
         arguments["func_name"] = self._default_function().name_hint
 
 
 @primitive("GetBlock", pure=True, canonical=_with_function)
-def get_block(self: Schedule, name: str, func_name: str | None = None) -> BlockRV:
+def get_block(self: Session, name: str, func_name: str | None = None) -> BlockRV:
     """Return the block of a name.
 
     Args:
@@ -62,7 +59,7 @@ def get_block(self: Schedule, name: str, func_name: str | None = None) -> BlockR
 
 
 @primitive("GetLoops", "block", pure=True)
-def get_loops(self: Schedule, block: BlockRV | str) -> list[LoopRV]:
+def get_loops(self: Session, block: BlockRV | str) -> list[LoopRV]:
     """Return the loops around a block, outermost first, up to the next block around it.
 
     Args:
@@ -80,7 +77,7 @@ def get_loops(self: Schedule, block: BlockRV | str) -> list[LoopRV]:
 
 
 @primitive("GetChildBlocks", "block_or_loop", pure=True)
-def get_child_blocks(self: Schedule, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
+def get_child_blocks(self: Session, block_or_loop: BlockRV | LoopRV) -> list[BlockRV]:
     """Return the blocks directly inside a block or loop: those in no other block inside it.
 
     Args:
@@ -100,7 +97,7 @@ def get_child_blocks(self: Schedule, block_or_loop: BlockRV | LoopRV) -> list[Bl
 
 
 @primitive("GetProducers", "block", pure=True)
-def get_producers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
+def get_producers(self: Session, block: BlockRV | str) -> list[BlockRV]:
     """Return the blocks that write what a block reads, or that write what it writes before it does.
 
     Only blocks in the same scope, the next block around it, are returned.
@@ -124,7 +121,7 @@ def get_producers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
 
 
 @primitive("GetConsumers", "block", pure=True)
-def get_consumers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
+def get_consumers(self: Session, block: BlockRV | str) -> list[BlockRV]:
     """Return the blocks that read what a block writes, or that write it again after it does.
 
     Only blocks in the same scope, the next block around it, are returned.
@@ -148,7 +145,7 @@ def get_consumers(self: Schedule, block: BlockRV | str) -> list[BlockRV]:
 
 
 @primitive("GetOutputBlocks", "scope_block", pure=True)
-def get_output_blocks(self: Schedule, scope_block: BlockRV | str) -> list[BlockRV]:
+def get_output_blocks(self: Session, scope_block: BlockRV | str) -> list[BlockRV]:
     """Return the blocks inside a scope that write memory which the scope does not allocate itself.
 
     A block that stands inside another one of the result comes after it.
@@ -179,7 +176,7 @@ def get_output_blocks(self: Schedule, scope_block: BlockRV | str) -> list[BlockR
 
 
 @primitive("EnterPostproc")
-def enter_postproc(self: Schedule) -> None:
+def enter_postproc(self: Session) -> None:
     """Mark in the trace that the calls from here on are post-processing.
 
     The program does not change. Replaying a trace with ``remove_postproc=True`` leaves out what

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, Range
@@ -18,14 +17,13 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.block.block_division import blockized
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tensorize_match import Matched, Mismatch, compare
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, MatchBufferRegion
 from weft.tir.stmt_functor import renew_defs
 from weft.tir.tensor_intrinsic import TensorIntrin
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +38,7 @@ class TensorIntrinError(ScheduleFailure):
 
 @primitive("Tensorize", "block_or_loop")
 def tensorize(
-    self: Schedule,
+    self: Session,
     block_or_loop: BlockRV | LoopRV | str,
     tensor_intrin: str,
     preserve_unit_iters: bool = True,

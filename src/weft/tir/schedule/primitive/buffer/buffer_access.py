@@ -6,7 +6,7 @@ Other primitives trust these declarations, so both are for those who know more t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import ExprLike, PrimExpr, Range, as_prim_expr
@@ -23,11 +23,10 @@ from weft.tir.schedule.instruction import index_map_text
 from weft.tir.schedule.primitive.buffer.buffer_argument import KINDS
 from weft.tir.schedule.primitive.cache.cache_access import accesses
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import BufferRegion
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class AccessKindError(ScheduleFailure):
@@ -52,7 +51,7 @@ def _check_kind(state: ScheduleState, sref: StmtSRef, kind: object) -> None:
 # ---- unsafe_hide_buffer_access
 
 
-def _plain_places(self: Schedule, arguments: dict[str, Any]) -> None:
+def _plain_places(self: Session, arguments: dict[str, Any]) -> None:
     given = arguments["buf_index_array"]
     if not hasattr(given, "__iter__") or isinstance(given, str):
         raise IRTypeError(
@@ -64,7 +63,7 @@ def _plain_places(self: Schedule, arguments: dict[str, Any]) -> None:
 
 @primitive("UnsafeHideBufferAccess", "block buf_type buf_index_array", canonical=_plain_places)
 def unsafe_hide_buffer_access(
-    self: Schedule, block: BlockRV | str, buf_type: str, buf_index_array: list[int]
+    self: Session, block: BlockRV | str, buf_type: str, buf_index_array: list[int]
 ) -> None:
     """Take buffers out of those that a block declares to read or write.
 
@@ -121,7 +120,7 @@ def ranges_text(index_map: IndexMap) -> str:
     return f"{head}: [{', '.join(pairs)}]"
 
 
-def _with_ranges(self: Schedule, arguments: dict[str, Any]) -> None:
+def _with_ranges(self: Session, arguments: dict[str, Any]) -> None:
     kind = getattr(arguments["buf_type"], "value", arguments["buf_type"])
     if isinstance(kind, int) and kind in (0, 1):  # as TVM's JSON has it
         kind = KINDS[kind]
@@ -167,7 +166,7 @@ def _ends(ranges: Sequence[ExprLike | tuple[ExprLike, ...] | list[ExprLike]]) ->
     texts={"gen_new_ranges": ranges_text},
 )
 def annotate_buffer_access(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     buffer_index: int,
     buf_type: str | int,

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.buffer import Buffer
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
 from weft.tir.stmt import Block
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
 
 KINDS = ("read", "write")
 BufferPlace: TypeAlias = tuple[str, int] | list[str | int] | str | Buffer
@@ -19,7 +17,7 @@ BufferPlace: TypeAlias = tuple[str, int] | list[str | int] | str | Buffer
 
 
 def buffer_position(
-    schedule: Schedule, block: BlockRV, given: object, required: str | None = None
+    schedule: Session, block: BlockRV, given: object, required: str | None = None
 ) -> tuple[str, int]:
     """``("read", i)`` or ``("write", i)`` of a buffer given as that, a name, or a Buffer.
 

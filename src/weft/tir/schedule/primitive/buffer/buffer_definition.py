@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from weft.ir.functor import collect
 from weft.tir.buffer import Buffer
@@ -11,10 +10,9 @@ from weft.tir.expr import Var
 from weft.tir.schedule import rewrite
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_access import accesses
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class SubregionBufferError(ScheduleFailure):

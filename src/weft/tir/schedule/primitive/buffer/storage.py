@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.ir.type import PointerType, PrimType
@@ -18,11 +18,10 @@ from weft.tir.schedule.primitive.buffer.buffer_argument import buffer_position
 from weft.tir.schedule.primitive.cache.cache_access import accesses
 from weft.tir.schedule.primitive.cache.cache_stage import check_storage_scope
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BufferStore, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 ALIGN = "buffer_dim_align"
 SHARED_BY = {"shared": ("threadIdx", "vthread"), "warp": ("threadIdx.x",)}
@@ -60,14 +59,14 @@ class AlignmentError(ScheduleFailure):
 # ---- set_scope
 
 
-def _with_position(self: Schedule, arguments: dict[str, Any]) -> None:
+def _with_position(self: Session, arguments: dict[str, Any]) -> None:
     place = buffer_position(self, arguments["block"], arguments["buffer_index"], "write")
     arguments["buffer_index"] = place[1]
 
 
 @primitive("SetScope", "block", canonical=_with_position)
 def set_scope(
-    self: Schedule, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str
+    self: Session, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str
 ) -> None:
     """Put a buffer that a block writes into another storage scope, such as "shared" or "local".
 
@@ -239,7 +238,7 @@ def _replace(state: ScheduleState, site: StmtSRef, work: _Replaced) -> None:
 
 
 @primitive("UnsafeSetDType", "block")
-def unsafe_set_dtype(self: Schedule, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
+def unsafe_set_dtype(self: Session, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
     """Store a buffer that a block writes in another type; each load and store converts.
 
     Unsafe: values that the new type does not hold change.
@@ -327,7 +326,7 @@ class _Retyped(_Replaced):
 
 @primitive("StorageAlign", "block")
 def storage_align(
-    self: Schedule, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int
+    self: Session, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int
 ) -> None:
     """Ask that the stride of a buffer's axis be ``factor * k + offset`` for some k.
 

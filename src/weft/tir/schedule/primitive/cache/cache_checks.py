@@ -10,7 +10,6 @@ that no block declares, views, opaque pointers into a copy of another shape.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import IntervalSet
@@ -32,10 +31,9 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     region_text,
 )
 from weft.tir.schedule.primitive.reduction.decompose_reduction import late_axis
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse, While
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class WriterCountError(ScheduleFailure):

@@ -9,7 +9,7 @@ candidate: the stage computes for all values of the axes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.common_subexpr import children
@@ -49,18 +49,17 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     whole,
 )
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 DIVISIONS = (Div, Mod, FloorDiv, FloorMod)
 
 
 @primitive("CacheIndex", "block")
 def cache_index(
-    self: Schedule, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0
+    self: Session, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0
 ) -> list[BlockRV]:
     """Compute index expressions of a block beforehand, into buffers that the block reads.
 

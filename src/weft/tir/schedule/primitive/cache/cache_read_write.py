@@ -9,7 +9,7 @@ Reference: Feng et al., "TensorIR" (ASPLOS 2023), section 4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import substitute
@@ -38,11 +38,10 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     relaxed_ranges,
 )
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BufferRegion, Stmt
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class NotInplaceError(ScheduleFailure):
@@ -52,12 +51,12 @@ class NotInplaceError(ScheduleFailure):
 def _canonical(kind: str) -> Any:
     key = f"{kind}_buffer_index"
 
-    def change(self: Schedule, arguments: dict[str, Any]) -> None:
+    def change(self: Session, arguments: dict[str, Any]) -> None:
         place = buffer_position(self, arguments["block"], arguments[key], kind)
         arguments[key] = place[1]
         given = arguments.get("consumer_blocks")
         if given is not None:
-            blocks = [self.get_block(item) if isinstance(item, str) else item for item in given]
+            blocks = [self._block_named(item) for item in given]
             arguments["consumer_blocks"] = blocks or None
 
     return change
@@ -68,7 +67,7 @@ def _canonical(kind: str) -> Any:
 
 @primitive("CacheRead", "block consumer_blocks", canonical=_canonical("read"))
 def cache_read(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     read_buffer_index: int | str | Buffer,
     storage_scope: str,
@@ -253,7 +252,7 @@ def _make(
 
 @primitive("CacheWrite", "block consumer_blocks", canonical=_canonical("write"))
 def cache_write(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     write_buffer_index: int | str | Buffer,
     storage_scope: str,
@@ -333,7 +332,7 @@ def _split_readers(
 
 @primitive("CacheInplace", "block", canonical=_canonical("read"))
 def cache_inplace(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     read_buffer_index: int | str | Buffer,
     storage_scope: str,

@@ -8,7 +8,7 @@ copy, where a stage may stand, how to make it, and how blocks are redirected to 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.constraint import conjuncts as parts_of
@@ -22,6 +22,8 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import BufferLoad, IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     AllocateConst,
     Block,
@@ -35,9 +37,6 @@ from weft.tir.stmt import (
     SeqStmt,
     Stmt,
 )
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 STORAGE_KINDS = (
     "global", "shared", "warp", "local", "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",

@@ -7,7 +7,7 @@ what is copied is decided once, how (coalesced, vectorised, by which threads) la
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import IntervalSet, eval_set, union
@@ -36,6 +36,9 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     whole,
 )
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     Block,
     BlockRealize,
@@ -46,10 +49,6 @@ from weft.tir.stmt import (
     IfThenElse,
     Stmt,
 )
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 AUTO_COPY = "auto_copy"
 
@@ -71,7 +70,7 @@ class _Users(NamedTuple):
 
 @primitive("ReadAt", "loop block")
 def read_at(
-    self: Schedule,
+    self: Session,
     loop: LoopRV,
     block: BlockRV | str,
     read_buffer_index: int,
@@ -123,7 +122,7 @@ def read_at(
 
 @primitive("WriteAt", "loop block")
 def write_at(
-    self: Schedule,
+    self: Session,
     loop: LoopRV,
     block: BlockRV | str,
     write_buffer_index: int,

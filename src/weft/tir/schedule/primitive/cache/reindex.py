@@ -7,7 +7,7 @@ blocks repointed to other indices.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
@@ -36,7 +36,10 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     region_of,
 )
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import executed_box
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     Block,
     BlockRealize,
@@ -47,10 +50,6 @@ from weft.tir.stmt import (
     LetStmt,
     Stmt,
 )
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class AccessPatternError(ScheduleFailure):
@@ -203,12 +202,12 @@ def with_index_reads(block: Block, indices: Sequence[PrimExpr]) -> Block:
 # ---- reindex
 
 
-def _with_place(self: Schedule, arguments: dict[str, Any]) -> None:
+def _with_place(self: Session, arguments: dict[str, Any]) -> None:
     arguments["buffer"] = buffer_position(self, arguments["block"], arguments["buffer"])
 
 
 @primitive("ReIndex", "block", canonical=_with_place)
-def reindex(self: Schedule, block: BlockRV | str, buffer: Any) -> BlockRV:
+def reindex(self: Session, block: BlockRV | str, buffer: Any) -> BlockRV:
     """Put a copy between a block and a buffer, laid out in the order of the block's axes.
 
     Args:

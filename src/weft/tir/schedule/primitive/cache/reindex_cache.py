@@ -8,7 +8,7 @@ place only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
@@ -48,11 +48,10 @@ from weft.tir.schedule.primitive.cache.reindex import (
     with_index_reads,
 )
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class AxisMismatchError(ScheduleFailure):
@@ -67,7 +66,7 @@ class PredicateError(ScheduleFailure):
     """The predicate of the block ties loops that the copy has to loops that it has not."""
 
 
-def _with_map(self: Schedule, arguments: dict[str, Any]) -> None:
+def _with_map(self: Session, arguments: dict[str, Any]) -> None:
     index_map = arguments["index_map"]
     if callable(index_map) and not isinstance(index_map, IndexMap):
         block = self.get(arguments["block"])
@@ -84,7 +83,7 @@ def _index_type(block: Block) -> str:
 
 @primitive("ReindexCacheRead", "block index_map", canonical=_with_map)
 def reindex_cache_read(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     read_buffer_index: int,
     storage_scope: str,
@@ -150,7 +149,7 @@ def _before_reader(
 
 @primitive("ReindexCacheWrite", "block index_map", canonical=_with_map)
 def reindex_cache_write(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     write_buffer_index: int,
     storage_scope: str,

@@ -9,7 +9,6 @@ or the same values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
@@ -18,9 +17,8 @@ from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import dependence, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loop.loops import loop_of
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 
 
 class ReusedMemoryError(ScheduleFailure):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
@@ -31,11 +31,10 @@ from weft.tir.schedule.primitive.buffer.buffer_definition import check_rewritabl
 from weft.tir.schedule.primitive.cache.cache_checks import is_allocated_in
 from weft.tir.schedule.primitive.cache.reindex import domains_of, is_injective
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class RollingDependencyError(ScheduleFailure):
@@ -64,7 +63,7 @@ class _Axis(NamedTuple):
 
 
 @primitive("RollingBuffer", "block")
-def rolling_buffer(self: Schedule, block: BlockRV | str, write_buffer_index: int) -> None:
+def rolling_buffer(self: Session, block: BlockRV | str, write_buffer_index: int) -> None:
     """Keep of a buffer only what a window needs: the next window reuses the part that both cover.
 
     The buffer becomes a ring: an element is stored at its index modulo the window's size, and is

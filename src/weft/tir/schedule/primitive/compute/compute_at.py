@@ -8,7 +8,6 @@ several iterations; a consumer must have its inputs there, and a reduction must 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith import interval
 from weft.arith.analyzer import Analyzer, ProofStrength
@@ -27,15 +26,14 @@ from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.block import block_domain
 from weft.tir.schedule.primitive.block.block_domain import AxisDomain
 from weft.tir.schedule.primitive.cache.reused_memory import check_places_differ, check_values_stay
+from weft.tir.schedule.primitive.compute.compute_inline import compute_inline
 from weft.tir.schedule.primitive.compute.move_place import LAST, Move, RequiredBlocksError
+from weft.tir.schedule.primitive.compute.reverse_compute_inline import reverse_compute_inline
 from weft.tir.schedule.primitive.loop.loops import loop_of, nest
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
-from weft.tir.schedule.state import INLINE_MARK, ROOT_MARK
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq, stmt_list
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import StmtSRef
 
 
 class DomainUnsolvedError(ScheduleFailure):
@@ -52,7 +50,7 @@ class LostInstancesError(ScheduleFailure):
 
 @primitive("ComputeAt", "block loop")
 def compute_at(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     loop: LoopRV,
     preserve_unit_loops: bool = False,
@@ -86,14 +84,14 @@ def compute_at(
     """
     place = self._sref(loop)
     if place is INLINE_MARK:
-        self.compute_inline(block)
+        compute_inline(self, block)
     elif place is not ROOT_MARK:
         _Move(self.state, self._sref(block), place, producing=True).run(preserve_unit_loops, index)
 
 
 @primitive("ReverseComputeAt", "block loop")
 def reverse_compute_at(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     loop: LoopRV,
     preserve_unit_loops: bool = False,
@@ -125,7 +123,7 @@ def reverse_compute_at(
     """
     place = self._sref(loop)
     if place is INLINE_MARK:
-        self.reverse_compute_inline(block)
+        reverse_compute_inline(self, block)
     elif place is not ROOT_MARK:
         _Move(self.state, self._sref(block), place, producing=False).run(preserve_unit_loops, index)
 

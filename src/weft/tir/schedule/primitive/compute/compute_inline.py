@@ -8,7 +8,6 @@ what the block reads is unchanged when its consumers run, and it has written all
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map, inverse_affine_iter_map
@@ -25,11 +24,10 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.reused_memory import check_values_stay
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BufferRegion, BufferStore
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 Value = Callable[[Sequence[PrimExpr]], PrimExpr]
 
@@ -55,7 +53,7 @@ class OpaqueAccessError(ScheduleFailure):
 
 
 @primitive("ComputeInline", "block")
-def compute_inline(self: Schedule, block: BlockRV | str) -> None:
+def compute_inline(self: Session, block: BlockRV | str) -> None:
     """Compute a block's elements where they are read; the block and its buffer disappear.
 
     Args:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
@@ -35,11 +35,10 @@ from weft.tir.schedule.primitive.compute.compute_inline import (
     single_store,
 )
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, Stmt
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 Expressions = Sequence[PrimExpr]
 
@@ -67,7 +66,7 @@ class _Producer:
 
 
 @primitive("ReverseComputeInline", "block")
-def reverse_compute_inline(self: Schedule, block: BlockRV | str) -> None:
+def reverse_compute_inline(self: Session, block: BlockRV | str) -> None:
     """Compute a block where its only producer stores; the block and the buffer between disappear.
 
     Args:

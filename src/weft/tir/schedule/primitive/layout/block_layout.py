@@ -8,7 +8,7 @@ must be complete or a reduction; the map is bijective and keeps reduction axes a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
@@ -27,12 +27,11 @@ from weft.tir.schedule.primitive.layout.transform_layout import (
     with_known,
 )
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import check_self_contained, is_remap
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class BlockNestError(ScheduleFailure):
@@ -47,7 +46,7 @@ class MixedAxisError(ScheduleFailure):
     """An axis would be made of a reduction axis and another one."""
 
 
-def _index_map(self: Schedule, arguments: dict[str, Any]) -> None:
+def _index_map(self: Session, arguments: dict[str, Any]) -> None:
     block, index_map = self.get(arguments["block"]), arguments["index_map"]
     if not isinstance(index_map, IndexMap):
         arguments["index_map"] = IndexMap.from_func(
@@ -73,7 +72,7 @@ def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
 
 @primitive("TransformBlockLayout", "block index_map", canonical=_index_map)
 def transform_block_layout(
-    self: Schedule, block: BlockRV | str, index_map: Any
+    self: Session, block: BlockRV | str, index_map: Any
 ) -> None:
     """Give a block other axes, and other loops around it, by a map of the old ones.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
@@ -38,11 +38,10 @@ from weft.tir.schedule.primitive.cache.reindex import is_injective
 from weft.tir.schedule.primitive.layout.layout_padding import plan_padding
 from weft.tir.schedule.primitive.layout.layout_rewrite import LayoutPlan, rewrite_layout
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class LayoutMapError(ScheduleFailure):
@@ -83,7 +82,7 @@ def buffer_at(block: Block, place: tuple[str, int]) -> Buffer | None:
     return regions[index].buffer if 0 <= index < len(regions) else None
 
 
-def with_known(schedule: Schedule, index_map: IndexMap) -> IndexMap:
+def with_known(schedule: Session, index_map: IndexMap) -> IndexMap:
     """The map with sampled numbers in place of their variables."""
     known = {
         rv: IntImm(rv.dtype, number)
@@ -100,7 +99,7 @@ PadValue: TypeAlias = float | PrimExpr | IndexMap | Callable[..., object]
 """What padding holds: a value, or a function of the indices in the new layout."""
 
 
-def _layout_arguments(self: Schedule, arguments: dict[str, Any]) -> None:
+def _layout_arguments(self: Session, arguments: dict[str, Any]) -> None:
     block = self.get(arguments["block"])
     place = buffer_position(self, arguments["block"], arguments["buffer"])
     arguments["buffer"] = place
@@ -151,7 +150,7 @@ def _typed(value: object, buffer: Buffer, *, exact: bool) -> object:
 
 
 def transform_layout(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     buffer: BufferPlace,
     index_map: IndexMap | Callable[..., object],
@@ -189,7 +188,7 @@ def transform_layout(
     """
     separators: list[int] = []
     if callable(index_map) and not isinstance(index_map, IndexMap):
-        block = self.get_block(block) if isinstance(block, str) else block
+        block = self._block_named(block)
         stmt = self.get(block)
         target = buffer_at(stmt, buffer_position(self, block, buffer))
         index_map, separators = IndexMap.from_func_with_separators(
@@ -203,7 +202,7 @@ def transform_layout(
             assume_injective_transform=assume_injective_transform,
         )  # fmt: skip
         return
-    block = self.get_block(block) if isinstance(block, str) else block
+    block = self._block_named(block)
     place = buffer_position(self, block, buffer)
     check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
     _transform_layout(
@@ -232,7 +231,7 @@ def _pad_from_json(value: object) -> object:
 )  # fmt: skip
 @_with_primitive_name
 def _transform_layout(
-    self: Schedule,
+    self: Session,
     block: BlockRV | str,
     buffer: Any,
     index_map: Any,
@@ -400,7 +399,7 @@ def _check_pad_value(
 # ---- set_axis_separator
 
 
-def _separator_arguments(self: Schedule, arguments: dict[str, Any]) -> None:
+def _separator_arguments(self: Session, arguments: dict[str, Any]) -> None:
     arguments["buffer"] = buffer_position(self, arguments["block"], arguments["buffer"])
     given = arguments["axis_separators"]
     given = [] if given is None else given
@@ -415,7 +414,7 @@ def _separator_arguments(self: Schedule, arguments: dict[str, Any]) -> None:
 
 @primitive("SetAxisSeparator", "block", canonical=_separator_arguments)
 def set_axis_separator(
-    self: Schedule, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]
+    self: Session, block: BlockRV | str, buffer: Any, axis_separators: Sequence[int]
 ) -> None:
     """Set which axes of a buffer stay apart when it is flattened.
 

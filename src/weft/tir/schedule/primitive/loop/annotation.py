@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.support.errors import IRTypeError
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, For
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import StmtSRef
 
 
 class AnnotationError(ScheduleFailure):
@@ -23,7 +20,7 @@ class AnnotationError(ScheduleFailure):
 
 @primitive("Annotate", "block_or_loop ann_val")
 def annotate(
-    self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object
+    self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object
 ) -> None:
     """Attach a value to a loop or block, for passes to read.
 
@@ -55,7 +52,7 @@ def annotate(
 
 
 @primitive("Unannotate", "block_or_loop")
-def unannotate(self: Schedule, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
+def unannotate(self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str) -> None:
     """Remove an annotation from a loop or block.
 
     Args:
@@ -90,7 +87,7 @@ def _annotated(sref: StmtSRef) -> For | Block:
     return sref.stmt
 
 
-def _value(self: Schedule, value: object) -> object:
+def _value(self: Session, value: object) -> object:
     """The value with sampled numbers in place of their variables."""
     if isinstance(value, bool | str | int | float | IntImm | FloatImm):
         return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from weft.ir.functor import collect
 from weft.tir import op
@@ -13,11 +13,10 @@ from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_stage import region_text
 from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferStore, ForKind
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 THREAD_TAGS: Final = (
     *[f"{name}.{axis}" for name in ("blockIdx", "threadIdx", "vthread") for axis in "xyz"],
@@ -44,7 +43,7 @@ class RepeatedReductionError(ScheduleFailure):
 
 
 @primitive("Parallel", "loop")
-def parallel(self: Schedule, loop: LoopRV) -> None:
+def parallel(self: Session, loop: LoopRV) -> None:
     """Let the iterations of a loop run on several threads at once.
 
     The loop must be independent: each block inside may use it for spatial axes only, so that no
@@ -71,7 +70,7 @@ def parallel(self: Schedule, loop: LoopRV) -> None:
 
 
 @primitive("Vectorize", "loop")
-def vectorize(self: Schedule, loop: LoopRV) -> None:
+def vectorize(self: Session, loop: LoopRV) -> None:
     """Let the iterations of a loop run at once, each in a lane of vector instructions.
 
     The iterations must be independent of each other, as for ``parallel``. The extent must be
@@ -98,7 +97,7 @@ def vectorize(self: Schedule, loop: LoopRV) -> None:
 
 
 @primitive("Bind", "loop")
-def bind(self: Schedule, loop: LoopRV, thread_axis: str) -> None:
+def bind(self: Session, loop: LoopRV, thread_axis: str) -> None:
     """Give the iterations of a loop to the threads of a launch, one to each.
 
     The iterations must be independent of each other, as for ``parallel``; but a reduction may be
@@ -129,7 +128,7 @@ def bind(self: Schedule, loop: LoopRV, thread_axis: str) -> None:
 
 
 @primitive("Unroll", "loop")
-def unroll(self: Schedule, loop: LoopRV) -> None:
+def unroll(self: Session, loop: LoopRV) -> None:
     """Write the iterations of a loop out, one after the other, when the program is built.
 
     Args:
@@ -150,7 +149,7 @@ def unroll(self: Schedule, loop: LoopRV) -> None:
     self.state.replace(sref, old.with_(kind=ForKind.UNROLLED))
 
 
-def _set_kind(self: Schedule, loop: LoopRV, kind: ForKind, thread_axis: str = "") -> None:
+def _set_kind(self: Session, loop: LoopRV, kind: ForKind, thread_axis: str = "") -> None:
     sref = self._sref(loop)
     old = loop_of(sref)
     if not op.is_const_int(old.min, 0):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -16,12 +16,11 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import RootBlockError, ScheduleFailure, name_of
 from weft.tir.schedule.primitive.loop.loops import AnnotatedLoopError, loop_of, loops_with
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq
 from weft.tir.stmt_functor import redefined
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class AxisOrderError(ScheduleFailure):
@@ -45,12 +44,12 @@ class PartitionedReductionError(ScheduleFailure):
 # ---- reorder_block_iter_var
 
 
-def _plain_order(self: Schedule, arguments: dict[str, Any]) -> None:
+def _plain_order(self: Session, arguments: dict[str, Any]) -> None:
     arguments["new_order"] = [getattr(item, "value", item) for item in arguments["new_order"]]
 
 
 @primitive("ReorderBlockIterVar", "block new_order", canonical=_plain_order)
-def reorder_block_iter_var(self: Schedule, block: BlockRV | str, new_order: list[int]) -> None:
+def reorder_block_iter_var(self: Session, block: BlockRV | str, new_order: list[int]) -> None:
     """Put the axes of a block into another order; the loops stay as they are.
 
     Args:
@@ -111,7 +110,7 @@ def _replace_realize(
 
 
 @primitive("AddUnitLoop", "block_or_loop")
-def add_unit_loop(self: Schedule, block_or_loop: BlockRV | LoopRV) -> LoopRV:
+def add_unit_loop(self: Session, block_or_loop: BlockRV | LoopRV) -> LoopRV:
     """Put a loop of one iteration around a loop or block.
 
     Args:
@@ -148,7 +147,7 @@ def _unit_loop(body: Stmt) -> For:
 
 @primitive("LoopPartition", "loop *factors")
 def loop_partition(
-    self: Schedule,
+    self: Session,
     loop: LoopRV,
     factors: list[int | ExprRV | None],
     preserve_unit_iters: bool = True,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -17,11 +16,10 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_stage import region_text
 from weft.tir.schedule.random_variable import ExprRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import BlockRealize, For, ForKind, Stmt
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class AnnotatedLoopError(ScheduleFailure):
@@ -82,7 +80,7 @@ def body_loop(loop: For) -> For | None:
 
 @primitive("Split", "loop *factors")
 def split(
-    self: Schedule,
+    self: Session,
     loop: LoopRV,
     factors: list[int | ExprRV | None],
     preserve_unit_iters: bool = True,
@@ -250,7 +248,7 @@ def _simplified(
 
 
 @primitive("Fuse", "*loops")
-def fuse(self: Schedule, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+def fuse(self: Session, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
     """Make one loop of several that are nested directly in each other.
 
     Args:
@@ -336,7 +334,7 @@ def loops_with(state: ScheduleState, variables: Sequence[Var]) -> list[StmtSRef]
 
 
 @primitive("Reorder", "*ordered_loops")
-def reorder(self: Schedule, *ordered_loops: LoopRV) -> None:
+def reorder(self: Session, *ordered_loops: LoopRV) -> None:
     """Put loops of one nest into a new order.
 
     Args:

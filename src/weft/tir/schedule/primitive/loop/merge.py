@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.interval import IntervalSet
@@ -30,11 +30,10 @@ from weft.tir.schedule.primitive.loop.loops import (
     nest,
 )
 from weft.tir.schedule.random_variable import LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, SeqStmt, Stmt, seq
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class MergeShapeError(ScheduleFailure):
@@ -50,7 +49,7 @@ Chain = list[For]
 
 
 @primitive("Merge", "*loops")
-def merge(self: Schedule, *loops: LoopRV) -> LoopRV:
+def merge(self: Session, *loops: LoopRV) -> LoopRV:
     """Make one loop nest of several that stand side by side.
 
     The new nest stands where the last one stood and runs their bodies one after the other in each

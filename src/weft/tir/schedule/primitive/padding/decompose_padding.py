@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map import IterMapLevel, detect_iter_map
@@ -24,12 +24,11 @@ from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache import cache_checks as legal
 from weft.tir.schedule.primitive.cache.reindex import domains_of, is_injective
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import check_pure, check_self_contained, edited, path_up
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, ForKind, Stmt, seq
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class PaddingPatternError(ScheduleFailure):
@@ -55,7 +54,7 @@ class _Padding:
 
 
 @primitive("DecomposePadding", "block loop")
-def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+def decompose_padding(self: Session, block: BlockRV | str, loop: LoopRV) -> BlockRV:
     """Make two blocks of one that pads: one fills in the constant, the other copies without a test.
 
     Args:
@@ -105,7 +104,7 @@ def decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> Blo
     return self._block_rv(filler)
 
 
-def can_decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) -> bool:
+def can_decompose_padding(self: Session, block: BlockRV | str, loop: LoopRV) -> bool:
     """Return whether ``decompose_padding`` would accept a block and a loop; nothing is changed.
 
     Args:
@@ -121,7 +120,7 @@ def can_decompose_padding(self: Schedule, block: BlockRV | str, loop: LoopRV) ->
     >>> sch.can_decompose_padding("P", sch.get_loops("P")[0])
     True
     """
-    block_rv = self.get_block(block) if isinstance(block, str) else block
+    block_rv = self._block_named(block)
     sref, loop_sref = self._sref(block_rv), self._sref(loop)
     try:
         _check(self.state, sref, loop_sref, tree.loops_above(sref)[::-1])

@@ -9,7 +9,7 @@ part of a padded axis; axes that are not padded may make any index (the pixels o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
@@ -25,7 +25,10 @@ from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.cache.cache_stage import points
 from weft.tir.schedule.random_variable import BlockRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import check_pure, check_self_contained, executed_box
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     Block,
     BlockRealize,
@@ -40,10 +43,6 @@ from weft.tir.stmt import (
     seq,
 )
 
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
-
 
 class InvalidPaddingError(ScheduleFailure):
     """The padding is not one positive number for each axis of the block."""
@@ -56,7 +55,7 @@ class NonEinsumError(ScheduleFailure):
     """
 
 
-def _padding(self: Schedule, arguments: dict[str, Any]) -> None:
+def _padding(self: Session, arguments: dict[str, Any]) -> None:
     given = arguments["padding"]
     values = [getattr(item, "value", item) for item in given]
     if any(isinstance(item, bool) or not isinstance(item, int) for item in values):
@@ -65,7 +64,7 @@ def _padding(self: Schedule, arguments: dict[str, Any]) -> None:
 
 
 @primitive("PadEinsum", "block", canonical=_padding)
-def pad_einsum(self: Schedule, block: BlockRV | str, padding: Sequence[int]) -> None:
+def pad_einsum(self: Session, block: BlockRV | str, padding: Sequence[int]) -> None:
     """Round the extents of a block's axes up to multiples of given numbers.
 
     Operands are copied into padded buffers before, and results out of them after. What is added to

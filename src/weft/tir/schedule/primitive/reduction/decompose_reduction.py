@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
@@ -16,12 +15,11 @@ from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.flags import running_values
 from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import runs_once_per_instance
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt, seq
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class LoopPositionError(ScheduleFailure):
@@ -45,7 +43,7 @@ class InitPredicateError(ScheduleFailure):
 
 
 @primitive("DecomposeReduction", "block loop")
-def decompose_reduction(self: Schedule, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+def decompose_reduction(self: Session, block: BlockRV | str, loop: LoopRV) -> BlockRV:
     """Give the init of a reduction a block of its own, just before a loop.
 
     Without this, the init stands in the reduction's block and is tested for in each iteration.

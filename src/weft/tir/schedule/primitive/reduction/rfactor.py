@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.linear import detect_linear_equation
@@ -27,6 +26,9 @@ from weft.tir.schedule.primitive.cache.cache_stage import points
 from weft.tir.schedule.primitive.loop.loops import LoopStartError, loop_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.reducer import reduction_of
+from weft.tir.schedule.session import Session
+from weft.tir.schedule.state import ScheduleState
+from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     Block,
     BlockRealize,
@@ -39,10 +41,6 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
-
-if TYPE_CHECKING:
-    from weft.tir.schedule.schedule import Schedule
-    from weft.tir.schedule.state import ScheduleState, StmtSRef
 
 
 class FactorLoopError(ScheduleFailure):
@@ -64,7 +62,7 @@ class FactorPredicateError(ScheduleFailure):
 
 
 @primitive("RFactor", "loop")
-def rfactor(self: Schedule, loop: LoopRV, factor_axis: int) -> BlockRV:
+def rfactor(self: Session, loop: LoopRV, factor_axis: int) -> BlockRV:
     """Compute a reduction as partial results, one for each iteration of a loop, and then join them.
 
     The partial results do not depend on each other: their loop may be parallel or vectorized.
