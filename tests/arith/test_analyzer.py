@@ -14,8 +14,8 @@ from weft.ir.structural import structural_equal
 from weft.support.errors import IRTypeError
 from weft.tir import expr as nodes
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, SizeVar, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import SizeVar, Var
 
 I, J, K, N = (Var(name, "int32") for name in "ijkn")
 

@@ -61,6 +61,7 @@ PATHS = {
     "tvm.target": "weft.target",
     "tvm.tir.stmt_functor": "weft.tir.stmt_functor",
     "tvm.tir.transform": "weft.tir.transform",
+    "tvm.relax.transform.legalize_ops": "weft.relax.transform.legalize.legalize_ops",
     "tvm.tir.expr": "weft.tir.expr",
     "tvm.te.operation": "weft.te.operation",
     "tvm.topi.nn": "weft.topi.nn",

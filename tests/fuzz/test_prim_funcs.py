@@ -22,8 +22,8 @@ from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import RuntimeFault
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import Add, BufferLoad, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore, For, ForKind, seq

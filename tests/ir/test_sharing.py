@@ -10,8 +10,8 @@ from weft.ir.json_text import load_json, save_json
 from weft.ir.module import IRModule
 from weft.ir.structural import _Comparer, _Hasher, structural_equal, structural_hash
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Let, Mul, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Let, Mul, Var
 from weft.tir.stmt import BufferStore
 
 

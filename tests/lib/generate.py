@@ -21,15 +21,14 @@ from weft.ir.expr import IntImm, PrimExpr, Range, StringImm
 from weft.ir.node import expect
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import Broadcast, BufferLoad, IterType, IterVar, Ramp, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
+from weft.tir.expr import Broadcast, IterType, IterVar, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import assume, ret
 from weft.tir.stmt import (
     AssertStmt,
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     DeclBuffer,
     Evaluate,

@@ -13,8 +13,8 @@ from typing import Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Select, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Select, Var
 
 SIZES: Final = ("int32", "int64")
 NARROW: Final = ("int8", "int16", "uint8", "uint16", "uint32")

@@ -20,8 +20,8 @@ from weft.ir.module import IRModule
 from weft.support.dtype import DataType
 from weft.support.errors import InternalError, TVMError
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import Broadcast, BufferLoad, Call, Ramp, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
+from weft.tir.expr import Broadcast, Call, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.stmt import (
@@ -29,7 +29,6 @@ from weft.tir.stmt import (
     AssertStmt,
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     DeclBuffer,
     Evaluate,

@@ -14,8 +14,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Let, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Let, Var
 
 _UNARY = ("exp", "tanh", "sigmoid", "sqrt", "floor", "ceil", "trunc", "erf", "cos", "sin")
 _EXACT = ("sqrt", "floor", "ceil", "trunc")

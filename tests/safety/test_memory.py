@@ -10,8 +10,8 @@ from weft import te
 from weft.script import tir as T
 from weft.support.errors import RuntimeFault, TVMError
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore, For, ForKind

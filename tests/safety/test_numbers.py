@@ -9,8 +9,7 @@ import pytest
 import weft
 from weft.script import tir as T
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad
+from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore

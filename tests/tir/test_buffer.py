@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from weft import ir, tir
-from weft.tir.stmt import BufferRegion
+from weft.tir.buffer import BufferRegion
 
 
 def test_the_defaults_are_those_of_0_20():

@@ -101,3 +101,7 @@ def test_a_load_has_an_index_for_each_dimension(indices):
     buffer = tir.decl_buffer((2, 3), name="A")
     with pytest.raises(IndexError, match=f"buffer A has 2 dimensions, got {len(indices)} indices"):
         tir.BufferLoad(buffer, indices)
+
+
+def test_a_load_is_found_where_tvm_has_it():
+    assert tir.expr.BufferLoad is tir.BufferLoad

@@ -7,8 +7,8 @@ from weft.ir.structural import structural_equal
 from weft.script import tir as T
 from weft.support.errors import IRTypeError
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import Add, BufferLoad, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind
 from weft.tir.stmt_functor import (

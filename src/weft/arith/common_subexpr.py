@@ -9,7 +9,8 @@ from weft.ir.functor import collect
 from weft.ir.node import Map, Node
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
-from weft.tir.expr import Broadcast, BufferLoad, Call, Ramp
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Broadcast, Call, Ramp
 from weft.tir.intrinsic import CallEffectKind, effect_of
 
 

@@ -16,11 +16,11 @@ from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Node, node
 from weft.support.errors import IRTypeError
+from weft.tir.buffer import BufferLoad
 from weft.tir.expr import (
     Add,
     BinaryExpr,
     Broadcast,
-    BufferLoad,
     Call,
     Cast,
     Div,

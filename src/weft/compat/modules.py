@@ -27,6 +27,7 @@ ALIASES: Final[dict[str, str]] = {
     "relax.pipeline": "weft.driver.pipeline",
     "relax.type_converter": "weft.relax.args_converter",
     "relax.op.vm.vm": "weft.relax.op.vm",
+    "relax.transform.legalize_ops": "weft.relax.transform.legalize.legalize_ops",
     "relax.transform.transform": "weft.relax.transform",
     "relax.ty": "weft.compat.types",
     "relax.vm_build": "weft.relax.vm",

@@ -16,8 +16,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.op import Op
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, IterType, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, IterType, IterVar, Var
 from weft.tir.joined_index import walks
 from weft.tir.schedule import tree
 from weft.tir.schedule.random_variable import BlockRV, LoopRV

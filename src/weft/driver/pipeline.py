@@ -26,7 +26,7 @@ from weft.relax.transform.host.purity import RemovePurityChecking, ToNonDataflow
 from weft.relax.transform.host.rewrite_dataflow_reshape import RewriteDataflowReshape
 from weft.relax.transform.host.vm_builtin_lower import LowerRuntimeBuiltin
 from weft.relax.transform.host.vm_shape_lower import VMShapeLower
-from weft.relax.transform.legalize_ops import LegalizeOps
+from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 from weft.relax.transform.memory.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.memory.kill_after_last_use import KillAfterLastUse
 from weft.relax.transform.memory.lower_alloc_tensor import LowerAllocTensor

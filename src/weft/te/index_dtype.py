@@ -15,7 +15,7 @@ from weft.ir.functor import Mutator
 from weft.ir.node import Array, Map
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import (
     EQ,
     GE,
@@ -25,7 +25,6 @@ from weft.tir.expr import (
     NE,
     Add,
     BinaryExpr,
-    BufferLoad,
     Call,
     Cast,
     CompareExpr,
@@ -43,7 +42,7 @@ from weft.tir.expr import (
 )
 from weft.tir.expr import Div as TruncDiv
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BlockRealize, BufferRegion, BufferStore, For, LetStmt
+from weft.tir.stmt import BlockRealize, BufferStore, For, LetStmt
 
 LetNode = TypeVar("LetNode", Let, LetStmt)
 

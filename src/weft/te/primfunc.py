@@ -23,13 +23,12 @@ from weft.te.operation import ComputeOp, ExternOp, PlaceholderOp
 from weft.te.tensor import Operation, Tensor
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_access_region
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, IterType, ProducerLoad, Reduce, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
+from weft.tir.expr import IterType, ProducerLoad, Reduce, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     For,
     ForKind,

@@ -4,11 +4,11 @@ from weft.support.facade import module_getattr
 
 _EXPR = (
     "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or Not Select Cast Ramp "
-    "Broadcast Shuffle Let Call BufferLoad ProducerLoad Reduce CommReducer IterVar Var SizeVar"
+    "Broadcast Shuffle Let Call ProducerLoad Reduce CommReducer IterVar Var SizeVar"
 )
 _STMT = (
     "Stmt LetStmt AssertStmt ForKind For While BufferStore BufferRealize Allocate AllocateConst "
-    "DeclBuffer AttrStmt SeqStmt Evaluate IfThenElse BufferRegion MatchBufferRegion Block "
+    "DeclBuffer AttrStmt SeqStmt Evaluate IfThenElse MatchBufferRegion Block "
     "BlockRealize stmt_seq stmt_list"
 )
 _OP = (
@@ -47,7 +47,7 @@ _NAMES = {
         "ExprRV InstructionKind ScheduleDebugMask".split(),
         "weft.tir.schedule",
     ),
-    "Buffer": "weft.tir.buffer",
+    **dict.fromkeys("Buffer BufferLoad BufferRegion decl_buffer".split(), "weft.tir.buffer"),
     "FloatImm": "weft.ir.expr",
     "IndexMap": "weft.tir.index_map",
     "IntImm": "weft.ir.expr",
@@ -58,7 +58,6 @@ _NAMES = {
     "StringImm": "weft.ir.expr",
     "TensorIntrin": "weft.tir.tensor_intrinsic",
     "build": "weft.driver.build",
-    "decl_buffer": "weft.tir.buffer",
 }
 _PLANNED = {
     "BlockDependenceInfo": "schedules",

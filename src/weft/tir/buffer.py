@@ -1,21 +1,18 @@
-"""Buffers: typed, shaped views of memory that loads and stores address."""
+"""Buffers: typed, shaped views of memory, the loads of their elements, and regions of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError
+from weft.support.errors import IRIndexError, IRTypeError
 from weft.support.span import Span
-from weft.tir.expr import BufferLoad, Ramp, Var
-
-if TYPE_CHECKING:
-    from weft.tir.stmt import BufferRegion
+from weft.tir.expr import Ramp, Var
 
 
 @node
@@ -104,6 +101,75 @@ class Buffer(Node):
         """The buffer as one dimension over the same data."""
         flat: Buffer = slots.operators.get().flattened_buffer(self)
         return flat
+
+
+def check_rank(buffer: Buffer, count: int) -> None:
+    """Raise IRIndexError unless the buffer has ``count`` dimensions."""
+    if count != len(buffer.shape):
+        raise IRIndexError(
+            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, got {count} indices"
+        )
+
+
+@node
+class BufferLoad(PrimExpr):
+    """The element of a buffer at ``indices``; the last index may be a vector."""
+
+    buffer: Buffer
+    indices: Array[PrimExpr]
+    predicate: PrimExpr | None = None
+
+    def _check_(self) -> None:
+        if getattr(self.buffer, "dtype", None) is None:
+            raise IRTypeError(
+                f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}"
+            )
+        check_rank(self.buffer, len(self.indices))
+        lanes, scalable = 1, False
+        if self.indices:
+            last = self.indices[-1].dtype
+            lanes, scalable = last.lanes, last.is_scalable
+        dtype = self.buffer.dtype
+        if lanes == 1 and not scalable:
+            self.dtype = dtype
+        else:
+            self.dtype = dtype.with_lanes(lanes * dtype.lanes, scalable)
+
+
+@node
+class BufferRegion(Node):
+    """The part of a buffer at ``region``, one range a dimension."""
+
+    buffer: Buffer
+    region: Array[Range]
+
+    def _check_(self) -> None:
+        check_rank(self.buffer, len(self.region))
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the buffer's elements."""
+        return self.buffer.dtype
+
+    @staticmethod
+    def full_region(buffer: Buffer) -> BufferRegion:
+        """The whole buffer."""
+        ranges = [Range.from_min_extent(IntImm(n.dtype, 0), n) for n in buffer.shape]
+        return BufferRegion(buffer, ranges)
+
+    def as_prim_expr(self) -> PrimExpr:
+        """The region in an expression: a load, of a vector where an extent is not 1."""
+        indices = [
+            item.min
+            if isinstance(item.extent, IntImm) and item.extent.value == 1
+            else Ramp(item.min, IntImm(item.min.dtype, 1), _as_lanes(item.extent))
+            for item in self.region
+        ]
+        return BufferLoad(self.buffer, indices)
+
+
+def _as_lanes(extent: PrimExpr) -> PrimExpr:
+    return IntImm(DataType("int32"), extent.value) if isinstance(extent, IntImm) else extent
 
 
 def decl_buffer(

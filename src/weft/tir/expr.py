@@ -14,11 +14,9 @@ from weft.ir.node import Array, Node, derived, field, node, register_conversion
 from weft.ir.op import Op
 from weft.ir.type import PrimType, Type
 from weft.support.dtype import DataType
-from weft.support.errors import IRIndexError, IRTypeError
+from weft.support.errors import IRTypeError
+from weft.support.facade import module_getattr
 from weft.support.span import Span
-
-if TYPE_CHECKING:
-    from weft.tir.buffer import Buffer
 
 
 @node
@@ -356,39 +354,6 @@ def _as_argument(value: Any) -> Any:
     return as_prim_expr(value)
 
 
-def check_rank(buffer: Buffer, count: int) -> None:
-    """Raise IRIndexError unless the buffer has ``count`` dimensions."""
-    if count != len(buffer.shape):
-        raise IRIndexError(
-            f"buffer {buffer.name} has {len(buffer.shape)} dimensions, got {count} indices"
-        )
-
-
-@node
-class BufferLoad(PrimExpr):
-    """The element of a buffer at ``indices``; the last index may be a vector."""
-
-    buffer: Buffer
-    indices: Array[PrimExpr]
-    predicate: PrimExpr | None = None
-
-    def _check_(self) -> None:
-        if getattr(self.buffer, "dtype", None) is None:
-            raise IRTypeError(
-                f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}"
-            )
-        check_rank(self.buffer, len(self.indices))
-        lanes, scalable = 1, False
-        if self.indices:
-            last = self.indices[-1].dtype
-            lanes, scalable = last.lanes, last.is_scalable
-        dtype = self.buffer.dtype
-        if lanes == 1 and not scalable:
-            self.dtype = dtype
-        else:
-            self.dtype = dtype.with_lanes(lanes * dtype.lanes, scalable)
-
-
 @node
 class ProducerLoad(PrimExpr):
     """The element of a te.Tensor at ``indices``; only in tensor expressions."""
@@ -484,3 +449,6 @@ class Reduce(PrimExpr):
 
 register_conversion("Var", Var, lambda value: getattr(value, "var", value))
 
+
+if not TYPE_CHECKING:  # TVM's place of BufferLoad, which stands beside the Buffer here
+    __getattr__, _ = module_getattr(__name__, {"BufferLoad": "weft.tir.buffer"})

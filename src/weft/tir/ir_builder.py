@@ -21,8 +21,8 @@ from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, IterType, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
+from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.stmt import (
     Allocate,
     AttrStmt,

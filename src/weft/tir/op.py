@@ -36,7 +36,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir import expr as nodes
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too, TVM's
     acos,
     acosh,
@@ -700,9 +700,9 @@ def index_buffer(buffer: Buffer, indices: Any) -> Any:
             )
     nodes_only = [index for index in indices if not isinstance(index, slice)]
     if len(nodes_only) == len(indices):
-        return nodes.BufferLoad(buffer, indices)
+        return BufferLoad(buffer, indices)
     if len(nodes_only) < len(indices) and _strided(indices):
-        return nodes.BufferLoad(buffer, [_as_ramp(i) for i in indices])
+        return BufferLoad(buffer, [_as_ramp(i) for i in indices])
     return STATEMENTS["region"](buffer, indices)
 
 

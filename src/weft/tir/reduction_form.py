@@ -18,7 +18,7 @@ from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array, Node
 from weft.support.errors import ScheduleError
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import (
     GE,
     GT,
@@ -26,7 +26,6 @@ from weft.tir.expr import (
     LT,
     Add,
     And,
-    BufferLoad,
     CommReducer,
     CompareExpr,
     Let,

@@ -13,8 +13,8 @@ from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Ramp, Var, check_rank
+from weft.tir.buffer import Buffer, BufferRegion, check_rank
+from weft.tir.expr import IterVar, Var
 from weft.tir.op import extent_between, register_statements
 
 
@@ -238,42 +238,6 @@ class IfThenElse(Stmt):
     def _check_(self) -> None:
         if not self.condition.dtype.is_bool:
             self.condition = slots.operators.get().cast(DataType("bool"), self.condition)
-
-
-@node
-class BufferRegion(Node):
-    """The part of a buffer at ``region``, one range a dimension."""
-
-    buffer: Buffer
-    region: Array[Range]
-
-    def _check_(self) -> None:
-        check_rank(self.buffer, len(self.region))
-
-    @property
-    def dtype(self) -> DataType:
-        """The type of the buffer's elements."""
-        return self.buffer.dtype
-
-    @staticmethod
-    def full_region(buffer: Buffer) -> BufferRegion:
-        """The whole buffer."""
-        ranges = [Range.from_min_extent(IntImm(n.dtype, 0), n) for n in buffer.shape]
-        return BufferRegion(buffer, ranges)
-
-    def as_prim_expr(self) -> PrimExpr:
-        """The region in an expression: a load, of a vector where an extent is not 1."""
-        indices = [
-            item.min
-            if isinstance(item.extent, IntImm) and item.extent.value == 1
-            else Ramp(item.min, IntImm(item.min.dtype, 1), _as_lanes(item.extent))
-            for item in self.region
-        ]
-        return BufferLoad(self.buffer, indices)
-
-
-def _as_lanes(extent: PrimExpr) -> PrimExpr:
-    return IntImm(DataType("int32"), extent.value) if isinstance(extent, IntImm) else extent
 
 
 @node

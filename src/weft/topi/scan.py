@@ -20,8 +20,8 @@ from weft.te.reduction import highest, lowest
 from weft.te.tensor import Tensor
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_access_region
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, IterType, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
+from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
 from weft.topi.broadcast import log_add_exp
 from weft.topi.extents import Shape, is_const, normalize_axis, product

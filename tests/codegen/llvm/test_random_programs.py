@@ -24,7 +24,7 @@ from weft.support.errors import TVMError
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir import stmt as s
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.interp.machine import run as interpret
 
@@ -147,7 +147,7 @@ class Writer:
         holders = [b for b in self.buffers if b.dtype is dtype]
         if holders and self.draw.random() < 0.6:
             buffer = self.draw.choice(holders)
-            return e.BufferLoad(buffer, self.indices(buffer))
+            return BufferLoad(buffer, self.indices(buffer))
         if dtype.is_float:
             return FloatImm(dtype, self.draw.choice([0.0, 1.0, -1.5, 3.25, 100.0, -0.1]))
         if dtype.is_bool:

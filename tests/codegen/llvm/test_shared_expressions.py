@@ -13,8 +13,8 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.tir import interp, op
 from weft.tir.analysis.integer_values import values_of
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import Broadcast, BufferLoad, Call, Let, Max, Mul, Ramp, Select, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Broadcast, Call, Let, Max, Mul, Ramp, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, DeclBuffer
 

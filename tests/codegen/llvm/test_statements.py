@@ -16,7 +16,7 @@ from weft.script import tir as T
 from weft.support.errors import CodegenError, RuntimeFault, TVMError
 from weft.tir import expr as e
 from weft.tir import stmt as s
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 
 
@@ -263,7 +263,7 @@ def test_predicates_and_strides_of_vectors():
     body = s.SeqStmt([
         s.BufferStore(y, x[every], [ramp]),
         s.BufferStore(y, x[back], [e.Add(ramp, eight)]),
-        s.BufferStore(y, e.BufferLoad(x, [tail], mask), [tail], mask),
+        s.BufferStore(y, BufferLoad(x, [tail], mask), [tail], mask),
     ])  # fmt: skip
     func = PrimFunc([x, y], body, attrs={"global_symbol": "main"})
     data = np.arange(32, dtype="f4")

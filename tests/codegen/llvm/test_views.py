@@ -8,8 +8,7 @@ import pytest
 import weft
 from weft.script import tir as T
 from weft.tir import interp, op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad
+from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, Evaluate, IfThenElse, SeqStmt
 

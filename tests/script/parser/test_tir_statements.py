@@ -15,7 +15,8 @@ from weft.ir.type import PointerType
 from weft.script import ir as I
 from weft.script import tir as T
 from weft.tir import stmt as S
-from weft.tir.expr import And, BufferLoad, Call, Cast, Let, Ramp, Select, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import And, Call, Cast, Let, Ramp, Select, Var
 
 
 def only(func, kind):

@@ -9,8 +9,8 @@ from weft.ir.functor import collect
 from weft.ir.structural import structural_equal
 from weft.script import from_source
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Let, Mul, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Let, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, IfThenElse, LetStmt
 

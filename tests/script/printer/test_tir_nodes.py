@@ -10,7 +10,7 @@ from weft.ir.type import PointerType, PrimType
 from weft.runtime.ndarray import array
 from weft.script.parser.entry import from_source
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import BufferRegion, decl_buffer
 from weft.tir.expr import (
     EQ,
     Add,
@@ -44,7 +44,6 @@ from weft.tir.stmt import (
     AttrStmt,
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     DeclBuffer,
     Evaluate,

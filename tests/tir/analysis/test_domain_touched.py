@@ -13,8 +13,8 @@ from weft.script import tir as T
 from weft.support.errors import IRValueError
 from weft.tir import op
 from weft.tir.analysis import domain_touched
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Var
 from weft.tir.stmt import BufferStore, For, ForKind
 
 

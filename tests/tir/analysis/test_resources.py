@@ -10,8 +10,8 @@ from weft.tir import op
 from weft.tir.analysis.buffer_access_lca import detect_buffer_access_lca
 from weft.tir.analysis.purity import assert_pure_function, is_pure_function
 from weft.tir.analysis.resources import calculate_allocated_bytes, count_flops, estimate_tir_flops
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For, seq
 

@@ -8,8 +8,8 @@ import pytest
 from weft.script import tir as T
 from weft.support.errors import RuntimeFault
 from weft.tir import interp, op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Let, Select, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Let, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.repeated_values import repeated_values
 from weft.tir.stmt import BufferStore, For, ForKind, seq

@@ -13,7 +13,7 @@ from weft.script import tir as T
 from weft.support.errors import RuntimeFault
 from weft.tir import expr as e
 from weft.tir import interp, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import intrinsic
 from weft.tir.lowering.define_integers import DefineIntegers
@@ -146,7 +146,7 @@ def test_a_size_is_guarded_wherever_it_is_used():
             b[0, i] = b[1, i]
 
     func = DefineIntegers()(IRModule({"main": before}))["main"]
-    load, = collect(func.body, e.BufferLoad)
+    load, = collect(func.body, BufferLoad)
     store, = collect(func.body, BufferStore)
     loop, = collect(func.body, For)
     assert load.buffer is store.buffer
@@ -161,7 +161,7 @@ def two_operands(compute, dtype, lanes=1):
     a, b, out = (decl_buffer((count,), dtype, name) for name in ("a", "b", "out"))
     i = e.Var("i", "int32")
     place = i if lanes == 1 else e.Ramp(i * lanes, op.const(1), lanes)
-    value = compute(e.BufferLoad(a, [place]), e.BufferLoad(b, [place]))
+    value = compute(BufferLoad(a, [place]), BufferLoad(b, [place]))
     body = BufferStore(out, value, [place])
     return PrimFunc([a, b, out], op_loop(i, count // lanes, body))
 
@@ -207,7 +207,7 @@ def test_every_conversion_saturates(source, target):
               -1e30, np.inf, -np.inf, np.nan]  # fmt: skip
     given, out = decl_buffer((len(values),), source, "x"), decl_buffer((len(values),), target, "y")
     i = e.Var("i", "int32")
-    store = BufferStore(out, e.Cast(target, e.BufferLoad(given, [i])), [i])
+    store = BufferStore(out, e.Cast(target, BufferLoad(given, [i])), [i])
     func = PrimFunc([given, out], op_loop(i, len(values), store))
     after = DefineIntegers()(IRModule({"main": func}))["main"]
     assert not [c for c in collect(after.body, e.Cast) if c.value.dtype.is_float and c.dtype.is_int]
@@ -244,7 +244,7 @@ def test_lanes_that_nobody_wants_do_not_fault():
 def test_an_operand_with_an_effect_is_evaluated_once():
     called = op.call_packed("tests.lowering.number")
     buffer = decl_buffer((1,), "int32", "a")
-    store = BufferStore(buffer, op.floordiv(called, e.BufferLoad(buffer, [0])), [0])
+    store = BufferStore(buffer, op.floordiv(called, BufferLoad(buffer, [0])), [0])
     after = DefineIntegers()(IRModule({"main": PrimFunc([buffer], store)}))["main"]
     packed = [call for call in collect(after.body, e.Call) if "packed" in call.op.name]
     assert len(packed) == 1

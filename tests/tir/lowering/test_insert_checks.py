@@ -12,6 +12,7 @@ from weft.script import tir as T
 from weft.support.errors import IRIndexError, RuntimeFault
 from weft.tir import expr as e
 from weft.tir import interp
+from weft.tir.buffer import BufferLoad
 from weft.tir.lowering.facts import is_call
 from weft.tir.lowering.insert_checks import InsertChecks
 from weft.tir.lowering.pipeline import lower_meaning
@@ -104,7 +105,7 @@ def test_lanes_that_nobody_wants_are_masked(becomes):
 
     func = after(before)
     load = next(
-        node for node in collect(func.body, e.BufferLoad)
+        node for node in collect(func.body, BufferLoad)
         if node.buffer.name == "a"
     )  # fmt: skip
     (named,) = collect(func.body, e.Let)

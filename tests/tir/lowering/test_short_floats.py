@@ -12,7 +12,7 @@ from weft.script import from_source
 from weft.script import tir as T
 from weft.tir import expr as e
 from weft.tir import interp, op
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import intrinsic
 from weft.tir.lowering.short_floats import WidenShortFloats, is_short
@@ -78,7 +78,7 @@ def function_of(compute, sources, target, lanes, count):
     given = [decl_buffer((count,), dtype, f"x{at}") for at, dtype in enumerate(sources)]
     out, i = decl_buffer((count,), target, "out"), e.Var("i", "int32")
     place = i if lanes == 1 else e.Ramp(i * lanes, op.const(1), lanes)
-    store = BufferStore(out, compute(*[e.BufferLoad(x, [place]) for x in given]), [place])
+    store = BufferStore(out, compute(*[BufferLoad(x, [place]) for x in given]), [place])
     loop = For(i, op.const(0), op.const(count // lanes), ForKind.SERIAL, store)
     return PrimFunc([*given, out], loop).with_attr("global_symbol", "main")
 

@@ -6,8 +6,8 @@ from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.tir import op
 from weft.tir.analysis.verify_well_formed import verify_well_formed
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Let, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, seq
 from weft.tir.transform import ConvertSSA

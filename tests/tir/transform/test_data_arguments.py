@@ -9,7 +9,8 @@ import weft
 from weft.arith.data import has_data
 from weft.script import tir as T
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Select
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Select
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore, seq
 from weft.tir.transform import Simplify

@@ -17,8 +17,8 @@ from weft.ir.transform import PassContext, Sequential
 from weft.script import tir as T
 from weft.support.errors import PassError
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import GE, GT, LE, LT, And, BufferLoad, Or, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import GE, GT, LE, LT, And, Or, Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp import run
 from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, seq

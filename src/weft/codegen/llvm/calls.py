@@ -17,7 +17,7 @@ from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import CallEffectKind, effect_of
 
@@ -167,7 +167,7 @@ def _unchecked_cast(em: Emitter, expr: Any) -> str:
 
 def _assume(em: Emitter, expr: Any) -> str:
     condition = expr.args[0]
-    if condition.dtype.lanes == 1 and not collect(condition, (e.BufferLoad, e.Call)):
+    if condition.dtype.lanes == 1 and not collect(condition, (BufferLoad, e.Call)):
         em.b.call("llvm.assume", "void", [("i1", em.value(condition))])
     return "true"
 
@@ -256,7 +256,7 @@ _OVERLOADED: Final = frozenset(
 def _address_of(em: Emitter, expr: Any) -> str:
     target = expr.args[0]
     em.function.has_pointer_aliases = True
-    if isinstance(target, e.BufferLoad):
+    if isinstance(target, BufferLoad):
         return memory.element_pointer(em, target)
     if isinstance(target, Buffer):
         return em.variable(target.data)
@@ -304,7 +304,7 @@ def _prefetch(em: Emitter, expr: Any) -> str:
     if isinstance(target, e.Call) and len(target.args) == 1:
         target = target.args[0]  # the address of an element
     options = [arg.value for arg in expr.args[1:] if isinstance(arg, IntImm)]
-    if not isinstance(target, e.BufferLoad) or len(options) != 3:
+    if not isinstance(target, BufferLoad) or len(options) != 3:
         raise UnsupportedError(
             f"{em.function.name}: prefetch: expected an element of a buffer and three constants "
             f"(write, locality, data), got {expr}"

@@ -25,6 +25,7 @@ from weft.codegen.llvm.types import (
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm
 from weft.support.dtype import DataType
 from weft.tir import expr as e
+from weft.tir.buffer import BufferLoad
 from weft.tir.lowering.building import constant_of
 from weft.tir.lowering.facts import is_call
 
@@ -451,7 +452,7 @@ EXPRESSIONS: Final[dict[type, Callable[[Emitter, Any], str]]] = {
     e.Max: _extreme("max", "olt"), e.EQ: _compare, e.NE: _compare, e.LT: _compare,
     e.LE: _compare, e.GT: _compare, e.GE: _compare, e.And: _logical("and"), e.Or: _logical("or"),
     e.Not: _not, e.Select: _select, e.Cast: _cast, e.Ramp: _ramp, e.Broadcast: _broadcast,
-    e.Shuffle: _shuffle, e.Let: _let, e.Call: _any_call, e.BufferLoad: memory.load,
+    e.Shuffle: _shuffle, e.Let: _let, e.Call: _any_call, BufferLoad: memory.load,
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from weft.ir.expr import PrimExpr
 from weft.ir.sharing import parts_of
 from weft.tir import expr as e
+from weft.tir.buffer import BufferLoad
 from weft.tir.lanes import lane_of
 from weft.tir.lowering.facts import is_call
 
@@ -24,7 +25,7 @@ _OPERATIONS: Final = 6
 def fits(indices: Sequence[PrimExpr]) -> bool:
     """Whether the lanes of indices are read from memory and little is computed of them."""
     nodes = _nodes([index for index in indices if index.dtype.lanes > 1])
-    loads = [node for node in nodes if isinstance(node, e.BufferLoad)]
+    loads = [node for node in nodes if isinstance(node, BufferLoad)]
     operations = [node for node in nodes if isinstance(node, e.BinaryExpr | e.Select | e.Not)]
     return (
         any(load.dtype.lanes > 1 for load in loads) and len(operations) <= _OPERATIONS

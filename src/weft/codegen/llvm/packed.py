@@ -12,7 +12,7 @@ from weft.runtime.call.abi import CALL_PACKED, ValueKind
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 
 if TYPE_CHECKING:
     from weft.codegen.llvm.emitter import Emitter
@@ -159,7 +159,7 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
         if isinstance(arg, Buffer):
             values.append((kind, _first_element(em, arg)))
             continue
-        if isinstance(arg, e.BufferLoad) and kind == "ptr":
+        if isinstance(arg, BufferLoad) and kind == "ptr":
             arg = e.Call(DataType("handle"), "address_of", [arg])
         values.append((kind, em.value(arg)))
     slot = ""

@@ -16,6 +16,7 @@ from weft.codegen.llvm.types import element_bytes, llvm_type, splat
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.tir import expr as e
+from weft.tir.buffer import BufferLoad
 from weft.tir.lanes import as_ramp
 from weft.tir.lowering.access_tests import index_lanes
 from weft.tir.lowering.faults import DIVISIONS
@@ -74,7 +75,7 @@ def _table(em: Emitter, constant: Any) -> str:
 
 def _is_run(expr: Any) -> bool:
     """Whether the lanes lie side by side in memory that is no tile of registers."""
-    if not isinstance(expr, e.BufferLoad) or expr.predicate is not None or expr.dtype.lanes == 1:
+    if not isinstance(expr, BufferLoad) or expr.predicate is not None or expr.dtype.lanes == 1:
         return False
     ramp, buffer = as_ramp(expr.indices[-1]), expr.buffer
     is_run = ramp is not None and ramp[1] == 1 and index_lanes(expr.indices[:-1]) == 1
@@ -84,7 +85,7 @@ def _is_run(expr: Any) -> bool:
 
 def _is_plain(index: PrimExpr) -> bool:
     """Whether an index may be computed where the condition does not hold: it reads nothing."""
-    nodes = collect(index, (e.BufferLoad, e.Call, *DIVISIONS))
+    nodes = collect(index, (BufferLoad, e.Call, *DIVISIONS))
     return all(isinstance(node, DIVISIONS) and isinstance(node.b, IntImm) for node in nodes)
 
 

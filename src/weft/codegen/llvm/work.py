@@ -13,7 +13,7 @@ from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.lowering.facts import is_call
 
 BRIEF_WORK: Final = 60_000
@@ -111,7 +111,7 @@ def _cycles_of_store(stmt: s.BufferStore, counter: _Counter) -> float:
     """Vectors that are computed and stored; an accumulator stays in its register."""
     value = _untested(stmt.value)
     before = _untested(value.a) if isinstance(value, e.Add) else None
-    if isinstance(before, e.BufferLoad):
+    if isinstance(before, BufferLoad):
         if before.buffer is stmt.buffer and structural_equal(before.indices, stmt.indices):
             value = value.b
             if not isinstance(value, e.Mul):  # a product and its sum are one operation
@@ -175,7 +175,7 @@ class _Counter(Visitor):
         self.cycles += self.vectors(expr) / 2
         self.visit_default(expr)
 
-    def visit_BufferLoad(self, expr: e.BufferLoad) -> None:
+    def visit_BufferLoad(self, expr: BufferLoad) -> None:
         """What memory takes, once; its place is not computed apart."""
         load = (expr.buffer, *map(_spelling, expr.indices))
         if load not in self.loaded:

@@ -13,7 +13,7 @@ from weft.relax.analysis.bindings import all_bindings
 from weft.relax.analysis.purity import contains_impure_call
 from weft.relax.analysis.variables import free_vars
 from weft.relax.expr import Function, Var
-from weft.tir.expr import BufferLoad
+from weft.tir.buffer import BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
 

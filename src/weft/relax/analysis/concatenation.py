@@ -9,16 +9,10 @@ from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
 from weft.ir.node import expect
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Call
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import (
-    Block,
-    BlockRealize,
-    BufferRegion,
-    BufferStore,
-    MatchBufferRegion,
-)
+from weft.tir.stmt import Block, BlockRealize, BufferStore, MatchBufferRegion
 from weft.tir.stmt_functor import renew_defs
 
 

@@ -20,8 +20,8 @@ from weft.arith.iter_map import IterMapLevel, IterMark, detect_iter_map
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import collect
 from weft.support.errors import IRTypeError, IRValueError
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.index_map import IndexMap
 from weft.tir.stmt import Block, BlockRealize, BufferStore

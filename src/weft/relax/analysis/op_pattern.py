@@ -31,8 +31,8 @@ from weft.ir.functor import collect
 from weft.ir.structural import structural_equal
 from weft.relax.ir.shape_arith import same_dim
 from weft.support.recursion import deep_recursion
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, BufferLoad, Call, Cast, IterType, Mul, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Add, Call, Cast, IterType, Mul, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import BlockRealize, BufferStore, For, LetStmt, SeqStmt, Stmt

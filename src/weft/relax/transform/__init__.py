@@ -45,7 +45,7 @@ from weft.relax.transform.layout.specialize_prim_func_based_on_call_site import 
 )
 from weft.relax.transform.layout.split_layout_rewrite_preproc import SplitLayoutRewritePreproc
 from weft.relax.transform.legalize import register_legalize
-from weft.relax.transform.legalize_ops import LegalizeOps
+from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 from weft.relax.transform.memory.assign_offsets import AssignOffsets
 from weft.relax.transform.memory.call_tir_rewrite import CallTIRRewrite
 from weft.relax.transform.memory.dataflow_use_inplace_calls import DataflowUseInplaceCalls

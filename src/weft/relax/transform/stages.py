@@ -12,7 +12,7 @@ from weft.relax.transform.graph.fold_batch_norm_to_conv2d import FoldBatchnormTo
 from weft.relax.transform.graph.fold_constant import FoldConstant
 from weft.relax.transform.graph.normalize import Normalize
 from weft.relax.transform.host.rewrite_dataflow_reshape import RewriteDataflowReshape
-from weft.relax.transform.legalize_ops import LegalizeOps
+from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 
 NORMS: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments

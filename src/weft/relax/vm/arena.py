@@ -15,8 +15,7 @@ from weft.ir.structural import structural_equal
 from weft.runtime.memory.plan import ALIGNMENT, plan_offsets
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 
 _INT64 = DataType("int64")
 _ANY_SIZE = 1 << 62

@@ -31,13 +31,13 @@ class Emitter(Protocol):
     def new_register(self) -> int:
         """A fresh register."""
 
-    def value(self, expr: Any) -> Operand:
+    def value(self, expr: object) -> Operand:
         """The operand of a leaf expression (others get a register)."""
 
     def builtin(self, register: int, name: str, *operands: Operand) -> None:
         """Emit a call of a builtin."""
 
-    def allocated(self, info: Any) -> Operand:
+    def allocated(self, info: object) -> Operand:
         """A new tensor of a struct info with a known shape."""
 
     def destinations(self, call: Call) -> tuple[list[Operand], Operand]:

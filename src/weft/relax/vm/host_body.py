@@ -78,7 +78,7 @@ class HostBody(ABC):
         self.bounds = UpperBounds(function)
 
     @abstractmethod
-    def value(self, expr: Any, name: str = "t") -> Any:
+    def value(self, expr: object, name: str = "t") -> Any:
         """Lower an expression."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class HostBody(ABC):
         """The value of a function's body, held against what the function declares."""
 
     @abstractmethod
-    def enter(self, local: Any, given: list[Any]) -> Any:
+    def enter(self, local: object, given: list[Any]) -> Any:
         """A function's body with the arguments in place."""
 
     @abstractmethod

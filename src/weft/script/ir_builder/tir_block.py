@@ -22,8 +22,8 @@ from weft.script.ir_builder.tir_frame import (
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterType, IterVar, Var
-from weft.tir.stmt import BufferRegion
 
 
 def block(name: str = "", no_realize: bool = False) -> BlockFrame:

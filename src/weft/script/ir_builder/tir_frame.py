@@ -18,8 +18,8 @@ from weft.script.ir_builder.completion import DETECT, complete
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, BufferLoad, IterVar, Ramp, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Add, IterVar, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -29,7 +29,6 @@ from weft.tir.stmt import (
     Block,
     BlockRealize,
     BufferRealize,
-    BufferRegion,
     DeclBuffer,
     Evaluate,
     For,

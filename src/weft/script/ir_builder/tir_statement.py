@@ -43,9 +43,9 @@ from weft.script.ir_builder.tir_value import ShapeLike, make_buffer
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Ramp, Var
-from weft.tir.stmt import BufferRegion, BufferStore, ForKind, MatchBufferRegion, pointer_type
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import IterVar, Ramp, Var
+from weft.tir.stmt import BufferStore, ForKind, MatchBufferRegion, pointer_type
 
 Indices = ExprLike | slice | list[ExprLike | slice] | tuple[ExprLike | slice, ...]
 TypeLike = Var | Type | str | Callable[[], Var]

@@ -20,8 +20,8 @@ from weft.support.diagnostics import Source, render
 from weft.support.errors import DiagnosticError, IRTypeError, IRValueError, TVMError
 from weft.support.span import Span
 from weft.tir import op as tir_op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import And, Not, Or
-from weft.tir.stmt import BufferRegion
 
 USER_ERRORS: Final = (
     TVMError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError,

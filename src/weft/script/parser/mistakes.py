@@ -20,8 +20,8 @@ from weft.script.ir_builder.completion import DETECT
 from weft.support.errors import ScriptWarning
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For
 

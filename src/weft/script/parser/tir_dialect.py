@@ -19,10 +19,10 @@ from weft.script.parser.evaluator import BINARY, operand
 from weft.script.parser.mistakes import Mistake, block_mistakes, truncating_store
 from weft.support.errors import IRTypeError
 from weft.tir import op as tir_op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Call, IterVar, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferRegion, Stmt
+from weft.tir.stmt import Stmt
 
 
 def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> PrimFunc:

@@ -34,6 +34,7 @@ from weft.script.printer.docsifier import Docsifier, prints
 from weft.support.errors import TVMError
 from weft.tir import expr as nodes
 from weft.tir import op as operators
+from weft.tir.buffer import BufferLoad
 from weft.tir.device_intrinsic import CONSTRUCTORS
 from weft.tir.expr import IterType, Ramp, SizeVar, Var
 from weft.tir.index_map import IndexMap
@@ -342,7 +343,7 @@ def _producer_load(node: nodes.ProducerLoad, d: Docsifier) -> Doc:
 
 
 @prints("BufferLoad")
-def _buffer_load(node: nodes.BufferLoad, d: Docsifier) -> Doc:
+def _buffer_load(node: BufferLoad, d: Docsifier) -> Doc:
     buffer = d.doc(node.buffer)
     if node.predicate is None:
         return IndexDoc(buffer, index_docs(node.indices, d))

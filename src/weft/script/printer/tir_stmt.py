@@ -54,6 +54,7 @@ from weft.script.printer.tir_expr import (
 )
 from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import For, ForKind, SeqStmt
 
@@ -313,7 +314,7 @@ def _realize(node: nodes.BufferRealize, d: Docsifier) -> Doc:
 def _realize_doc(node: nodes.BufferRealize, scope: str, d: Docsifier) -> Doc:
     """``T.realize(region, scope)``; a scope stands for an attribute around the statement."""
     concise = d.frames[-1].concise
-    region = d.doc(nodes.BufferRegion(node.buffer, node.bounds))
+    region = d.doc(BufferRegion(node.buffer, node.bounds))
     args: list[Any] = [region, LiteralDoc(scope)]
     if not is_true(node.condition):
         args.append(d.doc(node.condition))

@@ -24,13 +24,12 @@ from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array, Node
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.condition_domains import narrowed_domains
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BinaryExpr, Broadcast, BufferLoad, Call, Cast, Ramp, Select, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import BinaryExpr, Broadcast, Call, Cast, Ramp, Select, Var
 from weft.tir.linear_difference import constant_difference
 from weft.tir.stmt import (
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     DeclBuffer,
     For,

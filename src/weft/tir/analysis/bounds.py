@@ -26,8 +26,8 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError
 from weft.support.recursion import deep_recursion
-from weft.tir.buffer import Buffer
-from weft.tir.expr import GE, LT, And, Broadcast, BufferLoad, Call, Cast, Or, Ramp, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import GE, LT, And, Broadcast, Call, Cast, Or, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from weft.ir.functor import Visitor
 from weft.ir.node import Map
 from weft.support.recursion import deep_recursion
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BlockRealize, BufferStore, For, Stmt
 

@@ -16,7 +16,8 @@ from weft.arith.int_set import IntervalSet, eval_set, intersect, neg_inf, pos_in
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, BufferLoad, Call, CompareExpr, Not, Or, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, Var
 
 _OPPOSITE: Final[dict[type[CompareExpr], type[CompareExpr]]] = {
     LT: GE, GE: LT, LE: GT, GT: LE, EQ: NE, NE: EQ,

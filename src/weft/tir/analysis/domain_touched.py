@@ -17,8 +17,8 @@ from weft.ir.node import Array, Node
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.condition_domains import narrowed_domains
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Var
 from weft.tir.stmt import BlockRealize, BufferStore, For, IfThenElse, LetStmt, Stmt
 
 

@@ -17,8 +17,8 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
 from weft.support.recursion import deep_recursion
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Var
 from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For
 
 

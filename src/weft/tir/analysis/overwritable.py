@@ -21,8 +21,8 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.node import Node
 from weft.ir.structural import structural_equal
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Let, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Block, BlockRealize, BufferStore, For, LetStmt, While
 

@@ -12,8 +12,8 @@ from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BinaryExpr, BufferLoad, Call, Select, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import BinaryExpr, Call, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For, IfThenElse
 

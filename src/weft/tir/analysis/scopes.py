@@ -7,15 +7,14 @@ from collections.abc import Iterable
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Visitor
 from weft.ir.node import Node
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, CommReducer, IterVar, Reduce, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import CommReducer, IterVar, Reduce, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
     AttrStmt,
     Block,
     BufferRealize,
-    BufferRegion,
     BufferStore,
     DeclBuffer,
     For,

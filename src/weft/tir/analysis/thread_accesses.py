@@ -19,8 +19,8 @@ from weft.ir.functor import Visitor, collect
 from weft.ir.node import Node, expect
 from weft.tir import expr as e
 from weft.tir.analysis.integer_values import UnknownValueError, values_of
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Let, Select, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Let, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,

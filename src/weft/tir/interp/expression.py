@@ -22,13 +22,13 @@ from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
 from weft.support.dtype import DataType
 from weft.support.errors import RuntimeFault, UnsupportedError
+from weft.tir.buffer import BufferLoad
 from weft.tir.exact_steps import exact_steps
 from weft.tir.expr import (
     Add,
     And,
     BinaryExpr,
     Broadcast,
-    BufferLoad,
     Call,
     Cast,
     CompareExpr,

@@ -17,8 +17,8 @@ from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
 from weft.support.errors import IRValueError, RuntimeFault, UnsupportedError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.interp.state import State

@@ -14,7 +14,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import Node, expect
 from weft.tir import expr as e
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import reinterpret
@@ -89,7 +89,7 @@ def _start(arg: Node) -> tuple[e.Var, tuple[PrimExpr, ...], int] | None:
         return arg.data, layout.offsets, layout.nbytes
     if isinstance(arg, e.Var) and arg.dtype.is_handle:
         return arg, (), 1
-    if isinstance(arg, e.BufferLoad):
+    if isinstance(arg, BufferLoad):
         return arg.buffer.data, _offsets_of(arg), bytes_of(arg.buffer.dtype)
     if is_call(arg, "address_of"):
         return _start(arg.args[0])
@@ -99,7 +99,7 @@ def _start(arg: Node) -> tuple[e.Var, tuple[PrimExpr, ...], int] | None:
     return None
 
 
-def _offsets_of(load: e.BufferLoad) -> tuple[PrimExpr, ...]:
+def _offsets_of(load: BufferLoad) -> tuple[PrimExpr, ...]:
     """The offset of an element in parts, one for each axis, in 64 bits as its address has it.
 
     No index is tested against its axis, so that products may wrap here that do not where elements

@@ -32,7 +32,7 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import checked, unchecked_cast
 from weft.tir.lowering.building import Names, constant_of, like
@@ -228,8 +228,8 @@ class _DefineIntegers(FactMutator):
             if isinstance(part, PrimExpr) and self._is_touched(part):
                 is_touched = True
                 break
-        if isinstance(expr, e.BufferLoad | e.Call) and not is_touched:
-            buffers = [expr.buffer] if isinstance(expr, e.BufferLoad) else expr.args
+        if isinstance(expr, BufferLoad | e.Call) and not is_touched:
+            buffers = [expr.buffer] if isinstance(expr, BufferLoad) else expr.args
             is_touched = any(
                 isinstance(buffer, Buffer) and self.visit_Buffer(buffer) is not buffer
                 for buffer in buffers

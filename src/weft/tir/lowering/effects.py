@@ -11,7 +11,7 @@ from weft.ir.type import PrimType
 from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir import stmt as s
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 
 
@@ -46,7 +46,7 @@ def effects_of(func: PrimFunc) -> Effects:
                 effects.unknown.add(id(arg.data))
             elif isinstance(arg, e.Var) and arg.dtype.is_handle:
                 effects.unknown.add(id(arg))
-            elif isinstance(arg, e.BufferLoad) and name == "tir.address_of":
+            elif isinstance(arg, BufferLoad) and name == "tir.address_of":
                 effects.unknown.add(id(arg.buffer.data))
     return effects
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from weft.ir.node import Node
 from weft.tir import expr as e
+from weft.tir.buffer import BufferLoad
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.ranges import Ranges
 
@@ -23,7 +24,7 @@ class Faults:
     """
 
     def __init__(
-        self, ranges: Ranges, is_proved: Callable[[e.BufferLoad], bool], harmless: dict[int, Any]
+        self, ranges: Ranges, is_proved: Callable[[BufferLoad], bool], harmless: dict[int, Any]
     ) -> None:
         self.ranges, self.is_proved, self.harmless = ranges, is_proved, harmless
         self._faulting: dict[int, Any] = {}
@@ -39,7 +40,7 @@ class Faults:
         return can
 
     def _faults_itself(self, expr: Any) -> bool:
-        if isinstance(expr, e.BufferLoad):
+        if isinstance(expr, BufferLoad):
             return not self.is_proved(expr)
         if isinstance(expr, DIVISIONS):
             return expr.dtype.is_integral and not self.ranges.nonzero(expr.b)

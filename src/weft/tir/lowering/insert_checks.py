@@ -36,7 +36,7 @@ from weft.support.recursion import deep_recursion
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir import stmt as s
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import checked
@@ -71,9 +71,9 @@ class _InsertChecks(FactMutator):
 
     # Accesses.
 
-    def visit_BufferLoad(self, load: e.BufferLoad) -> PrimExpr:
+    def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         """The load, tested, or masked where only some lanes of it are wanted."""
-        rebuilt: e.BufferLoad = self.visit_default(load)
+        rebuilt: BufferLoad = self.visit_default(load)
         if not self.tests:
             return rebuilt
         if rebuilt.predicate is None and index_lanes(load.indices) > 1:
@@ -91,7 +91,7 @@ class _InsertChecks(FactMutator):
         return rebuilt if value is rebuilt.value else rebuilt.with_(value=value)
 
     def _tested(
-        self, value: PrimExpr, buffer: Buffer, access: e.BufferLoad | s.BufferStore
+        self, value: PrimExpr, buffer: Buffer, access: BufferLoad | s.BufferStore
     ) -> PrimExpr:
         """The value, which is there only if the element that is accessed is."""
         tests = list(axis_tests(self.bounds, access.indices, buffer.shape, access.predicate))
@@ -134,7 +134,7 @@ class _InsertChecks(FactMutator):
     def _name(self) -> str:
         return _name_of(self.func, self.mod)
 
-    def is_proved(self, load: e.BufferLoad) -> bool:
+    def is_proved(self, load: BufferLoad) -> bool:
         """Whether a load may happen here, by proofs alone."""
         is_sound = self.tests and self.sound.has(load.buffer)
         return is_sound and is_within(self.bounds, load.indices, load.buffer.shape)
@@ -147,7 +147,7 @@ class _InsertChecks(FactMutator):
         places = self._addresses(call, callee, first)
         rebuilt = super().visit_Call(call) if not places else call.with_(args=[
             arg.with_(indices=self.visit(arg.indices))
-            if at in places and isinstance(arg, e.BufferLoad) else self.visit(arg)
+            if at in places and isinstance(arg, BufferLoad) else self.visit(arg)
             for at, arg in enumerate(call.args)
         ])  # fmt: skip
         if not self.tests:
@@ -155,7 +155,7 @@ class _InsertChecks(FactMutator):
         if callee is not None:
             rebuilt = self._tested_arguments(call, rebuilt, callee, first)
         for at, arg in enumerate(call.args):
-            buffer = arg.buffer if at in places and isinstance(arg, e.BufferLoad) else arg
+            buffer = arg.buffer if at in places and isinstance(arg, BufferLoad) else arg
             view = self._view_test(buffer) if isinstance(buffer, Buffer) else None
             rebuilt = rebuilt if view is None else view.around(rebuilt)
         return rebuilt
@@ -196,7 +196,7 @@ class _InsertChecks(FactMutator):
 
     def _addresses(self, call: e.Call, callee: PrimFunc | None, first: int) -> set[int]:
         """The positions of elements that are arguments as addresses."""
-        loads = {at for at, arg in enumerate(call.args) if isinstance(arg, e.BufferLoad)}
+        loads = {at for at, arg in enumerate(call.args) if isinstance(arg, BufferLoad)}
         if not loads or is_call(call, "address_of") or is_call(call, "prefetch"):
             return loads
         if callee is None:
@@ -353,7 +353,7 @@ def _placed(
 
 def _named_number(names: Names, arg: Any) -> Any:
     """An argument that is a number by a name, so that it is computed once."""
-    is_number = isinstance(arg, PrimExpr) and not isinstance(arg, e.BufferLoad | StringImm)
+    is_number = isinstance(arg, PrimExpr) and not isinstance(arg, BufferLoad | StringImm)
     return names.of("size", arg) if is_number and arg.dtype.is_integral else arg
 
 

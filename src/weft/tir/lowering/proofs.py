@@ -15,6 +15,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.tir import expr as e
+from weft.tir.buffer import BufferLoad
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.ranges import Ranges
 
@@ -370,8 +371,8 @@ class Bounds:
 
     def _is_stable(self, expr: PrimExpr) -> bool:
         """Whether the expression has one value wherever its variables have theirs."""
-        for node in collect(expr, (e.BufferLoad, e.Call)):
-            if isinstance(node, e.BufferLoad) and id(node.buffer.data) not in self.fixed_data:
+        for node in collect(expr, (BufferLoad, e.Call)):
+            if isinstance(node, BufferLoad) and id(node.buffer.data) not in self.fixed_data:
                 return False
             if isinstance(node, e.Call) and effect_of(node) > CallEffectKind.Pure:
                 return False

@@ -27,7 +27,7 @@ from weft.ir.sharing import parts_of, post_order_of, rebound
 from weft.ir.transform import Pass
 from weft.tir import expr as e
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.accesses import is_within
@@ -262,7 +262,7 @@ class _ShareValues(StatementFacts):
         self.checks = checks
         self.known = {id(buffer): buffer for buffer in buffers}
 
-    def is_proved(self, load: e.BufferLoad) -> bool:
+    def is_proved(self, load: BufferLoad) -> bool:
         is_tested = self.checks and id(load.buffer) in self.known
         return is_tested and is_within(self.bounds, load.indices, load.buffer.shape)
 

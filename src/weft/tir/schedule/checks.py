@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.schedule import errors, flags, tree
 from weft.tir.schedule.errors import name_of
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BufferRegion, For
+from weft.tir.stmt import Block, For
 
 
 def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = False) -> StmtSRef:

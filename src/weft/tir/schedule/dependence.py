@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.schedule import tree
 from weft.tir.schedule.tree import SRefTree, StmtSRef
-from weft.tir.stmt import Block, BufferRegion, For
+from weft.tir.stmt import Block, For
 
 
 class DepKind(IntEnum):

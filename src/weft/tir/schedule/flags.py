@@ -28,8 +28,8 @@ from weft.arith.iter_map import IterMapLevel, IterMapResult, detect_iter_map
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
 from weft.tir.schedule.independence import pinned_axes

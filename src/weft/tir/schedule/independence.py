@@ -19,11 +19,12 @@ from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import Add, IterVar, Mul, Sub, Var
 from weft.tir.schedule import region_cover, tree
 from weft.tir.schedule.dependence import hazards_below
 from weft.tir.schedule.tree import SRefTree, StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For
+from weft.tir.stmt import Block, BlockRealize, For
 
 
 def pinned_axes(block: Block) -> frozenset[Var]:

@@ -19,12 +19,12 @@ from weft.arith.region import estimate_region_lower_bound, estimate_region_upper
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.schedule import tree
 from weft.tir.schedule.dependence import DepKind, hazards_below
 from weft.tir.schedule.tree import SRefTree, StmtSRef
-from weft.tir.stmt import Block, BufferRegion, For
+from weft.tir.stmt import Block, For
 
 
 def is_region_cover(state: SRefTree, sref: StmtSRef, scope: StmtSRef) -> bool:

@@ -17,11 +17,11 @@ from weft.ir.functor import Mutator, Visitor
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import And, BinaryExpr, BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import And, BinaryExpr, Var
 from weft.tir.function import OPERATORS
 from weft.tir.schedule import flags, tree
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, Stmt
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, Stmt
 
 Reuse = dict[Block, Block]
 

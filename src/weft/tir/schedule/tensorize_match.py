@@ -17,18 +17,9 @@ from weft.ir.functor import collect, substitute
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, IterVar, Let, Var
-from weft.tir.stmt import (
-    BlockRealize,
-    BufferRegion,
-    BufferStore,
-    For,
-    IfThenElse,
-    LetStmt,
-    SeqStmt,
-    Stmt,
-)
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Call, IterVar, Let, Var
+from weft.tir.stmt import BlockRealize, BufferStore, For, IfThenElse, LetStmt, SeqStmt, Stmt
 
 
 class Mismatch(Exception):

@@ -23,31 +23,10 @@ from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import (
-    Add,
-    Broadcast,
-    BufferLoad,
-    Call,
-    Cast,
-    FloorDiv,
-    FloorMod,
-    Let,
-    Ramp,
-    Var,
-)
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Add, Broadcast, Call, Cast, FloorDiv, FloorMod, Let, Ramp, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import (
-    Allocate,
-    AttrStmt,
-    Block,
-    BufferRegion,
-    BufferStore,
-    DeclBuffer,
-    For,
-    ForKind,
-    LetStmt,
-)
+from weft.tir.stmt import Allocate, AttrStmt, Block, BufferStore, DeclBuffer, For, ForKind, LetStmt
 from weft.tir.transform.lower_opaque_block import allocation_extents
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of, scope_of

@@ -17,22 +17,8 @@ from weft.arith.linear_form import Sum
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.tir.expr import (
-    EQ,
-    GE,
-    GT,
-    LE,
-    LT,
-    NE,
-    And,
-    BufferLoad,
-    Call,
-    CompareExpr,
-    Not,
-    Or,
-    ProducerLoad,
-    Var,
-)
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Not, Or, ProducerLoad, Var
 
 Domains = Mapping[Var, IntervalSet]
 

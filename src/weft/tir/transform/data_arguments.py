@@ -15,18 +15,10 @@ from typing import Any, Final
 from weft.arith.data import data_variable, has_data
 from weft.arith.facts import is_index
 from weft.ir.functor import collect, substitute
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, SizeVar, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import IterVar, SizeVar, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import (
-    Allocate,
-    AttrStmt,
-    BlockRealize,
-    BufferRealize,
-    BufferRegion,
-    BufferStore,
-    For,
-)
+from weft.tir.stmt import Allocate, AttrStmt, BlockRealize, BufferRealize, BufferStore, For
 
 _INDEXING: Final[dict[type[Any], tuple[str, ...]]] = {
     BufferLoad: ("indices",), BufferStore: ("indices",), For: ("min", "extent"),

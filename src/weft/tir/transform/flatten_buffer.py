@@ -18,10 +18,10 @@ from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Ramp
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Call, Ramp
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Allocate, BufferRegion, BufferStore, DeclBuffer, Stmt
+from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, Stmt
 from weft.tir.transform.prim_func_pass import make_pass
 
 INT64 = DataType("int64")

@@ -17,20 +17,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
-from weft.tir.expr import (
-    And,
-    BufferLoad,
-    Call,
-    Div,
-    FloorDiv,
-    FloorMod,
-    Let,
-    Mod,
-    Not,
-    Or,
-    ProducerLoad,
-    Var,
-)
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import And, Call, Div, FloorDiv, FloorMod, Let, Mod, Not, Or, ProducerLoad, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
 from weft.tir.transform.condition_range import is_call

@@ -16,13 +16,12 @@ from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     IfThenElse,
     LetStmt,

@@ -26,8 +26,8 @@ from weft.ir.structural import structural_equal
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import LT, BufferLoad, Call, FloorDiv, FloorMod, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import LT, Call, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Block,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.transform import Pass
-from weft.tir.expr import BufferLoad, Call, Div, FloorDiv, FloorMod, Mod
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Call, Div, FloorDiv, FloorMod, Mod
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.stmt import (

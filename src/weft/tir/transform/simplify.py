@@ -26,8 +26,8 @@ from weft.ir.node import Array
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError, UnsupportedError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, IterVar, Let, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, IterVar, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AssertStmt,

@@ -22,10 +22,10 @@ from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.tir import op
+from weft.tir.buffer import BufferLoad
 from weft.tir.expr import (
     BinaryExpr,
     Broadcast,
-    BufferLoad,
     Call,
     Cast,
     Let,

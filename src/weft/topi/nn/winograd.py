@@ -39,8 +39,8 @@ from weft.ir.expr import Extent, IntImm, PrimExpr, Range
 from weft.ir.node import Map
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_access_region
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, IterType, IterVar, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
 from weft.topi.extents import Shape

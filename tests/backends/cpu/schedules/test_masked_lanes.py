@@ -11,7 +11,7 @@ from weft.backends.cpu.schedules import default
 from weft.driver.pipeline import lower_tir
 from weft.ir.functor import collect
 from weft.target.machine import machine_of
-from weft.tir.expr import BufferLoad
+from weft.tir.buffer import BufferLoad
 from weft.tir.interp import run
 from weft.tir.stmt import For
 

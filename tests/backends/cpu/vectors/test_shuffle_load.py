@@ -9,7 +9,8 @@ import weft
 from weft import dlight, te, topi
 from weft.ir.functor import collect
 from weft.script import tir as T
-from weft.tir.expr import Broadcast, BufferLoad, Ramp
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Broadcast, Ramp
 from weft.tir.interp import run
 from weft.tir.transform import ShuffleLoad
 

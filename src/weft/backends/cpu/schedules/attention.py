@@ -26,7 +26,8 @@ from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.dlight.nest import Access, Nest, blocks_of, loops_of, product
 from weft.ir.functor import collect
 from weft.target.machine import Machine
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.loop_partition import HINT as LOOP_PARTITION_HINT

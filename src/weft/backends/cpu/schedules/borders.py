@@ -17,7 +17,8 @@ from weft.arith.linear import detect_linear_equation
 from weft.dlight.nest import Access, Nest
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.tir.expr import Add, BufferLoad, Call, Mul, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Add, Call, Mul, Var
 
 WORTH: Final = 0.97
 """Terms of padding are left out if at most this share of all terms is inside. To leave them out

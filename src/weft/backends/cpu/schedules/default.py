@@ -31,8 +31,7 @@ from weft.backends.cpu.schedules import (
 from weft.dlight.nest import Nest, blocks_of
 from weft.support.errors import ScheduleError
 from weft.target.machine import Machine
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 

@@ -20,8 +20,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.target.machine import Machine
 from weft.te.primfunc import LAYOUT_REWRITE_PREPROC
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, BufferLoad, Cast, Mul, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Add, Cast, Mul, Var
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 

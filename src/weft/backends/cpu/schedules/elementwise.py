@@ -19,7 +19,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.target.machine import Machine
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Call, Cast, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Call, Cast, Var
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.vectorize_loop import MASKED_LANES

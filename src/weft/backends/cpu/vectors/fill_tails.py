@@ -29,8 +29,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AttrStmt, BufferStore, For, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body

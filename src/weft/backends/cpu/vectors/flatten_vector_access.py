@@ -19,8 +19,8 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import LT, BufferLoad, FloorDiv, FloorMod, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import LT, FloorDiv, FloorMod, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body

@@ -16,8 +16,8 @@ from typing import Final
 from weft.backends.cpu.vectors.transpose_tile import interleaved
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.node import expect
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, CommReducer, Ramp, Shuffle, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import CommReducer, Ramp, Shuffle, Var
 from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
 from weft.tir.transform.vectorize_loop import Vectorizer
 

@@ -17,8 +17,8 @@ from types import SimpleNamespace
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import GT, LT, BufferLoad, CommReducer, Select, Var
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
+from weft.tir.expr import GT, LT, CommReducer, Select, Var
 from weft.tir.interp.expression import ExprCompiler
 from weft.tir.stmt import BufferStore, Stmt, seq
 from weft.tir.transform.lower_opaque_block import allocate

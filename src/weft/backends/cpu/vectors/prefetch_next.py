@@ -29,7 +29,8 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.node import expect
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, Evaluate, For, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body

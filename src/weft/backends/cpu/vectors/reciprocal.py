@@ -13,8 +13,8 @@ from weft.ir.functor import Mutator, collect
 from weft.ir.op import Op
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, BufferLoad, Call, Cast, Div, Max, Sub
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Add, Call, Cast, Div, Max, Sub
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body

@@ -33,12 +33,11 @@ from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import (
     Add,
     BinaryExpr,
     Broadcast,
-    BufferLoad,
     Call,
     FloorDiv,
     FloorMod,

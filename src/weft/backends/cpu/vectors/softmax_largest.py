@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from weft.backends.cpu.vectors.reciprocal import Values, uncast
 from weft.ir.functor import Mutator, collect
 from weft.ir.transform import Pass
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Div, Max, Mul, Select
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Div, Max, Mul, Select
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BufferStore
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body

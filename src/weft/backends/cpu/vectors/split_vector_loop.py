@@ -21,7 +21,8 @@ from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.expr import Add, BufferLoad, Call, Cast, Div, Max, Min, Mul, Select, Sub, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Add, Call, Cast, Div, Max, Min, Mul, Select, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body

@@ -21,7 +21,8 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.transform import Pass
-from weft.tir.expr import Broadcast, BufferLoad, Call, Max, Min, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Broadcast, Call, Max, Min, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, BufferStore, SeqStmt, Stmt, seq, stmt_list
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body

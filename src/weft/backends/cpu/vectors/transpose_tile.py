@@ -34,7 +34,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Call, Let, Ramp, Shuffle, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Call, Let, Ramp, Shuffle, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body

@@ -35,8 +35,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import Add, BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
+from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list

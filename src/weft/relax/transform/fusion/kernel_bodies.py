@@ -8,9 +8,9 @@ from weft.ir.expr import IntImm, Range
 from weft.ir.functor import rewrite
 from weft.ir.node import Array
 from weft.tir.analysis.block_access_region import get_block_access_region
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.linear_difference import constant_difference
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, Stmt
+from weft.tir.stmt import Block, BlockRealize, Stmt
 
 
 def root_block(body: Any) -> Block | None:

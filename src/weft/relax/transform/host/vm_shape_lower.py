@@ -64,8 +64,8 @@ from weft.relax.transform.passes import make_module_pass
 from weft.runtime.vm.shape_codes import MakeShapeCode, MatchShapeCode
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, seq
 

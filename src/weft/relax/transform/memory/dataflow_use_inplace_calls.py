@@ -26,7 +26,7 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Binding, Call, DataflowBlock, MatchCast, Tuple, VarBinding
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import call_tir_inplace
-from weft.relax.transform.legalize_ops import LegalizeMutator
+from weft.relax.transform.legalize.legalize_ops import LegalizeMutator
 from weft.relax.transform.memory.over_argument import over_argument
 from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import LegalizeError

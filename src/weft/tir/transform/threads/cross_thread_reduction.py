@@ -24,8 +24,8 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import ScheduleError
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, IterType, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion, decl_buffer
+from weft.tir.expr import IterType, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_thread_allreduce
 from weft.tir.reduction_form import Reduction, ReductionReadError, read_reduction
@@ -33,7 +33,6 @@ from weft.tir.stmt import (
     AttrStmt,
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     Evaluate,
     For,

@@ -14,8 +14,8 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,

@@ -23,8 +23,8 @@ from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
-from weft.tir.buffer import decl_buffer
-from weft.tir.expr import BufferLoad, Call, CommReducer, Var
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Call, CommReducer, Var
 from weft.tir.function import PrimFunc
 from weft.tir.intrinsic import tvm_storage_sync
 from weft.tir.stmt import (

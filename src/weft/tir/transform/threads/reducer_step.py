@@ -7,8 +7,8 @@ from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import substitute
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, CommReducer, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import CommReducer, Var
 from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
 
 

@@ -19,8 +19,8 @@ from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.expr import BufferLoad, Call, CommReducer, Let, Var
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
+from weft.tir.expr import Call, CommReducer, Let, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,

@@ -24,6 +24,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.support.recursion import deep_recursion
 from weft.tir import op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -31,7 +32,7 @@ from weft.tir.schedule.primitive.loop.loops import loop_of
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import domain
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt
+from weft.tir.stmt import Block, BlockRealize, For, Stmt
 
 
 class SubspaceError(ScheduleFailure):

@@ -14,7 +14,7 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import as_int_set, union
 from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
@@ -36,7 +36,7 @@ from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import domain
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, SeqStmt, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, For, SeqStmt, Stmt, seq
 
 
 @primitive("Blockize", "target")

@@ -9,8 +9,8 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, Range
 from weft.ir.functor import Visitor
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Ramp
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Ramp
 from weft.tir.function import PrimFunc
 from weft.tir.schedule import tree
 from weft.tir.schedule.define import primitive
@@ -21,7 +21,7 @@ from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tensorize_match import Matched, Mismatch, compare
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, MatchBufferRegion
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, MatchBufferRegion
 from weft.tir.stmt_functor import renew_defs
 from weft.tir.tensor_intrinsic import TensorIntrin
 

@@ -13,7 +13,7 @@ from weft.ir.expr import ExprLike, PrimExpr, Range, as_prim_expr
 from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, tree
@@ -26,7 +26,6 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import BufferRegion
 
 
 class AccessKindError(ScheduleFailure):

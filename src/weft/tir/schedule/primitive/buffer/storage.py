@@ -9,8 +9,8 @@ from weft.ir.expr import PrimExpr
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
 from weft.support.recursion import deep_recursion
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Cast, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Cast, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Visitor
 from weft.ir.node import Node
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Var
 from weft.tir.schedule import rewrite
 from weft.tir.stmt import AllocateConst, Block, BufferStore, DeclBuffer, MatchBufferRegion
 

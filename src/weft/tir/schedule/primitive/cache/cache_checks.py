@@ -17,8 +17,8 @@ from weft.arith.region import estimate_region_strict_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Var
 from weft.tir.schedule import region_cover, rewrite, tree
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -33,7 +33,7 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
 from weft.tir.schedule.primitive.reduction.decompose_reduction import late_axis
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, IfThenElse, While
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, While
 
 
 class WriterCountError(ScheduleFailure):

@@ -22,20 +22,8 @@ from weft.ir.type import PointerType, PrimType
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import (
-    Broadcast,
-    BufferLoad,
-    Call,
-    Div,
-    FloorDiv,
-    FloorMod,
-    IterVar,
-    Let,
-    Mod,
-    Ramp,
-    Var,
-)
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Broadcast, Call, Div, FloorDiv, FloorMod, IterVar, Let, Mod, Ramp, Var
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive

@@ -14,7 +14,7 @@ from typing import Any
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.schedule import checks, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import hazards_below
@@ -41,7 +41,7 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BufferRegion, Stmt
+from weft.tir.stmt import Block, Stmt
 
 
 class NotInplaceError(ScheduleFailure):

@@ -18,8 +18,8 @@ from weft.ir.functor import collect, substitute
 from weft.ir.type import PointerType
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.state import ScheduleState
@@ -28,7 +28,6 @@ from weft.tir.stmt import (
     AllocateConst,
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     DeclBuffer,
     Evaluate,

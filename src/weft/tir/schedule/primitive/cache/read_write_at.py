@@ -15,8 +15,8 @@ from weft.arith.interval import as_int_set
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, region_cover, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.dependence import DepKind, hazards_below, writers_of
@@ -39,16 +39,7 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import (
-    Block,
-    BlockRealize,
-    BufferRegion,
-    BufferStore,
-    For,
-    ForKind,
-    IfThenElse,
-    Stmt,
-)
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, IfThenElse, Stmt
 
 AUTO_COPY = "auto_copy"
 

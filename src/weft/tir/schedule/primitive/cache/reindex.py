@@ -16,8 +16,8 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.support.errors import TVMError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, IterVar, Let, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import IterVar, Let, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
@@ -40,16 +40,7 @@ from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import executed_box
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import (
-    Block,
-    BlockRealize,
-    BufferRegion,
-    BufferStore,
-    For,
-    ForKind,
-    LetStmt,
-    Stmt,
-)
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, LetStmt, Stmt
 
 
 class AccessPatternError(ScheduleFailure):

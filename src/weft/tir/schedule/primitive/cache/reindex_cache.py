@@ -15,7 +15,7 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, tree
@@ -51,7 +51,7 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt
+from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt
 
 
 class AxisMismatchError(ScheduleFailure):

@@ -21,7 +21,7 @@ from weft.ir.functor import substitute
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import FloorDiv, FloorMod, IterVar, Mul, Var
 from weft.tir.schedule import checks, region_cover, rewrite, tree
 from weft.tir.schedule.define import primitive
@@ -34,7 +34,7 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind
+from weft.tir.stmt import Block, BlockRealize, For, ForKind
 
 
 class RollingDependencyError(ScheduleFailure):

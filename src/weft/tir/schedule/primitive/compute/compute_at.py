@@ -18,7 +18,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, flags, region_cover, surgery, tree
 from weft.tir.schedule.define import primitive
@@ -33,7 +33,7 @@ from weft.tir.schedule.primitive.loop.loops import loop_of, nest
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq, stmt_list
+from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt, seq, stmt_list
 
 
 class DomainUnsolvedError(ScheduleFailure):

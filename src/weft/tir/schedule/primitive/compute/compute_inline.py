@@ -17,8 +17,8 @@ from weft.ir.structural import structural_key
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Let, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Let, Var
 from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -27,7 +27,7 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BufferRegion, BufferStore
+from weft.tir.stmt import Block, BufferStore
 
 Value = Callable[[Sequence[PrimExpr]], PrimExpr]
 

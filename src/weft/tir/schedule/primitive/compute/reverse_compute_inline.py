@@ -19,8 +19,8 @@ from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.structural import structural_equal
 from weft.support.errors import IRValueError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, IterVar, Select, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, IterVar, Select, Var
 from weft.tir.schedule import checks, dependence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of

@@ -19,8 +19,8 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
 from weft.support.recursion import deep_recursion
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, IterVar, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.intrinsic import CallEffectKind, assume, effect_of
 from weft.tir.schedule import rewrite

@@ -18,22 +18,12 @@ from weft.ir.functor import collect
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BufferLoad, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Call, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.primitive.cache.cache_stage import whole
-from weft.tir.stmt import (
-    Block,
-    BlockRealize,
-    BufferRegion,
-    BufferStore,
-    For,
-    IfThenElse,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, seq
 
 
 @dataclass

@@ -20,8 +20,8 @@ from weft.ir.json_text import load_json, save_json
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, TVMError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import BinaryExpr, BufferLoad, Call, Var
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import BinaryExpr, Call, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import checks, rewrite
 from weft.tir.schedule.define import primitive

@@ -10,6 +10,7 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
 from weft.tir.analysis.block_access_region import get_block_read_write_region
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import rewrite, tree
 from weft.tir.schedule.define import primitive
@@ -19,7 +20,7 @@ from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, ForKind, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt, seq
 from weft.tir.stmt_functor import redefined
 
 

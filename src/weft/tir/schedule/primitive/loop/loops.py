@@ -10,7 +10,8 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect
 from weft.tir import op
-from weft.tir.expr import BufferLoad, Call, IterVar, Var
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import Call, IterVar, Var
 from weft.tir.schedule import checks, independence, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of

@@ -17,6 +17,7 @@ from weft.arith.region import estimate_region_upper_bound
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.tir import op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import Var
 from weft.tir.schedule import rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
@@ -33,7 +34,7 @@ from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, SeqStmt, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, For, SeqStmt, Stmt, seq
 
 
 class MergeShapeError(ScheduleFailure):

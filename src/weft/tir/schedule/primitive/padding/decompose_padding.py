@@ -17,6 +17,7 @@ from weft.arith.iter_map import IterMapLevel, detect_iter_map
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
 from weft.ir.functor import substitute
 from weft.tir import op
+from weft.tir.buffer import BufferRegion
 from weft.tir.expr import And, Call, IterVar, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
@@ -28,7 +29,7 @@ from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import check_pure, check_self_contained, edited, path_up
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, BufferStore, For, ForKind, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, seq
 
 
 class PaddingPatternError(ScheduleFailure):

@@ -18,8 +18,8 @@ from weft.ir.functor import collect
 from weft.ir.type import PointerType, PrimType
 from weft.support.errors import IRTypeError
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import Add, BufferLoad, Cast, IterVar, Mul, Sub, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import Add, Cast, IterVar, Mul, Sub, Var
 from weft.tir.schedule import checks, independence, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -32,7 +32,6 @@ from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     For,
     ForKind,

@@ -8,7 +8,8 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
-from weft.tir.expr import BufferLoad, IterVar, Var
+from weft.tir.buffer import BufferLoad, BufferRegion
+from weft.tir.expr import IterVar, Var
 from weft.tir.schedule import checks, rewrite, tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
@@ -19,7 +20,7 @@ from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.surgery import runs_once_per_instance
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, BlockRealize, BufferRegion, For, Stmt, seq
+from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq
 
 
 class LoopPositionError(ScheduleFailure):

@@ -16,8 +16,8 @@ from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import collect, substitute
 from weft.ir.type import PointerType
 from weft.tir import op
-from weft.tir.buffer import Buffer
-from weft.tir.expr import LT, BufferLoad, IterVar, Var
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
+from weft.tir.expr import LT, IterVar, Var
 from weft.tir.reduction_form import Reduction
 from weft.tir.schedule import checks, rewrite, surgery, tree
 from weft.tir.schedule.define import primitive
@@ -32,7 +32,6 @@ from weft.tir.schedule.tree import StmtSRef
 from weft.tir.stmt import (
     Block,
     BlockRealize,
-    BufferRegion,
     BufferStore,
     For,
     ForKind,
