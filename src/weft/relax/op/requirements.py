@@ -98,24 +98,10 @@ def agreeing(rule: Rule, requires: Requires) -> Rule:
     return checked
 
 
-def _spatial(call: Call) -> str:
-    rank = next(int(digit) for digit in call.op.name.rpartition(".")[2] if digit.isdigit())
-    return "DHW"[3 - rank :]
-
-
 def pool_reach(call: Call, rank: int) -> list[Extent]:
     """How far the windows of a pool reach."""
     sizes, dilation = call.attrs["pool_size"], call.attrs["dilation"]
     return [dilation[axis] * (sizes[axis] - 1) + 1 for axis in range(rank)]
-
-
-def kernel_reach(call: Call, rank: int) -> list[Extent]:
-    """How far the kernel of a convolution reaches."""
-    letters = f"OI{_spatial(call)}"
-    layout = parse_layout(call.attrs["kernel_layout"], letters, f"{call.op.name}: kernel_layout")
-    extents = layout.to_canonical(dims(call.args[1]), letters)[2:]
-    dilation = call.attrs["dilation"]
-    return [simplified((extents[axis] - 1) * dilation[axis] + 1) for axis in range(rank)]
 
 
 def least_extent(
@@ -146,8 +132,9 @@ def fitting(rule: Rule, reaches: Reach) -> Rule:
     """The rule on data whose spatial extents are compared with what the windows reach over."""
 
     def checked(bb: Builder, call: Call) -> RelaxExpr:
-        order = f"NC{_spatial(call)}"
-        rank, layout = len(order) - 2, _layout(call, order)
+        rank = len(call.attrs["strides"])
+        order = "NC" + "DHW"[3 - rank :]
+        layout = _layout(call, order)
         data = call.args[0]
         batch, channels, *space = layout.to_canonical(dims(data), order)
         reach = reaches(call, rank)

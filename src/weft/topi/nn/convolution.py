@@ -7,6 +7,9 @@ floats are summed in float32.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from weft.ir.expr import Extent, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError
@@ -79,6 +82,42 @@ def window_count(sizes: tuple[Extent, Extent, Extent], what: str, extra: Extent 
     return count
 
 
+@dataclass(frozen=True)
+class Windows:
+    """Where the windows of a convolution lie, and how many there are: an entry for each axis."""
+
+    strides: list[Extent]
+    dilations: list[Extent]
+    before: list[Extent]
+    after: list[Extent]
+    counts: list[Extent]
+
+    def places(self, window: Sequence[PrimExpr], tap: Sequence[PrimExpr]) -> list[PrimExpr]:
+        """The place in the padded data that an element (``tap``) of a window reads."""
+        return [
+            at * stride + inner * spread for at, inner, stride, spread
+            in zip(window, tap, self.strides, self.dilations, strict=True)
+        ]  # fmt: skip
+
+
+def windows_of(
+    extents: Shape, kernel: Shape, stride: Extents, padding: Extents | str, dilation: Extents,
+    what: str,
+) -> Windows:  # fmt: skip
+    """The windows of ``kernel`` over data of ``extents``; ``what`` names the operator in errors."""
+    count = len(kernel)
+    strides = per_axis(stride, count, f"{what}: strides")
+    dilations = per_axis(dilation, count, f"{what}: dilation")
+    reaches = [(size - 1) * spread + 1 for size, spread in zip(kernel, dilations, strict=True)]
+    before, after = pad_amounts(padding, reaches, what)
+    counts = []
+    for axis, letter in enumerate(SPATIAL[count]):
+        padded = extents[axis] + before[axis] + after[axis]
+        sizes = (padded, reaches[axis], strides[axis])
+        counts.append(window_count(sizes, f"{what}: axis {letter}"))
+    return Windows(strides, dilations, before, after, counts)
+
+
 def positions(layout: str, letters: str, what: str) -> list[int]:
     """Where each letter stands in a layout; raises IRValueError unless they are the same set."""
     if sorted(layout) != sorted(letters):
@@ -111,18 +150,11 @@ def conv(
     filters, depth, *kernel = [filt.shape[i] for i in kernel_at]
     group_count = const_int(groups, "conv: groups")
     _check_channels((inp, filt), channels, depth, filters, group_count)
-    strides = per_axis(stride, dim, "conv: strides")
-    dilations = per_axis(dilation, dim, "conv: dilation")
-    window = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    before, after = pad_amounts(padding, window, "conv")
-    shape: list[Extent] = [batch, filters]
-    for i in range(dim):
-        whole = extents[i] + before[i] + after[i]
-        shape.append(window_count((whole, window[i], strides[i]), f"conv: axis {letters[i]}"))
-    lows: list[Extent] = [0] * inp.ndim
-    highs: list[Extent] = [0] * inp.ndim
-    for i in range(dim):
-        lows[data_at[2 + i]], highs[data_at[2 + i]] = before[i], after[i]
+    windows = windows_of(extents, kernel, stride, padding, dilation, "conv")
+    shape: list[Extent] = [batch, filters, *windows.counts]
+    lows, highs = [
+        placed([0, 0, *amounts], data_at) for amounts in (windows.before, windows.after)
+    ]
     padded = pad(inp, lows, highs, name="pad_temp")
     rc = reduce_axis((0, depth), name="rc")
     names = ["ry", "rx", "rz"]
@@ -135,7 +167,7 @@ def conv(
         channel: PrimExpr = rc.var
         if group_count > 1:
             channel = op.floordiv(f, op.floordiv(filters, group_count)) * depth + rc.var
-        moved = [point[i] * strides[i] + axes[i].var * dilations[i] for i in range(dim)]
+        moved = windows.places(point, [axis.var for axis in axes])
         source = padded(*placed([n, channel, *moved], data_at))
         weight = filt(*placed([f, rc.var, *[axis.var for axis in axes]], kernel_at))
         value = op.cast(kind, source) * op.cast(kind, weight)
@@ -261,23 +293,17 @@ def depthwise_conv2d_nchw(
         raise IRValueError(
             f"depthwise_conv2d: the data has {channels} channels, the kernel {owners}"
         )
-    steps, widths = per_axis(stride, 2, "stride"), per_axis(dilation, 2, "dilation")
-    window = [(kernel_h - 1) * widths[0] + 1, (kernel_w - 1) * widths[1] + 1]
-    before, after = pad_amounts(padding, window, "depthwise_conv2d")
-    padded = pad(Input, [0, 0, *before], [0, 0, *after], name="PaddedInput")
+    sizes = ((height, width), (kernel_h, kernel_w))
+    windows = windows_of(*sizes, stride, padding, dilation, "depthwise_conv2d")
+    padded = pad(Input, [0, 0, *windows.before], [0, 0, *windows.after], name="PaddedInput")
     di = reduce_axis((0, kernel_h), name="di")
     dj = reduce_axis((0, kernel_w), name="dj")
     dtype = DataType(out_dtype) if out_dtype else Input.dtype
-    shape: list[Extent] = [Input.shape[0], simplified(channels * multiplier)]
-    for i, extent in enumerate((height, width)):
-        sizes = extent + before[i] + after[i], window[i], steps[i]
-        shape.append(window_count(sizes, f"depthwise_conv2d: axis {'HW'[i]}"))
+    shape: list[Extent] = [Input.shape[0], simplified(channels * multiplier), *windows.counts]
 
     def element(b: PrimExpr, c: PrimExpr, i: PrimExpr, j: PrimExpr) -> PrimExpr:
-        source = padded(
-            b, op.floordiv(c, multiplier), i * steps[0] + di.var * widths[0],
-            j * steps[1] + dj.var * widths[1],
-        )  # fmt: skip
+        place = windows.places((i, j), (di.var, dj.var))
+        source = padded(b, op.floordiv(c, multiplier), *place)
         weight = Filter(op.floordiv(c, multiplier), op.floormod(c, multiplier), di.var, dj.var)
         value = op.cast(wide(dtype), source) * op.cast(wide(dtype), weight)
         return te_reduction.sum(value, axis=[di, dj])

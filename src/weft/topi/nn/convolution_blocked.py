@@ -32,10 +32,8 @@ from weft.topi.extents import (
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import (
     SPATIAL,
-    pad_amounts,
-    per_axis,
     rounded,
-    window_count,
+    windows_of,
 )
 from weft.topi.nn.padding import pad
 from weft.topi.simplify import simplified
@@ -157,16 +155,14 @@ def conv_blocked(
             f"conv: the data {shape_text(data.shape)} has {sizes['C']} channels, the kernel "
             f"{shape_text(kernel.shape)} wants {weights['I']} * groups {groups}"
         )
-    steps = dict(zip(letters, per_axis(strides, len(letters), "conv: strides"), strict=True))
-    spread = dict(zip(letters, per_axis(dilation, len(letters), "conv: dilation"), strict=True))
-    window = {a: (weights[a] - 1) * spread[a] + 1 for a in letters}
-    sides = zip(*pad_amounts(padding, list(window.values()), "conv"), strict=True)
-    around = dict(zip(letters, sides, strict=True))
+    extents, kernel_extents = [[whole[a] for a in letters] for whole in (sizes, weights)]
+    windows = windows_of(extents, kernel_extents, strides, padding, dilation, "conv")
     result: dict[str, Extent] = {"N": sizes["N"], "C": weights["O"]}
-    for a in letters:
-        room = (sizes[a] + sum(around[a]), window[a], steps[a])
-        result[a] = window_count(room, f"conv: axis {a}")
-    lows, highs = ([around[a][side] if a in around else 0 for a, _ in axes] for side in (0, 1))
+    result |= zip(letters, windows.counts, strict=True)
+    lows, highs = [
+        [amounts[letters.index(a)] if a in letters else 0 for a, _ in axes]
+        for amounts in (windows.before, windows.after)
+    ]
     padded = pad(data, lows, highs, name="pad_temp")
     taps = [reduce_axis((0, weights[a]), name=n) for a, n in zip(letters, "yxz", strict=False)]
     channel, sums = _input_channel(weights["I"], _factor(kernel_axes, "I"))
@@ -180,9 +176,10 @@ def conv_blocked(
             group = op.floordiv(_whole(values["C"]), op.floordiv(result["C"], count))
             source["C"] = group * weights["I"] + _whole(channel)
         weight = {"O": values["C"], "I": channel}
-        for a, tap in zip(letters, taps, strict=True):
-            source[a] = _whole(values[a]) * steps[a] + tap.var * spread[a]
-            weight[a] = tap.var
+        inner = [tap.var for tap in taps]
+        places = windows.places([_whole(values[a]) for a in letters], inner)
+        source |= zip(letters, places, strict=True)
+        weight |= zip(letters, inner, strict=True)
         factors = padded(*_indices(source, axes)), kernel(*_indices(weight, kernel_axes))
         lhs, rhs = (op.cast(kind, factor) for factor in factors)
         return te_reduction.sum(lhs * rhs, axis=[*sums, *taps])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft import topi
 from weft.ir.expr import Extent, RelaxExpr
@@ -15,110 +15,79 @@ from weft.relax.op.infer import (
     VOID,
     check_rank,
     common_dtype,
-    dims_of,
     fail,
     result,
     show_dims,
 )
-from weft.relax.op.layout import Layout, parse_layout
-from weft.relax.op.lowering import Builder, Rule, TensorExpression, dims, plain
+from weft.relax.op.lowering import Builder, Rule, TensorExpression, plain
+from weft.relax.op.nn.geometry import SPATIAL, Geometry, Layouts, geometry_of, layouts_of
 from weft.relax.op.nn.layouts import in_layout, is_blocked, operand_in_layout, splits_space
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference.nn import convolution as reference
-from weft.relax.op.requirements import Required, kernel_reach
+from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
-from weft.tir.op import floordiv
+from weft.support.dtype import DataType
 from weft.topi.nn.conv_transpose import conv_transpose
 from weft.topi.nn.convolution_blocked import conv_blocked
 
-_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
-
-def _spatial_rank(call: Call) -> int:
-    return int(call.op.name.split("conv")[1][0])
-
-
-def _layouts(call: Call, letters: str, in_first: bool) -> tuple[Any, Any, Any, str, str]:
-    data_order = f"NC{letters}"
-    kernel_order = ("IO" if in_first else "OI") + letters
-    name = call.op.name
-    data = parse_layout(call.attrs["data_layout"], data_order, f"{name}: data_layout")
-    kernel = parse_layout(call.attrs["kernel_layout"], kernel_order, f"{name}: kernel_layout")
-    out = parse_layout(call.attrs["out_layout"], data_order, f"{name}: out_layout")
-    return data, kernel, out, data_order, kernel_order
-
-
-def _operands(call: Call, in_first: bool) -> Any:
-    """(canonical data dims, canonical kernel dims, out layout, order, dtype, data info)."""
-    letters = _SPATIAL[_spatial_rank(call)]
-    data, kernel, out, data_order, kernel_order = _layouts(call, letters, in_first)
-    info = check_rank(call, 0, data.ndim)
-    weight = check_rank(call, 1, kernel.ndim)
+def _operands(call: Call) -> tuple[Layouts, TensorStructInfo, DataType]:
+    """The layouts, the data, and the type of the result; raises of tensors of other ranks."""
+    layouts = layouts_of(call)
+    info = check_rank(call, 0, layouts.data.ndim)
+    weight = check_rank(call, 1, layouts.kernel.ndim)
     dtype = call.attrs["out_dtype"]
-    if dtype == VOID:
-        dtype = common_dtype(call, [info, weight])
-    x, w = dims_of(info), dims_of(weight)
-    if x is None or w is None:
-        return None, None, out, data_order, dtype, info
-    return (
-        data.to_canonical(x, data_order), kernel.to_canonical(w, kernel_order), out, data_order,
-        dtype, info,
-    )  # fmt: skip
+    return layouts, info, common_dtype(call, [info, weight]) if dtype == VOID else dtype
 
 
 def infer_conv(call: Call) -> TensorStructInfo:
     """(N, O, (size + padding - dilation * (kernel - 1) - 1) // stride + 1 ...)."""
-    x, w, out, order, dtype, info = _operands(call, in_first=False)
-    if x is None:
+    (*_, out), info, dtype = _operands(call)
+    sizes = geometry_of(call)
+    if sizes is None:
         return result(None, dtype, out.ndim, info.vdevice)
-    groups = call.attrs["groups"]
-    expected = simplified(w[1] * groups)
-    if differ(x[1], expected):
+    groups, expected = sizes.groups, simplified(sizes.depth * sizes.groups)
+    if differ(sizes.channels, expected):
+        kernel = [sizes.filters, sizes.depth, *[window.size for window in sizes.space]]
         fail(
             call,
-            f"the data has {x[1]} channels, the weight {show_dims(w)} with groups={groups} needs "
-            f"{expected}",
+            f"the data has {sizes.channels} channels, the weight {show_dims(kernel)} with "
+            f"groups={groups} needs {expected}",
         )
-    if constant_value(w[0]) is not None and (constant_value(w[0]) or 0) % groups:
-        fail(call, f"{w[0]} output channels are not a multiple of groups={groups}")
-    attrs, spatial = call.attrs, len(x) - 2
-    extents = [x[0], w[0]]
-    for index in range(spatial):
-        padded = x[2 + index] + attrs["padding"][index] + attrs["padding"][spatial + index]
-        reach = (w[2 + index] - 1) * attrs["dilation"][index] + 1
-        steps = simplified(floordiv(padded - reach, attrs["strides"][index]) + 1)
-        check_window(call, f"axis {index}: the kernel", (padded, reach, steps))
-        extents.append(steps)
-    return result(out.from_canonical(extents, order), dtype, vdevice=info.vdevice)
+    if (constant_value(sizes.filters) or 0) % groups:
+        fail(call, f"{sizes.filters} output channels are not a multiple of groups={groups}")
+    for index, window in enumerate(sizes.space):
+        reach = (window.padded, window.reach, window.count)
+        check_window(call, f"axis {index}: the kernel", reach)
+    extents = [sizes.batch, sizes.filters, *[window.count for window in sizes.space]]
+    return result(out.from_canonical(extents, f"NC{sizes.letters}"), dtype, vdevice=info.vdevice)
 
 
 def infer_conv_transpose(call: Call) -> TensorStructInfo:
     """(N, O * groups, (size - 1) * stride - padding + dilation * (kernel - 1) + out_pad + 1)."""
-    x, w, out, order, dtype, info = _operands(call, in_first=True)
-    if x is None:
+    (*_, out), info, dtype = _operands(call)
+    sizes = geometry_of(call)
+    if sizes is None:
         return result(None, dtype, out.ndim, info.vdevice)
-    groups, attrs, spatial = call.attrs["groups"], call.attrs, len(x) - 2
-    if differ(x[1], w[0]):
-        fail(call, f"the data has {x[1]} channels, the weight {show_dims(w)} needs {w[0]}")
-    extents = [x[0], simplified(w[1] * groups)]
-    for index in range(spatial):
-        stride, extra = attrs["strides"][index], attrs["output_padding"][index]
-        if extra >= stride:
-            fail(call, f"output_padding {extra} must be below the stride {stride}")
-        padding = attrs["padding"][index] + attrs["padding"][spatial + index]
-        reach = (w[2 + index] - 1) * attrs["dilation"][index]
-        whole = simplified((x[2 + index] - 1) * stride + reach + extra + 1)
+    if differ(sizes.channels, sizes.depth):
+        kernel = [sizes.depth, sizes.filters, *[window.size for window in sizes.space]]
+        fail(
+            call,
+            f"the data has {sizes.channels} channels, the weight {show_dims(kernel)} needs "
+            f"{sizes.depth}",
+        )
+    extents = [sizes.batch, simplified(sizes.filters * sizes.groups)]
+    for index, (window, extra) in enumerate(
+        zip(sizes.space, call.attrs["output_padding"], strict=True)
+    ):
+        if extra >= window.stride:
+            fail(call, f"output_padding {extra} must be below the stride {window.stride}")
+        padding = window.before + window.after
+        whole = simplified((window.extent - 1) * window.stride + window.reach + extra)
         if (constant_value(whole - padding) or 0) < 0:
             fail(call, f"axis {index}: the padding takes more than the {whole} elements there are")
         extents.append(simplified(whole - padding))
-    return result(out.from_canonical(extents, order), dtype, vdevice=info.vdevice)
-
-
-def _canonical(call: Call, index: int, order: str, attr: str) -> tuple[Layout, list[Extent]]:
-    """The layout of an argument of a convolution, and its dimensions in the order of letters."""
-    letters = order + _SPATIAL[_spatial_rank(call)]
-    layout = parse_layout(call.attrs[attr], letters, f"{call.op.name}: {attr}")
-    return layout, layout.to_canonical(dims(call.args[index]), letters)
+    return result(out.from_canonical(extents, f"NC{sizes.letters}"), dtype, vdevice=info.vdevice)
 
 
 def _direct(rank: int, te: TensorExpression) -> Rule:
@@ -148,7 +117,7 @@ def _blocked(bb: Builder, call: Call, rank: int, layouts: tuple[str, str, str]) 
 
 
 def _transposed(rank: int) -> Rule:
-    data_layout, kernel_layout = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
+    data_layout, kernel_layout = f"NC{SPATIAL[rank]}", f"IO{SPATIAL[rank]}"
 
     def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
@@ -167,20 +136,31 @@ def _transposed(rank: int) -> Rule:
     return rule
 
 
+def _known(call: Call) -> Geometry:
+    """The geometry of a call that is lowered: LegalizeOps has seen to it that shapes are known."""
+    sizes = geometry_of(call)
+    assert sizes is not None
+    return sizes
+
+
+def _reach(call: Call, _rank: int) -> list[Extent]:
+    """How many elements the windows reach over."""
+    return [window.reach for window in _known(call).space]
+
+
 def _convolution(call: Call) -> Required:
     """The data has the weight's input channels, for each group."""
-    layout, (batch, _, *space) = _canonical(call, 0, "NC", "data_layout")
-    channels = _canonical(call, 1, "OI", "kernel_layout")[1][1] * call.attrs["groups"]
-    order = "NC" + "DHW"[3 - len(space) :]
-    return {0: layout.from_canonical([batch, simplified(channels), *space], order)}
+    sizes = _known(call)
+    channels = simplified(sizes.depth * sizes.groups)
+    extents = [sizes.batch, channels, *[window.extent for window in sizes.space]]
+    return {0: sizes.layouts.data.from_canonical(extents, f"NC{sizes.letters}")}
 
 
 def _transposed_convolution(call: Call) -> Required:
     """The weight has an entry for each channel of the data."""
-    channels = _canonical(call, 0, "NC", "data_layout")[1][1]
-    layout, (_, outputs, *space) = _canonical(call, 1, "IO", "kernel_layout")
-    order = "IO" + "DHW"[3 - len(space) :]
-    return {1: layout.from_canonical([channels, outputs, *space], order)}
+    sizes = _known(call)
+    extents = [sizes.channels, sizes.filters, *[window.size for window in sizes.space]]
+    return {1: sizes.layouts.kernel.from_canonical(extents, f"IO{sizes.letters}")}
 
 
 def _attrs(
@@ -199,7 +179,7 @@ def _attrs(
     infer_conv,
     legalize=_direct(1, topi.nn.conv1d),
     requires=_convolution,
-    window=kernel_reach,
+    window=_reach,
     numpy=reference.conv(1),
     traits=Trait.CONTRACTION,
 )
@@ -217,7 +197,7 @@ def conv1d(
     infer_conv,
     legalize=_direct(2, topi.nn.conv2d),
     requires=_convolution,
-    window=kernel_reach,
+    window=_reach,
     numpy=reference.conv(2),
     traits=Trait.CONTRACTION,
 )
@@ -235,7 +215,7 @@ def conv2d(
     infer_conv,
     legalize=_direct(3, topi.nn.conv3d),
     requires=_convolution,
-    window=kernel_reach,
+    window=_reach,
     numpy=reference.conv(3),
     traits=Trait.CONTRACTION,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import functools
 
 from weft import topi
 from weft.ir.attrs import Attrs
@@ -11,8 +11,9 @@ from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import simplified
 from weft.relax.op.definition import Ints, Replacements, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
-from weft.relax.op.layout import parse_layout
+from weft.relax.op.layout import Layout, parse_layout
 from weft.relax.op.lowering import Builder, Rule, dims, plain
+from weft.relax.op.nn.geometry import SPATIAL
 from weft.relax.op.nn.layouts import in_layout, is_blocked, splits_space
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference.nn import pooling as reference
@@ -20,16 +21,13 @@ from weft.relax.op.requirements import pool_reach
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir.op import ceildiv, floordiv
 
-_SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
-
-def _layouts(call: Call) -> tuple[Any, Any, str, int]:
-    rank = int(call.op.name.split("pool")[1][0])
-    order = f"NC{_SPATIAL[rank]}"
+def _layouts(call: Call, rank: int) -> tuple[Layout, Layout, str]:
+    order = f"NC{SPATIAL[rank]}"
     name = call.op.name
     layout = parse_layout(call.attrs["layout"], order, f"{name}: layout")
     out = parse_layout(call.attrs["out_layout"], order, f"{name}: out_layout")
-    return layout, out, order, rank
+    return layout, out, order
 
 
 def infer_pool(call: Call) -> TensorStructInfo:
@@ -37,7 +35,8 @@ def infer_pool(call: Call) -> TensorStructInfo:
 
     A last window that lies in the padding alone counts, as in TVM (PyTorch drops it).
     """
-    layout, out, order, rank = _layouts(call)
+    rank = len(call.attrs["strides"])
+    layout, out, order = _layouts(call, rank)
     info = check_rank(call, 0, layout.ndim)
     dims = dims_of(info)
     if dims is None:
@@ -54,9 +53,9 @@ def infer_pool(call: Call) -> TensorStructInfo:
     return result(out.from_canonical(pooled, order), info.dtype, vdevice=info.vdevice)
 
 
-def infer_adaptive_pool(call: Call) -> TensorStructInfo:
+def _infer_adaptive(rank: int, call: Call) -> TensorStructInfo:
     """The output size in the place of the spatial extents."""
-    layout, out, order, rank = _layouts(call)
+    layout, out, order = _layouts(call, rank)
     info = check_rank(call, 0, layout.ndim)
     dims, size = dims_of(info), call.attrs["output_size"]
     if size is None and layout == out and info.ndim != -1:
@@ -243,7 +242,7 @@ def _adaptive(
 
 @operator(
     "relax.nn.adaptive_avg_pool1d",
-    infer_adaptive_pool,
+    functools.partial(_infer_adaptive, 1),
     legalize=_covering("avg", 1),
     numpy=reference.adaptive(1, is_max=False),
 )
@@ -257,7 +256,7 @@ def adaptive_avg_pool1d(
 
 @operator(
     "relax.nn.adaptive_avg_pool2d",
-    infer_adaptive_pool,
+    functools.partial(_infer_adaptive, 2),
     legalize=_covering("avg", 2),
     numpy=reference.adaptive(2, is_max=False),
 )
@@ -271,7 +270,7 @@ def adaptive_avg_pool2d(
 
 @operator(
     "relax.nn.adaptive_avg_pool3d",
-    infer_adaptive_pool,
+    functools.partial(_infer_adaptive, 3),
     legalize=_covering("avg", 3),
     numpy=reference.adaptive(3, is_max=False),
 )
@@ -285,7 +284,7 @@ def adaptive_avg_pool3d(
 
 @operator(
     "relax.nn.adaptive_max_pool1d",
-    infer_adaptive_pool,
+    functools.partial(_infer_adaptive, 1),
     legalize=_covering("max", 1),
     numpy=reference.adaptive(1, is_max=True),
 )
@@ -299,7 +298,7 @@ def adaptive_max_pool1d(
 
 @operator(
     "relax.nn.adaptive_max_pool2d",
-    infer_adaptive_pool,
+    functools.partial(_infer_adaptive, 2),
     legalize=_covering("max", 2),
     numpy=reference.adaptive(2, is_max=True),
 )
@@ -313,7 +312,7 @@ def adaptive_max_pool2d(
 
 @operator(
     "relax.nn.adaptive_max_pool3d",
-    infer_adaptive_pool,
+    functools.partial(_infer_adaptive, 3),
     legalize=_covering("max", 3),
     numpy=reference.adaptive(3, is_max=True),
 )

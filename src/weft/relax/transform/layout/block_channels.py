@@ -20,13 +20,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.transform import FunctionPass
 from weft.relax.expr import Call, Function
-from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.op.nn.geometry import Geometry, geometry_of
 from weft.relax.transform.layout.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
 
@@ -57,63 +56,48 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
 
 def _has_one_pixel(call: Call) -> bool:
     """Whether the channels of an image are next to each other whatever the layout says."""
-    sizes = _sizes(call)
-    return sizes is not None and [constant_value(sizes[0][axis]) for axis in "HW"] == [1, 1]
-
-
-def _sizes(call: Call) -> tuple[dict[str, PrimExpr], dict[str, PrimExpr]] | None:
-    """The extents of data and kernel by the letters of their layouts; None of blocks."""
-    made = []
-    roles = (("data_layout", "CHNW"), ("kernel_layout", "HIOW"))
-    for arg, (name, letters) in zip(call.args, roles, strict=True):
-        dims, layout = tensor_dims(arg.struct_info), str(call.attrs[name])
-        if dims is None or "".join(sorted(layout)) != letters:
-            return None
-        made.append(dict(zip(layout, dims, strict=True)))
-    return made[0], made[1]
+    sizes = geometry_of(call)
+    return sizes is not None and not sizes.is_blocked and sizes.image == (1, 1)
 
 
 def _makes_vectors(call: Call, width: int) -> bool:
     """Whether the program's own layout is as good for vectors as blocks of channels are."""
-    return _has_channels_side_by_side(call) or _has_vectors_of_pixels(call, width)
+    sizes = geometry_of(call)
+    if sizes is None or sizes.is_blocked:
+        return False
+    is_float = str(call.attrs["out_dtype"]) != "int32"
+    return _has_channels_side_by_side(sizes) or _has_vectors_of_pixels(sizes, is_float, width)
 
 
-def _has_channels_side_by_side(call: Call) -> bool:
+def _has_channels_side_by_side(sizes: Geometry) -> bool:
     """Whether channels are last in data and result, and no algorithm needs them in blocks.
 
     That is Winograd's, for windows of stride one that sum channels.
     """
-    sizes, attrs = _sizes(call), call.attrs
-    if sizes is None or {attrs["data_layout"][-1], attrs["out_layout"][-1]} != {"C"}:
+    data, _, out = sizes.layouts.names
+    if {data[-1], out[-1]} != {"C"}:
         return False
-    is_window = [constant_value(sizes[1][axis]) for axis in "HW"] != [1, 1]
-    is_dense = int(attrs["groups"]) == 1 and [int(step) for step in attrs["strides"]] == [1, 1]
-    return not (is_window and is_dense)
+    is_summed = sizes.is_dense and sizes.steps == (1, 1)
+    return sizes.is_pointwise or not is_summed
 
 
-def _has_vectors_of_pixels(call: Call, width: int) -> bool:
+def _has_vectors_of_pixels(sizes: Geometry, is_float: bool, width: int) -> bool:
     """Whether the pixels of an image are as good for vectors as blocks of its channels are.
 
     A window of 1x1, for which the image is one row (JoinPixels), at eight vectors or more: the rest
     that fills none is then small. A depthwise window of at most 5x5, whose loads from the side cost
     little, where rows of results fill most of a vector.
     """
-    attrs, data = call.attrs, tensor_dims(call.args[0].struct_info)
-    kernel = tensor_dims(call.args[1].struct_info)
-    if attrs["data_layout"] != "NCHW" or attrs["kernel_layout"] != "OIHW":
+    if sizes.layouts.names[:2] != ("NCHW", "OIHW") or sizes.is_dilated:
         return False
-    if any(int(step) != 1 for step in attrs["dilation"]) or data is None or kernel is None:
+    (rows, row), (high, wide) = sizes.image, sizes.kernel
+    if rows is None or row is None or high is None or wide is None:
         return False
-    sizes = [size.value for size in (*data[1:], *kernel) if isinstance(size, IntImm)]
-    if len(sizes) != 7:
-        return False
-    channels, rows, row, filters, _, high, wide = sizes
-    groups, steps = int(attrs["groups"]), [int(step) for step in attrs["strides"]]
-    if groups == 1:
-        is_float = str(attrs["out_dtype"]) != "int32"
-        return is_float and [high, wide, *steps] == [1] * 4 and rows * row >= _PIXELS * width
-    is_depthwise = groups == channels == filters
-    return is_depthwise and max(high, wide) <= _WINDOW and _fills(-(-row // steps[1]), width)
+    if sizes.is_dense:
+        is_product = sizes.is_pointwise and sizes.steps == (1, 1)
+        return is_float and is_product and rows * row >= _PIXELS * width
+    step = sizes.steps[1] or 1
+    return sizes.is_depthwise and max(high, wide) <= _WINDOW and _fills(-(-row // step), width)
 
 
 def _fills(row: int, width: int) -> bool:
@@ -128,14 +112,13 @@ def _fills(row: int, width: int) -> bool:
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
     """The layouts of data, kernel and result of a convolution; None where nothing is blocked."""
-    sizes = _sizes(call) if call.op is IMAGE_CONVOLUTION else None
-    if sizes is None:
+    sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
+    if sizes is None or sizes.is_blocked:
         return None
-    channels, filters = sizes[0]["C"], sizes[1]["O"]
-    if not isinstance(channels, IntImm) or not isinstance(filters, IntImm):
+    channels, filters = constant_value(sizes.channels), constant_value(sizes.filters)
+    if channels is None or filters is None:
         return None
-    plain, groups = str(call.attrs["data_layout"]), int(call.attrs["groups"])
-    return _layouts(channels.value, filters.value, groups, plain, width)
+    return _layouts(channels, filters, sizes.groups, sizes.layouts.data.name, width)
 
 
 def _layouts(

@@ -24,7 +24,9 @@ from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.centred import Centred, centred_of, dtype_of, sizes_of
+from weft.relax.transform.layout.winograd_cost import has_form
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
@@ -129,22 +131,18 @@ def _matmul_scales(call: Call, left: Any, right: Any) -> bool:
 
 def _conv2d_scales(call: Call, left: Any, right: Any) -> bool:
     """Whether scales are one of the image and one of each filter."""
-    attrs = call.attrs
-    if (attrs["data_layout"], attrs["kernel_layout"]) != ("NCHW", "OIHW") or attrs["groups"] != 1:
+    geometry, sizes = geometry_of(call), sizes_of(right) if right is not None else None
+    if geometry is None or sizes is None or left is None or sizes_of(left) != []:
         return False
-    if left is None or right is None or attrs["out_layout"] not in ("", "NCHW"):
-        return False
-    filters, sizes = sizes_of(call.args[1]), sizes_of(right)
-    if filters is None or sizes is None or sizes_of(left) != []:
+    if geometry.layouts.names != ("NCHW", "OIHW", "NCHW") or not geometry.is_dense:
         return False
     return not sizes or (len(sizes) == 4 and sizes[1:] == [1, 1, 1])
 
 
 def _has_fewer_products(call: Call) -> bool:
     """Whether a convolution has the windows of Winograd's algorithms."""
-    if call.op is not IMAGE_CONVOLUTION or {*call.attrs["strides"], *call.attrs["dilation"]} != {1}:
-        return False
-    return (sizes_of(call.args[1]) or [])[2:] == [3, 3]
+    sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
+    return sizes is not None and has_form(sizes)
 
 
 def _is_short(call: Call, parts: Any) -> bool:

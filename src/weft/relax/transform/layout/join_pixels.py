@@ -20,8 +20,8 @@ from weft.relax import op
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
-from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.passes import make_function_pass
 
 Dims = tuple[Any, ...]
@@ -50,22 +50,14 @@ def images_of_pixels(call: Call) -> tuple[Dims, Dims] | None:
 
     None where the window, the layout or padding is another, or where the image is one row.
     """
-    attrs = call.attrs
-    layouts = [attrs[name] for name in ("data_layout", "kernel_layout", "out_layout")]
-    if layouts[:2] != ["NCHW", "OIHW"] or layouts[2] not in ("", "NCHW"):
+    sizes, result = geometry_of(call), tensor_dims(call.struct_info)
+    if sizes is None or result is None or sizes.layouts.names != ("NCHW", "OIHW", "NCHW"):
         return None
-    data, kernel, result = [
-        tuple(tensor_dims(info) or ()) for info in
-        (call.args[0].struct_info, call.args[1].struct_info, call.struct_info)
-    ]  # fmt: skip
-    if len(data) != 4 or len(result) != 4:
+    high, wide = sizes.image
+    if not all(window.is_one_pixel for window in sizes.space) or high is None or wide is None:
         return None
-    if [constant_value(size) for size in kernel[2:]] != [1, 1]:
-        return None
-    if any(int(step) != 1 for step in attrs["strides"]) or any(map(int, attrs["padding"])):
-        return None
-    high, wide = [constant_value(size) for size in data[2:]]
-    return (data, result) if high is not None and wide is not None and high > 1 else None
+    data = (sizes.batch, sizes.channels, high, wide)
+    return (data, tuple(result)) if high > 1 else None
 
 
 def JoinPixels() -> FunctionPass:  # noqa: N802 - a pass

@@ -25,6 +25,7 @@ from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Call, Constant, Expr, Function, const
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.centred import centred_of, known, sizes_of
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
@@ -120,10 +121,10 @@ def _matmul(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts 
 
 def _conv2d(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts | None:
     """A convolution of all channels; its images have one offset, known where they are padded."""
-    attrs = call.attrs
-    padding = [int(width) for width in attrs["padding"]]
-    if (attrs["data_layout"], attrs["kernel_layout"]) != ("NCHW", "OIHW") or attrs["groups"] != 1:
+    attrs, sizes = call.attrs, geometry_of(call)
+    if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
         return None
+    padding = [int(width) for width in attrs["padding"]]
     if offset.number.ndim or (offset.tensor is not None and sizes_of(offset.tensor) != []):
         return None
     if offset.tensor is not None and any(padding):

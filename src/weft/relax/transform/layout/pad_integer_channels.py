@@ -13,8 +13,10 @@ from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
 from weft.relax.expr_functor import PyExprMutator
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
-from weft.relax.transform.layout.centred import dtype_of, sizes_of
+from weft.relax.op.nn.geometry import geometry_of
+from weft.relax.transform.layout.centred import dtype_of
 from weft.relax.transform.passes import make_function_pass
 from weft.target.machine import machine_of
 from weft.target.target import Target
@@ -30,7 +32,10 @@ class _Padder(PyExprMutator):
             return made
         if not _is_of_integers(made):
             return made
-        filters, channels = (sizes_of(made.args[1]) or [None, None])[:2]
+        sizes = geometry_of(made)
+        if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
+            return made
+        filters, channels = constant_value(sizes.filters), constant_value(sizes.depth)
         if filters is None or channels is None:
             return made
         more, deeper = -filters % _TOGETHER, -channels % _TOGETHER
@@ -50,12 +55,8 @@ class _Padder(PyExprMutator):
 
 
 def _is_of_integers(call: Call) -> bool:
-    attrs = call.attrs
-    layouts = attrs["data_layout"], attrs["kernel_layout"], attrs["groups"]
-    return (
-        layouts == ("NCHW", "OIHW", 1) and str(attrs["out_dtype"]) == "int32"
-        and all(dtype_of(arg) in _SMALL for arg in call.args)
-    )  # fmt: skip
+    is_summed = str(call.attrs["out_dtype"]) == "int32"
+    return is_summed and all(dtype_of(arg) in _SMALL for arg in call.args)
 
 
 def _padded(func: Function) -> Function:

@@ -22,6 +22,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
+from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.passes import make_function_pass
 
 LEAST: Final = 4
@@ -69,13 +70,13 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[Any, Any]]:
 
 def _is_pointwise(call: Call) -> bool:
     """Whether a convolution of one large image has windows of one pixel, of all channels."""
-    attrs = call.attrs
-    if (attrs["data_layout"], attrs["kernel_layout"]) != ("NCHW", "OIHW") or attrs["groups"] != 1:
+    sizes = geometry_of(call)
+    if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
         return False
-    data, kernel = [_sizes(item) for item in call.args[:2]]
-    if data is None or kernel is None or data[0] != 1 or kernel[2:] != [1, 1]:
+    if constant_value(sizes.batch) != 1 or not sizes.is_pointwise:
         return False
-    return data[1] == kernel[1] and data[2] * data[3] >= LEAST * kernel[0]
+    (high, wide), filters = sizes.image, constant_value(sizes.filters)
+    return bool(high and wide and filters) and (high or 0) * (wide or 0) >= LEAST * (filters or 0)
 
 
 def _image_and_gate(product: Any) -> tuple[Any, Any] | None:

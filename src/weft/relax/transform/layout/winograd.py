@@ -15,27 +15,26 @@ convolutions direct.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy.typing as npt
 
-from weft.ir.expr import IntImm
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple, Var
-from weft.relax.ir.lattice import tensor_dims
+from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
-from weft.relax.transform.layout.winograd_cost import best_form, gain, growth
+from weft.relax.op.nn.geometry import geometry_of
+from weft.relax.transform.layout.winograd_cost import best_form, gain, growth, has_form
 from weft.relax.transform.layout.winograd_error import error_of
 from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.topi.nn.winograd import Form, in_panels, transformed_weights, winograd_function
-from weft.topi.nn.winograd_matrices import TILES, WINDOW
+from weft.topi.nn.winograd_matrices import TILES
 
 TOLERANCE: Final = 5e-5
 """The error that is allowed, relative to the largest result of a filter."""
@@ -181,42 +180,19 @@ def form_of(call: Any) -> Form | None:
     """
     if not isinstance(call, Call) or call.op is not IMAGE_CONVOLUTION:
         return None
-    attrs = call.attrs
-    ones = [int(number) for name in ("strides", "dilation") for number in attrs[name]]
+    sizes = geometry_of(call)
     dtypes = {str(item.struct_info.dtype) for item in (*call.args, call)}
-    if set(ones) != {1} or int(attrs["groups"]) != 1 or dtypes != {"float32"}:
+    if sizes is None or dtypes != {"float32"} or sizes.blocks is None or not has_form(sizes):
         return None
-    data, kernel = _extents(call.args[0]), _extents(call.args[1])
-    blocks = _blocks(attrs)
-    if data is None or kernel is None or blocks is None or kernel[2:4] != (WINDOW, WINDOW):
+    into, out = sizes.blocks
+    extents = [constant_value(item) for item in (sizes.batch, sizes.channels, sizes.filters)]
+    known = [size for size in (*extents, *sizes.image, *sizes.padding) if size is not None]
+    if len(known) != 9 or min(known) < 0 or min(known[:5]) < 1:
         return None
-    padding = [int(amount) for amount in attrs["padding"]]
-    if len(padding) != 4 or min(padding) < 0 or min(data) < 1:
-        return None
-    top, left, bottom, right = padding
-    batch, channels, height, width, block = data
-    filters = kernel[0] * blocks[1]
-    form = Form(2, 1, (top, left, bottom, right), (batch, channels, height, width, block), filters,
-                blocks[1], blocks[1])  # fmt: skip
+    batch, channels, filters, height, width, top, left, bottom, right = known
+    data = (batch, channels // into, height, width, into)
+    form = Form(2, 1, (top, left, bottom, right), data, filters, out, out)
     return form if min(form.size) >= 1 else None
-
-
-def _extents(arg: Any) -> tuple[int, ...] | None:
-    """The dimensions of a tensor; None if one is not constant."""
-    dims = tensor_dims(arg.struct_info)
-    sizes = [dim.value for dim in dims or () if isinstance(dim, IntImm)]
-    return None if dims is None or len(sizes) < len(dims) else tuple(sizes)
-
-
-def _blocks(attrs: Any) -> tuple[int, int] | None:
-    """The blocks of input channels and of filters; None if not both are split in our order."""
-    found = _KERNEL.fullmatch(str(attrs["kernel_layout"]))
-    if found is None or attrs["data_layout"] != f"NCHW{found[1]}c":
-        return None
-    return (int(found[1]), int(found[2])) if attrs["out_layout"] == f"NCHW{found[2]}c" else None
-
-
-_KERNEL: Final = re.compile(r"OIHW(\d+)i(\d+)o")
 
 
 def _in_order(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from weft.relax.op.nn.geometry import Geometry
 from weft.target.machine import Machine
 from weft.topi.nn.winograd import Form
 from weft.topi.nn.winograd_matrices import TILES, WINDOW
@@ -33,6 +34,11 @@ _GAIN: Final = 1.2
 """How much less the count must be: results are less exact, and weights larger."""
 _ELEMENT, _LINE = 4, 64
 """Bytes of a number, and of a cache line."""
+
+
+def has_form(sizes: Geometry) -> bool:
+    """Whether Winograd's algorithms can compute a convolution: windows of 3x3, one pixel apart."""
+    return sizes.is_dense and sizes.is_slid and sizes.kernel == (WINDOW, WINDOW)
 
 
 def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> Form | None:
