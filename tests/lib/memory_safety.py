@@ -27,9 +27,8 @@ from tests.lib.guarded_heap import watch_heap
 from tests.lib.guarded_memory import GuardedMemory
 from tests.lib.memory_arguments import ArgumentGenerator, CallArguments
 from tests.lib.random_memory import MemoryProgram, random_memory_program
-from weft.codegen.llvm import parallel
+from weft.codegen.llvm import work
 from weft.codegen.llvm.compile import compile_module
-from weft.codegen.llvm.work import smallest_work
 from weft.driver.pipeline import lower_tir
 from weft.ir.expr import integer_range
 from weft.ir.module import IRModule
@@ -86,9 +85,9 @@ class Checker:
         program = random_memory_program(seed)
         target = _TARGETS[seed % 7 % len(_TARGETS)]
         # Every other program has all its parallel loops in parallel, however small they are.
-        least = (lambda stmt: 0) if seed % 2 else smallest_work
+        least = (lambda stmt: 0) if seed % 2 else work.smallest_work
         try:
-            with mock.patch.object(parallel, "smallest_work", least):
+            with mock.patch.object(work, "smallest_work", least):
                 native = _built(program.module, target)
         except TVMError:
             self.counts["refused"] += 1

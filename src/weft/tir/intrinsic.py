@@ -94,7 +94,7 @@ _OPAQUE: Final = (
     "TVMBackendAllocWorkspace TVMBackendFreeWorkspace lookup_param mem_copy "
     "ptx_mma ptx_mma_sp ptx_ldmatrix ptx_cp_async ptx_commit_group ptx_wait_group mma_store "
     "mma_fill ptx_init_barrier_thread_count ptx_arrive_barrier ptx_wait_barrier "
-    "create_barriers"
+    "create_barriers launch"
 ).split()
 _JUMP: Final = "ret thread_return continue_loop break_loop".split()
 

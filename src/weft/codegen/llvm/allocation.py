@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.context import byte_text
+from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.types import element_bytes, memory_type
 from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
@@ -47,11 +48,11 @@ def allocate(em: Emitter, stmt: Any) -> None:
         kind = memory_type(stmt.dtype)
         align = _ALIGN if nbytes >= _ALIGN else 16
         pointer = em.b.alloca(f"[{max(count, 1)} x {kind}], align {align}")
-        em.bind_memory(stmt.buffer_var, pointer)
+        em.bind(stmt.buffer_var, Binding(pointer))
         em.statement(stmt.body)
         return
     pointer = _heap(em, stmt)
-    em.bind_memory(stmt.buffer_var, pointer)
+    em.bind(stmt.buffer_var, Binding(pointer))
     em.b.hold(pointer)
     em.statement(stmt.body)
     em.b.release()
@@ -83,5 +84,5 @@ def allocate_const(em: Emitter, stmt: Any) -> None:
     em.context.constants.append(
         f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}, align 64"
     )
-    em.bind_memory(stmt.buffer_var, name)
+    em.bind(stmt.buffer_var, Binding(name))
     em.statement(stmt.body)

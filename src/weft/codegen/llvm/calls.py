@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import integer, mathlib, memory, packed
+from weft.codegen.llvm import integer, mathlib, memory, packed, parallel
 from weft.codegen.llvm.builder import COLD
 from weft.codegen.llvm.convert import convert, cut, mangled, zero
 from weft.codegen.llvm.emitted import scope
@@ -255,7 +255,6 @@ _OVERLOADED: Final = frozenset(
 
 def _address_of(em: Emitter, expr: Any) -> str:
     target = expr.args[0]
-    em.function.has_pointer_aliases = True
     if isinstance(target, BufferLoad):
         return memory.element_pointer(em, target)
     if isinstance(target, Buffer):
@@ -265,7 +264,6 @@ def _address_of(em: Emitter, expr: Any) -> str:
 
 def _access_ptr(em: Emitter, expr: Any) -> str:
     kind, data, offset = expr.args[0].dtype, expr.args[1], expr.args[2]
-    em.function.has_pointer_aliases = True
     base, at = em.value(data), em.index(offset)
     if at == "0":
         return base
@@ -356,7 +354,7 @@ def _table_get(em: Emitter, expr: Any) -> str:
 
 INTRINSICS: Final[dict[str, Handler]] = {
     "table_get": _table_get, "checked": _checked, "unchecked_cast": _unchecked_cast,
-    "is_exact": _is_exact,
+    "is_exact": _is_exact, "launch": parallel.launch,
     "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),
     "trunc": _llvm("trunc"), "nearbyint": _llvm("roundeven"), "round": _llvm("roundeven"),
     "fma": _llvm("fma", 3), "copysign": _llvm("copysign", 2), "fabs": _fabs,

@@ -48,8 +48,6 @@ class ModuleContext:
     tables: dict[str, str] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
     """Metadata of single loops; the first number is ``FIRST_LOOP``."""
-    forking: set[str] = field(default_factory=set)
-    """Functions that start threads."""
     _serial: int = 0
 
     def unique(self, stem: str) -> str:

@@ -19,6 +19,7 @@ from weft.codegen.llvm.convert import saturates
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
+from weft.codegen.llvm.work import service_of
 from weft.ir.module import IRModule
 from weft.runtime.call.abi import FaultKind
 from weft.runtime.call.spec import FunctionSpec
@@ -28,15 +29,15 @@ from weft.target.features import required_features
 from weft.target.host import llvm_options, vector_bits
 from weft.target.target import as_target
 from weft.tir.function import PrimFunc
-from weft.tir.lowering.effects import has_noalias
+from weft.tir.lowering.function_names import named_functions
+from weft.tir.lowering.outline_launches import LAUNCHED, RANGES, OutlineLaunches
 from weft.tir.lowering.pipeline import lower_meaning
 from weft.tir.lowering.ranges import Interval
 from weft.tir.lowering.symbols import symbol_ranges
 
 TABLES: Final = SimpleNamespace(
     expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
-    if_then_else=if_then_else, bind_loop=statements.bind_loop, counted=statements.counted,
-    emitter=Emitter,
+    if_then_else=if_then_else,
 )  # fmt: skip
 _METADATA: Final = (
     '!0 = !{!"branch_weights", i32 4000, i32 1}\n!1 = !{!"branch_weights", i32 1, i32 4000}'
@@ -45,14 +46,10 @@ _METADATA: Final = (
 
 def prim_funcs(mod: IRModule) -> dict[str, PrimFunc]:
     """The PrimFuncs of a module by the name under which they are called."""
-    found: dict[str, PrimFunc] = {}
-    for var, func in mod.functions.items():
-        if isinstance(func, PrimFunc):
-            symbol = func.attrs.get("global_symbol", var.name_hint)
-            name = str(getattr(symbol, "value", symbol))
-            native_text(name)
-            found[name] = func
-    return found
+    functions = named_functions(mod)
+    for name in functions:
+        native_text(name)
+    return functions
 
 
 def lower_to_llvm(mod: IRModule, target: Any = None, *, checks: bool = True) -> str:
@@ -78,12 +75,19 @@ def emit_module(
         looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
     mod = lower_meaning(lambda expr: saturates(context, expr), checks)(mod)
+    mod = OutlineLaunches(service_of(cores, bits))(mod)
     functions = prim_funcs(mod)
-    signatures = {name: signature_of(func, name) for name, func in functions.items()}
+    signatures = {
+        name: signature_of(func, name)
+        for name, func in functions.items() if LAUNCHED not in func.attrs
+    }  # fmt: skip
     context.signatures.update(signatures)
     for done, (name, func) in enumerate(functions.items()):
         tell("generating code: kernel", done + 1, len(functions))
-        emit_function(context, func, name, signatures[name])
+        if LAUNCHED in func.attrs:
+            emit_launched(context, func, name)
+        else:
+            emit_function(context, func, name, signatures[name])
     text = context.text(header_of(target)) + _METADATA + "\n"
     return text, tuple(signature.spec for signature in signatures.values())
 
@@ -97,22 +101,32 @@ def header_of(target: Any) -> str:
 
 def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: Signature) -> None:
     """Append one function's text (and those of its parallel loops) to the module."""
-    facts = FunctionFacts(name, has_noalias(func), signature.ret)
+    facts = FunctionFacts(name, signature.ret)
     em = Emitter(context, facts, TABLES)
     for position, param in enumerate(func.params):
         operand = f"%p{position}"
         buffer = func.buffer_map.get(param)
         if buffer is not None:
-            em.bind_memory(buffer.data, operand)
+            em.bind(buffer.data, Binding(operand))
         em.bind(param, Binding(operand))
     for position, (var, interval) in enumerate(symbol_ranges(func)):
         _bind_symbol(em, var, f"%s{position}", interval)
-    if signature.ret is None and parallel.leads_team(context, func):
-        parallel.emit_in_team(em, func.body)
-    else:
-        em.statement(func.body)
+    em.statement(func.body)
     params = ", ".join(parameter_texts(func, signature))
     context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
+
+
+def emit_launched(context: ModuleContext, func: PrimFunc, name: str) -> None:
+    """Append a function that a launch runs on a part of a loop."""
+    em = Emitter(context, FunctionFacts(str(func.attrs[LAUNCHED]), None), TABLES)
+    ranges = func.attrs[RANGES]
+    for position, (param, interval) in enumerate(zip(func.params, ranges, strict=True)):
+        operand = f"%p{position}"
+        wide = parallel.is_wide(param.dtype)
+        em.bind(param, Binding(None, operand) if wide else Binding(operand))
+        em.bind_range(param, (interval[0].value, interval[1].value))
+    em.statement(func.body)
+    context.functions.append(em.b.finish(parallel.launched_header(func, name)))
 
 
 def _bind_symbol(em: Emitter, var: Any, operand: str, interval: Interval) -> None:

@@ -1,4 +1,4 @@
-"""Emitter: one PrimFunc (or the body of one of its parallel loops) on its way to LLVM IR.
+"""Emitter: one PrimFunc on its way to LLVM IR.
 
 It holds what the emission functions of this package share: the builder, the values of variables,
 ranges and facts. ``value(expr)`` and ``statement(stmt)`` dispatch on the node's class through the
@@ -27,8 +27,6 @@ class Binding:
 
     value: str | None
     wide: str | None = None
-    is_memory: bool = False
-    """A pointer to memory that no other name reaches."""
 
 
 @dataclass
@@ -36,30 +34,25 @@ class FunctionFacts:
     """What all parts of one PrimFunc share."""
 
     name: str
-    noalias: bool
     ret_type: Any = None
-    has_pointer_aliases: bool = False
     calls_packed: bool = False
 
 
 class Emitter:
-    """See the module's docstring. ``parent`` is set in the body of a parallel loop."""
+    """See the module's docstring."""
 
     def __init__(
         self,
         context: ModuleContext,
         facts: FunctionFacts,
         tables: Any,
-        parent: Emitter | None = None,
     ) -> None:
         self.context = context
         self.function = facts
         self.tables = tables
-        self.parent = parent
         self.b = FunctionBuilder(context)
         self.env: dict[int, Binding] = {}
-        self.captured: dict[int, tuple[Var, Binding]] = {}
-        self.ranges: Ranges = parent.ranges if parent else Ranges()
+        self.ranges: Ranges = Ranges()
         self.loops: list[tuple[str, str, int]] = []
         self.parallel_loops: list[int] = []
         """Which of ``loops``, counted from 1, the program says to be parallel."""
@@ -73,27 +66,11 @@ class Emitter:
         self.env[id(var)] = binding
         self.kept.append(var)
 
-    def bind_memory(self, var: Var, pointer: str) -> None:
-        """Give a pointer variable memory that no other name reaches."""
-        self.bind(var, Binding(pointer, is_memory=True))
-
     def binding(self, var: Var) -> Binding:
-        """The value of a variable; in a parallel body, captured from outside at first use."""
+        """The value of a variable."""
         found = self.env.get(id(var))
         if found is not None:
             return found
-        if self.parent is not None:
-            outer = self.parent.binding(var)
-            inner = Binding(
-                None if outer.value is None else self.b.name(),
-                None if outer.wide is None else self.b.name(),
-                outer.is_memory,
-            )
-            if inner.wide is not None:
-                inner.value = None
-            self.captured[id(var)] = (var, inner)
-            self.env[id(var)] = inner
-            return inner
         raise CodegenError(
             f"{self.function.name}: expected every variable to be a parameter or defined around "
             f"its use, found no definition of {var.name}"

@@ -439,8 +439,6 @@ def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
         em.bind(var, Binding(em.value(value)))
     if var.dtype.is_integral and var.dtype.lanes == 1:
         em.ranges.define(var, value)
-    elif var.dtype.is_handle:
-        em.function.has_pointer_aliases = True
 
 
 EXPRESSIONS: Final[dict[type, Callable[[Emitter, Any], str]]] = {

@@ -168,7 +168,7 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
         values.append(("ptr", slot))
     # A call that runs once gains nothing from a copy of its callee, and a host function that holds
     # a copy for each of a model's hundreds of calls takes LLVM minutes.
-    inline = "" if em.loops or em.parent is not None else "noinline"
+    inline = "" if em.loops else "noinline"
     em.b.check_code(em.b.call_operand(signature.operand, "i32", values, inline))
     if not slot:
         return "0"
@@ -183,8 +183,6 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
 
 def return_value(em: Emitter, expr: Any) -> str:
     """``T.ret(value)``: store it through the out pointer and leave with 0."""
-    if em.parent is not None:
-        raise UnsupportedError(f"{em.function.name}: T.ret inside a parallel loop is not available")
     value: PrimExpr = expr.args[0]
     dtype = em.function.ret_type
     if dtype is None:

@@ -32,10 +32,6 @@ class Signature:
     implicit: tuple[e.Var, ...]
     ret: DataType | None
     spec: FunctionSpec
-    params: tuple[e.Var, ...]
-    buffers: tuple[Buffer | None, ...]
-    """The buffer of each parameter that has one."""
-    noalias: bool
 
 
 def signature_of(func: PrimFunc, name: str) -> Signature:
@@ -65,11 +61,7 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
         None if ret is None else str(ret), _symbol(name),
         effects.calls_packed and _hands_out_memory(func),
     )  # fmt: skip
-    buffers = tuple([func.buffer_map.get(param) for param in func.params])
-    return Signature(
-        "@" + _symbol(name), kinds, tuple(names.implicit), ret, spec, tuple(func.params), buffers,
-        noalias,
-    )  # fmt: skip
+    return Signature("@" + _symbol(name), kinds, tuple(names.implicit), ret, spec)
 
 
 def _symbol(name: str) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.codegen.llvm import allocation, memory, parallel
+from weft.codegen.llvm import allocation, memory
 from weft.codegen.llvm.emitter import Binding
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
+from weft.ir.functor import collect
 from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
+from weft.tir import expr as e
 from weft.tir import stmt as s
+from weft.tir.lowering.facts import is_call, loop_range
 from weft.tir.stmt import ForKind
 
 if TYPE_CHECKING:
@@ -87,9 +90,6 @@ def _for(em: Emitter, stmt: Any) -> None:
             f"{em.function.name}: the loop {stmt.loop_var.name} is bound to a GPU thread, which a "
             "CPU target has not; schedule it for the CPU"
         )
-    if stmt.kind is ForKind.PARALLEL and parallel.worthwhile(em, stmt):
-        parallel.emit(em, stmt)
-        return
     serial_loop(em, stmt)
 
 
@@ -100,22 +100,16 @@ def serial_loop(em: Emitter, stmt: Any) -> None:
     if size_range[1] <= 0:
         return
     end = memory.plus(em, low, extent)
-    bind_loop(em, stmt)
+    em.bind_range(stmt.loop_var, loop_range(em.ranges, stmt))
     if isinstance(stmt.extent, IntImm) and stmt.extent.value == 1:
         em.bind(stmt.loop_var, Binding(None, low))
-        if not [call for call in parallel.calls_in(stmt.body) if call.op.name in _JUMPS]:
+        if not any(is_call(call, name) for call in collect(stmt.body, e.Call) for name in _JUMPS):
             em.statement(stmt.body)
             return
-    counted(em, stmt, (low, end), guarded=size_range[0] <= 0)
+    _counted(em, stmt, (low, end), guarded=size_range[0] <= 0)
 
 
-def bind_loop(em: Emitter, stmt: Any) -> None:
-    """The range of the loop variable while the body runs."""
-    low, size = em.ranges.of(stmt.min), em.ranges.of(stmt.extent)
-    em.bind_range(stmt.loop_var, (low[0], max(low[0], low[1] + size[1] - 1)))
-
-
-def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> None:
+def _counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> None:
     """``for i in [low, end)`` with the test at the bottom."""
     b = em.b
     low, end = span
@@ -152,7 +146,7 @@ def counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> Non
 
 _WHOLE: Final = 64
 """A loop of more iterations is unrolled by a factor, not wholly."""
-_JUMPS: Final = ("tir.break_loop", "tir.continue_loop")
+_JUMPS: Final = ("break_loop", "continue_loop")
 
 STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {
     s.SeqStmt: _sequence, s.Evaluate: _evaluate, s.LetStmt: _let, s.AttrStmt: _attr,

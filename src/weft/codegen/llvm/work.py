@@ -15,6 +15,7 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.outline_launches import FOREIGN, Service
 
 BRIEF_WORK: Final = 60_000
 """Cycles below which a loop does not wait for threads that have to be woken."""
@@ -24,14 +25,26 @@ _UNKNOWN: Final = 64
 """Iterations of a loop whose extent is symbolic."""
 _FUNCTION: Final = 20
 """Operations of an exponential, a logarithm or the like."""
-FOREIGN: Final = ("call_packed", "call_cpacked", "call_extern")
-"""How the names of calls end that leave compiled code."""
 _CALL: Final = 1000
 """Cycles of a call of another function, of C or Python."""
 _SMALL: Final = 1 << 20
 """Bytes of a tensor that is taken to lie in the second cache."""
 _NEAR, _FAR = 32, 8
 """Bytes that come from the second cache in a cycle, and from beyond it."""
+
+
+def service_of(cores: int, vector_bits: int) -> Service:
+    """Which loops run in parallel on so many cores (0: unknown): those that take long enough."""
+
+    def service(loop: s.For) -> str | None:
+        if cores == 1 or (isinstance(loop.extent, IntImm) and loop.extent.value <= 1):
+            return None
+        cycles = cycles_of(loop, vector_bits)
+        if cycles < smallest_work(loop):
+            return None
+        return "brief" if cycles < BRIEF_WORK else "parallel"
+
+    return service
 
 
 def smallest_work(stmt: Any) -> int:

@@ -12,10 +12,12 @@ from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 
 
-class _Undefined(ScopeVisitor):
+class UndefinedVars(ScopeVisitor):
+    """Collects in ``undefined`` what a walk uses outside of its definitions, in order."""
+
     def __init__(self, defined: Sequence[Var]) -> None:
         self.count: dict[Var, int] = dict.fromkeys(defined, 1)
-        self.found: dict[Var, None] = {}
+        self.undefined: dict[Var, None] = {}
 
     def define(self, var: Var, where: Node) -> None:
         self.count[var] = self.count.get(var, 0) + 1
@@ -29,7 +31,7 @@ class _Undefined(ScopeVisitor):
 
     def use(self, var: Var) -> None:
         if not self.is_defined(var):
-            self.found[var] = None
+            self.undefined[var] = None
 
 
 @deep_recursion
@@ -39,9 +41,9 @@ def undefined_vars(node: Any, defs: Sequence[Var] = ()) -> Array[Var]:
     In order of first use; ``defs`` count as defined. A buffer's data counts as used where the
     buffer is accessed.
     """
-    finder = _Undefined(defs)
+    finder = UndefinedVars(defs)
     if isinstance(node, PrimFunc):
         finder.function(node)
     else:
         finder.visit(node)
-    return Array(finder.found)
+    return Array(finder.undefined)

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from weft.backends.cpu.isa.semantics import INTRINSICS
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
+from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm, integer_range
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.runtime.ndarray import NDArray
@@ -290,6 +290,19 @@ class ExprCompiler:
             return value(state)
 
         return checked
+
+    def intrinsic_launch(self, call: Call) -> Thunk:
+        name, _, low, extent, *captured = call.args
+        function = GlobalVar(expect(name, StringImm).value)
+        first, count = self.compile(low), self.compile(extent)
+        values = [internal_calls.argument(self, value) for value in captured]
+
+        def launch(state: Any) -> None:
+            begin = first(state)
+            args = [value(state) for value in values]
+            state.call_global(function, [*args, begin, begin + count(state)])
+
+        return launch
 
     def intrinsic_is_exact(self, call: Call) -> Thunk:
         steps = [

@@ -111,6 +111,8 @@ def bind_call(func: PrimFunc, args: Sequence[object], state: State) -> None:
             buffers.append((buffer, value))
         else:
             state.values[id(variable)] = value
+            if isinstance(value, Pointer):
+                state.memory[id(variable)] = value.memory.view(np.uint8)[value.nbytes :]
     spans = [(buffer, *_lay(buffer, pointer, state)) for buffer, pointer in buffers]
     promise = func.attrs.get("tir.noalias", False)
     if getattr(promise, "value", promise):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.op import Op
@@ -26,6 +26,9 @@ from weft.tir.lowering.proofs import Bounds
 from weft.tir.lowering.ranges import Interval, Ranges
 from weft.tir.lowering.symbols import symbol_ranges
 from weft.tir.transform.prim_func_pass import StmtMutator
+
+RANGE: Final = "weft.range"
+"""The annotation of a loop over a part of what it ran over: the whole interval of its variable."""
 
 
 def facts_of(func: PrimFunc) -> tuple[Ranges, Bounds]:
@@ -239,6 +242,9 @@ def is_single(loop: s.For) -> bool:
 
 def loop_range(ranges: Ranges, loop: s.For) -> Interval:
     """The values of a loop's variable."""
+    known = loop.annotations.get(RANGE)
+    if known is not None:
+        return known[0].value, known[1].value
     low, size = ranges.of(loop.min), ranges.of(loop.extent)
     return low[0], max(low[0], low[1] + size[1] - 1)
 

@@ -52,6 +52,7 @@ from weft.tir.lowering.exact_sizes import (
 )
 from weft.tir.lowering.facts import FactMutator, facts_of, is_call
 from weft.tir.lowering.faults import Faults
+from weft.tir.lowering.function_names import name_of, named_functions
 from weft.tir.lowering.layouts import Layout, bytes_of, layout_of
 from weft.tir.lowering.sound_buffers import SoundBuffers
 from weft.tir.lowering.view_tests import address_test, is_proved, refuse_certain, view_test
@@ -132,7 +133,7 @@ class _InsertChecks(FactMutator):
             )
 
     def _name(self) -> str:
-        return _name_of(self.func, self.mod)
+        return name_of(self.func, self.mod)
 
     def is_proved(self, load: BufferLoad) -> bool:
         """Whether a load may happen here, by proofs alone."""
@@ -165,7 +166,7 @@ class _InsertChecks(FactMutator):
     ) -> PrimExpr:
         """The call of a function of the module, once its arguments are known to be large enough."""
         assert isinstance(call, e.Call)
-        name, memory_of = _name_of(callee, self.mod), self.sound.memory_of
+        name, memory_of = name_of(callee, self.mod), self.sound.memory_of
         if len(call.args) - first != len(callee.params) + len(implicit_symbols(callee)):
             return call  # code generation refuses it
         arguments = arguments_of(callee, given.args[first:], memory_of)
@@ -206,8 +207,7 @@ class _InsertChecks(FactMutator):
 
     @functools.cached_property
     def _functions(self) -> dict[str, PrimFunc]:
-        functions = self.mod.functions.values()
-        return {_name_of(func, self.mod): func for func in functions if isinstance(func, PrimFunc)}
+        return named_functions(self.mod)
 
     # Choices.
 
@@ -355,14 +355,6 @@ def _named_number(names: Names, arg: Any) -> Any:
     """An argument that is a number by a name, so that it is computed once."""
     is_number = isinstance(arg, PrimExpr) and not isinstance(arg, BufferLoad | StringImm)
     return names.of("size", arg) if is_number and arg.dtype.is_integral else arg
-
-
-def _name_of(func: PrimFunc, mod: IRModule) -> str:
-    """The name under which a function of a module is called."""
-    symbol = func.attrs.get("global_symbol")
-    if symbol is not None:
-        return str(getattr(symbol, "value", symbol))
-    return next(var.name_hint for var, known in mod.functions.items() if known is func)
 
 
 def _named(
