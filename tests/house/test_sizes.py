@@ -6,14 +6,18 @@ import ast
 
 FILE_LIMIT = 800
 TABLE_LIMIT = 1000
-BODY_LIMIT = 60
-DISPATCH_LIMIT = 100
+BODY_LIMIT = 40
+TEST_BODY_LIMIT = 60
 LINE_LIMIT = 100
 
 # Files that are one table of operators or rules: path -> reason.
 TABLES: dict[str, str] = {}
-# Functions that are one flat dispatch or one flat program text: "path:name" -> reason.
-LONG_BODIES: dict[str, str] = {}
+# Functions up to TEST_BODY_LIMIT, as those of tests are: "path:name" -> reason.
+_PAIR = "two programs of TVMScript over the same names: the meaning and the instruction"
+LONG_BODIES: dict[str, str] = {
+    f"src/weft/tensor_intrin/cuda_mma.py:{name}": _PAIR
+    for name in ("get_ldmatrix_intrin", "get_mma_intrin", "get_mma_store_intrin")
+}
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -39,10 +43,11 @@ def test_function_bodies_are_short(sources):
         for node in ast.walk(source.tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 listed = f"{source.path}:{node.name}" in LONG_BODIES
+                is_ours = str(source.path).startswith("src/") and not listed
                 lines = body_lines(node)
-                if lines > (DISPATCH_LIMIT if listed else BODY_LIMIT):
+                if lines > (BODY_LIMIT if is_ours else TEST_BODY_LIMIT):
                     long.append(f"{source.path}:{node.lineno}: {node.name} has {lines} lines")
-    assert not long, f"bodies over {BODY_LIMIT} lines:\n" + "\n".join(long)
+    assert not long, "bodies that are too long:\n" + "\n".join(long)
 
 
 def test_lines_are_short(sources):

@@ -21,19 +21,17 @@ def compile_cached(
     *,
     checks: bool = True,
     lower: Callable[[IRModule], IRModule] | None = None,
-    key_of: IRModule | None = None,
     options: tuple[object, ...] = (),
 ) -> NativeCode:
     """The object code of ``mod``, from the cache if it was compiled before.
 
     ``lower`` brings ``mod`` to the form that code generation takes; it runs on a miss only.
-    ``key_of`` is the module that the key digests (default: ``mod``), for a caller that schedules in
-    ``lower``; ``options`` are further values that decide the code, such as the pass configuration.
+    ``options`` are further values that decide the code, such as the pass configuration.
     """
     resolved = as_target("llvm" if target is None else target)
     backend = backend_of(resolved)
     machine, described = backend.options(resolved), resolved.structural_bytes()
-    functions = prim_funcs(mod if key_of is None else key_of).items()
+    functions = prim_funcs(mod).items()
     sources = sources_of(backend)
     key = cache.make_key(functions, machine, described, checks, llvm_version(), options, sources)
 

@@ -68,10 +68,10 @@ def option_names(kind: str) -> list[str]:
     return sorted(_CPU_ONLY if kind in ("llvm", "c") else OPTION_TYPES)
 
 
-def _cuda(arch: str, shared: int = 49152) -> dict[str, object]:
+def _cuda(arch: str) -> dict[str, object]:
     return {
         "kind": "cuda", "keys": ["cuda", "gpu"], "arch": arch, "max_threads_per_block": 1024,
-        "max_shared_memory_per_block": shared, "thread_warp_size": 32,
+        "max_shared_memory_per_block": 49152, "thread_warp_size": 32,
         "registers_per_block": 65536,
     }  # fmt: skip
 

@@ -150,15 +150,18 @@ def _stage(
     )  # fmt: skip
     known = {buffer.data: buffer for buffer in (source, *targets, *held)}
     reads, writes, _ = get_block_access_region(block, known)
-    always = IntImm("bool", 1)
-    nest: Stmt = BlockRealize(
-        [loops[place] for place in order], always, block.with_(reads=reads, writes=writes)
-    )
-    for place in reversed(order):
-        whole = _whole(source, place)
-        nest = For(loops[place], whole.min, whole.extent, ForKind.SERIAL, nest)
+    nest = _inside_loops(source, loops, block.with_(reads=reads, writes=writes))
     stages = Block([], [], [], name, nest, None, held, annotations=Attrs({STAGES: True}))
-    return BlockRealize([], always, stages)
+    return BlockRealize([], IntImm("bool", 1), stages)
+
+
+def _inside_loops(source: Buffer, loops: dict[int, Var], block: Block) -> Stmt:
+    """A block inside loops over the axes of ``source``, the first one outermost."""
+    nest: Stmt = BlockRealize(list(loops.values()), IntImm("bool", 1), block)
+    for place, variable in reversed(loops.items()):
+        whole = _whole(source, place)
+        nest = For(variable, whole.min, whole.extent, ForKind.SERIAL, nest)
+    return nest
 
 
 def _variable(source: Buffer, place: int, name: str) -> Var:

@@ -27,6 +27,19 @@ def _is_number(value: PrimExpr) -> PrimExpr:
     return op.logical_not(op.isnan(value))
 
 
+def _check_rows(sequence: Tensor, values: Tensor) -> None:
+    if sequence.ndim < 1:
+        raise IRValueError("searchsorted: expected a sequence of 1 or more dimensions, got 0")
+    pairs = zip(sequence.shape[:-1], values.shape, strict=False)
+    if sequence.ndim > 1 and (
+        values.ndim != sequence.ndim or [1 for a, b in pairs if not may_be_equal(a, b)]
+    ):
+        raise IRValueError(
+            f"searchsorted: sequences {shape_text(sequence.shape)} and values "
+            f"{shape_text(values.shape)} must have the same leading axes"
+        )
+
+
 def searchsorted(
     sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: str = "int64"
 ) -> Tensor:
@@ -34,17 +47,8 @@ def searchsorted(
 
     The sequence is 1-d, or has the leading axes of ``values``, row for row.
     """
-    if sorted_sequence.ndim < 1:
-        raise IRValueError("searchsorted: expected a sequence of 1 or more dimensions, got 0")
+    _check_rows(sorted_sequence, values)
     rows = sorted_sequence.ndim - 1
-    pairs = zip(sorted_sequence.shape[:-1], values.shape, strict=False)
-    if rows and (
-        values.ndim != sorted_sequence.ndim or [1 for a, b in pairs if not may_be_equal(a, b)]
-    ):
-        raise IRValueError(
-            f"searchsorted: sequences {shape_text(sorted_sequence.shape)} and values "
-            f"{shape_text(values.shape)} must have the same leading axes"
-        )
     extent = sorted_sequence.shape[-1]
     kind = DataType(out_dtype)
     count = simplified(as_prim_expr(product(values.shape)))

@@ -19,11 +19,11 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError
 
 
-def _distributed(call: Call, index: int = 0) -> DTensorStructInfo:
-    info = call.args[index].struct_info
+def _distributed(call: Call) -> DTensorStructInfo:
+    info = call.args[0].struct_info
     if not isinstance(info, DTensorStructInfo):
         raise IRTypeError(
-            f"{call.op.name}: {param_name(call, index)}: expected a distributed tensor (R.DTensor),"
+            f"{call.op.name}: {param_name(call, 0)}: expected a distributed tensor (R.DTensor),"
             f" got {info}"
         )
     return info

@@ -128,11 +128,11 @@ def _spread(function: Callable[..., Value]) -> Callable[..., Value]:
     return form
 
 
-def _by_name(name: str, count: int | None = None) -> Callable[..., Value]:
-    """A form that a registered function computes from the first ``count`` arguments."""
+def _by_name(name: str) -> Callable[..., Value]:
+    """A form that a registered function computes."""
 
     def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
-        values = [interpreter.evaluate(argument, frame) for argument in call.args[:count]]
+        values = [interpreter.evaluate(argument, frame) for argument in call.args]
         return call_packed(f"vm.builtin.{name}", values)
 
     return form

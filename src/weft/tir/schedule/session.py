@@ -202,8 +202,8 @@ class Session(ABC):
     def _loop_rvs(self, loops: Iterable[StmtSRef | For]) -> list[LoopRV]:
         return [self._loop_rv(loop) for loop in loops]
 
-    def _number_rv(self, value: int, name: str = "v") -> ExprRV:
-        number_rv = Var(name, "int32")
+    def _number_rv(self, value: int) -> ExprRV:
+        number_rv = Var("v", "int32")
         self._symbols[number_rv] = int(value)
         return number_rv
 

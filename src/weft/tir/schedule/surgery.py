@@ -231,9 +231,7 @@ def is_implied_by_domains(realize: BlockRealize, analyzer: Analyzer) -> bool:
         return bool(analyzer.can_prove(realize.predicate))
 
 
-def runs_once_per_instance(
-    realize: BlockRealize, loops: Sequence[For], analyzer: Analyzer | None = None
-) -> bool:
+def runs_once_per_instance(realize: BlockRealize, loops: Sequence[For]) -> bool:
     """Whether no two iterations of the loops execute the same instance of the block."""
     repeating = {loop.loop_var for loop in loops if not op.is_const_int(loop.extent, 1)}
     plain = [value for value in realize.iter_values if isinstance(value, Var)]
@@ -244,7 +242,7 @@ def runs_once_per_instance(
     ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
     iter_map = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
-        simplify_trivial_iterators=False, analyzer=analyzer,
+        simplify_trivial_iterators=False,
     )  # fmt: skip
     if realize.iter_values:
         return bool(iter_map.indices)

@@ -163,9 +163,7 @@ def _taps(
     return [(place, op.div(weight, total)) for place, weight in inside]
 
 
-def _resize(
-    data: Tensor, size: Extents, letters: str, layout: str, options: dict[str, Any]
-) -> Tensor:
+def _check_options(data: Tensor, letters: str, layout: str, options: dict[str, Any]) -> None:
     if sorted(layout) != sorted(f"NC{letters}") or len(layout) != data.ndim:
         raise IRValueError(
             f"resize: expected a layout of the letters NC{letters} for {data.ndim} dimensions, "
@@ -177,6 +175,24 @@ def _resize(
         )
     if options["mode"] not in MODES:
         raise IRValueError(f"resize: expected one of {', '.join(MODES)}, got {options['mode']!r}")
+    edges = 2 * len(letters)
+    if options["mode"] == "tf_crop_and_resize" and len(options["roi"] or [0] * edges) != edges:
+        raise IRValueError(f"resize: roi: expected {edges} numbers, got {len(options['roi'])}")
+
+
+def _kept_axes(
+    data: Tensor, shape: Sequence[PrimExpr], axes: Sequence[int], options: dict[str, Any]
+) -> set[int]:
+    """The axes along which every element of the result lies on one of the data."""
+    if options["method"] == "nearest_neighbor" or options["mode"] == "tf_crop_and_resize":
+        return set()
+    return {axis for axis in axes if same_extent(data.shape[axis], shape[axis])}
+
+
+def _resize(
+    data: Tensor, size: Extents, letters: str, layout: str, options: dict[str, Any]
+) -> Tensor:
+    _check_options(data, letters, layout, options)
     axes = [layout.index(letter) for letter in letters]
     sizes = per_axis(size, len(axes), "resize: size")
     shape = list(data.shape)
@@ -185,16 +201,7 @@ def _resize(
         shape[axis] = op.const(extent, kind) if isinstance(extent, int) else extent
     kind, arithmetic = DataType(options["out_dtype"] or data.dtype), _arithmetic(data.dtype)
     roi = [float(edge) for edge in options["roi"]] if options["roi"] else [0.0] * 2 * len(axes)
-    if options["mode"] == "tf_crop_and_resize" and len(roi) != 2 * len(axes):
-        raise IRValueError(f"resize: roi: expected {2 * len(axes)} numbers, got {len(roi)}")
-
-    kept = {
-        axis
-        for axis in axes
-        if options["method"] != "nearest_neighbor"
-        and options["mode"] != "tf_crop_and_resize"
-        and same_extent(data.shape[axis], shape[axis])
-    }
+    kept = _kept_axes(data, shape, axes, options)
 
     def place(indices: Point, number: int) -> PrimExpr:
         axis = axes[number]

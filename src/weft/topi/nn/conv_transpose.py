@@ -52,6 +52,16 @@ def _spread(extent: PrimExpr, step: Extent) -> Extent:
     return spread if is_const(spread) else op.maximum(spread, 0)
 
 
+def _check_channels(data: Tensor, kernel: Tensor, groups: int) -> None:
+    channels, owners = data.shape[1], kernel.shape[0]
+    uneven = is_const(channels) and not is_const(op.floormod(channels, groups), 0)
+    if uneven or not may_be_equal(channels, owners):
+        raise IRValueError(
+            f"conv_transpose: the data {shape_text(data.shape)} has {channels} channels, the "
+            f"kernel {shape_text(kernel.shape)} {owners}, in {groups} groups"
+        )
+
+
 def conv_transpose(
     data: Tensor, kernel: Tensor, strides: Extents, padding: Extents, out_dtype: str | None = None,
     output_padding: Extents = 0, groups: int = 1, dilation: Extents = 1,
@@ -66,13 +76,8 @@ def conv_transpose(
             f"conv_transpose: expected 3 to 5 dimensions, got {data.ndim} and {kernel.ndim}"
         )
     batch, channels, *extents = data.shape
-    owners, filters, *window = kernel.shape
-    uneven = is_const(channels) and not is_const(op.floormod(channels, groups), 0)
-    if uneven or not may_be_equal(channels, owners):
-        raise IRValueError(
-            f"conv_transpose: the data {shape_text(data.shape)} has {channels} channels, the "
-            f"kernel {shape_text(kernel.shape)} {owners}, in {groups} groups"
-        )
+    _, filters, *window = kernel.shape
+    _check_channels(data, kernel, groups)
     steps = per_axis(strides, dim, "conv_transpose: strides")
     widths = per_axis(dilation, dim, "conv_transpose: dilation")
     extra = per_axis(output_padding, dim, "conv_transpose: output_padding")

@@ -125,6 +125,16 @@ def positions(layout: str, letters: str, what: str) -> list[int]:
     return [layout.index(letter) for letter in letters]
 
 
+def _spatial_letters(inp: Tensor, filt: Tensor) -> str:
+    """The letters of the spatial axes, such as HW."""
+    if inp.ndim - 2 not in SPATIAL or filt.ndim != inp.ndim:
+        raise IRValueError(
+            f"conv: expected 3 to 5 dimensions, got {inp.ndim} for the data and {filt.ndim} for "
+            "the kernel"
+        )
+    return SPATIAL[inp.ndim - 2]
+
+
 def conv(
     inp: Tensor, filt: Tensor, stride: Extents, padding: Extents | str, dilation: Extents,
     groups: int = 1, data_layout: str = "", kernel_layout: str = "", out_dtype: str | None = None,
@@ -136,31 +146,21 @@ def conv(
     Layouts are strings such as "NCHW" and "OIHW" (the defaults for the rank).
     """
     del auto_scheduler_rewritten_layout, meta_schedule_original_shape
-    dim = inp.ndim - 2
-    if dim not in SPATIAL or filt.ndim != inp.ndim:
-        raise IRValueError(
-            f"conv: expected 3 to 5 dimensions, got {inp.ndim} for the data and {filt.ndim} for "
-            "the kernel"
-        )
-    letters = SPATIAL[dim]
-    data_layout, kernel_layout = data_layout or f"NC{letters}", kernel_layout or f"OI{letters}"
+    letters = _spatial_letters(inp, filt)
+    dim, data_layout = len(letters), data_layout or f"NC{letters}"
     data_at = positions(data_layout, f"NC{letters}", "conv: data")
-    kernel_at = positions(kernel_layout, f"OI{letters}", "conv: kernel")
-    batch, channels, *extents = [inp.shape[i] for i in data_at]
+    kernel_at = positions(kernel_layout or f"OI{letters}", f"OI{letters}", "conv: kernel")
+    batch, _, *extents = [inp.shape[i] for i in data_at]
     filters, depth, *kernel = [filt.shape[i] for i in kernel_at]
     group_count = const_int(groups, "conv: groups")
-    _check_channels((inp, filt), channels, depth, filters, group_count)
+    check_channels((inp, filt), inp.shape[data_at[1]], depth, filters, group_count)
     windows = windows_of(extents, kernel, stride, padding, dilation, "conv")
-    shape: list[Extent] = [batch, filters, *windows.counts]
-    lows, highs = [
-        placed([0, 0, *amounts], data_at) for amounts in (windows.before, windows.after)
-    ]
+    lows, highs = [placed([0, 0, *side], data_at) for side in (windows.before, windows.after)]
     padded = pad(inp, lows, highs, name="pad_temp")
     rc = reduce_axis((0, depth), name="rc")
-    names = ["ry", "rx", "rz"]
-    axes = [reduce_axis((0, k), name=name) for k, name in zip(kernel, names, strict=False)]
-    dtype = DataType(out_dtype) if out_dtype else inp.dtype
-    kind = wide(dtype)
+    axes = [reduce_axis((0, k), name=f"r{axis}") for k, axis in zip(kernel, "yxz", strict=False)]
+    reduced = [axis for _, axis in sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)]
+    dtype = DataType(out_dtype or inp.dtype)
 
     def element(*args: PrimExpr) -> PrimExpr:
         n, f, *point = [args[i] for i in data_at]
@@ -170,19 +170,16 @@ def conv(
         moved = windows.places(point, [axis.var for axis in axes])
         source = padded(*placed([n, channel, *moved], data_at))
         weight = filt(*placed([f, rc.var, *[axis.var for axis in axes]], kernel_at))
-        value = op.cast(kind, source) * op.cast(kind, weight)
-        ordered = sorted(zip(data_at[1:], [rc, *axes], strict=True), key=_first)
-        reduced = [axis for _, axis in ordered]
-        return te_reduction.sum(value, axis=reduced)
+        product = op.cast(wide(dtype), source) * op.cast(wide(dtype), weight)
+        return te_reduction.sum(product, axis=reduced)
 
     name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
     attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
-    axis_names = placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at)
-    convolved = compute_one(
-        placed(shape, data_at), element, name=name, tag=name, attrs=attrs,
-        varargs_names=axis_names,
+    whole = compute_one(
+        placed([batch, filters, *windows.counts], data_at), element, name=name, tag=name,
+        attrs=attrs, varargs_names=placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at),
     )  # fmt: skip
-    return rounded(convolved, dtype)
+    return rounded(whole, dtype)
 
 
 def rounded(whole: Tensor, dtype: DataType) -> Tensor:
@@ -197,10 +194,10 @@ def _first(pair: tuple[int, object]) -> int:
     return pair[0]
 
 
-def _check_channels(
-    tensors: tuple[Tensor, Tensor], channels: PrimExpr, depth: PrimExpr, filters: PrimExpr,
-    groups: int,
-) -> None:  # fmt: skip
+def check_channels(
+    tensors: tuple[Tensor, Tensor], channels: Extent, depth: Extent, filters: Extent, groups: int
+) -> None:
+    """Raise IRValueError unless the channels of data and kernel fit, and divide into groups."""
     data, kernel = tensors
     if not may_be_equal(simplified(depth * groups), channels):
         raise IRValueError(

@@ -32,6 +32,7 @@ from weft.topi.extents import (
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import (
     SPATIAL,
+    check_channels,
     rounded,
     windows_of,
 )
@@ -131,6 +132,17 @@ def _values(point: Point, axes: Axes) -> dict[str, Index]:
     }
 
 
+def _axes_of(layouts: tuple[str, str, str]) -> tuple[str, list[Axes]]:
+    """The letters of the spatial axes, and the axes of data, kernel and result."""
+    letters = next(
+        names for names in SPATIAL.values() if set(names) == set(re.findall("[DHW]", layouts[0]))
+    )
+    roles = zip(layouts, ("NC", "OI", "NC"), ("data", "kernel", "result"), strict=True)
+    return letters, [
+        blocked_axes(layout, names + letters, f"conv: {role}") for layout, names, role in roles
+    ]
+
+
 def conv_blocked(
     data: Tensor, kernel: Tensor, strides: Extents, padding: Extents, dilation: Extents,
     groups: int, layouts: tuple[str, str, str], out_dtype: str | None = None,
@@ -140,21 +152,11 @@ def conv_blocked(
     Of data ``NCHW4c`` (n, c / 4, h, w, 4) and a kernel ``OIHW4i8o`` (o / 8, i / 4, kh, kw, 4, 8) a
     result ``NCHW8c`` is (n, o / 8, h', w', 8). Blocks must divide the channels; IRValueError else.
     """
-    letters = next(
-        names for names in SPATIAL.values() if set(names) == set(re.findall("[DHW]", layouts[0]))
-    )
-    roles = zip(layouts, ("NC", "OI", "NC"), ("data", "kernel", "result"), strict=True)
-    axes, kernel_axes, out_axes = [
-        blocked_axes(layout, names + letters, f"conv: {role}") for layout, names, role in roles
-    ]
+    letters, (axes, kernel_axes, out_axes) = _axes_of(layouts)
     sizes = _extents(data, axes, "conv: data")
     weights = _extents(kernel, kernel_axes, "conv: kernel")
     count = const_int(groups, "conv: groups")
-    if not may_be_equal(simplified(weights["I"] * count), sizes["C"]):
-        raise IRValueError(
-            f"conv: the data {shape_text(data.shape)} has {sizes['C']} channels, the kernel "
-            f"{shape_text(kernel.shape)} wants {weights['I']} * groups {groups}"
-        )
+    check_channels((data, kernel), sizes["C"], weights["I"], weights["O"], count)
     extents, kernel_extents = [[whole[a] for a in letters] for whole in (sizes, weights)]
     windows = windows_of(extents, kernel_extents, strides, padding, dilation, "conv")
     result: dict[str, Extent] = {"N": sizes["N"], "C": weights["O"]}

@@ -203,11 +203,10 @@ def recurrence(
     inputs = [ready, _turned(recurrent), recurrent_bias, *states, *extras]
     inputs += [] if lengths is None else [lengths]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
-    reads = [decl_buffer(t.shape, t.dtype, t.op.name) for t in inputs]
-    writes = [decl_buffer(shape, data.dtype, f"out{i}") for i, shape in enumerate(shapes)]
     outputs = extern(
-        shapes, inputs, body, name=name, dtype=[data.dtype] * len(shapes), in_buffers=reads,
-        out_buffers=writes, tag=name,
+        shapes, inputs, body, name=name, dtype=[data.dtype] * len(shapes), tag=name,
+        in_buffers=[decl_buffer(t.shape, t.dtype, t.op.name) for t in inputs],
+        out_buffers=[decl_buffer(shape, data.dtype, f"out{i}") for i, shape in enumerate(shapes)],
     )  # fmt: skip
     return as_list(outputs)
 

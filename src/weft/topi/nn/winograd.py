@@ -46,6 +46,8 @@ from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind, Stmt, 
 from weft.topi.extents import Shape
 from weft.topi.nn.winograd_matrices import WINDOW, Matrix, matrices
 
+DTYPE: Final = "float32"
+"""What all stages compute in."""
 STAGE: Final = "weft.winograd"
 """The annotation of a block: which stage it is."""
 PIXELS, LINES, DATA, WEIGHTS, PRODUCTS, TILE_LINES, TILES, RESULT = (
@@ -154,21 +156,21 @@ def in_panels(weights: np.ndarray, panel: int) -> np.ndarray:
     return np.ascontiguousarray(split.swapaxes(2, 3))
 
 
-def winograd_function(form: Form, dtype: str = "float32") -> PrimFunc:
+def winograd_function(form: Form) -> PrimFunc:
     """The function of data, transformed weights and result.
 
     The data is (n, c / a, h, w, a), the weights are what ``transformed_weights`` and ``in_panels``
     make, or where the function takes the kernel, (filters / b, c / a, 3, 3, a, b); the result is
     (n, filters / b, h', w', b).
     """
-    return _Function(form, dtype).prim_func()
+    return _Function(form).prim_func()
 
 
 class _Function:
     """One function while it is put together."""
 
-    def __init__(self, form: Form, dtype: str) -> None:
-        self.form, self.dtype = form, dtype
+    def __init__(self, form: Form) -> None:
+        self.form = form
         images, bands = form.bands
         batch, blocks, _, _, a = form.data
         width, tiles = form.across * form.tile + WINDOW - 1, form.rows * form.across
@@ -184,7 +186,7 @@ class _Function:
             RESULT: (batch, filters, *form.size, form.block),
         }  # fmt: skip
         self.buffers = {
-            name: decl_buffer(_integers(shape), dtype, _label(name))
+            name: decl_buffer(_integers(shape), DTYPE, _label(name))
             for name, shape in shapes.items()
         }
 
@@ -264,7 +266,7 @@ class _Function:
                 line = row * form.tile + (i - top)
                 inside = op.all(line >= 0, line < height, place >= 0, place < width)
                 number = self.load("x", image, c, line, place, k)
-                value = op.if_then_else(inside, number, op.const(0, self.dtype))
+                value = op.if_then_else(inside, number, op.const(0, DTYPE))
                 stores.append(self.store(PIXELS, value, n, b, r, c, i, x, k))
             return stores
 
@@ -317,7 +319,7 @@ class _Function:
         side = self.form.side
 
         def init(*at: Var) -> Stmt:
-            return self.store(PRODUCTS, op.const(0, self.dtype), *at[:-2])
+            return self.store(PRODUCTS, op.const(0, DTYPE), *at[:-2])
 
         def body(*at: Var) -> list[Stmt]:
             n, b, i, j, f, t, p, c, k = at

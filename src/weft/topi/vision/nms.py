@@ -6,13 +6,15 @@ threshold of intersection over union.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from weft.ir.expr import PrimExpr
 from weft.support.errors import IRValueError
 from weft.te.operation import as_list, extern
 from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import Buffer, decl_buffer
-from weft.tir.ir_builder import BufferVar
+from weft.tir.ir_builder import BufferVar, IRBuilder
 from weft.tir.stmt import Stmt
 from weft.topi.extents import may_be_equal, shape_text
 from weft.topi.simplify import simplified
@@ -43,6 +45,17 @@ def _overlap(boxes: BufferVar, batch: PrimExpr, first: PrimExpr, second: PrimExp
     zero = op.const(0, union.dtype)
     safe = op.select(union > zero, union, op.const(1, union.dtype))
     return op.select(union > zero, op.div(shared, safe), zero)
+
+
+def _mark_suppressed(
+    ib: IRBuilder, state: BufferVar, indices: BufferVar, overlaps: Callable[[PrimExpr], PrimExpr]
+) -> None:
+    """Set ``state[2]`` to whether a row of this class overlaps too much."""
+    state[2] = op.const(0, "int64")
+    with ib.for_range(0, state[1] - state[0], "k") as k:
+        kept = ib.let("kept", indices[state[0] + k, 2])
+        with ib.if_scope(overlaps(kept)):
+            state[2] = op.const(1, "int64")
 
 
 def _check(boxes: Tensor, scores: Tensor) -> None:
@@ -87,11 +100,10 @@ def all_class_non_max_suppression(
                     op.less(state[1] - state[0], op.cast("int64", _first(most))),
                 )
                 with ib.if_scope(wanted):
-                    state[2] = op.const(0, "int64")
-                    with ib.for_range(0, state[1] - state[0], "k") as k:
-                        kept = ib.let("kept", indices[state[0] + k, 2])
-                        with ib.if_scope(_overlap(box, b, candidate, kept) > _first(overlap)):
-                            state[2] = op.const(1, "int64")
+                    _mark_suppressed(
+                        ib, state, indices,
+                        lambda kept: _overlap(box, b, candidate, kept) > _first(overlap),
+                    )  # fmt: skip
                     with ib.if_scope(op.equal(state[2], 0)):
                         for column, value in enumerate((b, c, candidate)):
                             indices[state[1], column] = op.cast("int64", value)
@@ -99,11 +111,10 @@ def all_class_non_max_suppression(
         total[0] = state[1]
         return ib.get()
 
-    targets = [decl_buffer([rows, 3], "int64", "indices"), decl_buffer([1], "int64", "total")]
     inputs = [boxes, scores, order, max_output_boxes_per_class, iou_threshold, score_threshold]
-    outputs = extern(
+    targets = [decl_buffer([rows, 3], "int64", "indices"), decl_buffer([1], "int64", "total")]
+    return as_list(extern(
         [[rows, 3], [1]], inputs, body, name="non_max_suppression", dtype=["int64", "int64"],
         in_buffers=[decl_buffer(item.shape, item.dtype, item.op.name) for item in inputs],
         out_buffers=targets, tag="non_max_suppression",
-    )  # fmt: skip
-    return as_list(outputs)
+    ))  # fmt: skip

@@ -15,11 +15,14 @@ from weft.te.tensor import Tensor
 from weft.tir import ir_builder, op
 from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Var
-from weft.tir.ir_builder import IRBuilder
+from weft.tir.ir_builder import BufferVar, IRBuilder
 from weft.tir.stmt import Stmt
 from weft.topi.extents import Extents, Point, Shape, may_be_equal, placed, shape_text
 from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis, positions
+
+Grid = tuple[list[Var], list[Var], list[Var]]
+"""Where the bins of a region start, how large they are, and their samples: rows and columns."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,6 @@ def roi_align(
     """
     if mode not in ("avg", "max", "max_neighbour"):
         raise IRValueError(f"roi_align: mode: expected avg, max or max_neighbour, got {mode!r}")
-    is_max = mode != "avg"
     at = positions(layout, "NCHW", "roi_align: layout")
     if rois.ndim != 2 or not may_be_equal(rois.shape[1], 5):
         raise IRValueError(
@@ -95,28 +97,15 @@ def roi_align(
         with ib.for_range(0, count, "roi", kind="parallel") as roi:
             batch = ib.let("batch", op.cast("int64", regions[roi, 0]))
             region = [op.cast(kind, regions[roi, column]) for column in (2, 4, 1, 3)]
-            starts, steps, samples = _geometry(ib, region, bins, options)
+            grid = _geometry(ib, region, bins, options)
             total = ib.allocate(kind, [1], "total")
             with (
                 ib.for_range(0, channels, "c") as c,
                 ib.for_range(0, bins[0], "ph") as ph,
                 ib.for_range(0, bins[1], "pw") as pw,
             ):
-                total[0] = te_reduction.lowest(kind) if is_max else op.const(0, kind)
-                with ib.for_range(0, samples[0], "iy") as iy, ib.for_range(
-                    0, samples[1], "ix"
-                ) as ix:
-                    point = [
-                        start + step * (op.cast(kind, p) + _middle(i, n, kind))
-                        for start, step, p, i, n in zip(
-                            starts, steps, (ph, pw), (iy, ix), samples, strict=True
-                        )
-                    ]
-                    value = image.bilinear(batch, c, point[0], point[1], mode == "max_neighbour")
-                    total[0] = op.maximum(total[0], value) if is_max else total[0] + value
-                taken = op.maximum(samples[0] * samples[1], op.const(1, "int64"))
-                mean = total[0] if is_max else op.div(total[0], op.cast(kind, taken))
-                out[tuple(placed([roi, c, ph, pw], at))] = op.cast(data.dtype, mean)
+                pooled = _pooled(ib, image, total, (batch, c, ph, pw), grid, mode)
+                out[tuple(placed([roi, c, ph, pw], at))] = op.cast(data.dtype, pooled)
         return ib.get()
 
     return extern(
@@ -124,6 +113,24 @@ def roi_align(
         in_buffers=[decl_buffer(item.shape, item.dtype, item.op.name) for item in (data, rois)],
         out_buffers=[decl_buffer(shape, data.dtype, "out_buf")], tag="roi_align",
     )  # fmt: skip
+
+
+def _pooled(
+    ib: IRBuilder, image: _Image, total: BufferVar, place: tuple[PrimExpr, ...], grid: Grid,
+    mode: str,
+) -> PrimExpr:  # fmt: skip
+    """The mean, or the largest, of the points of the bin at (batch, channel, row, column)."""
+    (batch, channel, *part), (starts, steps, samples), kind = place, grid, image.kind
+    total[0] = op.const(0, kind) if mode == "avg" else te_reduction.lowest(kind)
+    with ib.for_range(0, samples[0], "iy") as iy, ib.for_range(0, samples[1], "ix") as ix:
+        row, column = [
+            start + step * (op.cast(kind, p) + _middle(i, n, kind))
+            for start, step, p, i, n in zip(starts, steps, part, (iy, ix), samples, strict=True)
+        ]
+        value = image.bilinear(batch, channel, row, column, mode == "max_neighbour")
+        total[0] = total[0] + value if mode == "avg" else op.maximum(total[0], value)
+    taken = op.maximum(samples[0] * samples[1], op.const(1, "int64"))
+    return op.div(total[0], op.cast(kind, taken)) if mode == "avg" else total[0]
 
 
 def _middle(index: PrimExpr, count: PrimExpr, kind: DataType) -> PrimExpr:
@@ -134,7 +141,7 @@ def _middle(index: PrimExpr, count: PrimExpr, kind: DataType) -> PrimExpr:
 
 def _geometry(
     ib: IRBuilder, region: Point, bins: Shape, options: tuple[float, int, bool, str]
-) -> tuple[list[Var], list[Var], list[Var]]:
+) -> Grid:
     """Starts, bin sizes and numbers of samples along rows and columns."""
     scale, ratio, aligned, _ = options
     kind = region[0].dtype

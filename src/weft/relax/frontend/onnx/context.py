@@ -105,9 +105,9 @@ class Context:
         """A value whose elements are known."""
         return Value(self.builder, None, np.asarray(array, dtype), elem)
 
-    def shape_value(self, dims: Sequence[Dim], elem: int = INT64) -> Value:
+    def shape_value(self, dims: Sequence[Dim]) -> Value:
         """A vector of dimensions as a value."""
-        return Value(self.builder, None, as_known(dims), elem)
+        return Value(self.builder, None, as_known(dims), INT64)
 
     def dim_expr(self, dim: Dim, more: int = 0) -> Expr:
         """The tensor () int64 of a dimension plus ``more``."""

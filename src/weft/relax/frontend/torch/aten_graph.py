@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +14,10 @@ from weft.relax.expr import Tuple as RelaxTuple
 from weft.relax.expr import Var
 from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.dtypes import dtype_name
-from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.symbols import SymbolTable
-from weft.relax.frontend.torch.translate import GraphTranslator, missing_operators, number_output
+from weft.relax.frontend.torch.translate import GraphTranslator, number_output
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.errors import UnsupportedError
 
@@ -36,29 +34,19 @@ class ImportedGraph:
     results: tuple[int | None, ...]
 
 
-def import_aten_graph(
-    graph_module: fx.GraphModule,
-    *,
-    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
-    fallback: str | None = None,
-    source: str = "torch.compile",
-) -> ImportedGraph:
+def import_aten_graph(graph_module: fx.GraphModule) -> ImportedGraph:
     """The module of a functional ATen graph; placeholders carry fake tensors as ``meta["val"]``.
 
     Raises UnsupportedOperatorsError with all operators that have no converter.
     """
-    converters = converters_with(custom_converters)
-    if fallback == "torch":
-        missing = missing_operators(graph_module, converters)
-        converters = {**torch_fallbacks({name for name, _ in missing}), **converters}
     symbols = SymbolTable()
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     define_symbols(symbols, [node.meta.get("val") for node in placeholders])
     inputs = [input_variable(node, symbols) for node in placeholders]
     builder = BlockBuilder()
     with builder.function("main", [item for item in inputs if isinstance(item, Var)]):
-        translator = GraphTranslator(builder, symbols, converters)
-        translator.check_operators(graph_module, source)
+        translator = GraphTranslator(builder, symbols, converters_with())
+        translator.check_operators(graph_module, "torch.compile")
         with builder.dataflow():
             found = translator.run(graph_module, inputs)
             found = list(found) if isinstance(found, list | tuple) else [found]

@@ -90,7 +90,7 @@ def decompose_padding(self: Session, block: BlockRV | str, loop: LoopRV) -> Bloc
     alone = _alone(sref, loops[: upto + 1])
     stmts = [item.stmt for item in loops if isinstance(item.stmt, For)]
     fill, filler = _filling(realize, padding, stmts[: upto + 1], stmts[upto + 1 :])
-    inner, computing = _computing(state, realize, padding, stmts, alone)
+    inner, computing = _computing(realize, padding, stmts, alone)
     place = loops[alone - 1] if alone else None
     old = sref.stmt
     assert isinstance(old, Block)
@@ -274,7 +274,7 @@ def _filling(
     for axis in block.iter_vars:
         mapping[axis.var] = axis.var.copy_with_suffix("")
         axes.append(IterVar(axis.dom, mapping[axis.var], IterVar.DataPar))
-    indices = [analyzer.simplify(substitute(index, mapping)) for index in store.indices]
+    indices = [_moved(index, mapping, analyzer) for index in store.indices]
     filler = Block(
         axes, [], [_region(block.writes[0], mapping, analyzer)], block.name_hint + "_pad_const",
         store.with_(value=padding.constant, indices=indices),
@@ -283,8 +283,8 @@ def _filling(
         analyzer.bind(loop.loop_var, tree.loop_domain(loop))
     for loop in loops:
         mapping[loop.loop_var] = loop.loop_var.copy_with_suffix("")
-    values = [analyzer.simplify(substitute(value, mapping)) for value in realize.iter_values]
-    predicate = analyzer.simplify(substitute(realize.predicate, mapping))
+    values = [_moved(value, mapping, analyzer) for value in realize.iter_values]
+    predicate = _moved(realize.predicate, mapping, analyzer)
     nest: Stmt = BlockRealize(values, predicate, filler)
     for loop in loops:
         nest = For(mapping[loop.loop_var], loop.min, loop.extent, ForKind.SERIAL, nest)
@@ -294,16 +294,20 @@ def _filling(
 def _region(region: BufferRegion, mapping: dict[Var, PrimExpr], analyzer: Analyzer) -> BufferRegion:
     ranges = [
         Range.from_min_extent(
-            analyzer.simplify(substitute(rng.min, mapping)),
-            analyzer.simplify(substitute(rng.extent, mapping)),
+            _moved(rng.min, mapping, analyzer), _moved(rng.extent, mapping, analyzer)
         )
         for rng in region.region
     ]
     return BufferRegion(region.buffer, ranges)
 
 
+def _moved(expr: PrimExpr, mapping: dict[Var, PrimExpr], analyzer: Analyzer) -> PrimExpr:
+    """The expression over the variables of a new block."""
+    simple: PrimExpr = analyzer.simplify(substitute(expr, mapping))
+    return simple
+
+
 def _computing(
-    state: ScheduleState,
     realize: BlockRealize,
     padding: _Padding,
     loops: Sequence[For],
@@ -313,7 +317,6 @@ def _computing(
 
     Such a loop bound to an axis runs over the in-bounds values alone.
     """
-    del state
     block = realize.block
     store = block.body
     assert isinstance(store, BufferStore)
@@ -334,11 +337,6 @@ def _computing(
     analyzer = Analyzer()
     for var, dom in ranges.items():
         analyzer.bind(var, dom)
-
-    def moved(expr: PrimExpr) -> PrimExpr:
-        result: PrimExpr = analyzer.simplify(substitute(expr, mapping))
-        return result
-
     values = [
         value if value in narrowed else analyzer.simplify(op.subtract(value, low))
         for value, low in bindings
@@ -348,9 +346,12 @@ def _computing(
         [_region(region, mapping, analyzer) for region in block.reads],
         [_region(region, mapping, analyzer) for region in block.writes],
         block.name_hint,
-        store.with_(value=moved(padding.value), indices=[moved(i) for i in store.indices]),
+        store.with_(
+            value=_moved(padding.value, mapping, analyzer),
+            indices=[_moved(index, mapping, analyzer) for index in store.indices],
+        ),
     )
-    nest: Stmt = BlockRealize(values, moved(padding.predicate), computing)
+    nest: Stmt = BlockRealize(values, _moved(padding.predicate, mapping, analyzer), computing)
     for loop in loops[:alone]:
         dom = ranges[loop.loop_var]
         nest = loop.with_(min=dom.min, extent=dom.extent, body=nest)
