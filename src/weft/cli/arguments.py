@@ -9,9 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.call.spec import names_in
 from weft.runtime.export.c_text import DTYPES
-from weft.runtime.vm.patterns import evaluate
+from weft.runtime.extent import evaluate, names_in
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import weft
-from weft.runtime.call.spec import FunctionSpec, names_in
+from weft.runtime.call.spec import FunctionSpec
+from weft.runtime.extent import evaluate, names_in
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes
-from weft.runtime.vm.patterns import evaluate
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,8 @@ import json
 
 import pytest
 
-from weft.runtime.call.spec import FunctionSpec, ParamSpec, names_in
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.extent import names_in
 
 
 def test_json_round_trip():

@@ -11,9 +11,9 @@ import pytest
 import weft
 from weft.runtime.export import library
 from weft.runtime.export.c_text import c_expression
+from weft.runtime.extent import evaluate
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.signature import Parameter, Signature, State
-from weft.runtime.vm.patterns import evaluate
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.support.errors import ArtifactError, UnsupportedError

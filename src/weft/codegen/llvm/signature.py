@@ -9,7 +9,8 @@ from weft.codegen.llvm.types import element_bytes, llvm_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
 from weft.ir.op import Op
-from weft.runtime.call.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.extent import FUNCTIONS, Extent
 from weft.support.dtype import DataType
 from weft.support.errors import CodegenError
 from weft.tir import expr as e

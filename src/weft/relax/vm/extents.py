@@ -13,7 +13,7 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
-from weft.runtime.call.spec import FUNCTIONS
+from weft.runtime.extent import FUNCTIONS
 from weft.runtime.vm.bytecode import Pattern
 from weft.support.errors import UnsupportedError
 from weft.tir.expr import Var

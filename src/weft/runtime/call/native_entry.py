@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.call.spec import Extent, FunctionSpec
+from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.call.wrapper import WrapperWriter, native_function
 from weft.runtime.containers import ShapeTuple
+from weft.runtime.extent import Extent, evaluator
 from weft.runtime.memory.allocation import aligned_empty
 from weft.runtime.memory.plan import OffsetPlanner
 from weft.runtime.native.foreign import CompiledFunction
@@ -220,12 +221,7 @@ def _take_arena(writer: EntryWriter, entry: NativeEntry) -> None:
 
 def make_planner(planned: PlannedSizes) -> OffsetPlanner:
     """The planner of tensors whose sizes are expressions over symbols."""
-    texts = "".join([f"{size}, " for size in planned.sizes])
-    code = compile(
-        f"lambda {', '.join(planned.symbols)}: ({texts})", "<sizes>", "eval"
-    )  # checked by PlannedSizes
-    known = {"__builtins__": {}, "min": min, "max": max, "abs": abs}
-    return OffsetPlanner(eval(code, known), planned.lives)  # noqa: S307 - arithmetic only, checked
+    return OffsetPlanner(evaluator(tuple(planned.sizes), tuple(planned.symbols)), planned.lives)
 
 
 def _unfit(name: str) -> IRTypeError:

@@ -8,26 +8,11 @@ workers and artefacts carry them. The native calling convention itself stands in
 
 from __future__ import annotations
 
-import ast
-import re
 from dataclasses import asdict, dataclass
-from functools import lru_cache
 from typing import Any, Literal
 
-from weft.support.errors import IRTypeError, IRValueError
-
-Extent = int | str
-"""A number, or a Python integer expression over symbol names (``n``, ``n*4``, ``n//2 + 1``)."""
-
-_ALLOWED = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load, ast.Call, ast.Compare,
-    ast.IfExp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Mod, ast.USub, ast.Not, ast.Eq,
-    ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
-)  # fmt: skip
-# no line end, comment or quote: the text is written into one line of a generated function
-_CHARACTERS = re.compile(r"[\w +\-*/%<>=!(),]*", re.ASCII)
-FUNCTIONS = ("min", "max", "abs")
-"""The functions that an expression may call."""
+from weft.runtime.extent import Extent, names_in
+from weft.support.errors import IRValueError
 
 
 @dataclass(frozen=True)
@@ -128,33 +113,3 @@ class FunctionSpec:
             for item in data["params"]
         )
         return FunctionSpec(**{**data, "params": params, "implicit": tuple(data["implicit"])})
-
-
-@lru_cache(maxsize=4096)
-def names_in(expression: str) -> frozenset[str]:
-    """The symbols of an extent; raise unless it is plain integer arithmetic over names."""
-    try:
-        if not isinstance(expression, str) or not _CHARACTERS.fullmatch(expression):
-            raise IRTypeError(
-                f"expected integer arithmetic over names in an extent, got {expression!r}"
-            )
-        tree = ast.parse(expression, mode="eval")
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise IRTypeError(f"expected a Python integer expression, got {expression!r}") from error
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if not isinstance(node, _ALLOWED) or _is_foreign(node):
-            raise IRTypeError(
-                f"expected integer arithmetic over names in an extent, got {expression!r}"
-            )
-        if isinstance(node, ast.Name) and node.id not in FUNCTIONS:
-            names.add(node.id)
-    return frozenset(names)
-
-
-def _is_foreign(node: ast.AST) -> bool:
-    """Whether a node is a call of something else or a constant that is no integer."""
-    if isinstance(node, ast.Call):
-        known = isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
-        return not known or bool(node.keywords)
-    return isinstance(node, ast.Constant) and type(node.value) is not int

@@ -18,7 +18,6 @@ import numpy as np
 
 from weft.runtime.call.abi import DLPACK_BOOL, DLDataType, DLDevice, DLTensor
 from weft.runtime.call.native_entry import constant_table
-from weft.runtime.call.spec import Extent
 from weft.runtime.call.tensor_call_ir import (
     CALL_FIELDS,
     EXPECTED_FIELDS,
@@ -26,6 +25,7 @@ from weft.runtime.call.tensor_call_ir import (
     TENSOR_CALL,
     tensor_call_ir,
 )
+from weft.runtime.extent import Extent
 from weft.runtime.faults import pop_fault
 from weft.runtime.memory.allocation import ALIGNMENT, aligned_empty
 from weft.runtime.memory.dlpack import capsule_pointer

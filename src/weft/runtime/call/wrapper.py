@@ -18,25 +18,22 @@ Only text made here from checked specs is executed.
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from weft.runtime.call import arguments
 from weft.runtime.call.abi import scalar_c_type
 from weft.runtime.call.callbacks import holding
-from weft.runtime.call.spec import FUNCTIONS, Extent, FunctionSpec, ParamSpec, names_in
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.extent import Extent, python_text
 from weft.runtime.faults import pop_fault
 from weft.runtime.memory.allocation import reach
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
-
-_NAME: Final = re.compile(r"[A-Za-z_]\w*")
-_WORDS: Final = frozenset((*FUNCTIONS, "if", "else", "and", "or", "not"))
 
 
 def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., Any]:
@@ -196,14 +193,10 @@ class WrapperWriter:
         return f"{what}_error(spec, {i}, {'s' if what == 'shape' else 't'}{i}, {{{known}}})"
 
     def _value(self, entry: Extent) -> str:
-        if isinstance(entry, int):
-            return str(int(entry))
-        names_in(entry)  # refuses what is no arithmetic: the text may come from a file
-        text = _NAME.sub(lambda match: self._symbol(match.group()), entry)
-        return text if text.isidentifier() else f"({text})"
+        return python_text(entry, self._symbol)
 
     def _symbol(self, name: str) -> str:
-        return name if name in _WORDS else self.bound.get(name, f"v_{name}")
+        return self.bound.get(name, f"v_{name}")
 
     def _overlaps(self, buffers: list[tuple[int, ParamSpec]]) -> None:
         outputs = [i for i, p in buffers if p.noalias and p.is_output is not False]

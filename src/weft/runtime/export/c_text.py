@@ -5,12 +5,11 @@ weft.runtime.export.library_source puts them together.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from typing import Final
 
+from weft.runtime.extent import Tree, parse
 from weft.runtime.ndarray import storage_dtype
-from weft.support.errors import UnsupportedError
 
 DTYPES: Final = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
@@ -22,14 +21,10 @@ SCALARS: Final = {
     "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint32_t",
     "uint64": "uint64_t", "float32": "float", "float64": "double",
 }  # fmt: skip
-_ARITHMETIC: Final[dict[type, str]] = {
-    ast.Add: "plus", ast.Sub: "minus", ast.Mult: "times", ast.FloorDiv: "floor_div",
-    ast.Mod: "floor_mod",
+_FUNCTIONS: Final = {
+    "+": "plus", "-": "minus", "*": "times", "//": "floor_div", "%": "floor_mod", "min": "least",
+    "max": "most", "abs": "magnitude",
 }  # fmt: skip
-_COMPARISONS: Final[dict[type, str]] = {
-    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-}  # fmt: skip
-_FUNCTIONS: Final = {"min": "least", "max": "most", "abs": "magnitude"}
 
 
 def c_expression(extent: int | str) -> str:
@@ -40,34 +35,27 @@ def c_expression(extent: int | str) -> str:
 
     The functions are those of library_support.c, which notes what 64 bits do not hold.
     """
-    return _expression(ast.parse(str(extent), mode="eval").body)
+    return _expression(parse(extent))
 
 
-def _expression(node: ast.AST) -> str:
-    if isinstance(node, ast.Constant):
-        return f"INT64_C({int(node.value)})"  # type: ignore[arg-type]  # extents are integers
-    if isinstance(node, ast.Name):
-        return f"v_{node.id}"
-    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
-        left, right = _expression(node.left), _expression(node.right)
-        return f"{_ARITHMETIC[type(node.op)]}({left}, {right})"
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return f"minus(0, {_expression(node.operand)})"
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return f"(!{_expression(node.operand)})"
-    if isinstance(node, ast.IfExp):
-        parts = [_expression(item) for item in (node.test, node.body, node.orelse)]
-        return f"({parts[0]} ? {parts[1]} : {parts[2]})"
-    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
-        left, right = _expression(node.left), _expression(node.comparators[0])
-        return f"({left} {_COMPARISONS[type(node.ops[0])]} {right})"
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-        function = _FUNCTIONS[node.func.id]
-        text = _expression(node.args[0])
-        for argument in node.args[1:]:
-            text = f"{function}({text}, {_expression(argument)})"
-        return text if len(node.args) > 1 else f"{function}({text})"
-    raise UnsupportedError(f"export_library: the extent {ast.unparse(node)} has no form in C")
+def _expression(tree: Tree) -> str:
+    if isinstance(tree, int):
+        return f"INT64_C({tree})" if tree >= 0 else f"minus(0, INT64_C({-tree}))"
+    if isinstance(tree, str):
+        return f"v_{tree}"
+    first, *others = [_expression(operand) for operand in tree.operands]
+    if tree.name == "if":
+        return f"({first} ? {others[0]} : {others[1]})"
+    if tree.name == "neg":
+        return f"minus(0, {first})"
+    if tree.name == "not":
+        return f"(!{first})"
+    function = _FUNCTIONS.get(tree.name)
+    if function is None:
+        return f"({first} {tree.name} {others[0]})"
+    for other in others:
+        first = f"{function}({first}, {other})"
+    return first if others else f"{function}({first})"
 
 
 def size_text(dtype: str, shape: Sequence[int | str]) -> str:

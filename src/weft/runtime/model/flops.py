@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weft.runtime.call.spec import Extent, names_in
-from weft.runtime.vm.patterns import evaluate
+from weft.runtime.extent import Extent, evaluate, names_in
 from weft.support.errors import IRValueError
 
 

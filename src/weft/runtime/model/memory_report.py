@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from weft.runtime.extent import evaluate
 from weft.runtime.memory.plan import plan_offsets
 from weft.runtime.ndarray import storage_dtype
 from weft.runtime.vm.bytecode import NativeEntry, Program, VMFunction
-from weft.runtime.vm.patterns import bind, evaluate
+from weft.runtime.vm.patterns import bind
 from weft.support.errors import IRValueError
 
 

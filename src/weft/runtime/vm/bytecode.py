@@ -28,7 +28,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.runtime.call.spec import FunctionSpec, names_in
+from weft.runtime.call.spec import FunctionSpec
+from weft.runtime.extent import names_in
 from weft.support.errors import IRTypeError
 
 Operand = tuple[Any, ...]

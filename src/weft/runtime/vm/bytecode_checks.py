@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from weft.runtime.artifact.stored_types import check_stored
-from weft.runtime.call.spec import names_in
+from weft.runtime.extent import names_in
 from weft.runtime.vm.builtins import BUILTINS
 from weft.runtime.vm.bytecode import Program, VMFunction
 from weft.support.dtype import DataType

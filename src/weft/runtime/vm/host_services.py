@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from weft.runtime.call.spec import Extent
+from weft.runtime.extent import Extent
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func, register_func
 from weft.runtime.vm.patterns import match, match_extents

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from weft.runtime.containers import ShapeTuple
+from weft.runtime.extent import evaluate
 from weft.runtime.ndarray import NDArray
 from weft.runtime.profiling import Recorder
 from weft.runtime.registry import get_global_func
@@ -19,7 +20,7 @@ from weft.runtime.vm.builtins import BUILTINS, operator_runner
 from weft.runtime.vm.bytecode import Instruction, Operand, VMFunction, text_of
 from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.library import alloc_shape_heap
-from weft.runtime.vm.patterns import bind, evaluate, match
+from weft.runtime.vm.patterns import bind, match
 from weft.runtime.vm.stack import MAX_DEPTH
 from weft.support.errors import IRTypeError, RuntimeFault, TVMError
 from weft.support.public_entry import is_callers

@@ -6,36 +6,15 @@ numpy arrays and torch tensors become NDArrays that share their memory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from weft.runtime.call.spec import names_in
 from weft.runtime.containers import ShapeTuple
+from weft.runtime.extent import evaluate, names_in
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.support.errors import IRTypeError, IRValueError
-
-_NAME: Final = re.compile(r"[A-Za-z_]\w*")
-_COMPILED: dict[str, Any] = {}
-
-
-def evaluate(extent: int | str, symbols: dict[str, int]) -> int:
-    """The value of an extent; IRValueError if a symbol in it is not bound."""
-    if isinstance(extent, int):
-        return extent
-    known = symbols.get(extent)
-    if known is not None:
-        return known
-    code = _COMPILED.get(extent)
-    if code is None:
-        names_in(extent)  # the text may come from a file: it is refused unless it is arithmetic
-        code = _COMPILED[extent] = compile(extent, "<extent>", "eval")
-    try:
-        return int(eval(code, {"__builtins__": {}, "min": min, "max": max, "abs": abs}, symbols))
-    except NameError as error:
-        raise IRValueError(f"the extent {extent} uses a symbol without a value: {error}") from error
 
 
 def bind(value: Any, pattern: Sequence[Any], symbols: dict[str, int]) -> None:
@@ -114,8 +93,8 @@ def match_extents(
     if not matches:
         known = ", ".join(str(extent) for extent in extents)
         comma = "," if len(extents) == 1 else ""
-        text = " ".join(str(extent) for extent in extents)
-        values = {name: value for name, value in symbols.items() if name in _NAME.findall(text)}
+        used = frozenset().union(*map(names_in, extents))
+        values = {name: value for name, value in symbols.items() if name in used}
         with_values = "".join(f", {name}={value}" for name, value in values.items())
         raise IRValueError(
             f"{what}: expected shape ({known}{comma}){with_values}, got {tuple(actual)}"
