@@ -84,6 +84,11 @@ class For(Stmt):
             if bound.dtype is not self.loop_var.dtype:
                 setattr(self, name, slots.operators.get().cast(self.loop_var.dtype, bound))
 
+    @property
+    def domain(self) -> Range:
+        """The range of the loop's variable."""
+        return Range.from_min_extent(self.min, self.extent)
+
 
 @node
 class While(Stmt):

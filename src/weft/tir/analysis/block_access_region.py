@@ -157,7 +157,7 @@ class _AccessDetector(Visitor):
     def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
-        domain = Range.from_min_extent(node.min, node.extent)
+        domain = node.domain
         outer = self.domains
         self.domains = {**outer, node.loop_var: as_int_set(domain, self.analyzer)}
         self.analyzer.bind(node.loop_var, domain, True)

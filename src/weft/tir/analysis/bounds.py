@@ -19,7 +19,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.canonical_simplify import as_sum
 from weft.arith.data import has_data
 from weft.arith.iter_map.constraint import conjuncts
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass
@@ -126,7 +126,7 @@ class _BoundsVisitor(Visitor):
     def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
-        self.analyzer.bind(node.loop_var, Range.from_min_extent(node.min, node.extent), True)
+        self.analyzer.bind(node.loop_var, node.domain, True)
         certain = self.certain
         extent = self.analyzer.simplify(node.extent)
         if not (isinstance(extent, IntImm) and extent.value > 0):

@@ -81,7 +81,7 @@ class _Touched(Visitor):
     def visit_For(self, node: For) -> None:
         self.visit(node.min)
         self.visit(node.extent)
-        run = as_int_set(Range.from_min_extent(node.min, node.extent), self.analyzer)
+        run = as_int_set(node.domain, self.analyzer)
         self.under({**self.domains, node.loop_var: run}, node.body)
 
     def visit_BlockRealize(self, node: BlockRealize) -> None:

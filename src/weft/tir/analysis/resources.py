@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, TypeAlias
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.module import IRModule
 from weft.support.errors import IRTypeError, IRValueError
@@ -128,7 +128,7 @@ class _Flops(Visitor):
                 f"estimate_tir_flops: the extent of loop {node.loop_var.name} is not bounded by a "
                 "constant; specialise the function first"
             )
-        self.analyzer.bind(node.loop_var, Range.from_min_extent(node.min, node.extent), True)
+        self.analyzer.bind(node.loop_var, node.domain, True)
         outer, self.total = self.total, 0.0
         self.visit(node.body)
         self.total = _plus(outer, _times(steps, self.total))

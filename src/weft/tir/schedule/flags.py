@@ -89,7 +89,7 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
     known = (realize._cache or {}).get("schedule.affine")
     if known is not None and known[0] == key:
         return bool(known[1]), known[2]
-    ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
+    ranges = {loop.loop_var: loop.domain for loop in loops}
     iter_map = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Surjective,
         simplify_trivial_iterators=False,

@@ -165,7 +165,7 @@ class _SimpleBindings(BlockMutator):
         self.keep_units = preserve_unit_iters
 
     def visit_For(self, node: For) -> For:
-        self.loops[node.loop_var] = tree.loop_domain(node)
+        self.loops[node.loop_var] = node.domain
         body = self.visit(node.body)
         del self.loops[node.loop_var]
         return node.with_(body=body)

@@ -239,7 +239,7 @@ def runs_once_per_instance(realize: BlockRealize, loops: Sequence[For]) -> bool:
         return True
     if flags.is_one_to_one(realize, loops):
         return True
-    ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
+    ranges = {loop.loop_var: loop.domain for loop in loops}
     iter_map = detect_iter_map(
         realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
         simplify_trivial_iterators=False,

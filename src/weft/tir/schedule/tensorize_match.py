@@ -108,7 +108,7 @@ class _Comparer:
         if tags[0] != tags[1]:
             raise Mismatch(f"thread of {name}", tags[0], tags[1])
         self.annotations(name, mine.annotations, its.annotations)
-        self.define(mine.loop_var, its.loop_var, Range.from_min_extent(its.min, its.extent))
+        self.define(mine.loop_var, its.loop_var, its.domain)
         self.statement(mine.body, its.body)
 
     def annotations(

@@ -165,11 +165,6 @@ def _replaced_inside(stmt: Stmt, old: Stmt, new: Stmt) -> Stmt:
     return stmt
 
 
-def loop_domain(loop: For) -> Range:
-    """The range of a loop's variable."""
-    return Range.from_min_extent(loop.min, loop.extent)
-
-
 def bindings_of(realize: BlockRealize) -> dict[Var, PrimExpr]:
     """Each axis of the block with the value it is bound to."""
     axes = realize.block.iter_vars
@@ -271,7 +266,7 @@ def realize_of(state: SRefTree, sref: StmtSRef) -> BlockRealize:
 def domains(loops: Iterable[StmtSRef]) -> dict[Var, Range]:
     """The range of each loop's variable."""
     stmts = [loop.stmt for loop in loops]
-    return {stmt.loop_var: loop_domain(stmt) for stmt in stmts if isinstance(stmt, For)}
+    return {stmt.loop_var: stmt.domain for stmt in stmts if isinstance(stmt, For)}
 
 
 def lowest_common_ancestor(srefs: Sequence[StmtSRef]) -> StmtSRef:
@@ -326,7 +321,7 @@ def analyzer_above(sref: StmtSRef) -> Analyzer:
         item = item.parent
     for stmt in reversed(chain):
         if isinstance(stmt, For):
-            analyzer.bind(stmt.loop_var, loop_domain(stmt))
+            analyzer.bind(stmt.loop_var, stmt.domain)
         elif isinstance(stmt, Block):
             for axis in stmt.iter_vars:
                 if axis.dom is not None:

@@ -216,7 +216,7 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     high: PrimExpr | None = None
     for indices, loops, every in usage.accesses:
         domain: dict[Any, Any] = {
-            loop.loop_var: Range.from_min_extent(loop.min, loop.extent) for loop in loops
+            loop.loop_var: loop.domain for loop in loops
         }
         interval = eval_set(_put_together(indices[axis], every), domain, analyzer)
         if not interval.is_bounded:
@@ -240,7 +240,7 @@ def _put_together(index: PrimExpr, loops: list[For]) -> PrimExpr:
         return index
     analyzer = Analyzer()
     for loop in loops:
-        analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        analyzer.bind(loop.loop_var, loop.domain)
     return analyzer.simplify(index)
 
 
@@ -251,7 +251,7 @@ class _Shrink(Mutator):
         self.analyzer = Analyzer()
 
     def visit_For(self, loop: For) -> For:
-        dom = Range.from_min_extent(loop.min, loop.extent)
+        dom = loop.domain
         self.analyzer.bind(loop.loop_var, dom, True)
         changed: For = self.visit_default(loop)
         return changed

@@ -109,7 +109,7 @@ class _Finder(Visitor):
             if var is self.var or var in self.inner or id(var) in self.local:
                 return
         self.inner[loop.loop_var] = _span(loop.min, loop.extent)
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         self.visit(loop.body)
         del self.inner[loop.loop_var]
 
@@ -263,7 +263,7 @@ class _Partition(StmtMutator):
 
     def visit_For(self, loop: For) -> Stmt:
         loop = self.unhinted(loop)
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         if self.is_candidate(loop):
             done = self.partitioned(loop)
             if done is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr, Range, StringImm
+from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.transform import Pass
 from weft.support.dtype import DataType
 from weft.support.errors import VerifyError
@@ -75,7 +75,7 @@ class _Lower(StmtMutator):
 def launch_thread(loop: For) -> Stmt:
     """The loop as the attribute that code generation for threads reads."""
     tag = loop.thread_binding.thread_tag if loop.thread_binding is not None else ""
-    dom = Range.from_min_extent(loop.min, loop.extent)
+    dom = loop.domain
     axis = IterVar(dom, loop.loop_var, IterType.ThreadIndex, tag)
     key = "virtual_thread" if tag.startswith("vthread") else "thread_extent"
     return AttrStmt(axis, key, loop.extent, loop.body)

@@ -86,7 +86,7 @@ class _Widths(Visitor):
                 self.found[var] = var.dtype.bits
 
     def visit_For(self, loop: For) -> None:
-        self.counts(loop.loop_var, Range.from_min_extent(loop.min, loop.extent))
+        self.counts(loop.loop_var, loop.domain)
         self.visit([loop.min, loop.extent, loop.body])
 
     def visit_IterVar(self, axis: IterVar) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.constraint import conjuncts
 from weft.arith.linear import detect_linear_equation
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, Visitor, collect, substitute
 from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
@@ -84,7 +84,7 @@ class _Accesses(Visitor):
     def visit_For(self, loop: For) -> None:
         self.visit(loop.min)
         self.visit(loop.extent)
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         self.inside(loop, loop.body)
 
     def inside(self, scope: Node, body: Any) -> None:
@@ -285,7 +285,7 @@ def _stays(access: _Access, axis: int, first: PrimExpr, extent: PrimExpr) -> boo
     analyzer = Analyzer()
     for item in access.path:
         if isinstance(item, For):
-            analyzer.bind(item.loop_var, Range.from_min_extent(item.min, item.extent))
+            analyzer.bind(item.loop_var, item.domain)
     distance = analyzer.simplify(op.subtract(access.indices[axis], first))
     bound = analyzer.const_int_bound(distance)
     return bool(bound.min_value >= 0 and bound.max_value < extent.value)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import has_data
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
+from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array
 from weft.ir.op import Op
@@ -321,7 +321,7 @@ class _Loops(StmtMutator):
         self.unrolled: set[Var] = set()
 
     def visit_For(self, loop: For) -> Stmt:
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         if loop.kind is ForKind.UNROLLED:
             self.unrolled.add(loop.loop_var)
         loop = self.visit_default(loop)

@@ -42,7 +42,7 @@ class _Flatten(StmtMutator):
         outer = self.lanes
         if _is_vector(loop):
             self.lanes = (*outer, loop.loop_var)
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         flattened: Stmt = self.visit_default(loop)
         self.lanes = outer
         return flattened

@@ -28,7 +28,7 @@ import numpy as np
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.transform import Pass
 from weft.support.errors import UnsupportedError
@@ -84,7 +84,7 @@ class _Shuffles(StmtMutator):
         return result
 
     def visit_For(self, loop: For) -> For:
-        self.analyzer.bind(loop.loop_var, Range.from_min_extent(loop.min, loop.extent), True)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
         inner: For = self.visit_default(loop)
         return inner
 

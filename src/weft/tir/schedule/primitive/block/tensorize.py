@@ -117,7 +117,7 @@ def _matched(
     item: StmtSRef | None = sref if isinstance(sref.stmt, For) else sref.parent
     while item is not None:
         if isinstance(item.stmt, For):
-            outside[item.stmt.loop_var] = tree.loop_domain(item.stmt)
+            outside[item.stmt.loop_var] = item.stmt.domain
         item = item.parent
     try:
         matched = compare(realize, desc, outside)

@@ -365,7 +365,7 @@ class _SureWrites(Visitor):
                 self.views[match.buffer.data] = match.source
 
     def visit_For(self, node: For) -> None:
-        self.loops[node.loop_var] = tree.loop_domain(node)
+        self.loops[node.loop_var] = node.domain
         self.visit(node.body)
         del self.loops[node.loop_var]
 

@@ -267,7 +267,7 @@ def _relaxed_loops(sref: StmtSRef, at: StmtSRef, storage_scope: str) -> dict[Var
         stmt = item.stmt
         if isinstance(stmt, For) and stmt.thread_binding is not None:
             if _is_shared_by(storage_scope, stmt.thread_binding.thread_tag):
-                loops[stmt.loop_var] = tree.loop_domain(stmt)
+                loops[stmt.loop_var] = stmt.domain
         item = item.parent
     return loops
 

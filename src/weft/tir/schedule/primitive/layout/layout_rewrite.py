@@ -21,7 +21,7 @@ from weft.tir.analysis.block_access_region import get_block_read_write_region
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import Call, Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule import rewrite, tree
+from weft.tir.schedule import rewrite
 from weft.tir.schedule.primitive.cache.cache_stage import whole
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, seq
 
@@ -57,7 +57,7 @@ class IndexContext(rewrite.BlockMutator):
         return node if same else seq(*items)
 
     def visit_For(self, node: For) -> Stmt:
-        self.domains[node.loop_var] = tree.loop_domain(node)
+        self.domains[node.loop_var] = node.domain
         return self.visit_default(node)
 
     def visit_Block(self, node: Block) -> Block:

@@ -197,7 +197,7 @@ class _Access(NamedTuple):
 def _accesses(state: ScheduleState, chain: Chain, place: StmtSRef) -> list[_Access]:
     analyzer = tree.analyzer_above(place)
     for loop in chain:
-        analyzer.bind(loop.loop_var, tree.loop_domain(loop))
+        analyzer.bind(loop.loop_var, loop.domain)
     if not tree.is_only_loops_and_blocks(chain[-1]):
         raise MergeOrderError(
             state,
@@ -345,7 +345,7 @@ def _apart_at(
     analyzer = tree.analyzer_above(place)
     mapping: dict[Var, PrimExpr] = {}
     for number, (mine, its) in enumerate(zip(*chains, strict=True)):
-        analyzer.bind(mine.loop_var, tree.loop_domain(mine))
+        analyzer.bind(mine.loop_var, mine.domain)
         later: PrimExpr = op.cast(its.loop_var.dtype, mine.loop_var)
         if number < level:
             mapping[its.loop_var] = later
@@ -355,7 +355,7 @@ def _apart_at(
             analyzer.bind(ahead, Range.from_min_extent(zero, its.extent))
             mapping[its.loop_var] = later - 1 - ahead
         else:
-            analyzer.bind(its.loop_var, tree.loop_domain(its))
+            analyzer.bind(its.loop_var, its.domain)
     return any(
         _disjoint(mine, _moved(its, mapping), analyzer)
         for mine, its in zip(early.bounds, late.bounds, strict=True)

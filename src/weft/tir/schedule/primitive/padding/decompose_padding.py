@@ -280,7 +280,7 @@ def _filling(
         store.with_(value=padding.constant, indices=indices),
     )  # fmt: skip
     for loop in outer:
-        analyzer.bind(loop.loop_var, tree.loop_domain(loop))
+        analyzer.bind(loop.loop_var, loop.domain)
     for loop in loops:
         mapping[loop.loop_var] = loop.loop_var.copy_with_suffix("")
     values = [_moved(value, mapping, analyzer) for value in realize.iter_values]
@@ -320,7 +320,7 @@ def _computing(
     block = realize.block
     store = block.body
     assert isinstance(store, BufferStore)
-    ranges = {loop.loop_var: tree.loop_domain(loop) for loop in loops}
+    ranges = {loop.loop_var: loop.domain for loop in loops}
     own = {loop.loop_var for loop in loops[:alone]}
     mapping: dict[Var, PrimExpr] = {}
     axes, bindings, narrowed = [], [], set()

@@ -239,7 +239,7 @@ def _check_all_set(
     first = {var: start for var, start in first.items() if var in left}
     analyzer = surgery.outer_analyzer(state, sref)
     for item in loops:
-        analyzer.bind(loop_of(item).loop_var, tree.loop_domain(loop_of(item)))
+        analyzer.bind(loop_of(item).loop_var, loop_of(item).domain)
     with analyzer.constraint_scope(_spatial_predicate(realize.predicate, reduced)):
         for part in conditions:
             if not _always(substitute(part, first), factored.loop, analyzer):
@@ -304,7 +304,7 @@ class _Factored:
 
     def _loop_axis(self, loop: For, kind: int) -> IterVar:
         return IterVar(
-            tree.loop_domain(loop), loop.loop_var.with_(name=f"v{loop.loop_var.name}"), kind
+            loop.domain, loop.loop_var.with_(name=f"v{loop.loop_var.name}"), kind
         )
 
     def partial(self, loops: Sequence[For]) -> BlockRealize:
