@@ -238,7 +238,7 @@ def compute(
     extents = as_shape(shape)
     names = _axis_names(name, fcompute, len(extents), varargs_names)
     axes = [
-        IterVar(_from_zero(extent), Var(axis, extent.dtype), IterType.DataPar)
+        IterVar(Range(extent), Var(axis, extent.dtype), IterType.DataPar)
         for axis, extent in zip(names, extents, strict=False)
     ]
     result = fcompute(*[axis.var for axis in axes])
@@ -246,10 +246,6 @@ def compute(
     operation = ComputeOp(name, tag, attrs, axes, [as_prim_expr(item) for item in results])
     outputs = tuple([operation.output(i) for i in range(operation.num_outputs)])
     return outputs[0] if len(outputs) == 1 else outputs
-
-
-def _from_zero(extent: PrimExpr) -> Range:
-    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
 
 
 def _axis_names(
@@ -488,7 +484,7 @@ def _as_domain(dom: RangeLike) -> Range:
                 "an extent, (begin, end) or a Range"
             )
     if not isinstance(dom, list | tuple):
-        return _from_zero(as_prim_expr(dom))
+        return Range(as_prim_expr(dom))
     begin, end = op.match_types(dom[0], dom[1])
     return Range.from_min_extent(begin, op.subtract(end, begin))
 

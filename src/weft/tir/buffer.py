@@ -154,7 +154,7 @@ class BufferRegion(Node):
     @staticmethod
     def full_region(buffer: Buffer) -> BufferRegion:
         """The whole buffer."""
-        ranges = [Range.from_min_extent(IntImm(n.dtype, 0), n) for n in buffer.shape]
+        ranges = [Range(n) for n in buffer.shape]
         return BufferRegion(buffer, ranges)
 
     def as_prim_expr(self) -> PrimExpr:

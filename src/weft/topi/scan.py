@@ -142,7 +142,7 @@ def _stage(
     ]
     block = Block(
         [
-            IterVar(_whole(source, place), axes[place],
+            IterVar(Range(source.shape[place]), axes[place],
                     IterType.Ordered if place == axis else IterType.DataPar)
             for place in order
         ],
@@ -159,18 +159,13 @@ def _inside_loops(source: Buffer, loops: dict[int, Var], block: Block) -> Stmt:
     """A block inside loops over the axes of ``source``, the first one outermost."""
     nest: Stmt = BlockRealize(list(loops.values()), IntImm("bool", 1), block)
     for place, variable in reversed(loops.items()):
-        whole = _whole(source, place)
+        whole = Range(source.shape[place])
         nest = For(variable, whole.min, whole.extent, ForKind.SERIAL, nest)
     return nest
 
 
 def _variable(source: Buffer, place: int, name: str) -> Var:
     return Var(name if name.endswith("k") else f"{name}{place}", source.shape[place].dtype)
-
-
-def _whole(source: Buffer, place: int) -> Range:
-    extent = source.shape[place]
-    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
 
 
 def _accumulator(kind: DataType) -> DataType:

@@ -295,7 +295,7 @@ class _AccessDetector(Visitor):
             return Range.from_min_extent(low, IntImm(low.dtype, 1))
         if isinstance(low, IntImm) and isinstance(high, IntImm) and low.value <= high.value:
             return Range.from_min_extent(low, IntImm(low.dtype, high.value - low.value + 1))
-        whole = Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+        whole = Range(extent)
         return part.cover_range(whole, self.analyzer)
 
 
@@ -336,8 +336,7 @@ class _FloatCasts(Mutator):
 
 
 def _whole(buffer: Buffer) -> list[IntervalSet]:
-    zero_based = [Range.from_min_extent(IntImm(n.dtype, 0), n) for n in buffer.shape]
-    return [as_int_set(rng) for rng in zero_based]
+    return [as_int_set(Range(extent)) for extent in buffer.shape]
 
 
 def _detect(block: Block, buffer_var_map: Mapping[Var, Buffer]) -> _AccessDetector:

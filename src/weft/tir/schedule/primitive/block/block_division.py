@@ -126,12 +126,7 @@ def _shared_axis(
 
 def _axis(axis: IterVar, suffix: str, extent: PrimExpr) -> IterVar:
     var = Var(f"{axis.var.name}{suffix}", extent.dtype)
-    return IterVar(from_zero(extent), var, axis.iter_type)
-
-
-def from_zero(extent: PrimExpr) -> Range:
-    """The range of that extent."""
-    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
+    return IterVar(Range(extent), var, axis.iter_type)
 
 
 def _parts(
@@ -373,7 +368,7 @@ def relaxed(regions: Sequence[BufferRegion], domains: dict[Var, Range]) -> list[
     for region in regions:
         sets = eval_region(region.region, domains)
         shape = zip(sets, region.buffer.shape, strict=True)
-        ranges = [part.cover_range(from_zero(extent), Analyzer()) for part, extent in shape]
+        ranges = [part.cover_range(Range(extent), Analyzer()) for part, extent in shape]
         boxes.append(BufferRegion(region.buffer, ranges))
     return boxes
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.int_set import as_int_set, union
+from weft.ir.expr import Range
 from weft.ir.functor import substitute
 from weft.support.errors import IRTypeError
 from weft.tir.buffer import Buffer, BufferRegion
@@ -26,7 +27,6 @@ from weft.tir.schedule.primitive.block.block_division import (
     Division,
     blockized,
     divide,
-    from_zero,
     relaxed,
     substituted,
 )
@@ -230,6 +230,6 @@ def _united(regions: Sequence[BufferRegion]) -> list[BufferRegion]:
         ranges = []
         for dimension, extent in enumerate(buffer.shape):
             sets = [as_int_set(part.region[dimension], analyzer) for part in parts]
-            ranges.append(union(sets, analyzer).cover_range(from_zero(extent), analyzer))
+            ranges.append(union(sets, analyzer).cover_range(Range(extent), analyzer))
         boxes.append(BufferRegion(buffer, ranges))
     return boxes

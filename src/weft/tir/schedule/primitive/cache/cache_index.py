@@ -34,7 +34,6 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     edit_scope,
     members_of,
     points,
-    whole,
 )
 from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.session import Session
@@ -335,7 +334,7 @@ def _stage(
 
 
 def _domain(axis: Var, extent: PrimExpr) -> Range:
-    return whole(op.cast(axis.dtype, extent))
+    return Range(op.cast(axis.dtype, extent))
 
 
 def _index_buffer(

@@ -77,11 +77,6 @@ def cached_buffer(buffer: Buffer, scope: str, shape: Sequence[PrimExpr] | None =
     return buffer.with_(**changes)
 
 
-def whole(extent: PrimExpr) -> Range:
-    """The range of one dimension."""
-    return Range.from_min_extent(IntImm(extent.dtype, 0), extent)
-
-
 def region_of(regions: Iterable[BufferRegion], buffer: Buffer) -> BufferRegion | None:
     """The region of ``buffer`` among a block's reads or writes."""
     return next((region for region in regions if region.buffer is buffer), None)
@@ -107,9 +102,9 @@ def relaxed_ranges(
     sets = estimate_region_upper_bound(ranges, loops, realize.predicate, analyzer)
     relaxed: list[Range] = []
     for part, extent in zip(sets, region.buffer.shape, strict=True):
-        covered = part.cover_range(whole(extent), analyzer)
+        covered = part.cover_range(Range(extent), analyzer)
         free = collect([covered.min, covered.extent], Var)
-        relaxed.append(whole(extent) if any(var in loops for var in free) else covered)
+        relaxed.append(Range(extent) if any(var in loops for var in free) else covered)
     return copied_ranges(relaxed, region.buffer, place)
 
 
@@ -122,7 +117,7 @@ def copied_ranges(ranges: Sequence[Range], buffer: Buffer, place: StmtSRef) -> l
     """
     analyzer = tree.analyzer_above(place)
     return [
-        whole(extent)
+        Range(extent)
         if collect([rng.min, rng.extent], BufferLoad)
         else tree.not_negative(rng, analyzer)
         for rng, extent in zip(ranges, buffer.shape, strict=True)
@@ -262,7 +257,7 @@ def copy_stage(
     for i, (rng, loop) in enumerate(zip(copy.region, loops, strict=True)):
         var = Var(f"v{i}", rng.extent.dtype)
         extent = rng.extent if copy.compact else copy.original.shape[i]
-        domain = whole(op.cast(var.dtype, extent))
+        domain = Range(op.cast(var.dtype, extent))
         axes.append(IterVar(domain, var, IterVar.DataPar))
         values.append(loop if copy.compact else op.add(rng.min, loop))
         its.append(var)

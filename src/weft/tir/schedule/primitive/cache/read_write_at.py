@@ -33,7 +33,6 @@ from weft.tir.schedule.primitive.cache.cache_stage import (
     edit_scope,
     members_of,
     region_text,
-    whole,
 )
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
@@ -303,11 +302,11 @@ def _domain(
                 parts.append([eval_set(as_int_set(r, analyzer), loops, analyzer) for r in ranges])
     domain: list[Range] = []
     for extent, *sets in zip(buffer.shape, *parts, strict=True):
-        covered = (sets[0] if len(sets) == 1 else union(sets)).cover_range(whole(extent), analyzer)
+        covered = (sets[0] if len(sets) == 1 else union(sets)).cover_range(Range(extent), analyzer)
         low, size = analyzer.simplify(covered.min), analyzer.simplify(covered.extent)
         free = collect([low, size], Var)
         known = not any(var in hidden for var in free)
-        domain.append(Range.from_min_extent(low, size) if known else whole(extent))
+        domain.append(Range.from_min_extent(low, size) if known else Range(extent))
     return copied_ranges(domain, buffer, at)
 
 

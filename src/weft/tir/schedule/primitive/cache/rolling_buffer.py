@@ -16,7 +16,7 @@ from typing import NamedTuple
 from weft.arith.analyzer import Analyzer
 from weft.arith.int_set import eval_set
 from weft.arith.interval import as_int_set
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import substitute
 from weft.support.recursion import deep_recursion
 from weft.tir import op
@@ -357,9 +357,6 @@ class _Ring(rewrite.BufferMutator):
     def _regions(
         self, declared: Sequence[BufferRegion], derived: Sequence[BufferRegion]
     ) -> list[BufferRegion]:
-        everything = [
-            Range.from_min_extent(IntImm(extent.dtype, 0), extent) for extent in self.new.shape
-        ]
-        whole = BufferRegion(self.new, everything)
+        whole = BufferRegion.full_region(self.new)
         ring = derived[0] if derived else whole
         return [ring if region.buffer is self.old else region for region in declared]

@@ -22,7 +22,6 @@ from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import Call, Var
 from weft.tir.index_map import IndexMap
 from weft.tir.schedule import rewrite
-from weft.tir.schedule.primitive.cache.cache_stage import whole
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, IfThenElse, SeqStmt, Stmt, seq
 
 
@@ -172,7 +171,7 @@ class LayoutRewriter(rewrite.BufferMutator, IndexContext):
             if not self._is_mine(region):
                 regions.append(region)
             elif not any(item.buffer is self.new for item in regions):
-                everything = BufferRegion(self.new, [whole(extent) for extent in self.new.shape])
+                everything = BufferRegion.full_region(self.new)
                 regions.append(derived[0] if derived else everything)
         return regions
 

@@ -273,7 +273,7 @@ def _inverse(
     state: ScheduleState, sref: StmtSRef, buffer: Buffer, layout: IndexMap, analyzer: Analyzer
 ) -> tuple[IndexMap, PrimExpr]:
     """The inverse of the layout and where it has padding; an error if it has none."""
-    ranges = [Range.from_min_extent(IntImm(dim.dtype, 0), dim) for dim in buffer.shape]
+    ranges = [Range(dim) for dim in buffer.shape]
     shown = f"{layout.to_python_string()} over the shape {axis_text(buffer.shape)} of {buffer.name}"
     hint = "if no two elements get one place, say so: assume_injective_transform=True"
     if layout.inverse_index_map is None:
