@@ -34,7 +34,6 @@ ANY_LIMITS = {
     "runtime": 27,
     "support": 16,
     "target": 24,
-    "script": 61,
     "tir": 32,
     "tir.interp": 41,
     "tir.lowering": 21,

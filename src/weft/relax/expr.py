@@ -202,7 +202,7 @@ class Call(Expr):
 
     def __init__(
         self,
-        op: RelaxExpr,
+        op: RelaxExpr | str,
         args: Any,
         attrs: Any = None,
         sinfo_args: Any = None,

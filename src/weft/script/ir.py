@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from types import FrameType
 
 from weft.ir.expr import Range
 from weft.ir.module import IRModule
@@ -23,7 +23,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> Any:
+def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> object:
     """Parse a class as a module: each method is one of its functions.
 
     Args:
@@ -49,7 +49,7 @@ def ir_module(mod: type | None = None, /, *, check_well_formed: bool = True) -> 
     return apply
 
 
-def _parse(given: Any, frame: Any, check_well_formed: bool) -> IRModule:
+def _parse(given: type, frame: FrameType, check_well_formed: bool) -> IRModule:
     if not isinstance(given, type):
         raise IRTypeError(f"@I.ir_module: expected a class, got {type(given).__name__}")
     module: IRModule = parse_definition(given, frame, "ir", {}, check_well_formed)

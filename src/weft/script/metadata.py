@@ -19,13 +19,13 @@ from weft.tir import array_json  # noqa: F401 - arrays in JSON
 PREFIX: Final = 'metadata = tvm.ir.load_json("""'
 
 
-def to_statement(metadata: Mapping[str, Sequence[Any]]) -> str:
+def to_statement(metadata: Mapping[str, Sequence[object]]) -> str:
     """The line of a script that defines ``metadata``."""
     text = to_json(metadata).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     return f'{PREFIX}{text}""")'
 
 
-def to_json(metadata: Mapping[str, Sequence[Any]]) -> str:
+def to_json(metadata: Mapping[str, Sequence[object]]) -> str:
     """The JSON text of the collected values, by key."""
     return save_json(freeze(metadata))
 

@@ -9,14 +9,17 @@ from typing import Any, Final
 from weft.ir.module import IRModule
 from weft.relax.dpl.rewrite import PatternMatchingRewriter
 from weft.relax.expr import Call as _Call
+from weft.relax.expr import Expr as _Expr
+from weft.relax.expr import RelaxLike as _RelaxLike
 from weft.script.ir_builder import relax as _build
+from weft.script.ir_builder.relax_info import InfoLike as _InfoLike
 from weft.script.ir_builder.relax_info import as_struct_info
 from weft.script.parser.entry import decorate, parse_definition
 from weft.script.parser.macro import make_macro
 
 
 def function(
-    f: abc.Callable[..., Any] | None = None,
+    f: abc.Callable[..., object] | None = None,
     /,
     *,
     pure: bool = True,
@@ -47,7 +50,7 @@ def function(
     if f is not None:
         return decorate(f, "relax", options, check_well_formed)
 
-    def apply(given: abc.Callable[..., Any]) -> Any:
+    def apply(given: abc.Callable[..., object]) -> Any:
         return decorate(given, "relax", options, check_well_formed)
 
     return apply
@@ -56,7 +59,7 @@ def function(
 function.dispatch_token = "relax"  # type: ignore[attr-defined] # as TVM has it
 
 
-def macro(*args: Any, hygienic: bool = True) -> Any:
+def macro(*args: object, hygienic: bool = True) -> Any:
     """Make a function whose body is written into the script at each call: ``@R.macro``.
 
     Args:
@@ -87,7 +90,12 @@ def rewriter(mod: type) -> PatternMatchingRewriter:
 rewriter.dispatch_token = "ir"  # type: ignore[attr-defined] # as TVM has it
 
 
-def Call(op: Any, args: Any, attrs: Any = None, sinfo_args: Any = ()) -> Any:  # noqa: N802 - R.Call
+def Call(  # noqa: N802 - R.Call
+    op: _Expr | str,
+    args: _RelaxLike,
+    attrs: abc.Mapping[str, object] | None = None,
+    sinfo_args: abc.Sequence[_InfoLike] = (),
+) -> _Call:
     """Make the node of a call as it is written: ``R.Call("relax.add", (x, y), attrs={...})``.
 
     ``R.add(x, y)`` checks its arguments and fills in attributes; this does not.

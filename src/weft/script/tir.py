@@ -15,13 +15,13 @@ from weft.tir.function import PrimFunc
 
 
 @overload
-def prim_func(func: abc.Callable[..., Any], /) -> PrimFunc: ...
+def prim_func(func: abc.Callable[..., object], /) -> PrimFunc: ...
 @overload
 def prim_func(
     *, private: bool = ..., check_well_formed: bool = ..., s_tir: bool = ...
-) -> abc.Callable[[abc.Callable[..., Any]], PrimFunc]: ...
+) -> abc.Callable[[abc.Callable[..., object]], PrimFunc]: ...
 def prim_func(
-    func: abc.Callable[..., Any] | None = None,
+    func: abc.Callable[..., object] | None = None,
     /,
     *,
     private: bool = False,
@@ -50,7 +50,7 @@ def prim_func(
     if func is not None:
         return decorate(func, "tir", options, check_well_formed)
 
-    def apply(given: abc.Callable[..., Any]) -> Any:
+    def apply(given: abc.Callable[..., object]) -> Any:
         return decorate(given, "tir", options, check_well_formed)
 
     return apply
@@ -59,7 +59,7 @@ def prim_func(
 prim_func.dispatch_token = "tir"  # type: ignore[attr-defined] # as TVM has it
 
 
-def macro(*args: Any, hygienic: bool = True) -> Any:
+def macro(*args: object, hygienic: bool = True) -> Any:
     """Make a function whose body is written into the script at each call: ``@T.macro``.
 
     Args:

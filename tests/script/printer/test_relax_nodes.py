@@ -233,3 +233,11 @@ def test_short_forms():
     assert repr(x) == "x"
     assert repr(GlobalVar("main")) == 'I.GlobalVar("main")'
     assert repr(x.struct_info) == 'R.Tensor((4,), dtype="float32")'
+
+
+def test_an_operator_of_a_package_prints_as_a_call_that_comes_back():
+    value = rx.Call(Op.register("acme.f"), [x], {"axis": 1}, [INFO])
+    var = rx.Var("gv", INFO)
+    func = rx.Function([x], rx.SeqExpr([rx.BindingBlock([rx.VarBinding(var, value)])], var), INFO)
+    assert 'R.Call("acme.f", (x,), attrs={"axis": 1}, sinfo_args=' in func.script()
+    assert_structural_equal(from_source(func.script()), func)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import RelaxExpr
+from weft.ir.node import Node
 from weft.ir.sharing import post_order_of
 from weft.relax.expr import Call, Tuple, TupleGetItem
 
@@ -17,7 +18,7 @@ NESTED: Final = (Call, Tuple, TupleGetItem)
 """Expressions that stand in others until they are normalised."""
 
 
-def calls_to_bind(root: RelaxExpr) -> list[RelaxExpr]:
+def calls_to_bind(root: Node) -> list[RelaxExpr]:
     """What is bound before ``root``, parts first; nothing where each object has one place.
 
     Every call up to the last one in many places is: calls may print, or write in their arguments,

@@ -7,13 +7,16 @@ around it; leaving it because of an error only drops it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self, TypeVar
 
+from weft.ir.global_info import GlobalInfo
+from weft.ir.module import IRModule
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.support.scopes import Scopes
 from weft.support.span import Span
 
+V = TypeVar("V")
 F = TypeVar("F", bound="IRBuilderFrame")
 
 
@@ -25,11 +28,11 @@ class IRBuilder:
 
     def __init__(self) -> None:
         self.frames: list[IRBuilderFrame] = []
-        self.result: Any = None
+        self.result: object = None
         self.span: Span | None = None
-        self.local_function: Any = None
-        self.global_infos: dict[str, Any] = {}
-        self.emitted: Any = None
+        self.local_function: object = None
+        self.global_infos: Mapping[str, Sequence[GlobalInfo]] = {}
+        self.emitted: IRModule | None = None
         self.reserved: tuple[str, ...] = ()
 
     def __enter__(self) -> Self:
@@ -74,7 +77,7 @@ class IRBuilder:
         return frame if isinstance(frame, kind) else None
 
     @staticmethod
-    def name(name: str, value: Any) -> Any:
+    def name(name: str, value: V) -> V:
         """Give a variable or buffer that was just made its name."""
         rename = getattr(value, "name_", None)
         if rename is not None:

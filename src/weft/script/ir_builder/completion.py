@@ -11,7 +11,7 @@ from weft.ir.node import Array
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir.analysis.block_access_region import get_block_access_region
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, DeclBuffer
 
@@ -75,7 +75,9 @@ class _Completer(Mutator):
         return rebuilt
 
 
-def access_regions(block: Block, buffers: Sequence[Buffer]) -> tuple[Array[Any], Array[Any]]:
+def access_regions(
+    block: Block, buffers: Sequence[Buffer]
+) -> tuple[Array[BufferRegion], Array[BufferRegion]]:
     """The regions that ``block`` reads and writes; every access must go through a buffer."""
     regions = get_block_access_region(block, {buffer.data: buffer for buffer in buffers})
     reads, writes, opaque = regions

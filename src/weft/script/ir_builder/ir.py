@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
-from weft.ir.global_info import DummyGlobalInfo, VDevice
+from weft.ir.global_info import DummyGlobalInfo, GlobalInfo, VDevice
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.support.errors import IRTypeError, IRValueError
 from weft.target.target import Target
@@ -20,8 +20,8 @@ class IRModuleFrame(IRBuilderFrame):
     def __init__(self) -> None:
         super().__init__()
         self.functions: dict[GlobalVar, BaseFunc] = {}
-        self.attrs: dict[str, Any] = {}
-        self.global_infos: dict[str, list[Any]] = {}
+        self.attrs: dict[str, object] = {}
+        self.global_infos: dict[str, list[GlobalInfo]] = {}
         self.order: list[GlobalVar] = []
         self.declared: dict[str, GlobalVar] = {}
 
@@ -98,17 +98,17 @@ def def_function(func_name: str, func: BaseFunc) -> None:
     find_module("I.def_function").add_function(func_name, func)
 
 
-def module_get_attrs() -> dict[str, Any]:
+def module_get_attrs() -> dict[str, object]:
     """The attributes that the module has so far."""
     return dict(find_module("I.module_get_attrs").attrs)
 
 
-def module_get_attr(attr_key: str) -> Any:
+def module_get_attr(attr_key: str) -> object:
     """An attribute that the module has so far, or None."""
     return find_module("I.module_get_attr").attrs.get(attr_key)
 
 
-def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = False) -> None:
+def module_set_attr(attr_key: str, attr_value: object, allow_overwrite: bool = False) -> None:
     """Set an attribute of the module; the value None removes it."""
     frame = find_module("I.module_set_attr")
     if attr_key in frame.attrs and not allow_overwrite:
@@ -119,7 +119,7 @@ def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = Fals
         frame.attrs[attr_key] = attr_value
 
 
-def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> None:
+def module_attrs(attrs: Mapping[str, object], allow_overwrite: bool = False) -> None:
     """Set attributes of the module: ``I.module_attrs({"device_num": 2})`` in the class's body.
 
     Args:
@@ -135,7 +135,7 @@ def module_attrs(attrs: Mapping[str, Any], allow_overwrite: bool = False) -> Non
         frame.attrs[key] = value
 
 
-def module_global_infos(global_infos: Mapping[str, Sequence[Any]]) -> None:
+def module_global_infos(global_infos: Mapping[str, Sequence[GlobalInfo]]) -> None:
     """Set the module's lists of global infos: ``{"vdevice": [I.vdevice("llvm")]}``."""
     if not IRBuilder.is_in_scope():
         return
@@ -157,7 +157,7 @@ def function_names(names: Mapping[str, str]) -> dict[str, str]:
     return {str(printed): name for printed, name in names.items()}
 
 
-def vdevice(target: Any = None, vdevice_id: int = 0, memory_scope: str = "global") -> VDevice:
+def vdevice(target: object = None, vdevice_id: int = 0, memory_scope: str = "global") -> VDevice:
     """Describe a device that values of the module live on: ``I.vdevice("llvm", 0)``.
 
     Args:
@@ -176,7 +176,11 @@ def lookup_vdevice(target_kind: str | None = None, device_index: int = -1) -> VD
     if not target_kind:
         devices = listed
     else:
-        devices = [item for item in listed if str(item.target.kind.name) == target_kind]
+        devices = [
+            item
+            for item in listed
+            if isinstance(item, VDevice) and str(item.target.kind.name) == target_kind
+        ]
     index = max(device_index, 0)
     if index >= len(devices):
         what = f"of target {target_kind!r} " if target_kind else ""
@@ -184,8 +188,7 @@ def lookup_vdevice(target_kind: str | None = None, device_index: int = -1) -> VD
             f"I.lookup_vdevice: expected an index below {len(devices)}, the number of virtual "
             f"devices {what}in the module, got {device_index}"
         )
-    device: VDevice = devices[index]
-    return device
+    return expect(devices[index], VDevice)
 
 
 def dummy_global_info() -> DummyGlobalInfo:

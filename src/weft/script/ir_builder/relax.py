@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 from collections import abc
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
-from weft.ir.expr import ExprLike, GlobalVar, Range, RelaxExpr
+from weft.ir.expr import ExprLike, GlobalVar, PrimExpr, Range, RelaxExpr
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
@@ -51,15 +51,18 @@ from weft.script.ir_builder.relax_frame import (
 )
 from weft.script.ir_builder.relax_info import (
     Callable_,
+    Callee,
     InfoLike,
+    Infos,
     Object,
     Prim,
     Shape,
     Tensor,
+    TirVars,
     Tuple,
     as_struct_info,
 )
-from weft.script.ir_builder.tir_value import DTypeConstructor
+from weft.script.ir_builder.tir_value import DTypeConstructor, TypeName
 from weft.support import plugins
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.missing import MissingNameError
@@ -70,9 +73,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-Infos = InfoLike | list[InfoLike] | tuple[InfoLike, ...]
-TirVars = Sequence[ExprLike] | ShapeExpr | None
-Callee = RelaxExpr | str
+Dtypes = TypeName | Sequence[TypeName]
+"""The type of a tensor, or those of several."""
 
 
 def function(is_pure: bool = True, is_private: bool = False) -> FunctionFrame:
@@ -92,7 +94,7 @@ def func_name(name: str) -> None:
     find_function("R.func_name").name = name
 
 
-def func_attr(attrs: abc.Mapping[str, Any]) -> None:
+def func_attr(attrs: abc.Mapping[str, object]) -> None:
     """Set attributes of the function: ``R.func_attr({"num_input": 1})``."""
     find_function("R.func_attr").attrs.update(attrs)
 
@@ -208,7 +210,7 @@ def tuple_(*fields: RelaxLike) -> TupleNode:
     return TupleNode([as_relax_expr(item) for item in fields])
 
 
-def _outputs(what: str, out: Any, old: Any, dtype: Any) -> StructInfo | list[StructInfo]:
+def _outputs(what: str, out: Any, old: Infos | None, dtype: Any) -> StructInfo | list[StructInfo]:
     """The result's struct info by any year's spelling: out_sinfo, out_ty, shape with dtype."""
     if out is None:
         out = old
@@ -234,7 +236,7 @@ def call_tir(
     out_sinfo: Infos | None = None,
     tir_vars: TirVars = None,
     *,
-    dtype: Any = None,
+    dtype: Dtypes | None = None,
     out_ty: Infos | None = None,
 ) -> Call:
     """Call a TensorIR function with inputs, and with outputs that are allocated for it.
@@ -304,7 +306,7 @@ def call_tir_with_grad(
     args: RelaxLike,
     out_sinfo: Infos,
     te_grad_name: str,
-    te_grad_kwargs: abc.Mapping[str, Any] | None = None,
+    te_grad_kwargs: abc.Mapping[str, object] | None = None,
     tir_vars: TirVars = None,
 ) -> Call:
     """Call a TensorIR function as ``R.call_tir`` does, and name the TE function of its
@@ -328,7 +330,7 @@ def call_dps_packed(
     args: RelaxLike,
     out_sinfo: Infos | None = None,
     *,
-    dtype: Any = None,
+    dtype: Dtypes | None = None,
     out_ty: Infos | None = None,
 ) -> Call:
     """Call a function registered at run time that writes into outputs that are allocated for
@@ -347,7 +349,7 @@ def call_dps_packed(
 
 
 def call_packed(
-    func: Callee, *args: RelaxLike, sinfo_args: Infos | None = None, **kwargs: Any
+    func: Callee, *args: RelaxLike, sinfo_args: Infos | None = None, **kwargs: object
 ) -> Call:
     """Call a function registered at run time that returns its result; it may have effects.
 
@@ -414,7 +416,10 @@ def invoke_pure_closure(closure: Expr, args: RelaxLike, sinfo_args: Infos) -> Ca
 
 
 def alloc_tensor(
-    shape: Any, dtype: Any, runtime_device_index: Any = 0, storage_scope: Any = "global"
+    shape: ShapeExpr | Sequence[ExprLike],
+    dtype: str,
+    runtime_device_index: PrimExpr | int = 0,
+    storage_scope: str = "global",
 ) -> Call:
     """Allocate a tensor whose content is not set.
 
@@ -432,7 +437,7 @@ def alloc_tensor(
     )
 
 
-def emit_te(func: abc.Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
+def emit_te(func: abc.Callable[..., object], *args: object, **kwargs: object) -> Call:
     """Make a TensorIR function from a function on tensor expressions, and call it.
 
     Args:
@@ -454,7 +459,7 @@ def emit_te(func: abc.Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
     return find_function("R.emit_te").bb.call_te(func, *args, **kwargs)
 
 
-def call_function(function_: RelaxExpr, args: list[RelaxLike], kwargs: dict[str, Any]) -> Call:
+def call_function(function_: RelaxExpr, args: Sequence[RelaxLike], kwargs: dict[str, Any]) -> Call:
     """A call of a function of the module, of a local function or of a closure."""
     attrs = kwargs.pop("attrs", None)
     infos = _infos(kwargs.pop("sinfo_args", []))
@@ -478,7 +483,7 @@ def bind_local(var: Var, func: Function) -> None:
     bb.emit_normalized(VarBinding(var, value))
 
 
-def is_callable_value(value: object) -> bool:
+def is_callable_value(value: object) -> TypeGuard[RelaxExpr]:
     """Whether a call of ``value`` is a call in the graph."""
     return isinstance(value, GlobalVar | Expr)
 
@@ -487,7 +492,7 @@ py_print: Final = print
 """Python's own ``print`` and ``str``, where ``R.print`` and ``R.str`` are other things."""
 py_str: Final = str
 
-NAMES: Final[dict[str, Any]] = {
+NAMES: Final[dict[str, object]] = {
     **relax_distributed.NAMES,
     "Callable": Callable_,
     "ExternFunc": ExternFunc,
@@ -513,14 +518,14 @@ class Operators:
     def __init__(self, prefix: str) -> None:
         self.prefix_ = prefix
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return operator(f"{self.prefix_}.{name}")
 
     def __repr__(self) -> str:
         return f"R.{self.prefix_}"
 
 
-def operator(name: str) -> Any:
+def operator(name: str) -> object:
     """The builder of an operator by its name without ``relax.``, or a namespace of them."""
     if name in NAMES:
         return NAMES[name]
@@ -548,7 +553,7 @@ def operator(name: str) -> Any:
 
 
 def _plain(op: Op) -> abc.Callable[..., Call]:
-    def build(*args: RelaxLike, sinfo_args: Infos | None = None, **attrs: Any) -> Call:
+    def build(*args: RelaxLike, sinfo_args: Infos | None = None, **attrs: object) -> Call:
         operands = [as_relax_expr(item) for item in args]
         infos = [] if sinfo_args is None else _infos(sinfo_args)
         return Call(op, operands, attrs, infos if isinstance(infos, list) else [infos])

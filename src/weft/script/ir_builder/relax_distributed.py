@@ -6,24 +6,39 @@ A text names a device mesh of the module's global infos, and a placement.
 from __future__ import annotations
 
 import re
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
+from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.node import expect
 from weft.relax.distributed.global_info import DeviceMesh, device_mesh
 from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
-from weft.relax.expr import Call, Constant, ExternFunc
+from weft.relax.expr import Call, Constant, ExternFunc, RelaxLike, ShapeExpr
 from weft.relax.op import base, distributed
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.script.ir_builder.base import IRBuilder
-from weft.script.ir_builder.relax_info import Tensor, as_struct_info, made_or_open
+from weft.script.ir_builder.relax_info import (
+    Callee,
+    Dims,
+    InfoLike,
+    Infos,
+    StructInfoProxy,
+    Tensor,
+    TirVars,
+    as_struct_info,
+    made_or_open,
+)
+from weft.script.ir_builder.tir_value import TypeName
 from weft.support.errors import IRTypeError, IRValueError
 
 _LISTED: Final = re.compile(r"(\w+)\[(\d+)\]")
 
 
-def find_mesh(mesh: Any) -> DeviceMesh:
+def find_mesh(mesh: DeviceMesh | str) -> DeviceMesh:
     """A mesh, or the one that ``"mesh[0]"`` names in the module's global infos."""
     if isinstance(mesh, DeviceMesh):
         return mesh
@@ -32,7 +47,7 @@ def find_mesh(mesh: Any) -> DeviceMesh:
             f"expected a device mesh or a text such as 'mesh[0]', got {type(mesh).__name__}"
         )
     match = _LISTED.fullmatch(mesh)
-    infos: Any = ()
+    infos: Sequence[object] = ()
     if match and IRBuilder.is_in_scope():
         infos = IRBuilder.current().global_infos.get(match[1], ())
     if not match or int(match[2]) >= len(infos):
@@ -46,31 +61,31 @@ def find_mesh(mesh: Any) -> DeviceMesh:
     return info
 
 
-def find_placement(placement: Any) -> Placement:
+def find_placement(placement: Placement | str) -> Placement:
     """A placement, also from its text."""
     return Placement.from_text(placement) if isinstance(placement, str) else placement
 
 
 def DTensor(  # noqa: N802 - written R.DTensor
-    shape: Any = None,
-    dtype: Any = None,
-    device_mesh: Any = None,
-    placement: Any = "",
+    shape: Dims | None = None,
+    dtype: TypeName | None = None,
+    device_mesh: DeviceMesh | str | None = None,
+    placement: Placement | str = "",
     *,
     ndim: int = -1,
-) -> Any:
+) -> StructInfo | StructInfoProxy:
     """A distributed tensor's struct info; without a mesh that of one device without dimensions."""
     whole = Tensor(shape, dtype, None, ndim)
 
     def make() -> DTensorStructInfo:
         mesh = DeviceMesh([], [0]) if device_mesh is None else find_mesh(device_mesh)
-        info = cast(TensorStructInfo, as_struct_info(whole))
+        info = expect(as_struct_info(whole), TensorStructInfo)
         return DTensorStructInfo(info, mesh, find_placement(placement))
 
     return made_or_open(make, whole, device_mesh)
 
 
-def const(value: Any, struct_info: Any) -> Constant:
+def const(value: NDArray | npt.ArrayLike, struct_info: InfoLike) -> Constant:
     """A distributed constant, in the dtype that the struct info says."""
     info = as_struct_info(struct_info)
     if not isinstance(info, DTensorStructInfo):
@@ -79,7 +94,7 @@ def const(value: Any, struct_info: Any) -> Constant:
     return Constant(np.asarray(data, str(info.tensor_sinfo.dtype)), info)
 
 
-def _infos(out_sinfo: Any, what: str) -> list[DTensorStructInfo]:
+def _infos(out_sinfo: Infos, what: str) -> list[DTensorStructInfo]:
     items = out_sinfo if isinstance(out_sinfo, list | tuple) else [out_sinfo]
     infos = [as_struct_info(item) for item in items]
     distributed = [info for info in infos if isinstance(info, DTensorStructInfo)]
@@ -88,7 +103,7 @@ def _infos(out_sinfo: Any, what: str) -> list[DTensorStructInfo]:
     return distributed
 
 
-def call_tir(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+def call_tir(func: Callee, args: RelaxLike, out_sinfo: Infos, tir_vars: TirVars = None) -> Call:
     """A call of a PrimFunc, or of a registered function, that makes distributed tensors."""
     infos = _infos(out_sinfo, "call_tir")
     if isinstance(func, str | ExternFunc):
@@ -96,25 +111,34 @@ def call_tir(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call
     return base.call_tir(func, args, infos, tir_vars)
 
 
-def call_tir_local_view(func: Any, args: Any, out_sinfo: Any, tir_vars: Any = None) -> Call:
+def call_tir_local_view(
+    func: GlobalVar,
+    args: RelaxLike,
+    out_sinfo: Infos,
+    tir_vars: Sequence[PrimExpr | int] | ShapeExpr | None = None,
+) -> Call:
     """A call of a PrimFunc on each device's parts of distributed tensors."""
     infos = _infos(out_sinfo, "call_tir_local_view")
     return distributed.call_tir_local_view(func, args, infos, tir_vars)
 
 
-def annotate_sharding(value: Any, device_mesh: Any, placement: Any) -> Call:
+def annotate_sharding(
+    value: RelaxLike, device_mesh: DeviceMesh | str, placement: Placement | str
+) -> Call:
     """The tensor, marked with how it shall lie on a mesh."""
     mesh = find_mesh(device_mesh)
     return distributed.annotate_sharding(value, mesh, find_placement(placement))
 
 
-def redistribute(value: Any, device_mesh: Any, placement: Any) -> Call:
+def redistribute(
+    value: RelaxLike, device_mesh: DeviceMesh | str, placement: Placement | str
+) -> Call:
     """The distributed tensor, moved to another placement."""
     mesh = find_mesh(device_mesh)
     return distributed.redistribute(value, mesh, find_placement(placement))
 
 
-NAMES: Final[dict[str, Any]] = {
+NAMES: Final[dict[str, object]] = {
     "DTensor": DTensor,
     "device_mesh": device_mesh,
     "dist.DTensor": DTensor,

@@ -5,7 +5,7 @@ They drive one BlockBuilder a function, which normalises each value and infers i
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.builder.normalize import is_leaf, merged_blocks
@@ -16,6 +16,7 @@ from weft.relax.expr import (
     Function,
     If,
     MatchCast,
+    RelaxLike,
     SeqExpr,
     Tuple,
     Var,
@@ -27,6 +28,7 @@ from weft.relax.ir.substitution import replace
 from weft.relax.struct_info import ObjectStructInfo, StructInfo, TupleStructInfo
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 from weft.tir.expr import Var as TirVar
 
 
@@ -47,7 +49,7 @@ class SeqFrame(IRBuilderFrame):
         self.blocks: list[BindingBlock] = []
         self.bb: BlockBuilder = BlockBuilder()
 
-    def _enter(self) -> Any:
+    def _enter(self) -> Self:
         assert self.builder is not None
         for frame in reversed(self.builder.frames[:-1]):
             if isinstance(frame, FunctionFrame):
@@ -72,7 +74,7 @@ class FunctionFrame(SeqFrame):
         self.is_pure, self.is_private = is_pure, is_private
         self.name: str | None = None
         self.params: list[Var] = []
-        self.attrs: dict[str, Any] = {}
+        self.attrs: dict[str, object] = {}
         self.ret_struct_info: StructInfo | None = None
         self.output: Expr | None = None
         self.symbols: dict[str, TirVar] = {}
@@ -122,9 +124,10 @@ class FunctionFrame(SeqFrame):
             attrs = {"global_symbol": self.name, **attrs}
         body = SeqExpr(blocks, self.output)
         func = Function(self.params, body, ret, self.is_pure, attrs, span=self.span)
-        parent: Any = self.builder.frames[-1] if self.builder.frames else None
-        if hasattr(parent, "add_function"):
-            parent.add_function(self.name or "main", func)
+        parent: IRBuilderFrame | None = self.builder.frames[-1] if self.builder.frames else None
+        add_function = getattr(parent, "add_function", None)
+        if add_function is not None:
+            add_function(self.name or "main", func)
         elif isinstance(parent, SeqFrame | DataflowFrame):
             self.builder.local_function = func
         else:
@@ -177,7 +180,7 @@ class DataflowFrame(IRBuilderFrame):
 class IfFrame(IRBuilderFrame):
     """``if cond``; both branches end with a binding of the same name, the result."""
 
-    def __init__(self, condition: Any) -> None:
+    def __init__(self, condition: RelaxLike) -> None:
         super().__init__()
         self.condition = as_relax_expr(condition)
         self.then_expr: SeqExpr | None = None
@@ -218,7 +221,7 @@ class BranchFrame(SeqFrame):
                 f"{frame.var_name!r} and {last.var.name_hint!r}"
             )
         frame.var_name = last.var.name_hint
-        body: Any = last.var
+        body: Expr = last.var
         if isinstance(last, VarBinding) and (is_leaf(last.value) or isinstance(last.value, Tuple)):
             body = last.value
             rest = type(blocks[-1])(list(blocks[-1].bindings)[:-1])
@@ -253,7 +256,7 @@ def find_function(what: str) -> FunctionFrame:
     return frame
 
 
-def emit(value: Any, annotate_struct_info: StructInfo | None = None) -> Var:
+def emit(value: RelaxLike, annotate_struct_info: StructInfo | None = None) -> Var:
     """Bind a value to a new variable, which takes the name it is assigned to."""
     bb = find_function("R.emit").bb
     expr = bb.normalize(as_relax_expr(value))
@@ -268,7 +271,7 @@ def emit(value: Any, annotate_struct_info: StructInfo | None = None) -> Var:
     return bb.emit_normalized(VarBinding(kind("", info), expr, span=_span()))
 
 
-def emit_match_cast(value: Any, struct_info: StructInfo) -> Var:
+def emit_match_cast(value: RelaxLike, struct_info: StructInfo) -> Var:
     """Bind a value to a new variable after a check against a struct info (``R.match_cast``)."""
     bb = find_function("R.emit_match_cast").bb
     expr = bb.normalize(as_relax_expr(value))
@@ -283,11 +286,11 @@ def emit_var_binding(binding: VarBinding) -> Var:
     return find_function("R.emit_var_binding").bb.emit_normalized(binding)
 
 
-def _span() -> Any:
+def _span() -> Span | None:
     return IRBuilder.current().span
 
 
-def func_ret_value(value: Any) -> None:
+def func_ret_value(value: RelaxLike) -> None:
     """State the value that the function returns; ``return`` in a script."""
     frame = find_function("R.func_ret_value")
     if IRBuilder.current().frames[-1] is not frame:

@@ -11,8 +11,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft.ir.expr import PrimExpr, RelaxExpr, as_prim_expr
-from weft.ir.global_info import VDevice
+from weft.ir.expr import ExprLike, PrimExpr, RelaxExpr, as_prim_expr
+from weft.ir.global_info import GlobalInfo, VDevice
+from weft.relax.expr import ShapeExpr
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -29,12 +30,12 @@ from weft.tir import expr as tir_nodes
 from weft.tir import op as tir_op
 from weft.tir.expr import Var
 
-_OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+_OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], object]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Div: operator.truediv,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift,
 }  # fmt: skip
-_COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+_COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
@@ -59,6 +60,9 @@ Dim = PrimExpr | int | str
 Dims = Sequence[Dim] | RelaxExpr
 InfoLike = StructInfo | StructInfoProxy | Callable[[], "StructInfo | StructInfoProxy"]
 """Struct info, or an annotation of a script: ``R.Tensor((4,))``, ``R.Tensor``."""
+Infos = InfoLike | list[InfoLike] | tuple[InfoLike, ...]
+TirVars = Sequence[ExprLike] | ShapeExpr | None
+Callee = RelaxExpr | str
 
 
 def current_symbols() -> dict[str, Var] | None:
@@ -176,11 +180,13 @@ def find_vdevice(text: str) -> VDevice:
     """The module's virtual device named ``kind:index``, ``kind:index:scope`` or ``kind``."""
     kind, _, rest = text.partition(":")
     index_text, _, scope = rest.partition(":")
-    infos: Sequence[VDevice] = ()
+    infos: Sequence[GlobalInfo] = ()
     if IRBuilder.is_in_scope():
         infos = IRBuilder.current().global_infos.get("vdevice", ())
     index = int(index_text or 0)
-    same_kind = [info for info in infos if info.target.kind.name == kind]
+    same_kind = [
+        info for info in infos if isinstance(info, VDevice) and info.target.kind.name == kind
+    ]
     if scope:
         same_kind = [info for info in same_kind if info.memory_scope == scope]
     if index >= len(same_kind):
@@ -222,7 +228,8 @@ def Tuple(  # noqa: N802 - written R.Tuple
     *fields: InfoLike | list[InfoLike] | tuple[InfoLike, ...],
 ) -> StructInfo | StructInfoProxy:
     """Describe a tuple by its fields: ``R.Tuple(R.Tensor((4,), "float32"), R.Object)``."""
-    items: Any = fields[0] if len(fields) == 1 and isinstance(fields[0], list | tuple) else fields
+    first = fields[0] if len(fields) == 1 else fields
+    items: Sequence[Any] = first if isinstance(first, list | tuple) else [first]
     return made_or_open(lambda: TupleStructInfo([as_struct_info(item) for item in items]), items)
 
 
@@ -230,7 +237,7 @@ def Callable_(
     params: InfoLike | list[InfoLike] | tuple[InfoLike, ...] | None = None,
     ret: InfoLike | None = None,
     purity: bool | None = None,
-    derive_func: Any = None,
+    derive_func: object = None,
 ) -> StructInfo | StructInfoProxy:
     """Describe a function: ``R.Callable((R.Tensor((4,), "float32"),), R.Tensor((4,),
     "float32"))``.

@@ -8,12 +8,11 @@ the like are made on demand; every other name is a function of ``weft.tir.op``, 
 from __future__ import annotations
 
 import functools
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import FloatImm, IntImm, StringImm, as_prim_expr
+from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.script.ir_builder import tir_block as _block
 from weft.script.ir_builder import tir_statement as _build
@@ -24,33 +23,40 @@ from weft.support.errors import IRTypeError
 from weft.support.intrinsic_names import lookup_id
 from weft.support.missing import MissingNameError
 from weft.support.span import Span
+from weft.target.target import Target as _Target
+from weft.target.target import TargetLike as _TargetLike
 from weft.tir import expr as _nodes
 from weft.tir import op as _op
 from weft.tir.device_intrinsic import CONSTRUCTORS
+from weft.tir.index_map import IndexMap as _IndexMap
+
+Builder = Callable[..., Any]
+"""A function of ``T``: it makes a node from arguments."""
+Dtype = DTypeConstructor | DataType | str
 
 
-def _call_intrinsic(op: Op) -> Callable[..., Any]:
-    def build(*args: Any, dtype: str = "handle") -> Any:
+def _call_intrinsic(op: Op) -> Builder:
+    def build(*args: ExprLike, dtype: str = "handle") -> _nodes.Call:
         return _nodes.Call(dtype, op, args)
 
     build.__name__ = op.name.removeprefix("tir.")
     return build
 
 
-def _of_argument(position: int) -> Callable[[Op], Callable[..., Any]]:
+def _of_argument(position: int) -> Callable[[Op], Builder]:
     """Intrinsics whose result has the type of one argument."""
 
-    def make(op: Op) -> Callable[..., Any]:
-        def build(*args: Any, dtype: Any = None) -> Any:
+    def make(op: Op) -> Builder:
+        def build(*args: ExprLike, dtype: Dtype | None = None) -> _nodes.Call:
             items = [as_prim_expr(item) for item in args]
-            return _nodes.Call(dtype or items[position].dtype, op, items)
+            return _nodes.Call(_plain_dtype(dtype) or items[position].dtype, op, items)
 
         return build
 
     return make
 
 
-_RESULTS: dict[str, Callable[[Op], Callable[..., Any]]] = {
+_RESULTS: dict[str, Callable[[Op], Builder]] = {
     "tvm_warp_shuffle": _of_argument(1), "tvm_warp_shuffle_up": _of_argument(1),
     "tvm_warp_shuffle_down": _of_argument(1),
     "tvm_warp_activemask": lambda op: lambda dtype="uint32": _nodes.Call(dtype, op, ()),
@@ -61,10 +67,10 @@ _RESULTS: dict[str, Callable[[Op], Callable[..., Any]]] = {
 """Intrinsics of known result type, which the name of the intrinsic alone does not say."""
 
 
-def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
+def _typed(function: Builder) -> Builder:
     """An intrinsic whose first argument is a data type takes ``dtype=`` as well."""
 
-    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def build(*args: object, dtype: Dtype | None = None, **kwargs: object) -> object:
         if dtype is not None:
             args = (dtype, *args)
         return function(*[_plain_dtype(item) for item in args], **kwargs)
@@ -73,13 +79,13 @@ def _typed(function: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def _device(function: Callable[..., Any]) -> Callable[..., Any]:
+def _device(function: Builder) -> Builder:
     """An intrinsic of a machine; ``dtype=`` of one whose result type is fixed replaces that."""
     parameters = list(inspect.signature(function).parameters)
     if "dtype" in parameters:
         return _typed(function) if parameters[0] == "dtype" else function
 
-    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def build(*args: object, dtype: Dtype | None = None, **kwargs: object) -> object:
         call = function(*args, **kwargs)
         return call if dtype is None else _nodes.Call(_plain_dtype(dtype), call.op, call.args)
 
@@ -87,7 +93,7 @@ def _device(function: Callable[..., Any]) -> Callable[..., Any]:
     return build
 
 
-def _inferred(function: Callable[..., Any]) -> Callable[..., Any]:
+def _inferred(function: Builder) -> Builder:
     """An operator whose type follows from its operands: ``dtype=`` is taken, and says nothing."""
     try:
         parameters = inspect.signature(function).parameters
@@ -97,14 +103,14 @@ def _inferred(function: Callable[..., Any]) -> Callable[..., Any]:
         return function
 
     @functools.wraps(function)
-    def build(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
+    def build(*args: object, dtype: Dtype | None = None, **kwargs: object) -> object:
         del dtype
         return function(*args, **kwargs)
 
     return build
 
 
-def _plain_dtype(value: Any) -> Any:
+def _plain_dtype(value: object) -> Any:
     return value.dtype if isinstance(value, DTypeConstructor) else value
 
 
@@ -125,7 +131,7 @@ _OTHER = {
 }  # fmt: skip
 
 
-def cast(value: Any, dtype: Any, span: Span | None = None) -> Any:
+def cast(value: ExprLike, dtype: Dtype, span: Span | None = None) -> PrimExpr:
     """Convert ``value`` to a data type: ``T.cast(x, "int64")``; constants are converted
     here.
     """
@@ -133,8 +139,11 @@ def cast(value: Any, dtype: Any, span: Span | None = None) -> Any:
 
 
 def index_map(
-    mapping: Callable[..., Any], *, inverse_index_map: Any = None, index_dtype: str = "int64"
-) -> Any:
+    mapping: Callable[..., object],
+    *,
+    inverse_index_map: object = None,
+    index_dtype: str = "int64",
+) -> _IndexMap:
     """Make a mapping of indices from a function: ``T.index_map(lambda i, j: (j, i))``.
 
     Args:
@@ -142,15 +151,14 @@ def index_map(
         inverse_index_map: the mapping back, where it cannot be derived.
         index_dtype: the type of the indices.
     """
-    index_maps = importlib.import_module("weft.tir.index_map").IndexMap
-    return index_maps.from_func(
+    return _IndexMap.from_func(
         mapping, inverse_index_map=inverse_index_map, index_dtype=index_dtype
     )
 
 
-def target(config: Any, host: Any = None) -> Any:
+def target(config: _TargetLike, host: _TargetLike | None = None) -> _Target:
     """Make a target from its text or from a dict of its attributes: ``T.target("llvm")``."""
-    return importlib.import_module("weft.target.target").Target(config, host)
+    return _Target(config, host)
 
 
 def llvm_lookup_intrinsic_id(name: str) -> int:
@@ -158,12 +166,16 @@ def llvm_lookup_intrinsic_id(name: str) -> int:
     return lookup_id(name)
 
 
-def TVMBackendAllocWorkspace(*args: Any, dtype: str = "handle") -> Any:  # noqa: N802 - TVM's name
+def TVMBackendAllocWorkspace(  # noqa: N802 - TVM's name
+    *args: ExprLike, dtype: str = "handle"
+) -> _nodes.Call:
     """Call the runtime for temporary memory."""
     return _nodes.Call(dtype, "tir.TVMBackendAllocWorkspace", args)
 
 
-def TVMBackendFreeWorkspace(*args: Any, dtype: str = "int32") -> Any:  # noqa: N802 - TVM's name
+def TVMBackendFreeWorkspace(  # noqa: N802 - TVM's name
+    *args: ExprLike, dtype: str = "int32"
+) -> _nodes.Call:
     """Call the runtime to give temporary memory back."""
     return _nodes.Call(dtype, "tir.TVMBackendFreeWorkspace", args)
 

@@ -6,7 +6,6 @@ Each adds to the innermost block under way. Parameters are TVM 0.20's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
 from weft.script.ir_builder.base import IRBuilder
@@ -118,7 +117,7 @@ def writes(*buffer_slices: Regions) -> None:
     frame.writes = _regions(buffer_slices)
 
 
-def block_attr(attrs: Mapping[str, Any]) -> None:
+def block_attr(attrs: Mapping[str, object]) -> None:
     """Set annotations of the block: ``T.block_attr({"schedule_rule": "matmul"})``."""
     frame = last_block("T.block_attr")
     if frame.annotations is not None:

@@ -13,6 +13,7 @@ from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, StringImm, as_prim_e
 from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
 from weft.ir.type import Type
+from weft.runtime.ndarray import NDArray
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.completion import DETECT, complete
 from weft.support.dtype import DataType
@@ -124,7 +125,7 @@ class PrimFuncFrame(TIRFrame):
         self.args: list[Var] = []
         self.buffer_map: dict[Var, Buffer] = {}
         self.ret_type: Type | None = None
-        self.attrs: dict[str, Any] | None = None
+        self.attrs: dict[str, object] | None = None
         self.root_alloc_buffers: list[Buffer] = []
         self.env_threads: dict[Var, IterVar] = {}
         self.as_written: PrimFunc | None = None
@@ -162,7 +163,7 @@ class BlockFrame(TIRFrame):
         self.init: Stmt | None = None
         self.alloc_buffers: list[Buffer] = []
         self.match_buffers: list[MatchBufferRegion] = []
-        self.annotations: dict[str, Any] | None = None
+        self.annotations: dict[str, object] | None = None
         self.predicate: PrimExpr | None = None
 
     def _exit(self) -> None:
@@ -205,7 +206,7 @@ class ForFrame(TIRFrame):
         self,
         doms: Sequence[Range],
         kind: ForKind,
-        annotations: dict[str, Any] | None = None,
+        annotations: dict[str, object] | None = None,
         thread: str | None = None,
     ) -> None:
         super().__init__()
@@ -275,7 +276,7 @@ class AssertFrame(TIRFrame):
 class AttrFrame(TIRFrame):
     """The rest under an attribute."""
 
-    def __init__(self, node: Any, attr_key: str, value: PrimExpr, result: Any = None) -> None:
+    def __init__(self, node: object, attr_key: str, value: PrimExpr, result: object = None) -> None:
         super().__init__()
         self.node, self.attr_key, self.value, self.result = node, attr_key, value, result
 
@@ -312,7 +313,7 @@ class AllocateFrame(TIRFrame):
         dtype: str,
         extents: Sequence[PrimExpr],
         condition: PrimExpr,
-        annotations: dict[str, Any] | None,
+        annotations: dict[str, object] | None,
     ) -> None:
         super().__init__()
         self.var, self.dtype, self.extents = var, dtype, extents
@@ -338,8 +339,8 @@ class AllocateConstFrame(TIRFrame):
         var: Var,
         dtype: str,
         extents: Sequence[PrimExpr],
-        data: Any,
-        annotations: dict[str, Any] | None,
+        data: NDArray,
+        annotations: dict[str, object] | None,
     ) -> None:
         super().__init__()
         self.var, self.dtype, self.extents = var, dtype, extents
@@ -475,7 +476,7 @@ def evaluate_statement(value: ExprLike) -> None:
     add_statement(Evaluate(as_prim_expr(value)))
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> Any:
     """Lists to Arrays, for attributes of nodes."""
     return Array(value) if isinstance(value, list) else value
 

@@ -87,7 +87,7 @@ def func_name(name: str) -> None:
     find_function("T.func_name").name = name
 
 
-def func_attr(attrs: Mapping[str, Any]) -> None:
+def func_attr(attrs: Mapping[str, object]) -> None:
     """Set the function's attributes, once: ``T.func_attr({"tir.noalias": T.bool(True)})``."""
     frame = find_function("T.func_attr")
     if frame.attrs is not None:
@@ -223,7 +223,7 @@ def _loop(
     start: ExprLike,
     stop: ExprLike | None,
     kind: ForKind,
-    annotations: Mapping[str, Any] | None,
+    annotations: Mapping[str, object] | None,
     thread: str | None = None,
 ) -> ForFrame:
     first, last = (None, start) if stop is None else (start, stop)
@@ -238,7 +238,10 @@ def _loop(
 
 
 def serial(
-    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+    start: ExprLike,
+    stop: ExprLike | None = None,
+    *,
+    annotations: Mapping[str, object] | None = None,
 ) -> ForFrame:
     """Loop in order over [0, start) or [start, stop): ``for i in T.serial(8)``, as ``range``
     does.
@@ -252,7 +255,10 @@ def serial(
 
 
 def parallel(
-    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+    start: ExprLike,
+    stop: ExprLike | None = None,
+    *,
+    annotations: Mapping[str, object] | None = None,
 ) -> ForFrame:
     """Loop over a range whose iterations threads of the CPU share: ``for i in T.parallel(8)``.
 
@@ -262,7 +268,10 @@ def parallel(
 
 
 def vectorized(
-    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+    start: ExprLike,
+    stop: ExprLike | None = None,
+    *,
+    annotations: Mapping[str, object] | None = None,
 ) -> ForFrame:
     """Loop over a constant range that becomes lanes of vector instructions:
     ``T.vectorized(8)``.
@@ -273,7 +282,10 @@ def vectorized(
 
 
 def unroll(
-    start: ExprLike, stop: ExprLike | None = None, *, annotations: Mapping[str, Any] | None = None
+    start: ExprLike,
+    stop: ExprLike | None = None,
+    *,
+    annotations: Mapping[str, object] | None = None,
 ) -> ForFrame:
     """Loop over a constant range whose iterations are written out in sequence: ``T.unroll(4)``.
 
@@ -287,7 +299,7 @@ def thread_binding(
     stop: ExprLike | None = None,
     thread: str | None = None,
     *,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, object] | None = None,
 ) -> ForFrame:
     """Loop over a range of which each thread of a tag takes one value.
 
@@ -318,7 +330,8 @@ def grid(*extents: RangeLike | Sequence[RangeLike]) -> ForFrame:
     """
     if not extents:
         raise IRValueError("T.grid: expected at least one extent")
-    flat: Sequence[Any] = extents[0] if isinstance(extents[0], list | tuple) else extents
+    first = extents[0]
+    flat: Sequence[Any] = first if isinstance(first, list | tuple) else extents
     return ForFrame([_grid_range(item) for item in flat], ForKind.SERIAL)
 
 
@@ -365,7 +378,7 @@ def _convert_let(var: Var, value: PrimExpr) -> PrimExpr:
     return tir_op.cast(var.dtype, value)
 
 
-def attr(node: Any, attr_key: str, value: ExprLike) -> AttrFrame:
+def attr(node: object, attr_key: str, value: ExprLike) -> AttrFrame:
     """Put the statements that follow under an attribute (key, node, value) that passes look
     up.
     """
@@ -384,7 +397,7 @@ def allocate(
     dtype: str,
     scope: str = "global",
     condition: ExprLike | None = None,
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, object] | None = None,
 ) -> AllocateFrame:
     """Allocate memory for the statements that follow; gives its pointer.
 
@@ -402,10 +415,10 @@ def allocate(
 
 
 def allocate_const(
-    data: Any,
+    data: object,
     dtype: str,
     extents: Sequence[int | IntImm],
-    annotations: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, object] | None = None,
 ) -> AllocateConstFrame:
     """Allocate memory with constant content for the statements that follow; gives its
     pointer.
@@ -418,7 +431,7 @@ def allocate_const(
     )  # fmt: skip
 
 
-def _constant_data(data: Any, dtype: str, extents: Sequence[int | IntImm]) -> NDArray:
+def _constant_data(data: object, dtype: str, extents: Sequence[int | IntImm]) -> NDArray:
     if isinstance(data, NDArray):
         return data
     return array(np.asarray(data, DataType(dtype).numpy).reshape([int(e) for e in extents]))

@@ -65,7 +65,7 @@ class HandleConstructor(DTypeConstructor):
 
     def __call__(  # type: ignore[override] # a handle takes other parameters
         self,
-        dtype: Any = None,
+        dtype: TypeName | None = None,
         storage_scope: str = "global",
         *,
         is_size_var: bool = False,
@@ -100,7 +100,7 @@ class PtrProxy:
     def __call__(self, dtype: TypeName, storage_scope: str = "global") -> Var:
         return ptr(dtype.dtype if isinstance(dtype, DTypeConstructor) else dtype, storage_scope)
 
-    def __getitem__(self, keys: Any) -> Var:
+    def __getitem__(self, keys: TypeName | tuple[TypeName, str]) -> Var:
         return self(*keys) if isinstance(keys, tuple) else self(keys)
 
 
@@ -113,7 +113,7 @@ def make_buffer(
     shape: ShapeLike,
     dtype: TypeName = "float32",
     buffer_name: str = "",
-    data: Any = None,
+    data: Var | None = None,
     strides: Sequence[ExprLike] | None = None,
     elem_offset: ExprLike | None = None,
     scope: str = "global",
@@ -157,7 +157,7 @@ class BufferProxy:
         self,
         shape: ShapeLike,
         dtype: TypeName = "float32",
-        data: Any = None,
+        data: Var | None = None,
         strides: Sequence[ExprLike] | None = None,
         elem_offset: ExprLike | None = None,
         scope: str = "global",
@@ -206,10 +206,10 @@ class meta_var:  # noqa: N801 - written T.meta_var(x)
 class LetAnnotation:
     """``x: T.let = value`` and ``x: T.let[T.int32] = value``; ``T.let(x, value)`` of 2022."""
 
-    def __init__(self, dtype: Any = None) -> None:
+    def __init__(self, dtype: TypeName | None = None) -> None:
         self.dtype = dtype
 
-    def __getitem__(self, dtype: Any) -> LetAnnotation:
+    def __getitem__(self, dtype: TypeName) -> LetAnnotation:
         return LetAnnotation(dtype)
 
 
@@ -236,7 +236,9 @@ def iter_var(v: Var, dom: RangeLike | None, iter_type: str | IterType, thread_ta
     return IterVar(dom, v, kind, thread_tag)
 
 
-def comm_reducer(combiner: Callable[..., Any], identity: Sequence[ExprLike]) -> nodes.CommReducer:
+def comm_reducer(
+    combiner: Callable[..., object], identity: Sequence[ExprLike]
+) -> nodes.CommReducer:
     """Make a reduction from a function that combines two values, or two tuples of values.
 
     Args:

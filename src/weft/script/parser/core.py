@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import ast
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from weft.ir.expr import GlobalVar
+from weft.ir.global_info import GlobalInfo
 from weft.script.ir_builder.base import IRBuilder
-from weft.script.parser.evaluator import Evaluator
+from weft.script.parser.evaluator import Evaluator, Values, Words
 from weft.script.parser.mistakes import Mistake
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source
 from weft.support.dtype import DataType
 
 Handler = Callable[["Parser", Any], None]
+"""Parses one statement; its class is the one that it is registered for."""
 STATEMENTS: Final[dict[tuple[str, type[ast.AST]], Handler]] = {}
-CALLS: Final[dict[str, Callable[..., Any]]] = {}
-FALLBACKS: Final[dict[str, Callable[[Parser, str], Any]]] = {}
-ATTRIBUTES: Final[dict[str, Callable[[Parser, Any, str], Any]]] = {}
+CALLS: Final[dict[str, Callable[[Parser, Callable[..., object], Values, Words], object]]] = {}
+FALLBACKS: Final[dict[str, Callable[[Parser, str], object]]] = {}
+ATTRIBUTES: Final[dict[str, Callable[[Parser, object, str], object]]] = {}
 NAMES: Final = {"tir": "T.prim_func", "relax": "R.function", "ir": "I.ir_module"}
 
 
@@ -43,7 +45,7 @@ class Parser:
     def __init__(
         self,
         source: Source,
-        captured: Mapping[str, Any],
+        captured: Mapping[str, object],
         evaluator: Callable[[Source, Scopes], Evaluator] = Evaluator,
     ) -> None:
         self.source = source
@@ -53,9 +55,9 @@ class Parser:
         self.evaluator.fallback = self.fallback
         self.evaluator.attribute_of = self.attribute
         self.dialect = "ir"
-        self.returned: list[Any] = []
+        self.returned: list[object] = []
         self.macro_depth = 0
-        self.module_infos: dict[str, Any] = {}
+        self.module_infos: Mapping[str, Sequence[GlobalInfo]] = {}
         self.emitted: Any = None
         self.functions: dict[str, GlobalVar] = {}
         self.function_names: dict[str, str] = {}
@@ -101,8 +103,8 @@ class Parser:
             self.visit(node)
 
     def call(
-        self, function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call
-    ) -> Any:
+        self, function: Callable[..., object], args: Values, kwargs: Words, node: ast.Call
+    ) -> object:
         """A call in the current dialect."""
         macro = getattr(function, "expand_macro", None)
         if macro is not None:
@@ -112,20 +114,20 @@ class Parser:
             return special(self, function, args, kwargs)
         return function(*args, **kwargs)
 
-    def fallback(self, name: str) -> Any:
+    def fallback(self, name: str) -> object:
         """A name that is defined nowhere: what the dialect makes of it, or None."""
         special = FALLBACKS.get(self.dialect)
         return None if special is None else special(self, name)
 
-    def attribute(self, value: Any, name: str) -> Any:
+    def attribute(self, value: object, name: str) -> object:
         """An attribute in the current dialect."""
         special = ATTRIBUTES.get(self.dialect)
         return getattr(value, name) if special is None else special(self, value, name)
 
-    def decorator(self, node: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, Any]]:
+    def decorator(self, node: ast.FunctionDef | ast.ClassDef) -> tuple[str, dict[str, object]]:
         """``(dialect token, options)`` of a definition's decorator."""
         for item in node.decorator_list:
-            options: dict[str, Any] = {}
+            options: dict[str, object] = {}
             function: ast.expr = item
             if isinstance(item, ast.Call):
                 function = item.func

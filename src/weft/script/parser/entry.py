@@ -39,6 +39,9 @@ from weft.support.span import SourceName, Span
 from weft.tir.analysis.verify_well_formed import IllFormedError, verify_well_formed
 from weft.tir.function import PrimFunc
 
+Program = IRModule | BaseFunc
+"""What a script defines."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -62,14 +65,18 @@ def _short_traceback(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def parse(
-    program: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
+    program: object,
+    extra_vars: Mapping[str, object] | None = None,
+    check_well_formed: bool = True,
 ) -> Any:
     """The IRModule or function of a text, a function or a class (TVM's name of from_source)."""
     return _parse_program(program, extra_vars, check_well_formed, sys._getframe(1))
 
 
 def from_source(
-    program: Any, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
+    program: object,
+    extra_vars: Mapping[str, object] | None = None,
+    check_well_formed: bool = True,
 ) -> Any:
     """The IRModule or function of a text, or of a Python function or class that was not decorated.
 
@@ -83,12 +90,18 @@ def from_source(
 @public_entry("from_source")
 @deep_recursion
 def _parse_program(
-    program: Any, extra_vars: Mapping[str, Any] | None, check_well_formed: bool, frame: FrameType
-) -> Any:
+    program: object,
+    extra_vars: Mapping[str, object] | None,
+    check_well_formed: bool,
+    frame: FrameType,
+) -> Program:
     if isinstance(program, BaseFunc | IRModule):
         return program
     if isinstance(program, FunctionType | type):
-        return parse_definition(program, frame, None, {}, check_well_formed, extra_vars)
+        parsed: Program = parse_definition(
+            program, frame, None, {}, check_well_formed, extra_vars
+        )
+        return parsed
     if not isinstance(program, str):
         raise IRTypeError(
             f"from_source: expected a text, a function or a class, got {type(program).__name__}"
@@ -133,7 +146,7 @@ def _syntax_span(error: SyntaxError) -> Span:
     return Span(SourceName("<str>"), line, line, column, column + 1)
 
 
-def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Any:
+def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Program:
     definitions: list[ast.FunctionDef | ast.ClassDef] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -150,7 +163,9 @@ def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Any:
     for node in definitions:
         if isinstance(node, ast.ClassDef):
             parser.error(node, "a text has either one class or functions, not both")
-        module[node.name] = _one(parser, node, check)
+        function = _one(parser, node, check)
+        assert isinstance(function, BaseFunc)  # a class is none of several definitions
+        module[node.name] = function
     return module
 
 
@@ -161,7 +176,7 @@ def _outside(parser: Parser, node: ast.stmt) -> None:
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
         with parser.guard(node):
             text = _metadata_text(node)
-            value: Any = parser.evaluate(node.value) if text is None else metadata.from_json(text)
+            value = parser.evaluate(node.value) if text is None else metadata.from_json(text)
         for name, item in parser.evaluator.match(node.targets[0], value):
             parser.scopes.define(name, item)
     elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
@@ -186,7 +201,7 @@ def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
             continue
         if root not in ("tvm", "weft") or getattr(node, "level", None):
             parser.error(node, f"a text imports from weft (or tvm) only, not {path}")
-        value: Any = namespaces()["weft"]
+        value: object = namespaces()["weft"]
         if module or alias.asname:
             with parser.guard(node):
                 for part in rest.split(".") if rest else ():
@@ -195,15 +210,15 @@ def _import(parser: Parser, node: ast.Import | ast.ImportFrom) -> None:
         parser.scopes.define(name, value)
 
 
-def _one(parser: Parser, node: ast.FunctionDef | ast.ClassDef, check: bool) -> Any:
+def _one(parser: Parser, node: ast.FunctionDef | ast.ClassDef, check: bool) -> Program:
     token, options = parser.decorator(node)
     program = _dispatch(parser, node, token, options)
-    return verified(program, check and options.get("check_well_formed", True), parser)
+    return verified(program, check and bool(options.get("check_well_formed", True)), parser)
 
 
 def _dispatch(
-    parser: Parser, node: ast.FunctionDef | ast.ClassDef, token: str, options: Mapping[str, Any]
-) -> Any:
+    parser: Parser, node: ast.FunctionDef | ast.ClassDef, token: str, options: Mapping[str, object]
+) -> Program:
     private = bool(options.get("private", False))
     if isinstance(node, ast.ClassDef):
         if token != "ir":
@@ -223,9 +238,9 @@ def parse_definition(
     definition: FunctionType | type,
     frame: FrameType,
     token: str | None,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     check_well_formed: bool = True,
-    extra_vars: Mapping[str, Any] | None = None,
+    extra_vars: Mapping[str, object] | None = None,
 ) -> Any:
     """Parse what a decorator got; ``frame`` is where the decorator stands."""
     node: ast.FunctionDef | ast.ClassDef
@@ -243,7 +258,7 @@ def parse_definition(
 
 
 def decorate(
-    definition: Any, token: str, options: Mapping[str, Any], check_well_formed: bool
+    definition: object, token: str, options: Mapping[str, object], check_well_formed: bool
 ) -> Any:
     """What ``@T.prim_func`` and ``@R.function`` do with a function.
 
@@ -259,7 +274,7 @@ def decorate(
     return parse_definition(definition, frame, token, options, check_well_formed)
 
 
-def verified(program: Any, check: bool, parser: Parser) -> Any:
+def verified(program: Program, check: bool, parser: Parser) -> Program:
     """``program``, after the well-formedness checks of both IRs, and warnings, where asked for."""
     if not check:
         return program
@@ -271,7 +286,9 @@ def verified(program: Any, check: bool, parser: Parser) -> Any:
                 verify_well_formed(func)
             except IllFormedError as error:
                 raise _ill_formed(str(error), source, error.span or func.span) from error
-    if any(isinstance(func, Function) for func in functions):
+    if isinstance(program, IRModule | Function) and any(
+        isinstance(func, Function) for func in functions
+    ):
         problem = find_problem(program)
         if problem is not None:
             where = program if isinstance(program, Function) else functions[0]

@@ -23,34 +23,39 @@ from weft.tir import op as tir_op
 from weft.tir.buffer import BufferRegion
 from weft.tir.expr import And, Not, Or
 
+Values = list[Any]
+"""The positional arguments of a call in a script."""
+Words = dict[str, Any]
+"""The arguments of a call in a script that are given by name."""
+
 USER_ERRORS: Final = (
     TVMError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
     NotImplementedError, MemoryError,
 )  # fmt: skip
 
-BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], Any]]] = {
+BINARY: Final[dict[type[ast.operator], Callable[[Any, Any], object]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
     ast.Pow: operator.pow, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
     ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
     ast.MatMult: operator.matmul,
 }  # fmt: skip
-COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+COMPARE: Final[dict[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
     ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
 }  # fmt: skip
-_REFLECTED: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
+_REFLECTED: Final[dict[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     **COMPARE, ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
     ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
 }  # fmt: skip
 """``1 <= x`` and ``var < size_var`` as written: Python would ask the right, and swap the sides."""
-UNARY: Final[dict[type[ast.unaryop], Callable[[Any], Any]]] = {
+UNARY: Final[dict[type[ast.unaryop], Callable[[Any], object]]] = {
     ast.USub: operator.neg, ast.UAdd: lambda value: value, ast.Invert: operator.invert,
 }  # fmt: skip
 
 
-def _asks_right(left: Any, right: Any) -> bool:
+def _asks_right(left: object, right: object) -> bool:
     """Whether Python asks the right side of a comparison: its class is the narrower (SizeVar)."""
     if not isinstance(right, ExprOp):
         return False
@@ -58,7 +63,7 @@ def _asks_right(left: Any, right: Any) -> bool:
     return is_number or (type(right) is not type(left) and isinstance(right, type(left)))
 
 
-_CONVERSIONS: Final[dict[int, Callable[[Any], str]]] = {97: ascii, 114: repr, 115: str}
+_CONVERSIONS: Final[dict[int, Callable[[object], str]]] = {97: ascii, 114: repr, 115: str}
 
 
 MAX_DEPTH: Final = 100
@@ -68,16 +73,16 @@ MAX_DEPTH: Final = 100
 class Evaluator:
     """Evaluates expressions of one source text."""
 
-    METHODS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], Any]]]
+    METHODS: ClassVar[dict[type[ast.AST], Callable[[Any, Any], object]]]
 
     def __init__(self, source: Source, scopes: Scopes) -> None:
         self.source = source
         self.scopes = scopes
         self.methods = self.METHODS
         self.depth = 0
-        self.fallback: Callable[[str], Any] | None = None
-        self.attribute_of: Callable[[Any, str], Any] = getattr
-        self.call: Callable[[Any, list[Any], dict[str, Any], ast.Call], Any] = _plain_call
+        self.fallback: Callable[[str], object] | None = None
+        self.attribute_of: Callable[[object, str], object] = getattr
+        self.call: Callable[[Callable[..., object], Values, Words, ast.Call], object] = _plain_call
 
     def span(self, node: ast.AST) -> Span:
         """Where ``node`` stands."""
@@ -117,7 +122,7 @@ class Evaluator:
                 value.span = self.span(node)
         return value
 
-    def name(self, node: ast.Name) -> Any:
+    def name(self, node: ast.Name) -> object:
         is_known, value = self.scopes.find(node.id)
         if not is_known and self.fallback is not None:
             value = self.fallback(node.id)
@@ -126,15 +131,15 @@ class Evaluator:
             raise self.error(node, self.scopes.unknown(node.id))
         return value
 
-    def constant(self, node: ast.Constant) -> Any:
+    def constant(self, node: ast.Constant) -> object:
         return node.value
 
-    def attribute(self, node: ast.Attribute) -> Any:
+    def attribute(self, node: ast.Attribute) -> object:
         if node.attr.startswith("__"):
             raise self.error(node, f"attribute {node.attr!r} cannot be used in a script")
         return self.attribute_of(self.evaluate(node.value), node.attr)
 
-    def subscript(self, node: ast.Subscript) -> Any:
+    def subscript(self, node: ast.Subscript) -> object:
         value = self.evaluate(node.value)
         index = self.evaluate(node.slice)
         return value[index]
@@ -144,9 +149,9 @@ class Evaluator:
         lower, upper, step = [None if end is None else self.evaluate(end) for end in ends]
         return slice(lower, upper, step)
 
-    def items(self, nodes: list[ast.expr]) -> list[Any]:
+    def items(self, nodes: list[ast.expr]) -> list[object]:
         """The values of a list of expressions; ``*x`` is spread."""
-        values: list[Any] = []
+        values: list[object] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
                 values.extend(self.evaluate(node.value))
@@ -154,17 +159,17 @@ class Evaluator:
                 values.append(self.evaluate(node))
         return values
 
-    def tuple_(self, node: ast.Tuple) -> Any:
+    def tuple_(self, node: ast.Tuple) -> tuple[object, ...]:
         return tuple(self.items(node.elts))
 
-    def list_(self, node: ast.List) -> Any:
+    def list_(self, node: ast.List) -> list[object]:
         return self.items(node.elts)
 
-    def set_(self, node: ast.Set) -> Any:
+    def set_(self, node: ast.Set) -> set[object]:
         return set(self.items(node.elts))
 
-    def dict_(self, node: ast.Dict) -> Any:
-        entries: dict[Any, Any] = {}
+    def dict_(self, node: ast.Dict) -> dict[object, object]:
+        entries: dict[object, object] = {}
         for key, value in zip(node.keys, node.values, strict=True):
             if key is None:
                 entries.update(self.evaluate(value))
@@ -172,15 +177,15 @@ class Evaluator:
                 entries[self.evaluate(key)] = self.evaluate(value)
         return entries
 
-    def call_(self, node: ast.Call) -> Any:
+    def call_(self, node: ast.Call) -> object:
         function = self.evaluate(node.func)
         args, kwargs = self.arguments(node)
         return self.call(function, args, kwargs, node)
 
-    def arguments(self, node: ast.Call) -> tuple[list[Any], dict[str, Any]]:
+    def arguments(self, node: ast.Call) -> tuple[Values, Words]:
         """What a call gives to the function."""
         args = self.items(node.args)
-        kwargs: dict[str, Any] = {}
+        kwargs: dict[str, object] = {}
         for item in node.keywords:
             if item.arg is None:
                 kwargs.update(self.evaluate(item.value))
@@ -188,19 +193,19 @@ class Evaluator:
                 kwargs[item.arg] = self.evaluate(item.value)
         return args, kwargs
 
-    def binary(self, node: ast.BinOp) -> Any:
+    def binary(self, node: ast.BinOp) -> object:
         lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
         return BINARY[type(node.op)](literal(lhs, rhs), literal(rhs, lhs))
 
-    def unary(self, node: ast.UnaryOp) -> Any:
+    def unary(self, node: ast.UnaryOp) -> object:
         value = operand(self.evaluate(node.operand))
         if isinstance(node.op, ast.Not):
             return Not(as_prim_expr(value)) if isinstance(value, ExprOp) else not value
         return UNARY[type(node.op)](value)
 
-    def boolean(self, node: ast.BoolOp) -> Any:
+    def boolean(self, node: ast.BoolOp) -> object:
         is_and = isinstance(node.op, ast.And)
-        result: Any = None
+        result: object = None
         for position, item in enumerate(node.values):
             if position and not isinstance(result, ExprOp) and bool(result) != is_and:
                 return result
@@ -208,9 +213,9 @@ class Evaluator:
             result = value if not position else join(result, value, is_and)
         return result
 
-    def compare(self, node: ast.Compare) -> Any:
+    def compare(self, node: ast.Compare) -> object:
         left = operand(self.evaluate(node.left))
-        result: Any = None
+        result: object = None
         for position, (op, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = operand(self.evaluate(item))
             value = self.relation(op, left, right)
@@ -218,12 +223,12 @@ class Evaluator:
             left = right
         return result
 
-    def relation(self, kind: ast.cmpop, left: Any, right: Any) -> Any:
+    def relation(self, kind: ast.cmpop, left: object, right: object) -> object:
         """A comparison of two values."""
         table = _REFLECTED if _asks_right(left, right) else COMPARE
         return table[type(kind)](literal(left, right), literal(right, left))
 
-    def choice(self, node: ast.IfExp) -> Any:
+    def choice(self, node: ast.IfExp) -> object:
         test = operand(self.evaluate(node.test))
         if isinstance(test, ExprOp):
             yes, no = operand(self.evaluate(node.body)), operand(self.evaluate(node.orelse))
@@ -243,16 +248,16 @@ class Evaluator:
                 parts.append(str(self.evaluate(item)))
         return "".join(parts)
 
-    def formatted(self, value: Any, form: str) -> str:
+    def formatted(self, value: object, form: str) -> str:
         """A value in the format that an f-string asks for."""
         return format(value, form)
 
-    def function(self, node: ast.Lambda) -> Any:
+    def function(self, node: ast.Lambda) -> Callable[..., object]:
         names = [item.arg for item in node.args.args]
         rest = node.args.vararg.arg if node.args.vararg is not None else None
         visible = list(self.scopes.frames)
 
-        def apply(*values: Any) -> Any:
+        def apply(*values: object) -> object:
             if len(values) != len(names) and rest is None:
                 raise IRTypeError(f"the function takes {len(names)} values, got {len(values)}")
             if self.depth >= MAX_DEPTH:
@@ -272,13 +277,15 @@ class Evaluator:
         apply.__signature__ = _signature(names, rest)  # type: ignore[attr-defined] # for inspect
         return apply
 
-    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
-        items: list[Any] = []
+    def comprehension(
+        self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp
+    ) -> list[object] | set[object]:
+        items: list[object] = []
         self._generate(node.generators, 0, lambda: items.append(self.evaluate(node.elt)))
         return set(items) if isinstance(node, ast.SetComp) else items
 
-    def dict_comprehension(self, node: ast.DictComp) -> Any:
-        entries: dict[Any, Any] = {}
+    def dict_comprehension(self, node: ast.DictComp) -> dict[object, object]:
+        entries: dict[object, object] = {}
 
         def add() -> None:
             entries[self.evaluate(node.key)] = self.evaluate(node.value)
@@ -300,7 +307,7 @@ class Evaluator:
                 if all(self.evaluate(test) for test in part.ifs):
                     self._generate(parts, index + 1, action)
 
-    def match(self, target: ast.expr, value: Any) -> list[tuple[str, Any]]:
+    def match(self, target: ast.expr, value: object) -> list[tuple[str, object]]:
         """The names of an assignment's target with their values."""
         if isinstance(target, ast.Name):
             return [(target.id, value)]
@@ -308,7 +315,7 @@ class Evaluator:
             return self._match_sequence(target, value)
         raise self.error(target, f"expected a name on the left side, got {_describe(target)}")
 
-    def _match_sequence(self, target: ast.Tuple | ast.List, value: Any) -> list[tuple[str, Any]]:
+    def _match_sequence(self, target: ast.Tuple | ast.List, value: Any) -> list[tuple[str, object]]:
         count = len(target.elts)
         try:
             values = list(value)
@@ -322,22 +329,24 @@ class Evaluator:
                 values = [*values[: star[0]], middle, *values[len(values) - after :]]
         if len(values) != count:
             raise self.error(target, f"expected {count} values to unpack, got {len(values)}")
-        pairs: list[tuple[str, Any]] = []
+        pairs: list[tuple[str, object]] = []
         for item, part in zip(target.elts, values, strict=True):
             pairs.extend(self.match(item.value if isinstance(item, ast.Starred) else item, part))
         return pairs
 
 
-def _plain_call(function: Any, args: list[Any], kwargs: dict[str, Any], node: ast.Call) -> Any:
+def _plain_call(
+    function: Callable[..., object], args: Values, kwargs: Words, node: ast.Call
+) -> object:
     return function(*args, **kwargs)
 
 
-def operand(value: Any) -> Any:
+def operand(value: object) -> Any:
     """A value as an operator takes it: regions of buffers become vector loads."""
     return as_value(value) if isinstance(value, BufferRegion) else value
 
 
-def literal(value: Any, beside: Any) -> Any:
+def literal(value: object, beside: object) -> object:
     """A Python number beside an unsigned operand is a constant of that operand's type."""
     if type(value) is int and value >= 0 and isinstance(beside, PrimExpr):
         element = beside.dtype.element
@@ -346,7 +355,7 @@ def literal(value: Any, beside: Any) -> Any:
     return value
 
 
-def join(lhs: Any, rhs: Any, is_and: bool) -> Any:
+def join(lhs: Any, rhs: Any, is_and: bool) -> object:
     """``lhs and rhs`` or ``lhs or rhs``; IR as soon as one side is."""
     if not isinstance(lhs, ExprOp) and not isinstance(rhs, ExprOp):
         return (lhs and rhs) if is_and else (lhs or rhs)
@@ -357,7 +366,7 @@ def join(lhs: Any, rhs: Any, is_and: bool) -> Any:
     return tir_op.bitwise_and(a, b) if is_and else tir_op.bitwise_or(a, b)
 
 
-def _signature(names: list[str], rest: str | None) -> Any:
+def _signature(names: list[str], rest: str | None) -> inspect.Signature:
     kind = inspect.Parameter
     parts = [kind(name, kind.POSITIONAL_OR_KEYWORD) for name in names]
     if rest is not None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
+from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import Any
+from typing import NoReturn
 
 from weft.script.parser.core import Parser
+from weft.script.parser.evaluator import Values, Words
 from weft.script.parser.source import captured_names, find_function
 from weft.support.errors import IRTypeError, IRValueError
 
@@ -16,20 +18,22 @@ from weft.support.errors import IRTypeError, IRValueError
 class ScriptMacro:
     """A macro; ``hygienic``: its own names resolve where it was defined, not where it is used."""
 
-    def __init__(self, dialect: str, function: FunctionType, hygienic: bool, names: Any) -> None:
+    def __init__(
+        self, dialect: str, function: FunctionType, hygienic: bool, names: Mapping[str, object]
+    ) -> None:
         self.dialect, self.function, self.hygienic = dialect, function, hygienic
         self.names = names
         self.source, self.node = find_function(function)
         self.signature = inspect.signature(function)
         self.__name__ = function.__name__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise IRValueError(f"macro {self.__name__!r} can only be called inside a script")
 
-    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+    def __get__(self, owner: object, kind: type | None = None) -> ScriptMacro | _BoundMacro:
         return self if owner is None else _BoundMacro(self, owner)
 
-    def expand_macro(self, parser: Parser, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def expand_macro(self, parser: Parser, args: Values, kwargs: Words) -> object:
         """Run the macro's statements in the caller's function."""
         if parser.dialect != self.dialect:
             raise IRTypeError(f"macro {self.__name__!r} is not one of this kind of function")
@@ -51,18 +55,18 @@ class ScriptMacro:
 class _BoundMacro:
     """A macro that is a method, with its object."""
 
-    def __init__(self, macro: ScriptMacro, owner: Any) -> None:
+    def __init__(self, macro: ScriptMacro, owner: object) -> None:
         self.macro, self.owner, self.__name__ = macro, owner, macro.__name__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.macro(self.owner, *args, **kwargs)
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
+        self.macro(self.owner, *args, **kwargs)
 
-    def expand_macro(self, parser: Parser, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    def expand_macro(self, parser: Parser, args: Values, kwargs: Words) -> object:
         """Run the macro's statements with the object as first argument."""
         return self.macro.expand_macro(parser, [self.owner, *args], kwargs)
 
 
-def _visible(parser: Parser) -> dict[str, Any]:
+def _visible(parser: Parser) -> dict[str, object]:
     names = dict(parser.scopes.captured)
     for frame in parser.scopes.frames:
         names.update(frame)
@@ -73,7 +77,9 @@ def _body(node: ast.FunctionDef) -> list[ast.stmt]:
     return node.body
 
 
-def make_macro(dialect: str, args: tuple[Any, ...], hygienic: bool) -> Any:
+def make_macro(
+    dialect: str, args: tuple[object, ...], hygienic: bool
+) -> ScriptMacro | Callable[[FunctionType], ScriptMacro]:
     """What ``@T.macro`` and ``@R.macro`` give, with and without a call."""
     frame = sys._getframe(2)
     if len(args) == 1 and isinstance(args[0], FunctionType):

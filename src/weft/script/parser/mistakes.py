@@ -23,7 +23,7 @@ from weft.support.span import Span
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import IterVar, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Block, BlockRealize, BufferStore, For
+from weft.tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For
 
 _READS: Final = 1
 """The bit of the mark ``DETECT`` that says that a block has no ``T.reads``."""
@@ -91,12 +91,12 @@ class _BlockVisitor(Visitor):
             data = self.sources[data]
         return data
 
-    def visit_For(self, node: Any) -> None:
+    def visit_For(self, node: For) -> None:
         self.loops.append(node)
         self.visit(node.body)
         self.loops.pop()
 
-    def visit_BlockRealize(self, node: Any) -> None:
+    def visit_BlockRealize(self, node: BlockRealize) -> None:
         block, loops = node.block, self.loops
         for axis, value in zip(block.iter_vars, node.iter_values, strict=True):
             self.check_order(axis, value)
@@ -142,7 +142,7 @@ class _BlockVisitor(Visitor):
                 block,
             )
 
-    def visit_BufferStore(self, node: Any) -> None:
+    def visit_BufferStore(self, node: BufferStore) -> None:
         parts = collect(node.value, (BufferLoad, Var))
         loads = [part for part in parts if isinstance(part, BufferLoad)]
         if self.realizes and _is_among(node, loads):
@@ -203,12 +203,12 @@ class _BlockVisitor(Visitor):
                 return False
         return True
 
-    def visit_Evaluate(self, node: Any) -> None:
+    def visit_Evaluate(self, node: Evaluate) -> None:
         """A call may write whatever memory it is given."""
         handles = [var for var in collect(node, Var) if var.dtype.is_handle]
         self.touched.update([self.memory(var) for var in handles])
 
-    def visit_PrimExpr(self, node: Any) -> None:
+    def visit_PrimExpr(self, node: PrimExpr) -> None:
         """Expressions hold no statements."""
 
     def note(self, message: str, node: Block | IterVar) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.relax.block_builder import function_info
 from weft.relax.expr import ExternFunc, Function
@@ -52,7 +52,7 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
             for item, options in _ordered(parser, functions):
                 private = bool(options.get("private", False))
                 if options["token"] == "tir":
-                    func: Any = parse_prim_func(parser, item, private)
+                    func: BaseFunc = parse_prim_func(parser, item, private)
                 else:
                     pure = bool(options.get("pure", True))
                     func = _named(parser, item, parse_function(parser, item, private, pure))
@@ -89,7 +89,7 @@ def _named(parser: Parser, item: ast.FunctionDef, func: Function) -> Function:
 
 def _ordered(
     parser: Parser, functions: list[ast.FunctionDef]
-) -> list[tuple[ast.FunctionDef, dict[str, Any]]]:
+) -> list[tuple[ast.FunctionDef, dict[str, object]]]:
     """PrimFuncs first, then graph functions after those whose result type they need."""
     prim, graph = [], {}
     for item in functions:
@@ -110,9 +110,9 @@ def _ordered(
 
 
 def _by_need(
-    graph: dict[str, tuple[ast.FunctionDef, dict[str, Any]]],
-) -> list[tuple[ast.FunctionDef, dict[str, Any]]]:
-    ordered: dict[str, tuple[ast.FunctionDef, dict[str, Any]]] = {}
+    graph: dict[str, tuple[ast.FunctionDef, dict[str, object]]],
+) -> list[tuple[ast.FunctionDef, dict[str, object]]]:
+    ordered: dict[str, tuple[ast.FunctionDef, dict[str, object]]] = {}
     entered: set[str] = set()
 
     def add(name: str) -> None:

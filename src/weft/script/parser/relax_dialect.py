@@ -6,10 +6,10 @@ import ast
 import contextlib
 import re
 import sys
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from weft.ir.expr import GlobalVar
-from weft.ir.node import Node
+from weft.ir.node import Node, expect
 from weft.relax.expr import Expr, Function, Var, const
 from weft.relax.expr import Tuple as TupleNode
 from weft.relax.struct_info import FuncStructInfo, ObjectStructInfo, StructInfo, TupleStructInfo
@@ -18,6 +18,7 @@ from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.relax_frame import DataflowFrame, FunctionFrame
 from weft.script.ir_builder.relax_info import as_struct_info
 from weft.script.parser.core import ATTRIBUTES, CALLS, FALLBACKS, Parser, statement
+from weft.script.parser.evaluator import Values, Words
 from weft.tir.expr import Var as TirVar
 
 _BARE = {
@@ -47,8 +48,8 @@ def parse_function(
                 parser.error(node, f"function {node.name!r} has no return")
         if not local:
             parser.emitted = builder.emitted
-        func: Function = builder.local_function if local else builder.get()
-    return func
+        func = builder.local_function if local else builder.get()
+    return expect(func, Function)
 
 
 def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncStructInfo:
@@ -114,19 +115,19 @@ def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:
             parser.scopes.define(name, symbol)
 
 
-def call(parser: Parser, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(parser: Parser, function: Callable[..., object], args: Values, kwargs: Words) -> object:
     """A call inside a graph function."""
     if build.is_callable_value(function):
         return build.call_function(function, args, kwargs)
     return function(*args, **kwargs)
 
 
-def bare_name(parser: Parser, name: str) -> Any:
+def bare_name(parser: Parser, name: str) -> object:
     """``Tensor`` for ``R.Tensor``."""
     return _BARE.get(name)
 
 
-def attribute(parser: Parser, value: Any, name: str) -> Any:
+def attribute(parser: Parser, value: object, name: str) -> object:
     """``relax.add`` inside a script, where ``relax`` is the module itself, is ``R.add``."""
     if value is sys.modules.get("weft.relax"):
         try:
@@ -157,7 +158,7 @@ def visit_assign(parser: Parser, node: ast.Assign) -> None:
         parser.scopes.define(name, _assigned(parser, name, item, None))
 
 
-def _unpacked(value: Any, count: int) -> list[Any]:
+def _unpacked(value: Iterable[object], count: int) -> list[object]:
     if isinstance(value, Expr):
         var = IRBuilder.name("gv", build.emit(value))
         return [var[index] for index in range(count)]
@@ -176,7 +177,7 @@ def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
     parser.scopes.define(name, _assigned(parser, name, value, info))
 
 
-def _assigned(parser: Parser, name: str, value: Any, info: StructInfo | None) -> Any:
+def _assigned(parser: Parser, name: str, value: object, info: StructInfo | None) -> object:
     """What a name stands for after ``name = value``."""
     if isinstance(value, TirVar):
         return _symbol(parser, name, value)
@@ -242,7 +243,7 @@ def visit_with(parser: Parser, node: ast.With) -> None:
         _leave_dataflow(parser, frame, scope)
 
 
-def _leave_dataflow(parser: Parser, frame: DataflowFrame, scope: dict[str, Any]) -> None:
+def _leave_dataflow(parser: Parser, frame: DataflowFrame, scope: dict[str, object]) -> None:
     outputs = {id(old): new for old, new in frame.replaced.items()}
     for name, value in scope.items():
         if id(value) in outputs:

@@ -6,7 +6,6 @@ import builtins
 import contextlib
 import difflib
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from weft.support.errors import IRValueError
 
@@ -14,29 +13,29 @@ _PLAIN = (
     "abs bool dict divmod enumerate filter float int isinstance len list map max min pow print "
     "range reversed round set slice sorted str sum tuple type zip"
 ).split()
-PLAIN_BUILTINS: dict[str, Any] = {name: getattr(builtins, name) for name in _PLAIN}
+PLAIN_BUILTINS: dict[str, object] = {name: getattr(builtins, name) for name in _PLAIN}
 """Python's own functions that a script may call; what reaches files or the interpreter is not."""
 
 
 class Scopes:
     """A stack of scopes over the captured names."""
 
-    def __init__(self, captured: Mapping[str, Any]) -> None:
+    def __init__(self, captured: Mapping[str, object]) -> None:
         self.captured = captured
-        self.frames: list[dict[str, Any]] = [{}]
+        self.frames: list[dict[str, object]] = [{}]
         self.hidden: dict[str, str] = {}
 
     @contextlib.contextmanager
-    def nested(self) -> Iterator[dict[str, Any]]:
+    def nested(self) -> Iterator[dict[str, object]]:
         """A scope that ends with the ``with``."""
-        frame: dict[str, Any] = {}
+        frame: dict[str, object] = {}
         self.frames.append(frame)
         try:
             yield frame
         finally:
             self.frames.pop()
 
-    def define(self, name: str, value: Any, shadow: bool = True) -> None:
+    def define(self, name: str, value: object, shadow: bool = True) -> None:
         """Define a name in the innermost scope; without ``shadow`` it must be new there."""
         frame = self.frames[-1]
         if not shadow and name in frame and frame[name] is not value:
@@ -47,7 +46,7 @@ class Scopes:
         frame[name] = value
         self.hidden.pop(name, None)
 
-    def find(self, name: str) -> tuple[bool, Any]:
+    def find(self, name: str) -> tuple[bool, object]:
         """``(whether it is defined, its value)``."""
         for frame in reversed(self.frames):
             if name in frame:
@@ -57,7 +56,7 @@ class Scopes:
                 return True, names[name]
         return False, None
 
-    def holds(self, value: Any) -> bool:
+    def holds(self, value: object) -> bool:
         """Whether some name stands for this very object."""
         for names in (*self.frames, self.captured):
             for item in names.values():

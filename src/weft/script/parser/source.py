@@ -12,7 +12,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType
-from typing import Any, Final
+from typing import Final
 
 from weft.support.diagnostics import Source
 from weft.support.errors import DiagnosticError
@@ -33,7 +33,7 @@ class _Parsed:
 _FILES: dict[str, _Parsed] = {}
 
 
-def _read(filename: str, module_globals: Mapping[str, Any]) -> _Parsed | None:
+def _read(filename: str, module_globals: Mapping[str, object]) -> _Parsed | None:
     linecache.checkcache(filename)
     text = "".join(linecache.getlines(filename, dict(module_globals)))
     if not text.strip():
@@ -104,7 +104,7 @@ def find_class(cls: type, frame: FrameType) -> tuple[Source, ast.ClassDef]:
 
 
 def _find(
-    filename: str, module_globals: Mapping[str, Any], name: str, line: int
+    filename: str, module_globals: Mapping[str, object], name: str, line: int
 ) -> tuple[Source, Definition]:
     parsed = _read(filename, module_globals)
     if parsed is None:
@@ -149,12 +149,12 @@ def in_module_class(frame: FrameType) -> bool:
     return False
 
 
-def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[str, Any]:
+def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[str, object]:
     """What a definition sees: globals, the locals of the functions around, its closure.
 
     The frame's locals matter for names that only annotations use: no closure keeps those.
     """
-    locals_around: list[Mapping[str, Any]] = []
+    locals_around: list[Mapping[str, object]] = []
     current: FrameType | None = frame
     while current is not None:
         if current.f_locals is current.f_globals:
@@ -163,7 +163,7 @@ def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[s
         if not is_class_body(current):
             break
         current = current.f_back
-    names: dict[str, Any] = dict(func.__globals__ if func is not None else frame.f_globals)
+    names: dict[str, object] = dict(func.__globals__ if func is not None else frame.f_globals)
     for mapping in reversed(locals_around):
         names.update(mapping)
     if func is not None:
@@ -171,9 +171,9 @@ def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[s
     return names
 
 
-def closure_of(func: FunctionType) -> dict[str, Any]:
+def closure_of(func: FunctionType) -> dict[str, object]:
     """The closure variables that have a value by now (a class is none inside of itself)."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
         try:
             names[name] = cell.cell_contents
@@ -182,9 +182,9 @@ def closure_of(func: FunctionType) -> dict[str, Any]:
     return names
 
 
-def closure_of_class(cls: type) -> dict[str, Any]:
+def closure_of_class(cls: type) -> dict[str, object]:
     """The closure variables of a class's functions."""
-    names: dict[str, Any] = {}
+    names: dict[str, object] = {}
     for member in vars(cls).values():
         if isinstance(member, FunctionType):
             names.update(closure_of(member))

@@ -63,7 +63,7 @@ STATIC: Final[tuple[tuple[type, frozenset[str]], ...]] = (
 class TextEvaluator(Evaluator):
     """Evaluates expressions of a text."""
 
-    def __init__(self, source: Source, scopes: Scopes, own: Mapping[str, Any]) -> None:
+    def __init__(self, source: Source, scopes: Scopes, own: Mapping[str, object]) -> None:
         super().__init__(source, scopes)
         self.methods = _METHODS
         self.own = own
@@ -80,13 +80,13 @@ class TextEvaluator(Evaluator):
                 self.budget.expression(value)
         return value
 
-    def name(self, node: ast.Name) -> Any:
+    def name(self, node: ast.Name) -> object:
         value = super().name(node)
         if node.id in FORBIDDEN and value is PLAIN_BUILTINS[node.id]:
             raise self.error(node, f"{node.id!r} cannot be used in a script's text")
         return value
 
-    def attribute(self, node: ast.Attribute) -> Any:
+    def attribute(self, node: ast.Attribute) -> object:
         value, name = self.evaluate(node.value), node.attr
         if name.startswith("_") and (name[:2] == "__" or type(value).__name__ != "ModuleProxy"):
             raise self.error(node, f"attribute {name!r} cannot be used in a script's text")
@@ -103,11 +103,11 @@ class TextEvaluator(Evaluator):
         value = self.own[node.id]
         return self.scopes.find(node.id)[1] is value and not isinstance(value, Namespace)
 
-    def subscript(self, node: ast.Subscript) -> Any:
+    def subscript(self, node: ast.Subscript) -> object:
         return self.budget.check(super().subscript(node))
 
-    def items(self, nodes: list[ast.expr]) -> list[Any]:
-        values: list[Any] = []
+    def items(self, nodes: list[ast.expr]) -> list[object]:
+        values: list[object] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
                 values.extend(self.budget.check(self.evaluate(node.value)))
@@ -116,23 +116,25 @@ class TextEvaluator(Evaluator):
         self.budget.check(values)
         return values
 
-    def dict_(self, node: ast.Dict) -> Any:
+    def dict_(self, node: ast.Dict) -> dict[object, object]:
         return self.budget.check(super().dict_(node))
 
-    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Any:
+    def comprehension(
+        self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp
+    ) -> list[object] | set[object]:
         return self.budget.check(super().comprehension(node))
 
-    def dict_comprehension(self, node: ast.DictComp) -> Any:
+    def dict_comprehension(self, node: ast.DictComp) -> dict[object, object]:
         return self.budget.check(super().dict_comprehension(node))
 
-    def match(self, target: ast.expr, value: Any) -> list[tuple[str, Any]]:
+    def match(self, target: ast.expr, value: object) -> list[tuple[str, object]]:
         """The names of an assignment's target with their values."""
         if not isinstance(target, ast.Name):
             with self.placed(target):
                 self.budget.check(value)
         return super().match(target, value)
 
-    def call_(self, node: ast.Call) -> Any:
+    def call_(self, node: ast.Call) -> object:
         function = self.evaluate(node.func)
         args, kwargs = self.arguments(node)
         self.budget.check(kwargs)
@@ -144,22 +146,22 @@ class TextEvaluator(Evaluator):
             check_callable(function)
         return self.budget.check(self.call(function, args, kwargs, node))
 
-    def operation(self, kind: ast.operator, lhs: Any, rhs: Any) -> Any:
+    def operation(self, kind: ast.operator, lhs: object, rhs: object) -> object:
         """An operation of two values, whose result is not too large."""
         self.budget.binary(kind, lhs, rhs)
         return self.budget.check(BINARY[type(kind)](lhs, rhs))
 
-    def binary(self, node: ast.BinOp) -> Any:
+    def binary(self, node: ast.BinOp) -> object:
         lhs, rhs = operand(self.evaluate(node.left)), operand(self.evaluate(node.right))
         return self.operation(node.op, literal(lhs, rhs), literal(rhs, lhs))
 
-    def relation(self, kind: ast.cmpop, left: Any, right: Any) -> Any:
+    def relation(self, kind: ast.cmpop, left: object, right: object) -> object:
         """A comparison of two values; what it walks through is paid for."""
         if isinstance(left, ExprOp) or not isinstance(left, int):
             self.budget.check(right)
         return super().relation(kind, left, right)
 
-    def formatted(self, value: Any, form: str) -> str:
+    def formatted(self, value: object, form: str) -> str:
         """A value in the format that an f-string asks for."""
         self.budget.format(form)
         return format(self.budget.check(value), form)
@@ -170,17 +172,18 @@ class TextEvaluator(Evaluator):
         return text
 
 
-def attribute_of(value: Any, name: str) -> Any:
+def attribute_of(value: object, name: str) -> object:
     """An attribute that the class of ``value`` allows."""
     return _admitted(allowed_attribute(value, name), name)
 
 
-def allowed_attribute(value: Any, name: str) -> Any:
+def allowed_attribute(value: object, name: str) -> object:
     """What the tables give for an attribute."""
     if isinstance(value, Namespace):
         return value.lookup(name)
     if isinstance(value, Operators) or type(value).__name__ == "ModuleProxy":
-        return type(value).__getattr__(value, name)
+        kind: Any = type(value)
+        return kind.__getattr__(value, name)
     if isinstance(value, type):
         if any(value is kind and name in names for kind, names in STATIC):
             return getattr(value, name)
@@ -192,7 +195,7 @@ def allowed_attribute(value: Any, name: str) -> Any:
     raise IRAttributeError(f"{what} has no attribute {name!r} that a script's text can use")
 
 
-def _admitted(value: Any, name: str) -> Any:
+def _admitted(value: object, name: str) -> object:
     """``value``, unless it is none of the language's: a module, an array with its methods."""
     if isinstance(value, types.ModuleType) or _home(type(value)) in ("numpy", "weft.runtime"):
         raise IRAttributeError(f"attribute {name!r} cannot be used in a script's text")
@@ -205,7 +208,7 @@ def _home(kind: type) -> str:
     return f"weft.{rest.partition('.')[0]}" if first == "weft" else first
 
 
-def check_callable(function: Any) -> None:
+def check_callable(function: object) -> None:
     """Refuse a call of what is neither of the language nor an allowed method.
 
     An operator that a program registered belongs to the language of its texts.
@@ -221,7 +224,7 @@ def check_callable(function: Any) -> None:
 _BUILTINS: Final = tuple(
     value for name, value in PLAIN_BUILTINS.items() if name not in FORBIDDEN
 )
-_OVERRIDES: Final[dict[type[ast.AST], Callable[..., Any]]] = {
+_OVERRIDES: Final[dict[type[ast.AST], Callable[[Any, Any], object]]] = {
     ast.Name: TextEvaluator.name, ast.Attribute: TextEvaluator.attribute,
     ast.Subscript: TextEvaluator.subscript, ast.Dict: TextEvaluator.dict_,
     ast.Call: TextEvaluator.call_, ast.BinOp: TextEvaluator.binary,

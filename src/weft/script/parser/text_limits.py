@@ -9,11 +9,14 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.script.parser.evaluator import Values, Words
 from weft.support.errors import IRTypeError, IRValueError
+
+T = TypeVar("T")
 
 BITS: Final = 4096
 """Bits of the largest integer."""
@@ -29,7 +32,7 @@ class Budget:
         self.left = 4_000_000 + 50 * length
         self.items = max(1 << 20, length)
         self.nodes = (1 << 15) + length
-        self.sizes: dict[int, tuple[Any, int]] = {}
+        self.sizes: dict[int, tuple[object, int]] = {}
 
     def spend(self, count: int) -> None:
         """Take ``count`` from the work that is left."""
@@ -41,11 +44,11 @@ class Budget:
         """The error for a value that is too large."""
         return IRValueError(f"{what} is too large for a script: at most {self.items} items")
 
-    def check(self, value: Any) -> Any:
+    def check(self, value: T) -> T:
         """``value``, after its size with all that it contains is counted and paid for."""
         if type(value) not in _CONTAINERS:
             return value
-        count, waiting = 0, [value]
+        count, waiting = 0, list[Any]((value,))
         while waiting:
             item = waiting.pop()
             kind = type(item)
@@ -71,7 +74,7 @@ class Budget:
                 f"the expression is too large when it is written out: at most {self.nodes} nodes"
             )
 
-    def _nodes(self, value: Any) -> int:
+    def _nodes(self, value: PrimExpr | RelaxExpr) -> int:
         """How many nodes an expression has as a tree; what several parts share counts for each."""
         known = self.sizes.get(id(value))
         if known is not None:
@@ -85,7 +88,7 @@ class Budget:
         self.sizes[id(value)] = (value, size)
         return size
 
-    def binary(self, node: ast.operator, lhs: Any, rhs: Any) -> None:
+    def binary(self, node: ast.operator, lhs: object, rhs: object) -> None:
         """Refuse an operation of Python values whose result would be too large."""
         if isinstance(lhs, int) and isinstance(rhs, int):
             _check_integers(node, lhs, rhs)
@@ -103,14 +106,16 @@ class Budget:
             raise IRValueError(f"the format {specification[:40]!r} is wider than {WIDTH}")
 
 
-_CONTAINERS: Final = frozenset({str, bytes, list, tuple, dict, set, range, frozenset})
+_CONTAINERS: Final[frozenset[type]] = frozenset(
+    {str, bytes, list, tuple, dict, set, range, frozenset}
+)
 
 
 def _length(value: Any) -> int:
     return 1 + (max(0, value.stop - value.start) if _is_plain(value) else len(value))
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     """Whether ``value`` is a range of step one, which may be longer than ``len`` can say."""
     return isinstance(value, range) and value.step == 1
 
@@ -127,10 +132,12 @@ def _check_integers(node: ast.operator, lhs: int, rhs: int) -> None:
         raise IRValueError(f"an integer of a script has at most {BITS} bits")
 
 
-Binary = Callable[[ast.operator, Any, Any], Any]
+Binary = Callable[[ast.operator, object, object], object]
 
 
-def call_builtin(function: Any, args: list[Any], kwargs: dict[str, Any], binary: Binary) -> Any:
+def call_builtin(
+    function: Callable[..., object], args: Values, kwargs: Words, binary: Binary
+) -> object:
     """The call of a function of Python: nothing is lazy, so no size stays unknown.
 
     ``binary`` is the evaluator's operation of two values, with its limits.
@@ -142,11 +149,11 @@ def call_builtin(function: Any, args: list[Any], kwargs: dict[str, Any], binary:
     if function is str and (len(args) > 1 or kwargs):
         raise IRTypeError("str: expected one value")
     result = function(*args, **kwargs)
-    return list(result) if function in _LAZY else result
+    return list(result) if isinstance(result, Iterable) and function in _LAZY else result
 
 
 _LAZY: Final = (map, filter, zip, enumerate, reversed)
 
 
-def _summed(items: Any, start: Any = 0) -> tuple[Any, Any]:
+def _summed(items: Iterable[object], start: object = 0) -> tuple[Iterable[object], object]:
     return items, start

@@ -62,11 +62,11 @@ class Namespace:
     """The names below ``title``: ``holds`` says which, ``find`` gives their values."""
 
     def __init__(
-        self, title: str, holds: Callable[[str], bool], find: Callable[[str], Any]
+        self, title: str, holds: Callable[[str], bool], find: Callable[[str], object]
     ) -> None:
         self.title, self.holds, self.find = title, holds, find
 
-    def lookup(self, name: str) -> Any:
+    def lookup(self, name: str) -> object:
         """The value of a public name."""
         if not name.startswith("_") and self.holds(name):
             return self.find(name)
@@ -102,7 +102,7 @@ def tir_names() -> frozenset[str]:
     return frozenset(name for name in names - _HELPERS if not name.startswith("_"))
 
 
-def _is_node_class(value: Any) -> bool:
+def _is_node_class(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Node)
 
 
@@ -139,7 +139,7 @@ def _from(module: str) -> Callable[[str], Any]:
     return lambda name: getattr(importlib.import_module(module), name)
 
 
-def _language(module: str, name: str, rest: str) -> Any:
+def _language(module: str, name: str, rest: str) -> object:
     """A function or a node of a package; of ``rest`` where the package has none of that name."""
     value = getattr(importlib.import_module(module), name, None)
     if isinstance(value, FunctionType) or _is_node_class(value):
@@ -147,16 +147,16 @@ def _language(module: str, name: str, rest: str) -> Any:
     return _from(rest)(name)
 
 
-def _from_relax(name: str) -> Any:
+def _from_relax(name: str) -> object:
     """``relax.add``, or what only ``R`` has: ``relax.dataflow``, ``relax.nn``."""
     return _language("weft.relax", name, "weft.script.relax")
 
 
-def _from_tir(name: str) -> Any:
+def _from_tir(name: str) -> object:
     return _language("weft.tir", name, "weft.script.tir")
 
 
-def _table(title: str, values: dict[str, Any]) -> Namespace:
+def _table(title: str, values: dict[str, object]) -> Namespace:
     return Namespace(title, values.__contains__, values.__getitem__)
 
 
@@ -176,7 +176,7 @@ def namespaces() -> dict[str, Namespace]:
     return {**names, "relax": relax, "weft": package, "tvm": package}
 
 
-def of_module(value: Any) -> Any:
+def of_module(value: object) -> object:
     """The namespace of ``weft.script.tir`` and the like, which callers pass as ``T``."""
     for name, module in (("T", "tir"), ("R", "relax"), ("I", "ir")):
         if value is importlib.import_module(f"weft.script.{module}"):

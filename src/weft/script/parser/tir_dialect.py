@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ from weft.script.ir_builder.tir_frame import ForFrame, add_statement
 from weft.script.ir_builder.tir_value import DTypeConstructor, LetAnnotation, meta_var
 from weft.script.parser import shadowing
 from weft.script.parser.core import CALLS, Parser, statement
-from weft.script.parser.evaluator import BINARY, operand
+from weft.script.parser.evaluator import BINARY, Values, Words, operand
 from weft.script.parser.mistakes import Mistake, block_mistakes, truncating_store
 from weft.support.errors import IRTypeError
 from weft.tir import op as tir_op
@@ -124,7 +125,9 @@ def declare_prim_func(parser: Parser, node: ast.FunctionDef, var: GlobalVar) -> 
         parser.return_types[var] = declared.dtype
 
 
-def call(parser: Parser, function: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call(
+    parser: Parser, function: Callable[..., object], args: Values, kwargs: Words
+) -> object:
     """A call inside a PrimFunc."""
     if isinstance(function, GlobalVar):
         return Call(str(parser.return_types.get(function, "void")), function, args)
@@ -136,7 +139,7 @@ def call(parser: Parser, function: Any, args: list[Any], kwargs: dict[str, Any])
 CALLS["tir"] = call
 
 
-def _range(*args: Any) -> Any:
+def _range(*args: Any) -> object:
     if all(isinstance(item, int) for item in args):
         return range(*args)
     if len(args) > 2:
@@ -245,7 +248,7 @@ def _store(parser: Parser, target: ast.Subscript, value: Any) -> None:
         parser.mistakes += truncating_store(buffer, build.as_value(value), span)
 
 
-def _assigned(parser: Parser, name: str, value: Any) -> Any:
+def _assigned(parser: Parser, name: str, value: object) -> object:
     """What a name stands for after ``name = value``."""
     if isinstance(value, meta_var):
         return value.value
@@ -358,12 +361,12 @@ statement("tir", ast.Break)(_unsupported)
 statement("tir", ast.Continue)(_unsupported)
 
 
-def _bind(parser: Parser, target: ast.expr, value: Any) -> None:
+def _bind(parser: Parser, target: ast.expr, value: object) -> None:
     for name, item in parser.evaluator.match(target, value):
         parser.scopes.define(name, IRBuilder.name(name, item))
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, ModuleType):
         return f"the module {value.__name__}"
     return f"{type(value).__name__} {value!r}"[:80]

@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from weft.ir.expr import FloatImm, IntImm, StringImm
+from weft.ir.global_info import VDevice
 from weft.ir.node import Node
 from weft.runtime.ndarray import NDArray
-from weft.script.printer.doc import CallDoc, DictDoc, Doc, ExprDoc, ListDoc, LiteralDoc
+from weft.script.printer.doc import CallDoc, DictDoc, ExprDoc, ListDoc, LiteralDoc
 from weft.script.printer.docsifier import Docsifier
 from weft.support.errors import TVMError
 
 
-def mapping_doc(mapping: Mapping[Any, Any], d: Docsifier) -> DictDoc:
+def mapping_doc(mapping: Mapping[Any, object], d: Docsifier) -> DictDoc:
     """``{key: value}``; keys that are text are sorted, as TVM prints them."""
     keys = list(mapping)
     if not [key for key in keys if not isinstance(key, str)]:
@@ -24,7 +25,7 @@ def mapping_doc(mapping: Mapping[Any, Any], d: Docsifier) -> DictDoc:
     )
 
 
-def attribute_doc(value: Any, d: Docsifier) -> Any:
+def attribute_doc(value: object, d: Docsifier) -> ExprDoc:
     """The doc of one value; typed constants keep their type, for they differ from plain ones."""
     if isinstance(value, bool) and not d.relax_mode:
         return CallDoc(d.tir("bool"), (LiteralDoc(value),))
@@ -48,7 +49,7 @@ def attribute_doc(value: Any, d: Docsifier) -> Any:
     return d.add_metadata(type(value).__name__, value)
 
 
-def _node_doc(value: Node, d: Docsifier) -> Any:
+def _node_doc(value: Node, d: Docsifier) -> ExprDoc:
     if isinstance(value, IntImm):
         literal = bool(value.value) if value.dtype.is_bool else value.value
         return CallDoc(d.tir(value.dtype), (LiteralDoc(literal),))
@@ -59,34 +60,34 @@ def _node_doc(value: Node, d: Docsifier) -> Any:
     special = SPECIAL.get(type(value).__name__)
     if special is not None:
         return special(value, d)
-    return d.doc(value)
+    return d.expr(value)
 
 
-def _target(value: Any, d: Docsifier) -> Doc:
+def _target(value: object, d: Docsifier) -> ExprDoc:
     export = getattr(value, "export", None)
     try:
-        content: Any = export() if export is not None else str(value)
+        content: object = export() if export is not None else str(value)
     except TVMError:
         content = str(value)
     return CallDoc(d.tir("target"), (attribute_doc(content, d),))
 
 
-def _vdevice(value: Any, d: Docsifier) -> Doc:
+def _vdevice(value: VDevice, d: Docsifier) -> ExprDoc:
     target = value.target
     args: list[ExprDoc] = [attribute_doc(_target_content(target), d)]
     args += [LiteralDoc(int(value.vdevice_id)), LiteralDoc(str(value.memory_scope))]
     return CallDoc(d.ir("vdevice"), args)
 
 
-def _target_content(target: Any) -> Any:
+def _target_content(target: object) -> object:
     export = getattr(target, "export", None)
     return export() if export is not None else str(target)
 
 
-def _dummy_global_info(_value: Any, d: Docsifier) -> Doc:
+def _dummy_global_info(_value: object, d: Docsifier) -> ExprDoc:
     return CallDoc(d.ir("dummy_global_info"))
 
 
-SPECIAL: Final[dict[str, Callable[[Any, Docsifier], Any]]] = {
+SPECIAL: Final[dict[str, Callable[[Any, Docsifier], ExprDoc]]] = {
     "Target": _target, "VDevice": _vdevice, "DummyGlobalInfo": _dummy_global_info,
 }  # fmt: skip

@@ -7,9 +7,9 @@ IR node a doc stands for (underlining), ``source_paths`` any further keys of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from weft.ir.node import Array
 
@@ -19,19 +19,19 @@ class Doc:
 
     __slots__ = ("_paths", "source")
 
-    source: Any
-    _paths: Sequence[Any] | None
+    source: object
+    _paths: Sequence[object] | None
 
     def __init__(self) -> None:
         self.source, self._paths = None, None
 
     @property
-    def source_paths(self) -> Sequence[Any]:
+    def source_paths(self) -> Sequence[object]:
         """Keys by which this doc can be underlined."""
         return self._paths or Array()
 
     @source_paths.setter
-    def source_paths(self, value: Iterable[Any]) -> None:
+    def source_paths(self, value: Iterable[object]) -> None:
         self._paths = Array(value)
 
 
@@ -40,7 +40,7 @@ class Head:
 
     __slots__ = ("node",)
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: object) -> None:
         self.node = node
 
     def __eq__(self, other: object) -> bool:
@@ -63,12 +63,14 @@ class ExprDoc(Doc):
         """``self(*args, **kwargs)``."""
         return CallDoc(self, args, tuple(kwargs), tuple(kwargs.values()))
 
-    def __getitem__(self, indices: Any) -> IndexDoc:
+    def __getitem__(
+        self, indices: ExprDoc | SliceDoc | slice | tuple[ExprDoc | SliceDoc | slice, ...]
+    ) -> IndexDoc:
         if not isinstance(indices, tuple):
             indices = (indices,)
         return IndexDoc(self, [_slice_doc(i) if isinstance(i, slice) else i for i in indices])
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} is not iterable")
 
 
@@ -161,11 +163,16 @@ class DictDoc(ExprDoc):
 
     __slots__ = ("keys", "values")
 
-    def __init__(self, content: Any = (), values: Sequence[ExprDoc] | None = None) -> None:
+    def __init__(
+        self,
+        content: Mapping[ExprDoc, ExprDoc] | Sequence[ExprDoc] = (),
+        values: Sequence[ExprDoc] | None = None,
+    ) -> None:
         self.source, self._paths = None, None
         if values is None:
-            content = dict(content)
-            self.keys, self.values = list(content.keys()), list(content.values())
+            assert isinstance(content, Mapping) or not content
+            pairs = dict(content) if isinstance(content, Mapping) else {}
+            self.keys, self.values = list(pairs), list(pairs.values())
         else:
             self.keys, self.values = list(content), list(values)
 

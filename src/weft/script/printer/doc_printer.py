@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.script.printer import doc as docs
-from weft.script.printer.doc import Doc, ExprDoc, OperationKind
+from weft.script.printer.doc import Doc, ExprDoc, OperationKind, StmtDoc
 from weft.script.printer.underlining import decorate
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.object_path import ObjectPath
@@ -38,7 +38,7 @@ def to_python_script(
     indent_spaces: int = 4,
     print_line_numbers: bool = False,
     num_context_lines: int | None = None,
-    path_to_underline: Sequence[Any] | None = None,
+    path_to_underline: Sequence[object] | None = None,
 ) -> str:
     """The text of a doc; options as TVM's function of that name."""
     writer = DocWriter(indent_spaces, path_to_underline or ())
@@ -72,7 +72,7 @@ class Target:
 
     __slots__ = ("best", "depths", "given", "marks")
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: object) -> None:
         self.given, self.best = given, 0
         self.marks: list[tuple[int, int]] = []
         chain = given.objects if isinstance(given, Chain) else [given]
@@ -104,14 +104,14 @@ class Chain:
 
     __slots__ = ("objects",)
 
-    def __init__(self, objects: Sequence[Any]) -> None:
+    def __init__(self, objects: Sequence[object]) -> None:
         self.objects = list(objects)
 
 
 class DocWriter:
     """Collects the text of docs; ``out`` is a list of pieces, lines end with a newline piece."""
 
-    def __init__(self, indent_spaces: int, targets: Sequence[Any] = ()) -> None:
+    def __init__(self, indent_spaces: int, targets: Sequence[object] = ()) -> None:
         self.step = indent_spaces
         self.margin = "\n"
         self.out: list[str] = []
@@ -159,7 +159,7 @@ class DocWriter:
             self.out.append("pass")
         self.margin = outer
 
-    def joined(self, items: Sequence[Any]) -> None:
+    def joined(self, items: Sequence[Doc]) -> None:
         out, first = self.out, True
         for item in items:
             if not first:
@@ -176,13 +176,13 @@ class DocWriter:
         else:
             self.doc(doc)
 
-    def comment_behind(self, doc: Any) -> None:
+    def comment_behind(self, doc: StmtDoc) -> None:
         if doc.comment is not None:
             if "\n" in doc.comment:
                 raise IRValueError("a comment behind a statement must be one line")
             self.out.append(f"  # {doc.comment}")
 
-    def comment_above(self, doc: Any) -> None:
+    def comment_above(self, doc: StmtDoc) -> None:
         if doc.comment is not None:
             self.comment_lines(doc.comment)
             self.out.append(self.margin)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from weft.ir.expr import GlobalVar
+from weft.ir.global_info import GlobalInfo
 from weft.ir.node import Node
 from weft.script.printer.doc import (
     AttrAccessDoc,
@@ -25,7 +27,10 @@ from weft.script.printer.doc import (
     StmtBlockDoc,
     StmtDoc,
 )
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
+from weft.support.object_path import ObjectPath
+from weft.tir.stmt import For
 
 D = TypeVar("D", bound=ExprDoc)
 
@@ -50,11 +55,11 @@ class PrinterConfig:
     syntax_sugar: bool = True
     show_object_address: bool = False
     show_all_struct_info: bool = True
-    path_to_underline: Any = None
-    path_to_annotate: Any = None
-    obj_to_underline: Any = None
-    obj_to_annotate: Any = None
-    extra_config: Any = None
+    path_to_underline: ObjectPath | Sequence[ObjectPath] | None = None
+    path_to_annotate: Mapping[ObjectPath, object] | None = None
+    obj_to_underline: object = None
+    obj_to_annotate: Mapping[object, object] | None = None
+    extra_config: object = None
 
 
 class Frame:
@@ -68,7 +73,7 @@ class Frame:
         self.kind, self.is_func = kind, is_func
         self.stmts: list[Doc] = []
         self.defined: list[tuple[int, str | None]] = []
-        self.loops: list[Any] = []
+        self.loops: list[For] = []
         self.concise = False
         self.uses_alias = False
         self.func_vars: set[int] | None = None
@@ -113,31 +118,31 @@ class Docsifier:
             config.ir_prefix, config.tir_prefix, config.relax_prefix, config.module_alias,
             "metadata", "range", "tvm",
         }  # fmt: skip
-        self.docs: dict[int, tuple[Any, Callable[[], ExprDoc]]] = {}
+        self.docs: dict[int, tuple[object, Callable[[], ExprDoc]]] = {}
         self.values: set[int] = set()
         """Expressions (by ``id``) that have a name."""
-        self.metadata: dict[str, list[Any]] = {}
+        self.metadata: dict[str, list[object]] = {}
         self.used: set[str] = set()
         self.binding_names: list[str] = []
         self.relax_mode = False
         self.in_module = False
         self.short = False
         self.used_handles: set[int] = set()
-        self.globals: dict[str, Any] = {}
+        self.globals: dict[str, str] = {}
         self.function_names: dict[str, str] = {}
-        self.return_types: dict[str, Any] = {}
-        self.global_infos: Any = None
+        self.return_types: dict[str, DataType] = {}
+        self.global_infos: Mapping[str, Sequence[GlobalInfo]] | None = None
         self._printers: dict[type, Printer] = {}
         self.prefixes = {
             "ir": config.ir_prefix, "tir": config.tir_prefix, "relax": config.relax_prefix,
         }  # fmt: skip
         underline = config.obj_to_underline
         self.tracking = bool(underline or config.path_to_underline)
-        self.remarks: dict[int, tuple[Any, str]] = {}
+        self.remarks: dict[int, tuple[object, str]] = {}
 
     # ---- docs of nodes
 
-    def doc(self, node: Any) -> Any:
+    def doc(self, node: object) -> Any:
         """The doc of a node."""
         if self.values and self.has_name(node):
             return self.reference(node)
@@ -154,13 +159,18 @@ class Docsifier:
                 doc.comment = self.remarks[id(node)][1]
         return doc
 
-    def head(self, doc: D, node: Any) -> D:
+    def expr(self, node: object) -> ExprDoc:
+        """The doc of a node that prints as an expression."""
+        doc: ExprDoc = self.doc(node)
+        return doc
+
+    def head(self, doc: D, node: object) -> D:
         """``doc``, known as a part of the line that opens the loop or block ``node``."""
         if self.tracking:
             doc.source_paths = [*doc.source_paths, Head(node)]
         return doc
 
-    def annotate(self, remarks: dict[int, tuple[Any, str]]) -> None:
+    def annotate(self, remarks: dict[int, tuple[object, str]]) -> None:
         """Print a remark behind the statements of some nodes: ``id(node)`` -> node, text."""
         self.remarks = remarks
         self.tracking = self.tracking or bool(remarks)
@@ -215,7 +225,7 @@ class Docsifier:
         self.names.add(name)
         return name
 
-    def define(self, node: Any, hint: str, frame: Frame | None = None) -> IdDoc:
+    def define(self, node: object, hint: str, frame: Frame | None = None) -> IdDoc:
         """Name a node for the life of ``frame`` (the innermost one by default)."""
         if self.config.show_object_address:
             hint = f"{hint}_{id(node):#x}"
@@ -226,28 +236,32 @@ class Docsifier:
             doc.source = node
         return doc
 
-    def define_value(self, node: Any, hint: str, frame: Frame) -> IdDoc:
+    def define_value(self, node: object, hint: str, frame: Frame) -> IdDoc:
         """Name an expression: it prints as its name from here on."""
         self.values.add(id(node))
         return self.define(node, hint, frame)
 
-    def has_name(self, node: Any) -> bool:
+    def has_name(self, node: object) -> bool:
         """Whether an expression has a name here."""
         return id(node) in self.values and self.defined(node)
 
-    def define_as(self, node: Any, make: Callable[[], ExprDoc], frame: Frame | None = None) -> None:
+    def define_as(
+        self, node: object, make: Callable[[], ExprDoc], frame: Frame | None = None
+    ) -> None:
         """Let a node print as ``make()`` for the life of a frame."""
         self._bind(node, make, None, frame or self.frames[-1])
 
-    def _bind(self, node: Any, make: Callable[[], ExprDoc], name: str | None, frame: Frame) -> None:
+    def _bind(
+        self, node: object, make: Callable[[], ExprDoc], name: str | None, frame: Frame
+    ) -> None:
         self.docs[id(node)] = (node, make)
         frame.defined.append((id(node), name))
 
-    def defined(self, node: Any) -> bool:
+    def defined(self, node: object) -> bool:
         """Whether a variable or buffer has a name now."""
         return id(node) in self.docs
 
-    def reference(self, node: Any) -> ExprDoc | None:
+    def reference(self, node: object) -> ExprDoc | None:
         """The doc of a named node, or None."""
         entry = self.docs.get(id(node))
         if entry is None:
@@ -257,7 +271,7 @@ class Docsifier:
             doc.source = node
         return doc
 
-    def call_type(self, callee: Any) -> str:
+    def call_type(self, callee: GlobalVar) -> str:
         """The dtype that the parser gives to a call of a function of the module."""
         return str(self.return_types.get(callee.name_hint, "void"))
 
@@ -273,7 +287,7 @@ class Docsifier:
 
     # ---- metadata
 
-    def add_metadata(self, key: str, value: Any) -> ExprDoc:
+    def add_metadata(self, key: str, value: object) -> ExprDoc:
         """``metadata["key"][n]`` for a value without literal syntax."""
         items = self.metadata.setdefault(key, [])
         index = len(items)

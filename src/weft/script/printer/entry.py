@@ -61,12 +61,12 @@ def make_config(options: dict[str, Any]) -> PrinterConfig:
 
 
 @deep_recursion
-def to_text(node: Any, **options: Any) -> str:
+def to_text(node: object, **options: object) -> str:
     """The TVMScript text of a node (options: ``PrinterConfig``)."""
     return _text(node, make_config(options), short=False)
 
 
-def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
+def _text(node: object, config: PrinterConfig, *, short: bool) -> str:
     d = Docsifier(config)
     d.short = short
     d.annotate(_remarks(config, node))
@@ -80,7 +80,7 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
     if isinstance(node, PrimExpr):
         name_shared(node, d, frame)
         named = [line for line in frame.stmts if is_name_of_shared(line)]
-    elif is_graph:
+    elif isinstance(node, Node) and is_graph:
         named = [line for _, line in bind_nested(node, d)]
         frame.stmts.extend(named)
     doc = d.doc(node)
@@ -101,7 +101,7 @@ def _text(node: Any, config: PrinterConfig, *, short: bool) -> str:
 _DECLARING: Final = frozenset({"BufferRegion"})
 
 
-def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig, node: Any) -> str:
+def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig, node: object) -> str:
     head = ""
     if d.metadata:
         if config.show_meta:
@@ -118,18 +118,20 @@ def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig, node: Any) ->
     return head + text
 
 
-def _targets(config: PrinterConfig, root: Any) -> list[Any]:
+def _targets(config: PrinterConfig, root: object) -> list[object]:
     """What to underline: objects as they are, of paths the objects they lead through."""
-    targets: list[Any] = []
+    targets: list[object] = []
     for given in (config.obj_to_underline, config.path_to_underline):
         if given is None:
             continue
-        several = isinstance(given, dict | list | tuple) and not isinstance(given, Node)
-        targets.extend(given if several else [given])
+        if isinstance(given, dict | list | tuple) and not isinstance(given, Node):
+            targets.extend(given)
+        else:
+            targets.append(given)
     return [Chain(t.resolve(root)) if isinstance(t, ObjectPath) else t for t in targets]
 
 
-def _remarks(config: PrinterConfig, root: Any) -> dict[int, tuple[Any, str]]:
+def _remarks(config: PrinterConfig, root: object) -> dict[int, tuple[object, str]]:
     """The remarks on objects and on what paths lead to, by the identity of the object."""
     remarks = {id(item): (item, str(text)) for item, text in (config.obj_to_annotate or {}).items()}
     for path, text in (config.path_to_annotate or {}).items():
@@ -139,7 +141,7 @@ def _remarks(config: PrinterConfig, root: Any) -> dict[int, tuple[Any, str]]:
     return remarks
 
 
-def _is_graph(node: Any) -> bool:
+def _is_graph(node: object) -> bool:
     if isinstance(node, PrimExpr | GlobalVar | Op) or getattr(node, "KIND", "") == "PrimFunc":
         return False
     return isinstance(node, RelaxExpr | StructInfo | Binding) or (
@@ -152,7 +154,7 @@ _GRAPH_PARTS: Final = frozenset(
 )
 
 
-def to_repr(node: Any) -> str:
+def to_repr(node: object) -> str:
     """The short text of a node: its script, cut at ten lines."""
     if isinstance(node, Op):
         return f"Op({node.name})"
@@ -173,24 +175,26 @@ def to_repr(node: Any) -> str:
 
 
 @deep_recursion
-def _short_text(node: Any) -> str:
+def _short_text(node: object) -> str:
     """The script without annotations of bindings and remarks, which a repr has no room for."""
     return _text(node, PrinterConfig(), short=not isinstance(node, IRModule | BaseFunc))
 
 
-def _plain_repr(node: Any) -> str:
+def _plain_repr(node: object) -> str:
     """Class and fields, for nodes without a form in the script."""
     names = getattr(node, "INIT_FIELDS", ())
     parts = [f"{name}={getattr(node, name)!r}" for name in names]
     return f"{type(node).__name__}({', '.join(parts)})"
 
 
-def to_html(node: Any) -> str:
+def to_html(node: object) -> str:
     """The script as highlighted HTML."""
     return to_highlighted_html(to_text(node))
 
 
-def show(node: Any, style: str | None = None, black_format: bool = False, **options: Any) -> None:
+def show(
+    node: object, style: str | None = None, black_format: bool = False, **options: object
+) -> None:
     """Print the script, highlighted where the terminal or notebook can show it.
 
     ``black_format`` is accepted for TVM's signature; the text has one layout.
@@ -199,7 +203,7 @@ def show(node: Any, style: str | None = None, black_format: bool = False, **opti
     display(to_text(node, **options), style)
 
 
-def underlined_heads(node: Any, nodes: Sequence[Any]) -> str:
+def underlined_heads(node: object, nodes: Sequence[object]) -> str:
     """The lines of the script that open the given loops and blocks, each underlined."""
     heads = [Head(item) for item in nodes]
     lines = to_text(node, obj_to_underline=heads, num_context_lines=0).split("\n")
@@ -207,6 +211,6 @@ def underlined_heads(node: Any, nodes: Sequence[Any]) -> str:
     return "\n".join([line for number in marked for line in lines[number - 1 : number + 1]])
 
 
-def underlined(node: Any, nodes: Sequence[Any], context_lines: int = 2) -> str:
+def underlined(node: object, nodes: Sequence[object], context_lines: int = 2) -> str:
     """The script around the given nodes, each underlined: for error messages."""
     return str(to_text(node, obj_to_underline=list(nodes), num_context_lines=context_lines))

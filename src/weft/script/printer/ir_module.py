@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.type import PrimType
@@ -22,7 +23,7 @@ from weft.script.printer.doc import (
     LiteralDoc,
     StmtBlockDoc,
 )
-from weft.script.printer.docsifier import Docsifier, clean_name, prints
+from weft.script.printer.docsifier import Docsifier, Frame, clean_name, prints
 
 _ORDER: Final = {"PrimFunc": 0, "ExternFunc": 1, "Function": 2}
 
@@ -83,7 +84,7 @@ def _name_functions(module: IRModule, module_name: str, d: Docsifier) -> None:
         d.function_names[name] = printed
 
 
-def _ordered(module: IRModule) -> list[tuple[GlobalVar, Any]]:
+def _ordered(module: IRModule) -> list[tuple[GlobalVar, BaseFunc]]:
     """PrimFuncs, then external functions, then graph functions; by name within each."""
     pairs = list(module.functions.items())
     pairs.sort(key=lambda pair: (_ORDER.get(pair[1].KIND, 3), pair[0].name_hint))
@@ -108,7 +109,7 @@ def _global_var(node: GlobalVar, d: Docsifier) -> Doc:
     return AttrAccessDoc(IdDoc(module), name)
 
 
-def _outer_function(d: Docsifier) -> Any:
+def _outer_function(d: Docsifier) -> Frame | None:
     """The frame of the outermost graph function being printed."""
     for frame in d.frames:
         if frame.kind == "relax" and frame.is_func:

@@ -11,17 +11,16 @@ stands in many places. So what is read is what ``normalize`` makes of the expres
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.node import Node
 from weft.relax.ir.nested_calls import calls_to_bind
 from weft.script.printer.doc import AssignDoc, Doc, StmtBlockDoc
 from weft.script.printer.docsifier import Docsifier
 
-Line = tuple[Any, AssignDoc]
+Line = tuple[Node, AssignDoc]
 """A node that has a name, and the line that gives it."""
 
 
-def bind_nested(value: Any, d: Docsifier, hint: str = "gv") -> list[Line]:
+def bind_nested(value: Node, d: Docsifier, hint: str = "gv") -> list[Line]:
     """The lines that an expression needs before its own, with the nodes that they name.
 
     The names are for this expression alone (``forget_nested``): the next one computes anew.

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.structural import structural_equal
 from weft.relax.distributed.global_info import DeviceMesh
-from weft.relax.distributed.struct_info import DTensorStructInfo, Placement
+from weft.relax.distributed.struct_info import DTensorStructInfo, Placement, PlacementSpec
 from weft.script.printer.attributes import attribute_doc
-from weft.script.printer.doc import CallDoc, Doc, LiteralDoc, TupleDoc
+from weft.script.printer.doc import CallDoc, Doc, ExprDoc, LiteralDoc, TupleDoc
 from weft.script.printer.docsifier import Docsifier, prints
 from weft.script.printer.relax_info import shape_doc
 
@@ -21,7 +19,7 @@ def _device_mesh(node: DeviceMesh, d: Docsifier) -> Doc:
         name = _listed(node, d)
         if name is not None:
             return LiteralDoc(name)
-    ids: Any = attribute_doc(node.device_ids, d)
+    ids = attribute_doc(node.device_ids, d)
     if node.device_range is not None:
         first = node.device_ids[0] if node.device_ids else 0
         ends = LiteralDoc(first), LiteralDoc(first + len(node.device_ids))
@@ -47,7 +45,7 @@ def _placement(node: Placement, d: Docsifier) -> Doc:  # noqa: ARG001 - a printe
 
 
 @prints("PlacementSpec")
-def _placement_spec(node: Any, d: Docsifier) -> Doc:  # noqa: ARG001 - a printer
+def _placement_spec(node: PlacementSpec, d: Docsifier) -> Doc:  # noqa: ARG001 - a printer
     return LiteralDoc(Placement([node]).to_text())
 
 
@@ -55,7 +53,7 @@ def _placement_spec(node: Any, d: Docsifier) -> Doc:  # noqa: ARG001 - a printer
 def _dtensor(node: DTensorStructInfo, d: Docsifier) -> Doc:
     """``R.DTensor((32, 32), "float32", "mesh[0]", "S[1], R")``; by name after what is unknown."""
     info = node.tensor_sinfo
-    parts: list[tuple[str, Any]] = []
+    parts: list[tuple[str, ExprDoc]] = []
     if info.shape is not None:
         parts.append(("shape", shape_doc(info.shape, d)))
     if info.dtype != "void":

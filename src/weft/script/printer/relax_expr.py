@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
 from weft.relax import expr as nodes
 from weft.relax.distributed.struct_info import DTensorStructInfo
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.struct_info import StructInfo, TupleStructInfo
+from weft.runtime.ndarray import NDArray
 from weft.script.printer.attributes import attribute_doc, mapping_doc
 from weft.script.printer.doc import (
     AssignDoc,
@@ -98,7 +99,7 @@ def _constant(node: nodes.Constant, d: Docsifier) -> Doc:
     return CallDoc(d.relax("const"), (LiteralDoc(value), dtype))
 
 
-def _scalar_literal(data: Any) -> Any:
+def _scalar_literal(data: NDArray) -> bool | int | float | None:
     """The Python number of a 0-d constant that a literal says exactly; else None."""
     if len(data.shape) != 0 or str(data.dtype) not in _SCALARS:
         return None
@@ -122,9 +123,9 @@ def _call(node: nodes.Call, d: Docsifier) -> Doc:
 
 def _generic(node: nodes.Call, d: Docsifier) -> Doc:
     callee = node.op
-    args: list[Any] = []
+    args: list[ExprDoc] = []
     if isinstance(callee, nodes.ExternFunc):
-        prefix: Any = d.relax("call_packed")
+        prefix: ExprDoc = d.relax("call_packed")
         args.append(LiteralDoc(callee.global_symbol))
     elif isinstance(callee, Op):
         prefix = operator_doc(callee, d)
@@ -132,10 +133,10 @@ def _generic(node: nodes.Call, d: Docsifier) -> Doc:
         prefix = d.doc(callee)
     for arg in node.args:
         args.append(d.doc(arg))
-    if not rebuilds(node):
+    if not rebuilds(node) or (isinstance(callee, Op) and not _is_in_script(callee)):
         return _explicit(node, args, d)
     keys: list[str] = []
-    values: list[Any] = []
+    values: list[ExprDoc] = []
     for key, value in node.attrs.items():
         keys.append(key)
         values.append(relax_attribute(value, d))
@@ -164,11 +165,11 @@ def rebuilds(node: nodes.Call) -> bool:
     return structural_equal(call.attrs, node.attrs)
 
 
-def _explicit(node: nodes.Call, args: list[Any], d: Docsifier) -> Doc:
+def _explicit(node: nodes.Call, args: list[ExprDoc], d: Docsifier) -> Doc:
     """``R.Call("relax.add", (x, y), attrs={...}, sinfo_args=(...))``: the node itself."""
-    callee: Any = LiteralDoc(node.op.name) if isinstance(node.op, Op) else d.doc(node.op)
+    callee: ExprDoc = LiteralDoc(node.op.name) if isinstance(node.op, Op) else d.doc(node.op)
     keys: list[str] = []
-    values: list[Any] = []
+    values: list[ExprDoc] = []
     if node.attrs:
         keys.append("attrs")
         values.append(mapping_doc(node.attrs, d))
@@ -178,9 +179,14 @@ def _explicit(node: nodes.Call, args: list[Any], d: Docsifier) -> Doc:
     return CallDoc(d.relax("Call"), (callee, TupleDoc(args)), keys, values)
 
 
+def _is_in_script(op: Op) -> bool:
+    """Whether ``R`` has the operator: ``relax.nn.softmax`` is ``R.nn.softmax``."""
+    return op.name.startswith("relax.")
+
+
 def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
     """``R.nn.softmax``."""
-    if not op.name.startswith("relax."):
+    if not _is_in_script(op):
         return IdDoc(op.name)
     first, *rest = op.name.split(".")[1:]
     doc: ExprDoc = d.relax(first)
@@ -189,24 +195,24 @@ def operator_doc(op: Op, d: Docsifier) -> ExprDoc:
     return doc
 
 
-def relax_attribute(value: Any, d: Docsifier) -> Any:
+def relax_attribute(value: object, d: Docsifier) -> ExprDoc:
     """An attribute of an operator."""
     return attribute_doc(value, d)
 
 
-def _callee_and_args(node: nodes.Call, d: Docsifier) -> list[Any]:
+def _callee_and_args(node: nodes.Call, d: Docsifier) -> list[ExprDoc]:
     callee = node.args[0]
     if isinstance(callee, nodes.ExternFunc):
-        first: Any = LiteralDoc(callee.global_symbol)
+        first: ExprDoc = LiteralDoc(callee.global_symbol)
     else:
         first = d.doc(callee)
     return [first, d.doc(node.args[1])]
 
 
-def _out_sinfo(info: Any, d: Docsifier) -> Any:
+def _out_sinfo(info: StructInfo, d: Docsifier) -> ExprDoc:
     if isinstance(info, TupleStructInfo) and len(info.fields) > 1:
         return ListDoc([d.doc(field) for field in info.fields])
-    return d.doc(info)
+    return d.expr(info)
 
 
 def _destination_passing(node: nodes.Call, d: Docsifier) -> Doc | None:
@@ -230,7 +236,7 @@ def _destination_passing(node: nodes.Call, d: Docsifier) -> Doc | None:
     return CallDoc(callee, args, keys, values)
 
 
-def _is_distributed(info: Any) -> bool:
+def _is_distributed(info: StructInfo) -> bool:
     fields = info.fields if isinstance(info, TupleStructInfo) else [info]
     return bool(fields) and all(isinstance(field, DTensorStructInfo) for field in fields)
 
@@ -241,11 +247,11 @@ def _registered(node: nodes.Call, d: Docsifier) -> Doc | None:
         return None
     if not isinstance(node.op, Op):
         return None
-    args: list[Any] = [LiteralDoc(node.args[0].global_symbol)]
+    args: list[ExprDoc] = [LiteralDoc(node.args[0].global_symbol)]
     for arg in node.args[1:]:
         args.append(d.doc(arg))
     keys = ["sinfo_args"]
-    values: list[Any] = [TupleDoc([d.doc(info) for info in node.sinfo_args])]
+    values: list[ExprDoc] = [TupleDoc([d.doc(info) for info in node.sinfo_args])]
     return CallDoc(operator_doc(node.op, d), args, keys, values)
 
 

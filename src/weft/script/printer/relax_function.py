@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.functor import post_order_visit
-from weft.ir.node import Array
+from weft.ir.node import Array, Node
 from weft.ir.structural import structural_equal
 from weft.relax import expr as nodes
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.struct_info import StructInfo, TupleStructInfo
 from weft.script.printer.attributes import mapping_doc
 from weft.script.printer.doc import (
     AssignDoc,
@@ -66,24 +65,24 @@ def _function(func: nodes.Function, d: Docsifier) -> Doc:
     return FunctionDoc(IdDoc(name), params, [decorator], returns, frame.stmts)
 
 
-def _is_own_name(key: str, value: Any, name: str) -> bool:
+def _is_own_name(key: str, value: object, name: str) -> bool:
     return key == "global_symbol" and str(value) == name
 
 
 def _shapes_returned(func: nodes.Function) -> list[nodes.Var]:
     """Parameters that the type of the result names as shapes: they have their names before it."""
-    used: set[Any] = set()
+    used: set[Node] = set()
     if func.ret_struct_info is not None:
         post_order_visit(func.ret_struct_info, used.add)
     return [param for param in func.params if param in used]
 
 
-def _parameter(param: nodes.Var, d: Docsifier, named: dict[nodes.Var, Any]) -> AssignDoc:
+def _parameter(param: nodes.Var, d: Docsifier, named: dict[nodes.Var, IdDoc]) -> AssignDoc:
     annotation = d.relax("Object") if param.struct_info is None else d.doc(param.struct_info)
     return AssignDoc(named.get(param) or d.define(param, param.name_hint), None, annotation)
 
 
-def sequence_docs(body: Any, d: Docsifier, *, returns: bool) -> list[Doc]:
+def sequence_docs(body: RelaxExpr, d: Docsifier, *, returns: bool) -> list[Doc]:
     """The lines of a SeqExpr; the last one is ``return value`` or ``value``."""
     frame = d.push("relax")
     if isinstance(body, nodes.SeqExpr):
@@ -121,10 +120,10 @@ def _block(node: nodes.BindingBlock, d: Docsifier) -> Doc:
 @prints("DataflowBlock")
 def _dataflow(node: nodes.DataflowBlock, d: Docsifier) -> Doc:
     stmts: list[Doc] = []
-    outputs: list[Any] = []
+    outputs: list[ExprDoc] = []
     for binding in node.bindings:
         _extend(stmts, d.doc(binding))
-        var: Any = getattr(binding, "var", None)
+        var = binding.var
         if not isinstance(var, nodes.DataflowVar):
             outputs.append(d.doc(var))
     stmts.append(ExprStmtDoc(CallDoc(d.relax("output"), outputs)))
@@ -154,11 +153,11 @@ def _lines_before(node: nodes.VarBinding | nodes.MatchCast, d: Docsifier) -> lis
     return bind_nested(node.value, d, hint)
 
 
-def _define(var: nodes.Var, d: Docsifier) -> Any:
+def _define(var: nodes.Var, d: Docsifier) -> ExprDoc:
     return d.reference(var) or d.define(var, var.name_hint)
 
 
-def annotation_of(var: nodes.Var, value: Any, d: Docsifier) -> Any:
+def annotation_of(var: nodes.Var, value: RelaxExpr, d: Docsifier) -> ExprDoc | None:
     """The struct info of a bound variable; None where the call says it already."""
     info = var.struct_info
     if info is None or d.short:
@@ -170,10 +169,10 @@ def annotation_of(var: nodes.Var, value: Any, d: Docsifier) -> Any:
                 return None
     elif not d.config.show_all_struct_info and _says(value, info):
         return None
-    return d.doc(info)
+    return d.expr(info)
 
 
-def _says(value: Any, info: Any) -> bool:
+def _says(value: RelaxExpr, info: StructInfo) -> bool:
     """Whether the value's own struct info is the variable's."""
     known = getattr(value, "struct_info", None)
     if known is None and isinstance(value, nodes.Tuple):
@@ -198,15 +197,15 @@ def _if(node: nodes.If, d: Docsifier) -> Doc:
     return _if_doc(node, d, None, None)
 
 
-def _if_doc(node: nodes.If, d: Docsifier, lhs: Any, annotation: Any) -> Doc:
+def _if_doc(node: nodes.If, d: Docsifier, lhs: ExprDoc | None, annotation: ExprDoc | None) -> Doc:
     lines = bind_nested(node.cond, d)
     condition = d.doc(node.cond)
     forget_nested(lines, d)
     branches: list[list[Doc]] = []
     for branch in (node.true_branch, node.false_branch):
         stmts = sequence_docs(branch, d, returns=False)
-        last: Any = stmts[-1]
-        if lhs is not None:
+        last = stmts[-1]
+        if lhs is not None and isinstance(last, ExprStmtDoc):
             stmts[-1] = AssignDoc(lhs, last.expr, annotation)
         branches.append(stmts)
     return with_nested(lines, IfDoc(condition, branches[0], branches[1]), d)

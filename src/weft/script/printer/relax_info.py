@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr, RelaxExpr
 from weft.ir.functor import collect
+from weft.ir.global_info import VDevice
 from weft.relax import struct_info as infos
 from weft.script.printer.doc import CallDoc, Doc, ExprDoc, ListDoc, LiteralDoc, TupleDoc
 from weft.script.printer.doc_printer import to_python_script
@@ -13,11 +12,11 @@ from weft.script.printer.docsifier import Docsifier, prints
 from weft.tir.expr import Var
 
 
-def dimension_doc(value: Any, d: Docsifier) -> Any:
+def dimension_doc(value: PrimExpr, d: Docsifier) -> ExprDoc:
     """A dimension: a bare int, an expression, or its text where the signature defines a symbol."""
     if type(value) is IntImm and value.dtype == "int64":
         return LiteralDoc(value.value)
-    doc = d.doc(value)
+    doc = d.expr(value)
     for frame in d.frames:
         if frame.func_vars is not None:
             for var in collect(value, Var):
@@ -28,7 +27,7 @@ def dimension_doc(value: Any, d: Docsifier) -> Any:
 
 
 @prints("ObjectStructInfo")
-def _object(_node: Any, d: Docsifier) -> Doc:
+def _object(_node: infos.ObjectStructInfo, d: Docsifier) -> Doc:
     return d.relax("Object")
 
 
@@ -39,7 +38,7 @@ def _prim(node: infos.PrimStructInfo, d: Docsifier) -> Doc:
     return CallDoc(d.relax("Prim"), (), ("value",), (scalar_doc(node.value, d),))
 
 
-def scalar_doc(value: Any, d: Docsifier) -> Any:
+def scalar_doc(value: PrimExpr, d: Docsifier) -> ExprDoc:
     """A scalar value in a graph: ints of int64 print bare."""
     return dimension_doc(value, d)
 
@@ -52,7 +51,7 @@ def _shape(node: infos.ShapeStructInfo, d: Docsifier) -> Doc:
     return CallDoc(d.relax("Shape"), (), ("ndim",), (LiteralDoc(int(node.ndim)),))
 
 
-def shape_doc(shape: Any, d: Docsifier) -> ExprDoc:
+def shape_doc(shape: RelaxExpr, d: Docsifier) -> ExprDoc:
     """The shape of a tensor: a tuple of dimensions, or the variable that is it."""
     known = getattr(shape, "values", None)
     if known is not None:
@@ -65,7 +64,7 @@ def shape_doc(shape: Any, d: Docsifier) -> ExprDoc:
 def _tensor(node: infos.TensorStructInfo, d: Docsifier) -> Doc:
     args: list[ExprDoc] = []
     keys: list[str] = []
-    values: list[Any] = []
+    values: list[ExprDoc] = []
     if node.shape is not None:
         args.append(shape_doc(node.shape, d))
     if node.dtype != "void":
@@ -81,19 +80,19 @@ def _tensor(node: infos.TensorStructInfo, d: Docsifier) -> Doc:
     return CallDoc(callee, args, keys, values) if args or keys else callee
 
 
-def _vdevice_name(vdevice: Any, d: Docsifier) -> str:
+def _vdevice_name(vdevice: VDevice, d: Docsifier) -> str:
     """``llvm:0:global``: the kind, the index among the module's devices of that kind, the scope."""
     kind = _kind_of(vdevice)
     index = 0
     for other in (d.global_infos or {}).get("vdevice", ()):
         if other is vdevice:
             return f"{kind}:{index}:{vdevice.memory_scope}"
-        if _kind_of(other) == kind:
+        if isinstance(other, VDevice) and _kind_of(other) == kind:
             index += 1
     return f"{kind}:{int(vdevice.vdevice_id)}:{vdevice.memory_scope}"
 
 
-def _kind_of(vdevice: Any) -> str:
+def _kind_of(vdevice: VDevice) -> str:
     kind = getattr(vdevice.target, "kind", "")
     return str(getattr(kind, "name", kind))
 
@@ -110,7 +109,7 @@ def _func(node: infos.FuncStructInfo, d: Docsifier) -> Doc:
     callee = d.relax("Callable")
     if node.params is None:
         keys: list[str] = []
-        values: list[Any] = []
+        values: list[ExprDoc] = []
         if not isinstance(node.ret, infos.ObjectStructInfo):
             keys.append("ret")
             values.append(d.doc(node.ret))

@@ -9,10 +9,11 @@ variable, which a text may do only once.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import PrimExpr
-from weft.script.printer.doc import AssignDoc, CallDoc
+from weft.ir.node import Node
+from weft.script.printer.doc import AssignDoc, CallDoc, Doc
 from weft.script.printer.docsifier import Docsifier, Frame
 
 _LONG: Final = 400
@@ -21,7 +22,7 @@ _SHORT: Final = 2
 """Nodes of an expression that is written out at each of its places."""
 
 
-def name_shared(holder: Any, d: Docsifier, frame: Frame) -> None:
+def name_shared(holder: Node, d: Docsifier, frame: Frame) -> None:
     """Add the names that the expressions right in a statement need to the lines before it."""
     roots = [holder] if isinstance(holder, PrimExpr) else _expressions(holder)
     for node in _to_name([root for root in roots if root.CHILDREN], d):
@@ -29,22 +30,22 @@ def name_shared(holder: Any, d: Docsifier, frame: Frame) -> None:
         frame.stmts.append(AssignDoc(d.define_value(node, "shared", frame), value))
 
 
-def is_name_of_shared(line: Any) -> bool:
+def is_name_of_shared(line: Doc) -> bool:
     """Whether a line is one that ``name_shared`` adds."""
     value = line.rhs if isinstance(line, AssignDoc) else None
     return isinstance(value, CallDoc) and getattr(value.callee, "name", "") == "meta_var"
 
 
-def _to_name(roots: Iterable[Any], d: Docsifier) -> list[Any]:
+def _to_name(roots: Iterable[PrimExpr], d: Docsifier) -> list[PrimExpr]:
     """Expressions that need names, parts first."""
-    order: list[Any] = []
+    order: list[PrimExpr] = []
     sizes: dict[int, int] = {}
     uses: dict[int, int] = {}
     for root in roots:
         _measure(root, d, order, sizes, uses)
     total = sum([size for key, size in sizes.items() if key not in uses])
     is_long = total > _LONG and total > 2 * len(order)
-    named: list[Any] = []
+    named: list[PrimExpr] = []
     printed: dict[int, int] = {}
     defining: set[int] = set()
     for node in order:
@@ -61,7 +62,7 @@ def _to_name(roots: Iterable[Any], d: Docsifier) -> list[Any]:
 
 
 def _measure(
-    node: Any, d: Docsifier, order: list[Any], sizes: dict[int, int], uses: dict[int, int]
+    node: PrimExpr, d: Docsifier, order: list[PrimExpr], sizes: dict[int, int], uses: dict[int, int]
 ) -> None:
     """Nodes below that have no name, parts first; their sizes as trees, how often they stand."""
     size = 1
@@ -77,9 +78,9 @@ def _measure(
     order.append(node)
 
 
-def _expressions(node: Any) -> list[Any]:
+def _expressions(node: Node) -> list[PrimExpr]:
     """The expressions right below a node."""
-    parts: list[Any] = []
+    parts: list[PrimExpr] = []
     for name in node.CHILDREN:
         value = getattr(node, name)
         if isinstance(value, PrimExpr):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import PrimExpr, Range
 from weft.script.printer.attributes import mapping_doc
 from weft.script.printer.doc import (
     AssignDoc,
@@ -23,6 +24,7 @@ from weft.script.printer.tir_buffer import DATA, buffer_declaration, define_buff
 from weft.script.printer.tir_expr import is_true, is_zero, same, slice_end
 from weft.script.printer.tir_stmt import body_docs
 from weft.tir import stmt as nodes
+from weft.tir.buffer import Buffer
 from weft.tir.expr import IterType, IterVar, Var
 from weft.tir.stmt import For
 
@@ -69,7 +71,7 @@ def _block_doc(block: nodes.Block, realize: nodes.BlockRealize | None, d: Docsif
     return ScopeDoc(None, d.head(head, block), frame.stmts)
 
 
-def alloc_docs(buffers: Any, d: Docsifier, frame: Frame) -> None:
+def alloc_docs(buffers: Sequence[Buffer], d: Docsifier, frame: Frame) -> None:
     """``A = T.alloc_buffer(...)`` for each buffer."""
     for buffer in buffers:
         rhs = buffer_declaration(buffer, "alloc_buffer", d, DATA, frame=frame)
@@ -97,7 +99,7 @@ def _axes(
     _flush(run, block, realize, d, frame)
 
 
-def _is_plain_binding(axis: IterVar, value: Any, loops: dict[int, For]) -> bool:
+def _is_plain_binding(axis: IterVar, value: PrimExpr | None, loops: dict[int, For]) -> bool:
     if axis.iter_type not in (IterType.DataPar, IterType.CommReduce) or not isinstance(value, Var):
         return False
     loop = loops.get(id(value))
@@ -110,13 +112,21 @@ def _is_plain_binding(axis: IterVar, value: Any, loops: dict[int, For]) -> bool:
     )
 
 
-def _flush(run: list[int], block: nodes.Block, realize: Any, d: Docsifier, frame: Frame) -> None:
+def _flush(
+    run: list[int],
+    block: nodes.Block,
+    realize: nodes.BlockRealize | None,
+    d: Docsifier,
+    frame: Frame,
+) -> None:
+    if realize is None:
+        return  # no axis is bound, so no binding is plain
     if len(run) == 1:
         _single_axis(block.iter_vars[run[0]], realize.iter_values[run[0]], d, frame)
     elif run:
         kinds = ""
         lhs: list[ExprDoc] = []
-        values: list[Any] = []
+        values: list[ExprDoc] = []
         for index in run:
             axis = block.iter_vars[index]
             lhs.append(d.define(axis.var, axis.var.name))
@@ -129,23 +139,23 @@ def _flush(run: list[int], block: nodes.Block, realize: Any, d: Docsifier, frame
 
 def _single_axis(axis: IterVar, value: PrimExpr | None, d: Docsifier, frame: Frame) -> None:
     callee = AttrAccessDoc(d.tir("axis"), _AXES.get(axis.iter_type, axis.iter_type.name))
-    args: list[Any] = [_domain(axis.dom, d)]
+    args: list[ExprDoc] = [_domain(axis.dom, d)]
     if value is not None:
         args.append(d.doc(value))
     keys: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
+    values: tuple[ExprDoc, ...] = ()
     if axis.dom is not None and axis.var.dtype is not axis.dom.extent.dtype:
         keys, values = ("dtype",), (LiteralDoc(str(axis.var.dtype)),)
     rhs = CallDoc(callee, args, keys, values)
     frame.stmts.append(AssignDoc(d.define(axis.var, axis.var.name), rhs))
 
 
-def _domain(dom: Any, d: Docsifier) -> Any:
+def _domain(dom: Range | None, d: Docsifier) -> ExprDoc:
     if dom is None:
         return LiteralDoc(None)
     if is_zero(dom.min) and dom.min.dtype is dom.extent.dtype:
-        return d.doc(dom.extent)
+        return d.expr(dom.extent)
     end = slice_end(dom.min, dom.extent)
     if end is None:
-        return d.doc(dom)
+        return d.expr(dom)
     return TupleDoc([d.doc(dom.min), d.doc(end)])

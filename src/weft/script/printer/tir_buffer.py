@@ -7,9 +7,9 @@ line of their own before the buffer, or print through the buffer (``A.data``, ``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, Range
 from weft.ir.functor import collect
 from weft.ir.type import PointerType, PrimType
 from weft.script.printer.doc import (
@@ -28,8 +28,9 @@ from weft.script.printer.doc import (
 from weft.script.printer.docsifier import Docsifier, Frame, prints
 from weft.script.printer.tir_expr import declare_var, slice_end
 from weft.support.dtype import DataType
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferRegion
 from weft.tir.expr import Var
+from weft.tir.stmt import MatchBufferRegion
 
 NOTHING: Final = 0
 """A buffer declaration that defines no variable."""
@@ -187,7 +188,7 @@ def _offset_attribute(
     buffer: Buffer, d: Docsifier, frame: Frame, defines: int, attributes: dict[str, ExprDoc]
 ) -> bool:
     """Add ``elem_offset`` where it must be said; True if ``offset_factor`` implies the offset."""
-    offset: Any = buffer.elem_offset
+    offset = buffer.elem_offset
     if _is_default_offset(buffer):
         return False
     if isinstance(offset, Var) and not d.defined(offset):
@@ -225,8 +226,8 @@ def _declaring_frame(buffer: Buffer, d: Docsifier) -> Frame:
 
 
 @prints("BufferRegion")
-def _buffer_region(node: Any, d: Docsifier) -> Doc:
-    indices: list[Any] = []
+def _buffer_region(node: BufferRegion, d: Docsifier) -> Doc:
+    indices: list[ExprDoc | SliceDoc] = []
     for item in node.region:
         index = range_index(item, d)
         if index is None:
@@ -236,18 +237,17 @@ def _buffer_region(node: Any, d: Docsifier) -> Doc:
     return IndexDoc(d.doc(node.buffer), indices)
 
 
-def range_index(item: Any, d: Docsifier) -> Doc | None:
+def range_index(item: Range, d: Docsifier) -> ExprDoc | SliceDoc | None:
     """``min`` or ``min:end``; None where a parser would find another extent."""
     extent = item.extent
     if isinstance(extent, IntImm) and extent.value == 1 and extent.dtype is item.min.dtype:
-        index: Doc = d.doc(item.min)
-        return index
+        return d.expr(item.min)
     end = slice_end(item.min, extent)
     return None if end is None else SliceDoc(d.doc(item.min), d.doc(end))
 
 
 @prints("MatchBufferRegion")
-def _match_buffer_region(node: Any, d: Docsifier) -> Doc:
+def _match_buffer_region(node: MatchBufferRegion, d: Docsifier) -> Doc:
     source = d.doc(node.source)
     rhs = buffer_declaration(node.buffer, "match_buffer", d, MATCH, args=(source,))
     return AssignDoc(define_buffer(node.buffer, d), rhs)

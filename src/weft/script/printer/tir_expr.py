@@ -7,12 +7,13 @@ constructor is spelled out, ``T.Add(a, b)`` or ``T.Call("float32", "tir.exp", [x
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, Range, StringImm
+from weft.ir.node import Node
 from weft.ir.op import Op
-from weft.ir.type import PointerType, PrimType, TupleType
+from weft.ir.type import FuncType, PointerType, PrimType, TupleType
 from weft.script.printer.doc import (
     AssignDoc,
     AttrAccessDoc,
@@ -30,23 +31,27 @@ from weft.script.printer.doc import (
     SliceDoc,
     TupleDoc,
 )
-from weft.script.printer.docsifier import Docsifier, prints
+from weft.script.printer.docsifier import Docsifier, Frame, prints
 from weft.support.errors import TVMError
 from weft.tir import expr as nodes
 from weft.tir import op as operators
 from weft.tir.buffer import BufferLoad
 from weft.tir.device_intrinsic import CONSTRUCTORS
-from weft.tir.expr import IterType, Ramp, SizeVar, Var
+from weft.tir.expr import BinaryExpr, IterType, Ramp, SizeVar, Var
 from weft.tir.index_map import IndexMap
 
+Binary = Callable[[PrimExpr, PrimExpr], PrimExpr]
+"""An operator of two expressions."""
 
-def same(lhs: Any, rhs: Any) -> bool:
+
+def same(lhs: object, rhs: object) -> bool:
     """Whether two arguments are the same object or constants of one type and value."""
     if lhs is rhs:
         return True
-    if type(lhs) is not type(rhs) or not isinstance(lhs, IntImm | FloatImm | StringImm):
+    constant = IntImm | FloatImm | StringImm
+    if type(lhs) is not type(rhs) or not (isinstance(lhs, constant) and isinstance(rhs, constant)):
         return False
-    return bool(lhs.dtype is rhs.dtype and lhs.value == rhs.value)
+    return lhs.dtype is rhs.dtype and lhs.value == rhs.value
 
 
 # ---- constants
@@ -91,7 +96,7 @@ def _var(node: Var, d: Docsifier) -> Doc:
     return doc
 
 
-def declare_var(node: Var, d: Docsifier, frame: Any) -> IdDoc:
+def declare_var(node: Var, d: Docsifier, frame: Frame) -> IdDoc:
     """Add ``name = T.int32()`` to a frame and name the variable there."""
     from_type = var_creation(node, d)
     lhs = d.define(node, node.name or "v", frame)
@@ -139,7 +144,7 @@ def _iter_var(node: nodes.IterVar, d: Docsifier) -> Doc:
 
 
 @prints("Range")
-def _range(node: Any, d: Docsifier) -> Doc:
+def _range(node: Range, d: Docsifier) -> Doc:
     if d.frames and d.frames[-1].kind == "ir":
         prefix: ExprDoc = d.ir("Range")
     else:
@@ -151,7 +156,7 @@ def _range(node: Any, d: Docsifier) -> Doc:
     return CallDoc(prefix, (d.doc(node.min), d.doc(end)))
 
 
-def range_end(node: Any) -> PrimExpr | None:
+def range_end(node: Range) -> PrimExpr | None:
     """``min + extent`` where ``Range(min, end)`` gives this range again, else None."""
     try:
         end = operators.add(node.min, node.extent)
@@ -182,7 +187,7 @@ def _tuple_type(node: TupleType, d: Docsifier) -> Doc:
 
 
 @prints("FuncType")
-def _func_type(node: Any, d: Docsifier) -> Doc:
+def _func_type(node: FuncType, d: Docsifier) -> Doc:
     args = [d.doc(item) for item in node.arg_types]
     return CallDoc(d.tir("FuncType"), (ListDoc(args), d.doc(node.ret_type)))
 
@@ -190,7 +195,7 @@ def _func_type(node: Any, d: Docsifier) -> Doc:
 # ---- operators
 
 K = OperationKind
-_SUGAR: Final[dict[str, tuple[OperationKind, Any]]] = {
+_SUGAR: Final[dict[str, tuple[OperationKind, Binary]]] = {
     "Add": (K.Add, operators.add), "Sub": (K.Sub, operators.subtract),
     "Mul": (K.Mult, operators.multiply), "FloorDiv": (K.FloorDiv, operators.floordiv),
     "FloorMod": (K.Mod, operators.floormod), "LT": (K.Lt, operators.less),
@@ -199,13 +204,13 @@ _SUGAR: Final[dict[str, tuple[OperationKind, Any]]] = {
     "GE": (K.GtE, operators.greater_equal), "And": (K.And, operators.logical_and),
     "Or": (K.Or, operators.logical_or), "Div": (K.Div, operators.divide),
 }  # fmt: skip
-_FUNCTIONS: Final[dict[str, tuple[str, Any]]] = {
+_FUNCTIONS: Final[dict[str, tuple[str, Binary]]] = {
     "Mod": ("truncmod", operators.truncmod), "Min": ("min", operators.minimum),
     "Max": ("max", operators.maximum),
 }  # fmt: skip
 
 
-def rebuilds(function: Any, node: Any) -> bool:
+def rebuilds(function: Binary, node: BinaryExpr) -> bool:
     """Whether ``function(node.a, node.b)`` gives a node like this one."""
     try:
         folded = function(node.a, node.b)
@@ -215,7 +220,7 @@ def rebuilds(function: Any, node: Any) -> bool:
 
 
 @prints(*_SUGAR)
-def _binary(node: Any, d: Docsifier) -> Doc:
+def _binary(node: BinaryExpr, d: Docsifier) -> Doc:
     kind, function = _SUGAR[node.KIND]
     is_lanewise = node.KIND in ("And", "Or") and node.dtype.lanes > 1  # "and" is bitwise there
     if not is_lanewise and rebuilds(function, node):
@@ -223,15 +228,15 @@ def _binary(node: Any, d: Docsifier) -> Doc:
     return CallDoc(d.tir(node.KIND), (d.doc(node.a), d.doc(node.b)))
 
 
-def operand(node: Any, d: Docsifier) -> Any:
+def operand(node: PrimExpr, d: Docsifier) -> ExprDoc:
     """An operand of an operator: in graph functions int64 constants print bare."""
     if d.relax_mode and type(node) is IntImm and node.dtype == "int64":
         return LiteralDoc(node.value)
-    return d.doc(node)
+    return d.expr(node)
 
 
 @prints(*_FUNCTIONS)
-def _named_binary(node: Any, d: Docsifier) -> Doc:
+def _named_binary(node: BinaryExpr, d: Docsifier) -> Doc:
     name, function = _FUNCTIONS[node.KIND]
     if rebuilds(function, node):
         return CallDoc(d.tir(name), (operand(node.a, d), operand(node.b, d)))
@@ -271,7 +276,7 @@ def _shuffle(node: nodes.Shuffle, d: Docsifier) -> Doc:
     return CallDoc(d.tir("Shuffle"), (list_doc(node.vectors, d), list_doc(node.indices, d)))
 
 
-def list_doc(items: Sequence[Any], d: Docsifier) -> ListDoc:
+def list_doc(items: Sequence[Node], d: Docsifier) -> ListDoc:
     """``[...]`` of nodes."""
     return ListDoc([d.doc(item) for item in items])
 
@@ -352,12 +357,12 @@ def _buffer_load(node: BufferLoad, d: Docsifier) -> Doc:
     return CallDoc(callee, (indices,), ("predicate",), (d.doc(node.predicate),))
 
 
-def index_docs(indices: Sequence[Any], d: Docsifier) -> list[Any]:
+def index_docs(indices: Sequence[PrimExpr], d: Docsifier) -> list[ExprDoc | SliceDoc]:
     """Indices of a load or store; a ramp is a slice where that gives the ramp again."""
-    return [ramp_slice(i, d) if type(i) is Ramp else d.doc(i) for i in indices]
+    return [ramp_slice(i, d) if type(i) is Ramp else d.expr(i) for i in indices]
 
 
-def ramp_slice(ramp: Ramp, d: Docsifier) -> Doc:
+def ramp_slice(ramp: Ramp, d: Docsifier) -> ExprDoc | SliceDoc:
     """``base:base + lanes * stride:stride``, or ``T.Ramp(...)``."""
     stride, lanes = ramp.stride, ramp.lanes
     if isinstance(stride, IntImm) and isinstance(lanes, IntImm) and lanes.dtype == "int32":
@@ -366,8 +371,7 @@ def ramp_slice(ramp: Ramp, d: Docsifier) -> Doc:
         if stride.value >= 1 and width.value > 1 and stop is not None:
             step = None if stride.value == 1 else LiteralDoc(stride.value)
             return SliceDoc(d.doc(ramp.base), d.doc(stop), step)
-    doc: Doc = d.doc(ramp)
-    return doc
+    return d.expr(ramp)
 
 
 def slice_end(begin: PrimExpr, extent: PrimExpr) -> PrimExpr | None:
@@ -408,8 +412,8 @@ def _call(node: nodes.Call, d: Docsifier) -> Doc:
     return CallDoc(d.tir("Call"), (dtype, LiteralDoc(callee.name), ListDoc(args)))
 
 
-def _argument(arg: Any, d: Docsifier) -> Any:
-    return d.doc(arg)
+def _argument(arg: object, d: Docsifier) -> ExprDoc:
+    return d.expr(arg)
 
 
 def call_style(node: nodes.Call, name: str) -> str:
@@ -423,7 +427,7 @@ def call_style(node: nodes.Call, name: str) -> str:
     return "dtype" if _gives(function, [str(node.dtype), *args], node) else "explicit"
 
 
-def _gives(function: Any, args: list[Any], node: nodes.Call) -> bool:
+def _gives(function: Callable[..., object], args: Sequence[object], node: nodes.Call) -> bool:
     try:
         call = function(*args)
     except (TVMError, TypeError, AttributeError):
@@ -438,11 +442,11 @@ def _gives(function: Any, args: list[Any], node: nodes.Call) -> bool:
     return True
 
 
-def is_true(expr: Any) -> bool:
+def is_true(expr: object) -> bool:
     """Whether an expression is the constant True."""
     return isinstance(expr, IntImm) and expr.value == 1 and expr.dtype.is_bool
 
 
-def is_zero(expr: Any) -> bool:
+def is_zero(expr: object) -> bool:
     """Whether an expression is the constant 0."""
     return isinstance(expr, IntImm) and expr.value == 0

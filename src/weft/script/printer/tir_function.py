@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from weft.ir.expr import IntImm
+from weft.ir.function import BaseFunc
 from weft.ir.type import TupleType
 from weft.script.printer.attributes import mapping_doc
 from weft.script.printer.doc import (
@@ -31,10 +31,10 @@ from weft.script.printer.tir_buffer import (
 from weft.script.printer.tir_stmt import body_docs
 from weft.tir.expr import IterVar, SizeVar, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import AttrStmt, Block, BlockRealize, SeqStmt
+from weft.tir.stmt import AttrStmt, Block, BlockRealize, SeqStmt, Stmt
 
 
-def function_name(func: Any, d: Docsifier) -> str:
+def function_name(func: BaseFunc, d: Docsifier) -> str:
     """The name to print: given, of the module, or the global symbol; else ``main``."""
     if d.binding_names:
         return d.binding_names[-1]
@@ -81,7 +81,7 @@ def _prim_func(func: PrimFunc, d: Docsifier) -> Doc:
     return FunctionDoc(IdDoc(name), args, [decorator], returns, frame.stmts)
 
 
-def _constant_name(name: str) -> Any:
+def _constant_name(name: str) -> Callable[[], IdDoc]:
     return lambda: IdDoc(name)
 
 
@@ -108,13 +108,13 @@ def _parameters(func: PrimFunc, d: Docsifier, frame: Frame) -> tuple[list[Assign
     return args, inlined
 
 
-def _is_plain_handle(param: Any) -> bool:
+def _is_plain_handle(param: Var) -> bool:
     if type(param) is not Var or param.dtype != "handle":
         return False
     return type(param.type_annotation).__name__ == "PrimType"
 
 
-def _handle_of(param: Any, d: Docsifier) -> Any:
+def _handle_of(param: Var, d: Docsifier) -> Callable[[], IdDoc]:
     """The doc of a handle that the annotation hides: its use makes the function print anew."""
 
     def make() -> IdDoc:
@@ -124,12 +124,12 @@ def _handle_of(param: Any, d: Docsifier) -> Any:
     return make
 
 
-def contains_block(root: Any) -> bool:
+def contains_block(root: Stmt) -> bool:
     """Whether there is a block in a statement (expressions are not looked at)."""
     return any(isinstance(stmt, Block | BlockRealize) for stmt in _statements(root))
 
 
-def _statements(root: Any) -> Iterator[Any]:
+def _statements(root: Stmt) -> Iterator[Stmt]:
     """Every statement inside, in the order of the text."""
     stack = [root]
     while stack:
@@ -144,7 +144,7 @@ def _statements(root: Any) -> Iterator[Any]:
                 stack.append(inner)
 
 
-def _shared_threads(body: Any, d: Docsifier, frame: Frame) -> None:
+def _shared_threads(body: Stmt, d: Docsifier, frame: Frame) -> None:
     """``tx = T.env_thread(...)`` for a thread variable that several statements launch."""
     launched: set[int] = set()
     for stmt in _statements(body):
@@ -162,7 +162,7 @@ def _shared_threads(body: Any, d: Docsifier, frame: Frame) -> None:
 
 def implicit_root(func: PrimFunc) -> BlockRealize | None:
     """The root block that a parser adds by itself, so that it need not be printed."""
-    realize: Any = func.body
+    realize = func.body
     if not isinstance(realize, BlockRealize) or realize.iter_values:
         return None
     if not (isinstance(realize.predicate, IntImm) and realize.predicate.value == 1):
@@ -171,7 +171,7 @@ def implicit_root(func: PrimFunc) -> BlockRealize | None:
     special = root.annotations or root.match_buffers or root.reads or root.writes or root.init
     if special or root.name_hint != "root":
         return None
-    inner: Any = root.body
+    inner = root.body
     if root.alloc_buffers:
         return realize
     if isinstance(inner, BlockRealize):

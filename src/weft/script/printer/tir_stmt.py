@@ -6,13 +6,15 @@ a plain line (``x: T.int32 = 1``); elsewhere it prints as ``with ...:``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 import numpy as np
 
-from weft.ir.expr import IntImm, StringImm
+from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
+from weft.ir.node import expect
 from weft.ir.type import PrimType, TupleType
+from weft.runtime.ndarray import NDArray
 from weft.script.printer.attributes import attribute_doc, mapping_doc
 from weft.script.printer.doc import (
     AssertDoc,
@@ -55,11 +57,11 @@ from weft.script.printer.tir_expr import (
 from weft.support.errors import IRTypeError
 from weft.tir import stmt as nodes
 from weft.tir.buffer import BufferRegion
-from weft.tir.expr import IterVar, Var
-from weft.tir.stmt import For, ForKind, SeqStmt
+from weft.tir.expr import Call, IterVar, Var
+from weft.tir.stmt import For, ForKind, SeqStmt, Stmt
 
 
-def body_docs(stmt: Any, d: Docsifier, frame: Frame) -> None:
+def body_docs(stmt: Stmt, d: Docsifier, frame: Frame) -> None:
     """Add the docs of a body to a frame."""
     if type(stmt) is SeqStmt:
         last = len(stmt.seq) - 1
@@ -101,7 +103,7 @@ def _seq(node: SeqStmt, d: Docsifier) -> Doc:
 
 @prints("Evaluate")
 def _evaluate(node: nodes.Evaluate, d: Docsifier) -> Doc:
-    call: Any = node.value
+    call = node.value
     if _is_return(call):
         return ReturnDoc(d.doc(call.args[0]))
     value = d.doc(node.value)
@@ -110,9 +112,9 @@ def _evaluate(node: nodes.Evaluate, d: Docsifier) -> Doc:
     return ExprStmtDoc(CallDoc(d.tir("evaluate"), (value,)))
 
 
-def _is_return(value: Any) -> bool:
+def _is_return(value: PrimExpr) -> TypeGuard[Call]:
     """Whether ``return x`` builds this call of ``tir.ret``."""
-    if getattr(value, "KIND", "") != "Call" or getattr(value.op, "name", "") != "tir.ret":
+    if not isinstance(value, Call) or getattr(value.op, "name", "") != "tir.ret":
         return False
     return len(value.args) == 1 and call_style(value, "ret") == "plain"
 
@@ -174,7 +176,7 @@ def _let(node: nodes.LetStmt, d: Docsifier) -> Doc:
     if concise:
         return StmtBlockDoc([AssignDoc(lhs, rhs, kind), *frame.stmts])
     keys: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
+    values: tuple[ExprDoc, ...] = ()
     if not isinstance(annotation, PrimType) or annotation.dtype is not node.value.dtype:
         keys, values = ("type_annotation",), (kind or LiteralDoc(None),)
     return ScopeDoc(lhs, CallDoc(d.tir("LetStmt"), (rhs,), keys, values), frame.stmts)
@@ -195,7 +197,7 @@ def _assert(node: nodes.AssertStmt, d: Docsifier) -> Doc:
 @prints("AttrStmt")
 def _attr(node: nodes.AttrStmt, d: Docsifier) -> Doc:
     concise = d.frames[-1].concise
-    body: Any = node.body
+    body = node.body
     if node.attr_key == "realize_scope" and isinstance(node.value, StringImm) and node.value.value:
         if isinstance(body, nodes.BufferRealize) and body.buffer is node.node:
             return _realize_doc(body, node.value.value, d)
@@ -205,7 +207,7 @@ def _attr(node: nodes.AttrStmt, d: Docsifier) -> Doc:
     if isinstance(thread, IterVar) and node.attr_key in ("thread_extent", "virtual_thread"):
         value = d.doc(node.value)
         if d.defined(thread.var):
-            first: Any = d.doc(thread.var)
+            first: ExprDoc = d.doc(thread.var)
         else:
             first = LiteralDoc(thread.thread_tag)
             lhs = d.define(thread.var, thread.var.name or "v")
@@ -222,14 +224,14 @@ def _attr(node: nodes.AttrStmt, d: Docsifier) -> Doc:
 def _allocate(node: nodes.Allocate, d: Docsifier) -> Doc:
     concise = d.frames[-1].concise
     if d.config.syntax_sugar and _declares_itself(node):
-        return _declare(node.body, d, DATA, concise)
+        return _declare(expect(node.body, nodes.DeclBuffer), d, DATA, concise)
     scope = getattr(node.buffer_var.type_annotation, "storage_scope", "") or "global"
     extents = list_doc(node.extents, d)
-    args: list[Any] = [extents, LiteralDoc(str(node.dtype)), LiteralDoc(scope)]
+    args: list[ExprDoc] = [extents, LiteralDoc(str(node.dtype)), LiteralDoc(scope)]
     if not is_true(node.condition):
         args.append(d.doc(node.condition))
     keys: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
+    values: tuple[ExprDoc, ...] = ()
     if node.annotations:
         keys, values = ("annotations",), (mapping_doc(node.annotations, d),)
     rhs = CallDoc(d.tir("allocate"), args, keys, values)
@@ -242,7 +244,7 @@ def _allocate(node: nodes.Allocate, d: Docsifier) -> Doc:
 
 def _declares_itself(node: nodes.Allocate) -> bool:
     """Whether the body is the declaration of a buffer that is just this memory."""
-    body: Any = node.body
+    body = node.body
     if not isinstance(body, nodes.DeclBuffer) or body.buffer.data is not node.buffer_var:
         return False
     shape = body.buffer.shape
@@ -262,7 +264,7 @@ def _allocate_const(node: nodes.AllocateConst, d: Docsifier) -> Doc:
     extents = list_doc(node.extents, d)
     args = (_constant_data(node.data, d), LiteralDoc(str(node.dtype)), extents)
     keys: tuple[str, ...] = ()
-    values: tuple[Any, ...] = ()
+    values: tuple[ExprDoc, ...] = ()
     if node.annotations:
         keys, values = ("annotations",), (mapping_doc(node.annotations, d),)
     rhs = CallDoc(d.tir("allocate_const"), args, keys, values)
@@ -273,7 +275,7 @@ def _allocate_const(node: nodes.AllocateConst, d: Docsifier) -> Doc:
     return _scoped(lhs, rhs, frame.stmts, concise)
 
 
-def _constant_data(data: Any, d: Docsifier) -> ExprDoc:
+def _constant_data(data: NDArray, d: Docsifier) -> ExprDoc:
     """The elements as a flat list; as metadata where they are many or have no literal."""
     array = data.numpy()
     plain = array.dtype.kind in "iub" or (
@@ -289,7 +291,7 @@ def _decl_buffer(node: nodes.DeclBuffer, d: Docsifier) -> Doc:
     return _declare(node, d, NOTHING, d.frames[-1].concise)
 
 
-def _declare(node: Any, d: Docsifier, defines: int, concise: bool) -> Doc:
+def _declare(node: nodes.DeclBuffer, d: Docsifier, defines: int, concise: bool) -> Doc:
     outer = d.frames[-1]
     for size in (*node.buffer.shape, *node.buffer.strides) if defines == DATA else ():
         if isinstance(size, Var) and not d.defined(size):
@@ -315,7 +317,7 @@ def _realize_doc(node: nodes.BufferRealize, scope: str, d: Docsifier) -> Doc:
     """``T.realize(region, scope)``; a scope stands for an attribute around the statement."""
     concise = d.frames[-1].concise
     region = d.doc(BufferRegion(node.buffer, node.bounds))
-    args: list[Any] = [region, LiteralDoc(scope)]
+    args: list[ExprDoc] = [region, LiteralDoc(scope)]
     if not is_true(node.condition):
         args.append(d.doc(node.condition))
     frame = d.push("tir")
@@ -332,7 +334,7 @@ _KINDS: Final = {
 }  # fmt: skip
 
 
-def _uses(expr: Any, names: set[int]) -> bool:
+def _uses(expr: PrimExpr, names: set[int]) -> bool:
     if isinstance(expr, IntImm):
         return False
     for var in collect(expr, Var):
@@ -345,7 +347,7 @@ def _grid(loop: For) -> list[For]:
     """The nest of plain loops that one ``T.grid`` can print."""
     nest: list[For] = []
     names: set[int] = set()
-    inner: Any = loop
+    inner: Stmt = loop
     while type(inner) is For:
         plain = inner.kind is ForKind.SERIAL and is_zero(inner.min) and not inner.annotations
         if not plain or inner.thread_binding is not None or _uses(inner.extent, names):
@@ -363,7 +365,7 @@ def _for(node: For, d: Docsifier) -> Doc:
     if len(nest) > 1:
         frame.loops = list(nest)
         lhs: list[ExprDoc] = []
-        rhs: list[Any] = []
+        rhs: list[ExprDoc] = []
         for loop in nest:
             lhs.append(d.head(d.define(loop.loop_var, loop.loop_var.name), loop))
             rhs.append(d.head(d.doc(loop.extent), loop))
@@ -379,9 +381,9 @@ def _for(node: For, d: Docsifier) -> Doc:
 
 
 def _loop_header(node: For, d: Docsifier) -> ExprDoc:
-    args: list[Any] = []
+    args: list[ExprDoc] = []
     keys: list[str] = []
-    values: list[Any] = []
+    values: list[ExprDoc] = []
     if is_zero(node.min):
         args.append(d.doc(node.extent))
     else:
