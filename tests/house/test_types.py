@@ -19,10 +19,7 @@ SPARE = 8
 """By how much a number may be lower than its limit before the limit has to follow."""
 
 ANY_LIMITS = {
-    "cli": 31,
     "codegen": 31,
-    "compat": 44,
-    "driver": 27,
     "dynamo": 35,
     "relax": 74,
     "relax.backend": 28,
@@ -32,8 +29,6 @@ ANY_LIMITS = {
     "relax.transform": 49,
     "relax.vm": 43,
     "runtime": 27,
-    "support": 16,
-    "target": 24,
     "tir": 32,
     "tir.interp": 41,
     "tir.lowering": 21,

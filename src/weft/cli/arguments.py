@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class Sizes:
         return tuple(self.of(dim) if isinstance(dim, str) else dim for dim in shape)
 
 
-def random_array(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Any:
+def random_array(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> np.ndarray:
     """An array that most models take: normal numbers, small integers (they may be indices).
 
     Raises IRValueError for a shape that memory cannot hold.

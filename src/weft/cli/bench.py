@@ -8,7 +8,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +17,10 @@ import numpy as np
 import weft
 from weft.cli.arguments import Sizes, parse_sizes, random_array
 from weft.cli.engine_process import Engine
-from weft.cli.engines import ENGINES
+from weft.cli.engines import ENGINES, Told
 from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
 from weft.runtime.artifact.weft_file import writable_path, write_file
+from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.threads.parallel import num_threads
 from weft.support.errors import IRValueError
 
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if any(engine.name == "weft" and engine.seconds for engine in engines) else 1
 
 
-def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def described(options: argparse.Namespace, folder: Path) -> Told:
     """What each engine is told: the model, the threads, and where the inputs lie."""
     specs = with_dynamic(options.input, options.dynamic)
     sizes, rng = Sizes(parse_sizes(options.size)), np.random.default_rng(options.seed)
@@ -97,7 +98,9 @@ def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         wanted = program_inputs(model)
     else:
         raise IRValueError(f"{options.model}: expected --input name:shape:dtype for each input")
-    arrays = {f"x{i}": random_array(shape, dtype, rng) for i, (shape, dtype) in enumerate(wanted)}
+    arrays: dict[str, Any] = {
+        f"x{i}": random_array(shape, dtype, rng) for i, (shape, dtype) in enumerate(wanted)
+    }
     inputs = folder / "inputs.npz"
     np.savez(inputs, **arrays)
     return {
@@ -107,7 +110,7 @@ def described(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _inputs_of(model: Any, sizes: Sizes) -> list[tuple[tuple[int, ...], str]]:
+def _inputs_of(model: CompiledModel, sizes: Sizes) -> list[tuple[tuple[int, ...], str]]:
     params = model.program.functions[model.entry].params
     return [(sizes.shape(pattern[2]), str(pattern[1])) for _, pattern in params]
 
@@ -156,7 +159,7 @@ def table(engines: Sequence[Engine]) -> str:
     return "\n".join(lines)
 
 
-def figures(engines: Sequence[Engine], told: Mapping[str, object]) -> dict[str, Any]:
+def figures(engines: Sequence[Engine], told: Told) -> dict[str, object]:
     """The same as data."""
     return {
         "model": told["model"], "threads": told["threads"],

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,9 +21,10 @@ import weft
 from weft import relax
 from weft.cli.models import Subject, add_model_arguments, subject_of
 from weft.driver.pipeline import get_pipeline, relax_pipeline_of
+from weft.ir.module import IRModule
 from weft.ir.transform import PassContext
 from weft.support.errors import UnsupportedError
-from weft.tir.interp.code_check import HANDS_BUFFERS, WHOLE, CodeReport, check_code
+from weft.tir.interp.code_check import HANDS_BUFFERS, WHOLE, CodeReport, Native, check_code
 
 TOLERANCE: Final = 1e-4
 """A difference of so much of an output's scale is one."""
@@ -48,11 +49,11 @@ class Trace:
     """
 
     rows: Sequence[tuple[str, str]]
-    expected: Sequence[Any]
-    module: Any
-    model: Any
-    results: Sequence[Any]
-    inputs: Sequence[Any]
+    expected: Sequence[np.ndarray]
+    module: IRModule
+    model: IRModule
+    results: Sequence[np.ndarray]
+    inputs: Sequence[np.ndarray]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,7 +71,12 @@ class _CodeInstrument:
     def __init__(self, seed: int) -> None:
         self.seed, self.reports = seed, list[CodeReport]()
 
-    def run_after_codegen(self, mod: Any, native: Any, compile_module: Any) -> None:
+    def run_after_codegen(
+        self,
+        mod: IRModule,
+        native: Callable[[], Native],
+        compile_module: Callable[[IRModule], Native],
+    ) -> None:
         """Called by a build with the lowered module (weft.ir.instrument)."""
         self.reports.append(check_code(mod, native, compile_module, seed=self.seed))
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import copy
 import importlib
 import importlib.util
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import onnx
@@ -52,7 +51,9 @@ def trace_of(subject: Subject) -> Trace:
     )
 
 
-def _judge_of(model: Any) -> tuple[str, Callable[[Any, list[str], Any], list[Any]]]:
+def _judge_of(
+    model: onnx.ModelProto,
+) -> tuple[str, Callable[[onnx.ModelProto, list[str], Mapping[str, np.ndarray]], list[np.ndarray]]]:
     """What computes the tensors that are expected of a model: its name, and how it runs."""
     opset = min([item.version for item in model.opset_import if not item.domain], default=1)
     if opset < 14 and any(node.op_type == "BatchNormalization" for node in model.graph.node):
@@ -66,11 +67,15 @@ def _judge_of(model: Any) -> tuple[str, Callable[[Any, list[str], Any], list[Any
     return "ONNX's reference implementation", _in_reference
 
 
-def _in_reference(model: object, names: list[str], inputs: object) -> list[object]:
+def _in_reference(
+    model: onnx.ModelProto, names: list[str], inputs: Mapping[str, np.ndarray]
+) -> list[np.ndarray]:
     return list(ReferenceEvaluator(model).run(names, inputs))
 
 
-def _in_onnxruntime(model: Any, names: list[str], inputs: Any) -> list[Any]:
+def _in_onnxruntime(
+    model: onnx.ModelProto, names: list[str], inputs: Mapping[str, np.ndarray]
+) -> list[np.ndarray]:
     """What ONNX Runtime gives, its nodes as they are: none fused, none left out."""
     onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
@@ -81,14 +86,14 @@ def _in_onnxruntime(model: Any, names: list[str], inputs: Any) -> list[Any]:
     return list(session.run(names, inputs))
 
 
-def _with_outputs(model: Any, names: list[str]) -> Any:
+def _with_outputs(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
     copied = copy.deepcopy(model)
     del copied.graph.output[:]
     copied.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
     return copied
 
 
-def _inputs(model: Any, subject: Subject) -> dict[str, Any]:
+def _inputs(model: onnx.ModelProto, subject: Subject) -> dict[str, np.ndarray]:
     rng, sizes = np.random.default_rng(subject.seed), Sizes(subject.sizes)
     given = subject.examples or {}
     for symbol in sorted(alone_in(model.graph.input, given)):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
+import numpy as np
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
@@ -29,9 +29,9 @@ class _Recorder(fx.Interpreter):
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
-        self.values: dict[fx.Node, Any] = {}
+        self.values: dict[fx.Node, object] = {}
 
-    def run_node(self, n: fx.Node) -> Any:
+    def run_node(self, n: fx.Node) -> object:
         result = super().run_node(n)
         if isinstance(result, torch.Tensor):
             self.values[n] = result.detach().clone()
@@ -60,6 +60,6 @@ def trace_of(subject: Subject) -> Trace:
     )  # fmt: skip
 
 
-def _array(tensor: torch.Tensor) -> object:
+def _array(tensor: torch.Tensor) -> np.ndarray:
     """The tensor as an array of numpy, of bfloat16 too."""
     return as_ndarray(tensor).numpy()

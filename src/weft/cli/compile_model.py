@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
-from typing import Any
 
 from weft.cli.models import add_model_arguments, subject_of
 from weft.runtime.artifact.weft_file import writable_path
+from weft.runtime.model.compiled_model import CompiledModel
 from weft.support.errors import IRValueError
 
 
@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def described_inputs(model: Any) -> list[str]:
+def described_inputs(model: CompiledModel) -> list[str]:
     """Each input of a CompiledModel as ``x: (n, 3) float32``."""
     lines = []
     for name, pattern in model.program.functions[model.entry].params:

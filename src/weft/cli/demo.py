@@ -24,6 +24,7 @@ from weft import relax
 from weft.cli import demo_cnn, demo_mlp
 from weft.cli.demo_mlp import BATCH, Parameters
 from weft.data import fashion_mnist
+from weft.ir.module import IRModule
 from weft.support.errors import IRValueError
 
 Classifier = Callable[[np.ndarray], np.ndarray]
@@ -39,8 +40,8 @@ class Model:
     load: Callable[[], Parameters]
     input_shape: tuple[int, ...]
     numpy_model: Callable[[Parameters, np.ndarray], np.ndarray]
-    torch_model: Callable[[Parameters], Any]
-    ways: dict[str, Callable[[Parameters], Any]]
+    torch_model: Callable[[Parameters], Callable[..., Any]]
+    ways: dict[str, Callable[[Parameters], IRModule]]
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ def run_way(subject: Subject, way: str, out: Path) -> tuple[Row, np.ndarray]:
     return row, predicted
 
 
-def takes_parameters(module: Any) -> bool:
+def takes_parameters(module: IRModule) -> bool:
     """Whether ``main`` takes the model's parameters after the images."""
     return len(module["main"].params) > 1
 

@@ -11,9 +11,21 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
+
+from weft.cli.engines import Told
+
+
+class Answer(TypedDict, total=False):
+    """What a process answers: an error, or what it was asked for."""
+
+    ready: float
+    """Seconds until the model ran once."""
+    seconds: float
+    """Seconds a call."""
+    profile: str
+    error: str
 
 
 class Engine:
@@ -32,7 +44,7 @@ class Engine:
         self.name, self.timeout = name, timeout
         self.setup, self.error = 0.0, ""
         self.seconds: list[float] = []
-        self.answer: dict[str, Any] = {}  # to the model that was loaded
+        self.answer: Answer = {}  # to the model that was loaded
         self._log = folder / f"{name}.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -50,7 +62,7 @@ class Engine:
             self._answers.put(line)
         self._answers.put("")
 
-    def load(self, told: Mapping[str, object]) -> None:
+    def load(self, told: Told) -> None:
         """Have the process load the model and run it once; ``setup`` is how long that took.
 
         The times of a model before are forgotten.
@@ -59,7 +71,7 @@ class Engine:
         self.answer = self.ask({**told, "engine": self.name})
         self.setup = self.answer.get("ready", 0.0)
 
-    def ask(self, message: Mapping[str, object]) -> dict[str, Any]:
+    def ask(self, message: Told) -> Answer:
         """Send one request; the answer, which is an error where none came."""
         assert self.process.stdin is not None
         try:
@@ -94,10 +106,10 @@ class Engine:
         self.process.communicate()
 
 
-def _read(line: str) -> dict[str, Any]:
+def _read(line: str) -> Answer:
     """The object of JSON in a line; an error where there is none."""
     try:
-        answer = json.loads(line)
+        answer: Answer | None = json.loads(line)
     except ValueError:
         answer = None
     if isinstance(answer, dict):

@@ -16,9 +16,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, Final, TypedDict
 
 import numpy as np
 
@@ -29,11 +30,35 @@ from weft.runtime.model.compiled_model import CompiledModel, to_torch
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
-Call = Callable[[], Any]
-Setup = Callable[[Mapping[str, Any]], Call]
+
+class Told(TypedDict, total=False):
+    """What a process is asked: to set up an engine with a model, or what to do with it then."""
+
+    engine: str
+    """The name of the engine to set up."""
+    model: str
+    """The path of the model, or ``module:name``."""
+    kind: str
+    """The ending of the path, or ``torch``."""
+    inputs: str
+    """The path of the .npz file with the inputs ``x0``, ``x1`` ..."""
+    shapes: dict[str, list[object]]
+    dtypes: list[str]
+    threads: int
+    folder: str
+    """Where engines keep files."""
+    run: int
+    """How many calls to time."""
+    output: str
+    """The path of the .npz file for the results."""
+    profile: bool
 
 
-def _torch_setup(told: Mapping[str, Any]) -> tuple[Any, Any, list[Any]]:
+Call = Callable[[], object]
+Setup = Callable[[Told], Call]
+
+
+def _torch_setup(told: Told) -> tuple[ModuleType, Any, list[object]]:
     """torch, the model, and its inputs as tensors."""
     torch = importlib.import_module("torch")
     torch.set_num_threads(told["threads"])
@@ -43,30 +68,32 @@ def _torch_setup(told: Mapping[str, Any]) -> tuple[Any, Any, list[Any]]:
     return torch, find_model(told["model"]), inputs
 
 
-def torch_eager(told: Mapping[str, object]) -> Call:
+def torch_eager(told: Told) -> Call:
     """PyTorch as it is."""
     torch, model, inputs = _torch_setup(told)
     return _without_gradients(torch, model, inputs)
 
 
-def torch_compile(told: Mapping[str, object]) -> Call:
+def torch_compile(told: Told) -> Call:
     """torch.compile with its default backend."""
     torch, model, inputs = _torch_setup(told)
     torch._dynamo.reset()  # it compiles one piece of code, such as Sequential's, a few times only
     return _without_gradients(torch, torch.compile(model), inputs)
 
 
-def _without_gradients(torch: Any, model: Any, inputs: list[Any]) -> Call:
-    def call() -> Any:
+def _without_gradients(
+    torch: ModuleType, model: Callable[..., object], inputs: list[object]
+) -> Call:
+    def call() -> object:
         with torch.no_grad():
             return model(*inputs)
 
     return call
 
 
-def weft_engine(told: Mapping[str, Any]) -> Call:
+def weft_engine(told: Told) -> Call:
     """weft: a .weft file as it is, any other model compiled now."""
-    inputs = example_arrays(told)
+    inputs: Sequence[object] = example_arrays(told)
     if told["kind"] == "weft":
         model = weft.load(told["model"], num_threads=told["threads"])
     else:
@@ -84,7 +111,7 @@ def weft_engine(told: Mapping[str, Any]) -> Call:
     return functools.partial(model, *inputs)
 
 
-def onnxruntime_engine(told: Mapping[str, object]) -> Call:
+def onnxruntime_engine(told: Told) -> Call:
     """ONNX Runtime on the CPU; a model from PyTorch goes through torch.onnx."""
     onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
@@ -98,7 +125,7 @@ def onnxruntime_engine(told: Mapping[str, object]) -> Call:
     return lambda: session.run(None, feed)
 
 
-def openvino_engine(told: Mapping[str, object]) -> Call:
+def openvino_engine(told: Told) -> Call:
     """OpenVINO on the CPU, tuned for latency; where there are AMX units it would take bfloat16."""
     openvino = importlib.import_module("openvino")
     core = openvino.Core()
@@ -112,7 +139,7 @@ def openvino_engine(told: Mapping[str, object]) -> Call:
     return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
 
 
-def tvm_engine(told: Mapping[str, object]) -> Call:
+def tvm_engine(told: Told) -> Call:
     """TVM with its default pipeline, for this machine's processor."""
     os.environ["TVM_NUM_THREADS"] = str(told["threads"])
     tvm = importlib.import_module("tvm")
@@ -142,7 +169,7 @@ ENGINES: Final[dict[str, tuple[Setup, str, tuple[str, ...]]]] = {
 """Name -> how it is set up, the package that it needs, the kinds of models that it takes."""
 
 
-def example_arrays(told: Mapping[str, Any]) -> list[Any]:
+def example_arrays(told: Told) -> list[np.ndarray]:
     """The inputs, the same in every engine."""
     with np.load(told["inputs"]) as stored:
         return [
@@ -150,7 +177,7 @@ def example_arrays(told: Mapping[str, Any]) -> list[Any]:
         ]
 
 
-def _onnx_of(told: Mapping[str, Any]) -> str:
+def _onnx_of(told: Told) -> str:
     """The path of the model as ONNX; PyTorch's is exported once, by the first engine that asks."""
     if told["kind"] == "onnx":
         return str(told["model"])
@@ -163,12 +190,12 @@ def _onnx_of(told: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _unattached(torch: Any, program: Any) -> Any:
+def _unattached(torch: Any, program: Any) -> Callable[..., object]:
     """A module that calls an exported program: torch.onnx sets modes, which a program refuses."""
     program.requires_grad_(False)  # weights become constants, which need no gradients
 
     class Unattached(torch.nn.Module):
-        def forward(self, *args: Any) -> Any:
+        def forward(self, *args: object) -> object:
             return program(*args)
 
     return Unattached()
@@ -181,7 +208,7 @@ class Server:
         self._setups = setups
         self._call: Call | None = None
 
-    def __call__(self, told: Mapping[str, Any]) -> dict[str, Any]:
+    def __call__(self, told: Told) -> dict[str, object]:
         """The answer to one request."""
         if "engine" in told:
             self._call = None  # the model before goes first
@@ -213,7 +240,7 @@ def _profile(call: Call) -> str:
     return model.profile(*call.args).table()
 
 
-def result_arrays(value: Any) -> list[Any]:
+def result_arrays(value: Any) -> list[np.ndarray]:
     """The arrays of what an engine returned, in their order, as numpy's.
 
     >>> result_arrays({"a": np.zeros(2), "b": [np.ones((1, 3))]})
@@ -227,7 +254,7 @@ def result_arrays(value: Any) -> list[Any]:
     return [array for item in items for array in result_arrays(item)]
 
 
-def answer_requests(answer: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+def answer_requests(answer: Callable[[Told], Mapping[str, object]]) -> None:
     """Answer each line of JSON of the standard input with one, until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints must not stand between the answers

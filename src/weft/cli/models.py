@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 import weft
 from weft.cli.arguments import InputSpec, Sizes, parse_input, parse_sizes, random_array
 from weft.driver.sources import function_of
-from weft.runtime.model.compiled_model import to_torch
+from weft.runtime.model.compiled_model import CompiledModel, to_torch
 from weft.support.errors import IRValueError, TVMError
 
 KINDS = (
@@ -61,7 +62,7 @@ def _input(text: str) -> InputSpec:
 class Subject:
     """A model that is not compiled yet, and the example inputs to compile it with."""
 
-    model: Any
+    model: object
     name: str
     examples: Any = None
     dynamic_shapes: Any = None
@@ -75,11 +76,12 @@ class Subject:
         torch = sys.modules.get("torch")
         return torch is not None and isinstance(self.model, torch.nn.Module)
 
-    def compile(self, **options: Any) -> Any:
+    def compile(self, **options: Any) -> CompiledModel:
         """The CompiledModel."""
-        return weft.compile(
+        model: CompiledModel = weft.compile(
             self.model, self.examples, dynamic_shapes=self.dynamic_shapes, **options
         )
+        return model
 
 
 def subject_of(options: argparse.Namespace) -> Subject:
@@ -230,7 +232,9 @@ def _torch_subject(
     return Subject(model, name, tuple(arrays), tuple(dynamic) if dims else None)
 
 
-def _dynamic(torch: Any, spec: InputSpec, dims: dict[str, Any]) -> Mapping[int, Any] | None:
+def _dynamic(
+    torch: ModuleType, spec: InputSpec, dims: dict[str, object]
+) -> Mapping[int, object] | None:
     for symbol in spec.symbols.values():
         dims.setdefault(symbol, torch.export.Dim(symbol))
     return {axis: dims[symbol] for axis, symbol in spec.symbols.items()} or None

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import io
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -57,25 +56,25 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_inputs(texts: list[str]) -> tuple[list[Any], dict[str, Any]]:
+def read_inputs(texts: list[str]) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
     """Arguments by position and by name."""
-    args: list[object] = []
-    kwargs: dict[str, object] = {}
+    args: list[np.ndarray] = []
+    kwargs: dict[str, np.ndarray] = {}
     for text in texts:
         name, equals, path = text.rpartition("=")
         loaded = read_arrays(Path(path))
-        if not isinstance(loaded, dict):
-            loaded = {name: loaded} if equals else loaded
-        elif equals:
-            raise IRValueError(f"--input {text}: an .npz file has names of its own")
-        if isinstance(loaded, dict):
+        if not isinstance(loaded, np.ndarray):
+            if equals:
+                raise IRValueError(f"--input {text}: an .npz file has names of its own")
             kwargs.update(loaded)
+        elif equals:
+            kwargs[name] = loaded
         else:
             args.append(loaded)
     return args, kwargs
 
 
-def read_arrays(path: Path) -> Any:
+def read_arrays(path: Path) -> np.ndarray | Mapping[str, np.ndarray]:
     """The array of a .npy file, or the arrays of a .npz file by name."""
     try:
         with open_regular(path) as file:
@@ -93,7 +92,7 @@ def read_arrays(path: Path) -> Any:
         raise IRValueError(f"--input {path}: expected a .npy or .npz file: {shown}") from error
 
 
-def leaves(value: object, name: str = "output") -> Iterator[tuple[str, Any]]:
+def leaves(value: object, name: str = "output") -> Iterator[tuple[str, np.ndarray]]:
     """The arrays of a nested result, named by their places: ``output.logits``, ``output.0``."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -105,7 +104,7 @@ def leaves(value: object, name: str = "output") -> Iterator[tuple[str, Any]]:
         yield name, np.asarray(value)
 
 
-def write_results(path: Path, results: dict[str, Any]) -> None:
+def write_results(path: Path, results: dict[str, np.ndarray]) -> None:
     """Write all results to a .npz file, or the only one to a .npy file."""
     if path.suffix == ".npy" and len(results) != 1:
         raise IRValueError(f"--output {path}: {len(results)} results need a .npz file")
@@ -117,7 +116,7 @@ def write_results(path: Path, results: dict[str, Any]) -> None:
     write_file(path, content.getbuffer())
 
 
-def _glance(value: Any) -> str:
+def _glance(value: np.ndarray) -> str:
     """The values of a small array, or where the largest is of a larger one."""
     if value.size == 0:
         return ""

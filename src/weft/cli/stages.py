@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import weft
 from weft.cli.models import Subject
 from weft.driver.pipeline import get_pipeline
 from weft.driver.sources import Request, import_model
+from weft.ir.module import IRModule
 from weft.ir.transform import Pass, Sequential
 from weft.support.errors import IRValueError
 
 STAGES: Final = ("imported", "legalized", "fused", "scheduled", "llvm", "asm")
 
 
-def imported_module(subject: Subject) -> Any:
+def imported_module(subject: Subject) -> IRModule:
     """The module of a model before any pass."""
     examples = subject.examples
     by_name = isinstance(examples, dict)
@@ -28,7 +29,7 @@ def imported_module(subject: Subject) -> Any:
     return import_model(request).module
 
 
-def stage_module(subject: Subject, stage: str, target: str) -> Any:
+def stage_module(subject: Subject, stage: str, target: str) -> IRModule:
     """The module at a stage that is still a module."""
     module = imported_module(subject)
     with weft.target.Target(target):

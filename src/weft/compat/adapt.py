@@ -11,8 +11,12 @@ import sys
 from typing import Any, Final
 
 from weft.compat.spellings import CALLS, KEYWORDS, MEMBERS, NAMES, PARTS, REMOVED, Removed, Spelling
+from weft.ir.node import Node
 from weft.support import slots
 from weft.support.errors import IRAttributeError
+
+Adapted = tuple[tuple[Any, ...], dict[str, Any]]
+"""The arguments of a call as today's function takes them."""
 
 
 class Legacy:
@@ -25,7 +29,7 @@ class Legacy:
         for row in MEMBERS:
             self._members.setdefault(row.old, {})[row.owner] = row
 
-    def attribute(self, package: str, name: str) -> tuple[bool, Any]:
+    def attribute(self, package: str, name: str) -> tuple[bool, object]:
         """``(True, value)`` if the module had that name in another year.
 
         Raises IRAttributeError for a name that was removed, naming what replaced it.
@@ -42,7 +46,7 @@ class Legacy:
             return value is not None, value
         return False, None
 
-    def member(self, owner: object, name: str) -> tuple[bool, Any]:
+    def member(self, owner: object, name: str) -> tuple[bool, object]:
         """``(True, value)`` if objects of that class had that attribute in another year."""
         rows = self._members.get(name)
         if rows is not None:
@@ -64,11 +68,13 @@ class Legacy:
         classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in owner.__mro__}
         return {old for old, rows in self._members.items() if not classes.isdisjoint(rows)}
 
-    def adapt(self, what: str, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+    def adapt(
+        self, what: str, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> Adapted | Node | None:
         """Today's ``(args, kwargs)`` or the finished node, for a call that could not be bound."""
         renamed = {KEYWORDS.get(key, key): value for key, value in kwargs.items()}
         if what in CALLS:
-            adapted = load(CALLS[what][0])(args, renamed)
+            adapted: Adapted | Node | None = load(CALLS[what][0])(args, renamed)
             if adapted is not None:
                 return adapted
         return (args, renamed) if renamed.keys() != kwargs.keys() else None

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from weft.compat.adapt import Adapted
 from weft.compat.types import struct_info_of
+from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.ir.node import Array, Node, expect
 from weft.ir.type import PrimType
-from weft.relax.expr import ExternFunc, ShapeExpr, Tuple
+from weft.relax.expr import Call, ExternFunc, Function, ShapeExpr, Tuple
 from weft.relax.op.base import call_dps_packed
 from weft.relax.struct_info import StructInfo, TensorStructInfo
 
-Adapted = tuple[tuple[Any, ...], dict[str, Any]]
 
-
-def var(args: tuple[object, ...], kwargs: dict[str, Any]) -> Adapted | None:
+def var(args: tuple[object, ...], kwargs: dict[str, object]) -> Adapted | None:
     """``relax.Var(name, shape, DynTensorType(ndim, dtype))`` to ``Var(name, struct_info)``."""
     name, shape, static = (*args, None, None)[:3]
     if isinstance(static, StructInfo) or (static is None and isinstance(shape, list | tuple)):
@@ -27,7 +28,7 @@ def var(args: tuple[object, ...], kwargs: dict[str, Any]) -> Adapted | None:
     return None
 
 
-def call_tir(args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
+def call_tir(args: tuple[object, ...], kwargs: dict[str, Any]) -> Adapted | Call | None:
     """``call_tir(f, args, shape, dtype)`` with one output or a list; ``f`` may be extern or a str.
 
     ``call_tir("env.f", ...)`` of a registered function is ``call_dps_packed`` since 2023.
@@ -61,13 +62,13 @@ def _output_infos(shape: object, dtype: object) -> object:
     return TensorStructInfo(dims, dtype) if dtype is not None else None
 
 
-def shape_of(expr: Any) -> Any:
+def shape_of(expr: RelaxExpr) -> RelaxExpr | None:
     """``x.shape_``: the shape of a tensor if it is known, else None."""
     info = expr.struct_info
     return info.shape if isinstance(info, TensorStructInfo) else None
 
 
-def astext_of(item: Any) -> Callable[..., str]:
+def astext_of(item: Node) -> Callable[..., str]:
     """``node.astext(show_meta_data=True)``: the node's script, with its constants."""
 
     def astext(show_meta_data: bool = True, annotate: object = None) -> str:  # noqa: ARG001 - TVM's
@@ -76,21 +77,21 @@ def astext_of(item: Any) -> Callable[..., str]:
     return astext
 
 
-def info_of(expr: Any) -> Any:
+def info_of(expr: RelaxExpr) -> StructInfo | None:
     """``x.checked_type``, ``x.ty``: the struct info."""
-    return expr.struct_info
+    return expr.struct_info and expect(expr.struct_info, StructInfo)
 
 
-def info_args_of(call: Any) -> Any:
+def info_args_of(call: Call) -> Array[StructInfo]:
     """``call.ty_args``: the struct info arguments."""
     return call.sinfo_args
 
 
-def ret_info_of(function: Any) -> Any:
+def ret_info_of(function: Function) -> StructInfo | None:
     """``function.ret_ty``: the struct info of the result."""
     return function.ret_struct_info
 
 
-def prim_type_of(expr: Any) -> PrimType:
+def prim_type_of(expr: PrimExpr) -> PrimType:
     """``e.ty`` of a scalar expression."""
     return PrimType(expr.dtype)

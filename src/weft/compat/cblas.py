@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import register_func
 from weft.te.operation import extern
+from weft.te.tensor import Tensor
 from weft.tir.op import call_packed
 
 
 @register_func("tvm.contrib.cblas.matmul", override=True)
-def _matmul(lhs: Any, rhs: Any, out: Any, transa: Any, transb: Any) -> None:
+def _matmul(lhs: NDArray, rhs: NDArray, out: NDArray, transa: bool, transb: bool) -> None:
     left, right = lhs.numpy(), rhs.numpy()
     left = left.swapaxes(-1, -2) if transa else left
     right = right.swapaxes(-1, -2) if transb else right
@@ -22,7 +24,9 @@ def _matmul(lhs: Any, rhs: Any, out: Any, transa: Any, transb: Any) -> None:
 register_func("tvm.contrib.cblas.batch_matmul", _matmul, override=True)
 
 
-def _extern(name: str, lhs: Any, rhs: Any, transa: bool, transb: bool, kwargs: Any) -> Any:
+def _extern(
+    name: str, lhs: Tensor, rhs: Tensor, transa: bool, transb: bool, kwargs: dict[str, Any]
+) -> Tensor | list[Tensor]:
     rows = lhs.shape[-1] if transa else lhs.shape[-2]
     columns = rhs.shape[-2] if transb else rhs.shape[-1]
     return extern(
@@ -36,15 +40,15 @@ def _extern(name: str, lhs: Any, rhs: Any, transa: bool, transb: bool, kwargs: A
 
 
 def matmul(
-    lhs: object, rhs: object, transa: bool = False, transb: bool = False, **kwargs: object
-) -> Any:
+    lhs: Tensor, rhs: Tensor, transa: bool = False, transb: bool = False, **kwargs: Any
+) -> Tensor | list[Tensor]:
     """The product of two matrices, each transposed on demand."""
     return _extern("tvm.contrib.cblas.matmul", lhs, rhs, transa, transb, kwargs)
 
 
 def batch_matmul(
-    lhs: object, rhs: object, transa: bool = False, transb: bool = False, iterative: bool = False,
-    **kwargs: object,
-) -> Any:  # fmt: skip
+    lhs: Tensor, rhs: Tensor, transa: bool = False, transb: bool = False, iterative: bool = False,
+    **kwargs: Any,
+) -> Tensor | list[Tensor]:  # fmt: skip
     """The products of matrices along the first dimension."""
     return _extern("tvm.contrib.cblas.batch_matmul", lhs, rhs, transa, transb, kwargs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 from types import ModuleType
-from typing import Any
 
 from weft.compat.modules import ALIASES, SHELLS
 
@@ -19,7 +18,7 @@ class Shell(ModuleType):
         self.__path__: list[str] = []
         self._path, self._sources = path, sources
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """A submodule, or the name of the first source that has it."""
         if name.startswith("__"):
             raise AttributeError(name)

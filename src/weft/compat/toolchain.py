@@ -6,9 +6,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from weft.support.errors import TVMError, UnsupportedError
 
@@ -31,6 +30,10 @@ def find_clang(required: bool = True) -> list[str]:
     return paths
 
 
+Texts = str | Path | Iterable[object] | None
+"""Names of files, or options of a program."""
+
+
 def _run(command: Sequence[str], what: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -38,14 +41,14 @@ def _run(command: Sequence[str], what: str) -> None:
         raise TVMError(f"{what}: {command[0]} ended with status {done.returncode}:\n{tail}")
 
 
-def _as_list(items: Any) -> list[str]:
+def _as_list(items: Texts) -> list[str]:
     if items is None:
         return []
     return [str(items)] if isinstance(items, str | Path) else [str(item) for item in items]
 
 
 def _link(
-    output: str, objects: object, options: object, cc: str | None, flags: Sequence[str]
+    output: str, objects: Texts, options: Texts, cc: str | None, flags: Sequence[str]
 ) -> None:
     compiler = cc or get_cc()
     if compiler is None:
@@ -55,20 +58,20 @@ def _link(
 
 
 def create_shared(
-    output: str, objects: object, options: object = None, cc: str | None = None, **_unused: object
+    output: str, objects: Texts, options: Texts = None, cc: str | None = None, **_unused: object
 ) -> None:
     """Link object files or sources to a shared library."""
     _link(output, objects, options, cc, ["-shared", "-fPIC"])
 
 
 def create_executable(
-    output: str, objects: object, options: object = None, cc: str | None = None, **_unused: object
+    output: str, objects: Texts, options: Texts = None, cc: str | None = None, **_unused: object
 ) -> None:
     """Link object files or sources to a program."""
     _link(output, objects, options, cc, [])
 
 
-def create_staticlib(output: str, inputs: object, ar: str | None = None) -> None:
+def create_staticlib(output: str, inputs: Texts, ar: str | None = None) -> None:
     """Put object files into an archive."""
     program = ar or shutil.which("ar")
     if program is None:
@@ -77,13 +80,13 @@ def create_staticlib(output: str, inputs: object, ar: str | None = None) -> None
 
 
 def cross_compiler(
-    compile_func: str | Callable[..., object], options: object = None, output_format: str = "so",
+    compile_func: str | Callable[..., object], options: Texts = None, output_format: str = "so",
     **_unused: object,
-) -> Callable[..., Any]:  # fmt: skip
+) -> Callable[..., object]:  # fmt: skip
     """A function ``f(output, objects, options)`` that links with another compiler."""
     fixed = _as_list(options)
 
-    def link(output: str, objects: object, options: object = None, **kwargs: object) -> None:
+    def link(output: str, objects: Texts, options: Texts = None, **kwargs: object) -> None:
         every = [*fixed, *_as_list(options)]
         if callable(compile_func):
             compile_func(output, objects, options=every, **kwargs)
@@ -95,7 +98,7 @@ def cross_compiler(
 
 
 def create_llvm(
-    inputs: object, output: str | None = None, options: object = None, cc: str | None = None
+    inputs: Texts, output: str | None = None, options: Texts = None, cc: str | None = None
 ) -> str:
     """LLVM IR of C or C++ sources (texts or paths of ``.c`` and ``.cc`` files), by clang."""
     compiler = cc or find_clang()[0]

@@ -8,12 +8,13 @@ one thing, struct info. Each class below builds one, from the arguments of any y
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
 from weft.ir import type as ir_type
+from weft.ir.expr import PrimExpr
+from weft.ir.global_info import VDevice
 from weft.ir.node import Array
-from weft.relax.expr import ShapeExpr
+from weft.relax.expr import ShapeExpr, Var
 from weft.relax.struct_info import (
     FuncStructInfo,
     ObjectStructInfo,
@@ -25,14 +26,17 @@ from weft.relax.struct_info import (
 )
 from weft.support.errors import IRTypeError
 
+Dims = Sequence[PrimExpr | int] | ShapeExpr | Var
+"""The shape of a tensor."""
+
 
 class _StaticMeta(type):
     """Makes a class a spelling of the struct infos of its ``instances``."""
 
     instances: tuple[type, ...]
-    make: Callable[..., Any]
+    make: Callable[..., object]
 
-    def __call__(cls, *args: object, **kwargs: object) -> Any:
+    def __call__(cls, *args: object, **kwargs: object) -> object:
         """Build the struct info."""
         return cls.make(*args, **kwargs)
 
@@ -47,11 +51,14 @@ class DynTensorType(metaclass=_StaticMeta):
 
     @staticmethod
     def make(
-        shape: Any = None, dtype: Any = "float32", vdevice: Any = None, ndim: int = -1
+        shape: Dims | int | None = None,
+        dtype: str = "float32",
+        vdevice: VDevice | str | None = None,
+        ndim: int = -1,
     ) -> TensorStructInfo:
         """An int in the first place is a rank (until v0.25), a sequence a shape (v0.26)."""
         if isinstance(shape, int):
-            shape, ndim = None, shape
+            return TensorStructInfo(None, dtype, vdevice, shape)
         return TensorStructInfo(shape, dtype, vdevice, ndim)
 
 
@@ -64,10 +71,10 @@ class ShapeType(metaclass=_StaticMeta):
     instances = (ShapeStructInfo,)
 
     @staticmethod
-    def make(values: Any = None, ndim: int = -1) -> ShapeStructInfo:
+    def make(values: Dims | int | None = None, ndim: int = -1) -> ShapeStructInfo:
         """An int in the first place is a rank, a sequence the dimensions."""
         if isinstance(values, int):
-            values, ndim = None, values
+            return ShapeStructInfo(None, values)
         return ShapeStructInfo(values, ndim)
 
 
@@ -99,7 +106,9 @@ class TupleType(metaclass=_StaticMeta):
     instances = (TupleStructInfo, ir_type.TupleType)
 
     @staticmethod
-    def make(fields: Any) -> TupleStructInfo | ir_type.TupleType:
+    def make(
+        fields: Sequence[StructInfo] | Sequence[ir_type.Type],
+    ) -> TupleStructInfo | ir_type.TupleType:
         """By what the fields are."""
         if any(isinstance(field, StructInfo) for field in fields):
             return TupleStructInfo(_infos(fields))
@@ -113,7 +122,7 @@ class FuncType(metaclass=_StaticMeta):
 
     @staticmethod
     def make(
-        arg_types: Any, ret_type: Any, purity: bool = True
+        arg_types: Sequence[object], ret_type: object, purity: bool = True
     ) -> FuncStructInfo | ir_type.FuncType:
         """By what the parts are."""
         if any(isinstance(part, StructInfo) for part in (*arg_types, ret_type)):
@@ -121,7 +130,7 @@ class FuncType(metaclass=_StaticMeta):
         return ir_type.FuncType(arg_types, ret_type)
 
 
-def _infos(values: Any) -> Array[StructInfo]:
+def _infos(values: Iterable[object]) -> Array[StructInfo]:
     return Array([struct_info_of(value) for value in values])
 
 

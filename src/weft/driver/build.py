@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -14,8 +14,15 @@ from weft.codegen.backend import NativeCode
 from weft.codegen.build import compile_cached
 from weft.driver.flops import count_kernels
 from weft.driver.operators import OperatorRunner
-from weft.driver.pipeline import is_default_tir, lower_tir, relax_pipeline_of, tir_pipeline_of
+from weft.driver.pipeline import (
+    Pipeline,
+    is_default_tir,
+    lower_tir,
+    relax_pipeline_of,
+    tir_pipeline_of,
+)
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import PassContext
 from weft.relax.analysis.types import verify_calls
 from weft.relax.distributed.execution import refuse_distributed
@@ -34,7 +41,7 @@ from weft.support.garbage import rare_collections
 from weft.support.progress import tell
 from weft.support.public_entry import public_entry
 from weft.target.features import required_features
-from weft.target.target import Target, target_meant
+from weft.target.target import Target, TargetLike, target_meant
 from weft.tir.analysis.axis_domains import check_axis_domains
 from weft.tir.analysis.bounds import check_bounds
 from weft.tir.function import PrimFunc
@@ -77,10 +84,10 @@ def lower(mod: object, name: str | None = None) -> IRModule:
 @public_entry("weft.build")
 def build(
     mod: Any,
-    target: Any = None,
+    target: TargetLike | None = None,
     *,
     name: str | None = None,
-    pipeline: Any = None,
+    pipeline: Pipeline = None,
     checks: bool = True,
 ) -> TirExecutable:
     """Compile PrimFuncs to native code.
@@ -113,7 +120,10 @@ def build(
     if not module.functions:
         raise IRTypeError("build: expected at least one function, got an empty module")
     named = IRModule(
-        {var: _with_symbol(var.name_hint, func) for var, func in module.functions.items()},
+        {
+            var: _with_symbol(var.name_hint, expect(func, PrimFunc))
+            for var, func in module.functions.items()
+        },
         None, module.attrs,
     )  # fmt: skip
     if checks:
@@ -166,7 +176,7 @@ def _observe_code(
         check_processor(code)  # an ArtifactTargetError says that nothing is to be compared
         return code.load()
 
-    def compile_module(given: IRModule) -> dict[str, Any]:
+    def compile_module(given: IRModule) -> dict[str, CompiledFunction]:
         return object_code(compile_cached(given, target, checks=checks)).load()
 
     for hook in _hooks(context, "run_after_codegen"):
@@ -179,10 +189,9 @@ def _hooks(context: PassContext, name: str) -> list[Callable[..., None]]:
     return [hook for hook in hooks if hook is not None]
 
 
-def _with_symbol(name: str, func: Any) -> PrimFunc:
-    prim_func: PrimFunc = func
-    has_symbol = "global_symbol" in prim_func.attrs
-    return prim_func if has_symbol else prim_func.with_attr("global_symbol", name)
+def _with_symbol(name: str, func: PrimFunc) -> PrimFunc:
+    has_symbol = "global_symbol" in func.attrs
+    return func if has_symbol else func.with_attr("global_symbol", name)
 
 
 def _entry(mod: IRModule) -> str | None:
@@ -210,10 +219,10 @@ def _sources(compiled: NativeCode) -> dict[str, Callable[[], str]]:
 @rare_collections
 def relax_build(
     mod: Any,
-    target: Any = None,
-    params: Any = None,
-    relax_pipeline: Any = "default",
-    tir_pipeline: Any = "default",
+    target: TargetLike | None = None,
+    params: Mapping[str, object] | None = None,
+    relax_pipeline: Pipeline = "default",
+    tir_pipeline: Pipeline = "default",
     exec_mode: str = "bytecode",
     *,
     pipeline: Any = _UNSET,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from weft.driver import model_cache
 from weft.driver.build import SOURCE_FORMATS, as_module, build, relax_build
-from weft.driver.pipeline import relax_pipeline_of
+from weft.driver.pipeline import Pipeline, relax_pipeline_of
 from weft.driver.progress import Progress
 from weft.driver.sources import Imported, Request, import_model
 from weft.driver.training import warn_of_training
@@ -41,9 +41,9 @@ def compile(  # noqa: A001 - TVM's name
     num_threads: int | None = None,
     verify: bool = False,
     cache: bool = True,
-    relax_pipeline: Any = "weft",
-    tir_pipeline: Any = "default",
-    **options: Any,
+    relax_pipeline: Pipeline = "weft",
+    tir_pipeline: Pipeline = "default",
+    **options: object,
 ) -> Any:
     """Compile a model to something that is called like it and runs without its framework.
 
@@ -107,7 +107,10 @@ def compile(  # noqa: A001 - TVM's name
 
 
 def _finished(
-    model: CompiledModel, num_threads: int | None, key: Any, verification: Callable[[], Any]
+    model: CompiledModel,
+    num_threads: int | None,
+    key: str | None,
+    verification: Callable[[], object],
 ) -> CompiledModel:
     """The model with its number of threads, in the cache if there is a key."""
     model.num_threads = num_threads
@@ -119,14 +122,14 @@ def _finished(
 
 
 @rare_collections
-def _made(request: Request, target: Target, pipelines: tuple[object, object]) -> CompiledModel:
+def _made(request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]) -> CompiledModel:
     """The model, compiled stage by stage."""
     tell("importing")
     return _compiled(import_model(request), target, pipelines)
 
 
 def _compiled(
-    imported: Imported, target: Target, pipelines: tuple[object, object]
+    imported: Imported, target: Target, pipelines: tuple[Pipeline, Pipeline]
 ) -> CompiledModel:
     """The model of what was imported."""
     refuse_distributed(imported.module, "weft.compile")
@@ -148,7 +151,7 @@ def _name_of(model: object) -> str:
 
 
 def _revived(
-    model: CompiledModel, request: Request, target: Target, pipelines: tuple[object, object]
+    model: CompiledModel, request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]
 ) -> CompiledModel:
     """A model from the cache: its states are those of the module that was given.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from weft.codegen.backend import backend_of
 from weft.driver.build import build
@@ -29,14 +28,14 @@ def evaluate(func: PrimFunc, inputs: Sequence[NDArray]) -> list[NDArray]:
         if len(extents) != len(buffer.shape):
             raise IRValueError(f"evaluate: the extents of {buffer.name} are not constants")
         outputs.append(empty(tuple(extents), str(buffer.dtype)))
-    run: Any = build(func.with_attr("global_symbol", "folded"), _target_here())
+    run = build(func.with_attr("global_symbol", "folded"), _target_here())
     run["folded"](*inputs, *outputs)
     return outputs
 
 
-def compiled(func: PrimFunc) -> Any:
+def compiled(func: PrimFunc) -> Callable[..., object]:
     """``func`` compiled as it stands: a callable on all its arguments, which it writes in place."""
-    run: Any = build(func.with_attr("global_symbol", "compiled"), _target_here())
+    run = build(func.with_attr("global_symbol", "compiled"), _target_here())
     return run["compiled"]
 
 

@@ -6,6 +6,7 @@ of cached models: by the sources of its package and by what it holds.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -135,8 +136,10 @@ def _place(
     places = [at for at, other in enumerate(steps) if name_of(other) == item.neighbour]
     if not places:
         known = ", ".join(dict.fromkeys([name_of(other) for other in steps]))
+        nearest = difflib.get_close_matches(item.neighbour, [*map(name_of, steps), *rules], n=1)
+        hint = f"did you mean {nearest[0]!r}? " if nearest else ""
         raise PassError(
-            f"insert: the pipeline has no step {item.neighbour!r}; there are: {known}; "
+            f"insert: the pipeline has no step {item.neighbour!r}; {hint}there are: {known}; "
             f"and the schedule rules {', '.join(rules)}"
         )
     at = places[-1] + 1 if item.is_after else places[0]

@@ -89,7 +89,7 @@ def _described(
     return shapes, dtypes
 
 
-def _of_array(name: str, value: Any) -> tuple[list[Any], str]:
+def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
     if isinstance(value, NDArray) or hasattr(value, "__dlpack__"):
         return list(value.shape), str(value.dtype).removeprefix("torch.")
     if isinstance(value, np.generic | int | float):

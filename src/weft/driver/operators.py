@@ -43,7 +43,7 @@ class OperatorRunner:
         self._compiled = functools.lru_cache(maxsize=KEPT)(self._compile)
         self._read = functools.lru_cache(maxsize=KEPT)(load_json)
 
-    def __call__(self, name: str, text: str, *arguments: object) -> Any:
+    def __call__(self, name: str, text: str, *arguments: object) -> object:
         tensors: list[NDArray] = []
         kinds = self._read(text)["kinds"]
         described = tuple([
@@ -77,7 +77,7 @@ class OperatorRunner:
         return builder.get()
 
 
-def _described(kind: Any, value: Any, tensors: list[NDArray]) -> Described:
+def _described(kind: object, value: Any, tensors: list[NDArray]) -> Described:
     """The key of an argument; its tensors are collected."""
     if isinstance(kind, list | tuple):
         fields = zip(kind, value, strict=True)

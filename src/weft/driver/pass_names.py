@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from collections.abc import Callable
 
 import weft.relax.transform
 import weft.tir.transform
@@ -26,7 +26,7 @@ def own_names() -> frozenset[str]:
     ])  # fmt: skip
 
 
-def _name_of(maker: Any, usual: str) -> str | None:
+def _name_of(maker: Callable[..., object], usual: str) -> str | None:
     """The name of the pass that a function makes; the usual one where it wants arguments.
 
     None for what makes no pass.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from weft.codegen.backend import backend_of
 from weft.driver.insertions import insert, remove, with_insertions
@@ -66,6 +66,9 @@ def tir_pipeline_of(pipeline: object, target: Target) -> Callable[[IRModule], IR
     return chosen
 
 
+Pipeline = Callable[[IRModule], IRModule] | str | None
+"""A pass, the name of a registered one, or None for no passes."""
+
 RELAX_DEFAULT: tuple[Pass, ...] = (
     Normalize(),  # what users built by hand gets struct info and leaf arguments
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
@@ -121,7 +124,9 @@ class TargetPipeline(Pass):
         return Sequential(self.passes, name=self.info.name).transform_module(mod, context)
 
 
-_PIPELINES: Final[dict[str, Callable[..., Any]]] = {
+Maker = TypeVar("Maker", bound=Callable[..., Pass])
+
+_PIPELINES: Final[dict[str, Callable[..., Pass]]] = {
     "default": lambda: Sequential(RELAX_DEFAULT, name="relax.default"),
     "zero": lambda: Sequential(RELAX_ZERO, name="relax.zero"),
     "weft": TargetPipeline,
@@ -149,7 +154,7 @@ def get_default_pipeline(target: TargetLike | None = None) -> Pass:
     return Sequential(RELAX_BUILD, name="relax.default_build")
 
 
-def register_pipeline(name: str, *, override: bool = False) -> Callable[[Any], Any]:
+def register_pipeline(name: str, *, override: bool = False) -> Callable[[Maker], Maker]:
     """Decorator: register a function that returns a pass under ``name``.
 
     Raises:
@@ -157,7 +162,7 @@ def register_pipeline(name: str, *, override: bool = False) -> Callable[[Any], A
     """
     refuse_second("the pipeline", name, name in _PIPELINES, override)
 
-    def apply(function: Any) -> Any:
+    def apply(function: Maker) -> Maker:
         _PIPELINES[name] = function
         return function
 

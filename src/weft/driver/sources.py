@@ -17,6 +17,7 @@ from typing import Any, Final
 from weft.ir.module import IRModule
 from weft.relax.expr import Function
 from weft.runtime.model.signature import Signature
+from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError
 
 
@@ -25,8 +26,8 @@ class Request:
     """A model as the user gave it, with example arguments of a call and its dynamic dimensions."""
 
     model: Any
-    args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    args: tuple[object, ...] = ()
+    kwargs: Mapping[str, object] = field(default_factory=dict)
     dynamic_shapes: Any = None
     has_examples: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -42,7 +43,7 @@ class Imported:
 
     module: IRModule
     signature: Signature
-    states: Sequence[Any] = ()
+    states: Sequence[NDArray] = ()
     entry: str = "main"
 
 

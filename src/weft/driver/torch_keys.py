@@ -61,7 +61,7 @@ def key_of_file(request: Request) -> bytes | None:
     return digest.digest()
 
 
-def _key_of_program(program: Any, called: str) -> bytes | None:
+def _key_of_program(program: torch.export.ExportedProgram, called: str) -> bytes | None:
     digest = hashlib.blake2b(digest_size=20)
     parts = (
         _surroundings(), called, repr(program.graph_signature), repr(program.call_spec),
@@ -108,7 +108,7 @@ def _attribute(module: object, path: str, target: str) -> dict[str, object]:
     return {} if isinstance(value, fx.GraphModule) else {f"{path}:{target}": value}
 
 
-def _called(model: Any) -> Any:
+def _called(model: torch.nn.Module) -> object:
     """How a model is called: its class and the parameters of its forward pass."""
     kind = type(model)
     try:
@@ -168,7 +168,7 @@ _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
 """Classes of tensors that are what their elements say."""
 
 
-def _update(digest: Any, tensors: Mapping[str, Any]) -> None:
+def _update(digest: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> None:
     """Add names, types, layouts and content of tensors, and which of them share memory."""
     owners: dict[int, str] = {}
     for name in sorted(tensors):

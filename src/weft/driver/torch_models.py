@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import torch
-from torch.export.graph_signature import ConstantArgument, OutputKind
+from torch.export.graph_signature import ConstantArgument, ExportGraphSignature, OutputKind
 from torch.utils import _pytree as pytree
 
 from weft.driver.sources import Imported, Request
@@ -74,7 +74,7 @@ def load_program(path: Path) -> torch.export.ExportedProgram:
             ) from error
 
 
-def _of_program(program: Any, request: Request, name: str) -> Imported:
+def _of_program(program: torch.export.ExportedProgram, request: Request, name: str) -> Imported:
     if request.dynamic_shapes is not None:
         raise IRValueError(
             "compile: an exported program has its dynamic dimensions already; give dynamic_shapes "
@@ -84,7 +84,11 @@ def _of_program(program: Any, request: Request, name: str) -> Imported:
 
 
 def _imported(
-    program: Any, request: Request, name: str, tensors: Mapping[str, Any], forward: Any
+    program: torch.export.ExportedProgram,
+    request: Request,
+    name: str,
+    tensors: Mapping[str, torch.Tensor],
+    forward: Callable[..., object] | None,
 ) -> Imported:
     unknown = set(request.options) - _OPTIONS
     if unknown:
@@ -122,7 +126,7 @@ class _Place:
 class _Call:
     """The structure of one program's call, over the inputs and outputs of ``main``."""
 
-    def __init__(self, program: Any, imported: ImportedProgram) -> None:
+    def __init__(self, program: torch.export.ExportedProgram, imported: ImportedProgram) -> None:
         self.found = imported
         self.spec_in, self.spec_out = program.call_spec.in_spec, program.call_spec.out_spec
         self.names = list(program.module_call_graph[0].signature.forward_arg_names or ())
@@ -138,7 +142,7 @@ class _Call:
                 self.count += 1
         self.outputs = list(self._outputs(graph))
 
-    def _outputs(self, graph: Any) -> Iterator[Tree]:
+    def _outputs(self, graph: ExportGraphSignature) -> Iterator[Tree]:
         """The trees of the user's results; what the call changes comes before them."""
         number = len(self.found.mutations)
         for spec in graph.output_specs:
@@ -150,7 +154,7 @@ class _Call:
                 yield ("leaf", number)
                 number += 1
 
-    def parameters(self, forward: object) -> list[Parameter]:
+    def parameters(self, forward: Callable[..., object] | None) -> list[Parameter]:
         """The parameters of the call, in the order of the model's own."""
         args, kwargs = _unflattened(self.spec_in, "argument")
         positional = [self.tree(item, "argument") for item in args]
@@ -199,7 +203,7 @@ class _Call:
         return tuple(states), tuple(written)
 
 
-def _unflattened(spec: Any, what: str) -> Any:
+def _unflattened(spec: pytree.TreeSpec, what: str) -> Any:
     """The nested structure of a call with a place for each leaf."""
     try:
         return pytree.tree_unflatten([_Place(i) for i in range(spec.num_leaves)], spec)
@@ -209,7 +213,7 @@ def _unflattened(spec: Any, what: str) -> Any:
         ) from error
 
 
-def _declared(forward: Any) -> list[inspect.Parameter] | None:
+def _declared(forward: Callable[..., object] | None) -> list[inspect.Parameter] | None:
     """The parameters of a model's ``forward``; None where they cannot be known."""
     if forward is None:
         return None

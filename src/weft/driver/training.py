@@ -35,7 +35,7 @@ def warn_of_training(model: object) -> None:
         )  # fmt: skip
 
 
-def _differs(layer: Any, nn: Any) -> bool:
+def _differs(layer: object, nn: Any) -> bool:
     """Whether a layer computes something else in training than in inference."""
     if isinstance(layer, nn.modules.batchnorm._NormBase):
         return bool(layer.track_running_stats)

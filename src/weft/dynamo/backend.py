@@ -16,14 +16,14 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
 
-from weft.driver.pipeline import relax_pipeline_of
+from weft.driver.pipeline import Pipeline, relax_pipeline_of
 from weft.dynamo.call import GraphCall
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
 from weft.relax.frontend.torch.registry import overload_name
 from weft.support.errors import IRTypeError, TVMError
-from weft.target.target import target_meant
+from weft.target.target import TargetLike, target_meant
 
 Compiled = Callable[..., Any]
 
@@ -80,7 +80,9 @@ def decompositions() -> dict[Any, Any]:
     }
 
 
-def compile_aten(graph_module: fx.GraphModule, relax_pipeline: object, target: object) -> Compiled:
+def compile_aten(
+    graph_module: fx.GraphModule, relax_pipeline: Pipeline, target: TargetLike | None
+) -> Compiled:
     """The compiled graph; the graph itself, run by PyTorch, where weft cannot take it."""
     try:
         imported = import_aten_graph(graph_module)

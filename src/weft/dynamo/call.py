@@ -8,9 +8,11 @@ import torch
 from torch import fx
 
 from weft.driver.build import relax_build
+from weft.driver.pipeline import Pipeline
 from weft.relax.frontend.torch.aten_graph import ImportedGraph
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.signature import Parameter, Signature
+from weft.target.target import TargetLike
 
 
 class GraphCall:
@@ -23,8 +25,8 @@ class GraphCall:
         self,
         graph_module: fx.GraphModule,
         imported: ImportedGraph,
-        pipeline: object,
-        target: object,
+        pipeline: Pipeline,
+        target: TargetLike | None,
     ) -> None:
         nodes = list(graph_module.graph.nodes)
         placeholders = [node for node in nodes if node.op == "placeholder"]

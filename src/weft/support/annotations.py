@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Union, get_args, get_origin
 
 
-def spelled(annotation: Any) -> str:
+def spelled(annotation: object) -> str:
     """The text of an annotation: names of classes without their modules, no type arguments.
 
     ``Annotated[Any, "Shape"]`` is spelled as its note, ``Shape``; no annotation as ``nothing``.
@@ -21,7 +21,7 @@ def spelled(annotation: Any) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         return " | ".join([spelled(part) for part in get_args(annotation)])
     if get_origin(annotation) is Annotated:
-        return str(annotation.__metadata__[0])
+        return str(get_args(annotation)[1])
     if annotation is None or annotation is types.NoneType:
         return "None"
     if annotation is inspect.Parameter.empty:

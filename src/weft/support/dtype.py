@@ -160,7 +160,7 @@ def to_numpy_dtype(dtype: str) -> np.dtype[Any]:
     if data_type.kind == "bfloat" or "_" in data_type.kind:
         import ml_dtypes  # noqa: PLC0415 - an optional cost: only programs with these types load it
 
-        scalar: Any = getattr(ml_dtypes, str(data_type.element))
+        scalar = getattr(ml_dtypes, str(data_type.element))
         numpy_dtype: np.dtype[Any] = np.dtype(scalar)
         return numpy_dtype
     if data_type.is_bool:

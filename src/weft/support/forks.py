@@ -11,21 +11,22 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import Final
 
 _FORKING: Final = threading.RLock()
-_LOCKS: Final[list[AbstractContextManager[Any]]] = []
-_MODULE_LOCKS: Final[dict[str, Any]] = getattr(
+_LOCKS: Final[list[AbstractContextManager[object]]] = []
+_MODULE_LOCKS: Final[dict[str, Callable[[], object]]] = getattr(
     sys.modules.get("_frozen_importlib"), "_module_locks", {}
 )
 MOST_SECONDS: Final = 60
 """How long a fork waits for imports, one of which may wait for the thread that forks."""
-_HELD: Final[list[AbstractContextManager[Any]]] = []
+_HELD: Final[list[AbstractContextManager[object]]] = []
 """What the fork that is under way holds; more locks may be given meanwhile."""
 
 
-def hold_over_forks(lock: AbstractContextManager[Any], *, is_outer: bool = False) -> None:
+def hold_over_forks(lock: AbstractContextManager[object], *, is_outer: bool = False) -> None:
     """From now on, ``os.fork`` waits until it holds ``lock``; parent and child let go of it.
 
     The lock must be one that a thread may take twice. ``is_outer`` says that threads which hold it
@@ -58,7 +59,7 @@ def _wait_for_imports() -> None:
         time.sleep(0.001)
 
 
-def _owner(reference: Any) -> Any:
+def _owner(reference: Callable[[], object]) -> object:
     """The thread that imports a module, by the weak reference to the module's lock."""
     return getattr(reference(), "owner", None)
 

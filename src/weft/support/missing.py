@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from weft.support import slots
 from weft.support.errors import IRAttributeError
@@ -33,12 +32,12 @@ class MissingNameError(IRAttributeError):
         names = ", ".join([self.prefix + item for item in nearest])
         return f"{self.args[0]}; did you mean {names}?" if names else str(self.args[0])
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """What another process gets: the text."""
         return IRAttributeError, (str(self),)
 
 
-def missing_attribute(owner: object, name: str) -> Any:
+def missing_attribute(owner: object, name: str) -> object:
     """The value that an old spelling stands for; MissingNameError if it is none."""
     if not name.startswith("__"):
         is_old, value = slots.legacy.get().member(owner, name)

@@ -91,11 +91,11 @@ class ObjectPath:
             path = path._parent
         return paths[::-1]
 
-    def step(self, value: object) -> Any:
+    def step(self, value: object) -> object:
         """The part of ``value`` that the last step leads to; LookupError if there is none."""
         raise LookupError(f"{self} leads nowhere")
 
-    def resolve(self, root: object) -> list[Any]:
+    def resolve(self, root: object) -> list[object]:
         """``root`` and each part on the way, as far as the steps lead to something."""
         values = [root]
         for path in self.steps()[1:]:
@@ -165,7 +165,7 @@ class AttributeAccessPath(ObjectPath):
         """The field's name."""
         return str(self._key)
 
-    def step(self, value: Any) -> Any:
+    def step(self, value: object) -> object:
         """The field of ``value``."""
         return getattr(value, self._key)
 
@@ -188,7 +188,7 @@ class ArrayIndexPath(ObjectPath):
         """The position."""
         return int(self._key)
 
-    def step(self, value: Any) -> Any:
+    def step(self, value: Any) -> object:
         """The element of ``value``."""
         return value[self._key]
 
@@ -211,11 +211,11 @@ class MapValuePath(ObjectPath):
     __slots__ = ()
 
     @property
-    def key(self) -> Any:
+    def key(self) -> object:
         """The key."""
         return self._key
 
-    def step(self, value: Any) -> Any:
+    def step(self, value: Any) -> object:
         """The value under the key."""
         return value[self._key]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class TargetKind:
     name: str
     default_keys: tuple[str, ...] = ()
     device_type: int = 1
-    defaults: dict[str, Any] = field(default_factory=dict, compare=False)
+    defaults: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         return self.name
@@ -76,7 +77,7 @@ def _cuda(arch: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-TAGS: Final[dict[str, dict[str, Any]]] = {
+TAGS: Final[dict[str, dict[str, object]]] = {
     "nvidia/nvidia-a100": _cuda("sm_80"), "nvidia/nvidia-h100": _cuda("sm_90"),
     "nvidia/nvidia-v100": _cuda("sm_70"), "nvidia/tesla-v100": _cuda("sm_70"),
     "nvidia/tesla-p100": _cuda("sm_60"), "nvidia/nvidia-t4": _cuda("sm_75"),

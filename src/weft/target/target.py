@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from weft.ir.json_text import register_codec
@@ -119,9 +119,9 @@ class Target:
 
     # Other forms.
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> dict[str, object]:
         """The target as a dict that ``Target`` takes."""
-        exported: dict[str, Any] = {
+        exported: dict[str, object] = {
             "kind": self.kind.name, "tag": self.tag, "keys": list(self.keys), **self.attrs,
         }  # fmt: skip
         if self.host is not None:
@@ -149,7 +149,7 @@ class Target:
     def __hash__(self) -> int:
         return self._hash
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[[dict[str, object]], Target], tuple[dict[str, object]]]:
         return Target, (self.export(),)
 
     def with_host(self, host: TargetLike) -> Target:
@@ -203,7 +203,9 @@ class Target:
         return None if target is None else as_target(target)
 
     @staticmethod
-    def canon_target_and_host(target: Any, target_host: Any = None) -> tuple[Any, Any]:
+    def canon_target_and_host(
+        target: TargetLike, target_host: TargetLike | None = None
+    ) -> tuple[Target, Target | None]:
         """Both as Targets, the host attached to the target."""
         if target is None:
             return None, None
@@ -288,13 +290,13 @@ def _kind_of(config: Mapping[str, object]) -> TargetKind:
     return kind
 
 
-def _as_list(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[object]:
     if isinstance(value, str):
         return [part for part in value.split(",") if part]
     return list(value)
 
 
-def _option(kind: TargetKind, name: str, value: object) -> Any:
+def _option(kind: TargetKind, name: str, value: object) -> object:
     """The value of an option in its type; unknown options of ``llvm`` are refused."""
     expected = OPTION_TYPES.get(name)
     if expected is None:
