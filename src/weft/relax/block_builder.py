@@ -16,17 +16,15 @@ of equal PrimFuncs and the order of functions are TVM 0.20's.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
 from weft.ir.expr import GlobalVar
-from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.node import Array
-from weft.ir.structural import structural_equal, structural_hash
+from weft.relax.builder.module_builder import ModuleBuilder
 from weft.relax.builder.normalize import Normalizer, collect_symbols, is_leaf
 from weft.relax.builder.te_call import make_te_call
 from weft.relax.expr import (
@@ -44,43 +42,15 @@ from weft.relax.expr import (
     as_relax_expr,
 )
 from weft.relax.ir.lattice import defining_vars
-from weft.relax.ir.prim_func_info import prim_func_info
 from weft.relax.ir.substitution import replace
 from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
 from weft.relax.struct_info import (
-    FuncStructInfo,
-    ObjectStructInfo,
     StructInfo,
     TensorStructInfo,
 )
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.scopes import Scopes
-from weft.tir.function import PrimFunc
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_]")
-
-
-class NameSupply:
-    """Unique names: ``lv``, ``lv1``, ``lv2`` ... for one hint."""
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-
-    def fresh(self, hint: str) -> str:
-        """The hint, or the hint and the first free number."""
-        if not isinstance(hint, str):
-            raise IRTypeError(f"expected a name, got {type(hint).__name__}")
-        hint = _UNSAFE.sub("_", hint) or "v"
-        if hint not in self.counts:
-            self.counts[hint] = 0
-            return hint
-        while True:
-            self.counts[hint] += 1
-            name = f"{hint}{self.counts[hint]}"
-            if name not in self.counts:
-                self.counts[name] = 0
-                return name
 
 
 class _Frame:
@@ -89,32 +59,6 @@ class _Frame:
     def __init__(self, is_dataflow: bool) -> None:
         self.is_dataflow = is_dataflow
         self.bindings: list[Binding] = []
-
-
-class FunctionIndex:
-    """Functions by structure. A function is hashed only when one of its outline is looked for."""
-
-    def __init__(self) -> None:
-        self.waiting: dict[Any, list[tuple[GlobalVar, BaseFunc]]] = {}
-        self.hashed: dict[int, list[GlobalVar]] = {}
-
-    def add(self, gvar: GlobalVar, func: BaseFunc) -> None:
-        """Enter a function; what the GlobalVar named before may stay."""
-        self.waiting.setdefault(_outline(func), []).append((gvar, func))
-
-    def candidates(self, func: BaseFunc) -> list[GlobalVar]:
-        """The GlobalVars that name, or have named, a function of the same hash."""
-        for gvar, other in self.waiting.pop(_outline(func), ()):
-            self.hashed.setdefault(structural_hash(other), []).append(gvar)
-        return self.hashed.get(structural_hash(func), []) if self.hashed else []
-
-
-def _outline(func: BaseFunc) -> tuple[Any, ...]:
-    """What equal functions agree on and is found without a walk."""
-    outline: tuple[Any, ...] = (type(func), len(getattr(func, "params", ())), len(func.attrs))
-    if not isinstance(func, Function):
-        return outline
-    return (*outline, *[len(block.bindings) for block in func.body.blocks])
 
 
 class FunctionScope:
@@ -185,7 +129,7 @@ def _shape_of(var: Any) -> StructInfo:
     return TensorStructInfo([var], "float32")
 
 
-class BlockBuilder:
+class BlockBuilder(ModuleBuilder):
     """Builds graph functions binding by binding, and the module that they live in.
 
     Args:
@@ -204,14 +148,10 @@ class BlockBuilder:
     """
 
     def __init__(self, mod: IRModule | None = None) -> None:
-        if mod is not None and not isinstance(mod, IRModule):
-            raise IRTypeError(f"BlockBuilder: expected an IRModule, got {type(mod).__name__}")
-        self._mod = IRModule() if mod is None else mod.clone()
-        self._names = NameSupply()
+        super().__init__(mod)
         self._frames: list[_Frame] = []
         self._scopes: list[dict[Any, Any]] = []
         self._values: dict[Var, Expr] = {}
-        self._functions: FunctionIndex | None = None
         self._func: FunctionScope | None = None
         self._normalizer = Normalizer(self)
 
@@ -635,71 +575,7 @@ class BlockBuilder:
         hint = kwargs.pop("name_hint", "")
         return self.emit(self.call_te(func, *args, **kwargs), hint)
 
-    # The module
-
-    def add_func(self, func: BaseFunc, func_name: str) -> GlobalVar:
-        """Add a function to the module and return its GlobalVar.
-
-        Args:
-            func: the function. Where the module has a structurally equal one, that one's is
-                returned.
-            func_name: its name; a number is added where the name is taken.
-        """
-        index = self._function_index()
-        for gvar in index.candidates(func):
-            if gvar in self._mod and structural_equal(self._mod[gvar], func):
-                return gvar
-        name = self._names.fresh(func_name)
-        while name in self._mod:
-            name = self._names.fresh(func_name)
-        if name != func_name and func.attrs.get("global_symbol") == func_name:
-            func = func.with_attr("global_symbol", name)
-        gvar = GlobalVar(name)
-        gvar.struct_info = function_info(func)
-        self._mod[gvar] = func
-        index.add(gvar, func)
-        return gvar
-
-    def _function_index(self) -> FunctionIndex:
-        if self._functions is None:
-            self._functions = FunctionIndex()
-            for gvar, func in self._mod.functions.items():
-                self._functions.add(gvar, func)
-        return self._functions
-
-    def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
-        """Let a GlobalVar of the module name another function."""
-        if not isinstance(gv, GlobalVar):
-            raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
-        index = self._function_index()
-        self._mod[gv] = updated_func
-        index.add(self._mod.get_global_var(gv.name_hint), updated_func)
-        info = function_info(updated_func)
-        if gv.struct_info is None:
-            gv.struct_info = info
-
-    def global_info(self, gvar: GlobalVar) -> StructInfo | None:
-        """The struct info of a function of the module; None if it is not there yet."""
-        return function_info(self._mod[gvar]) if gvar in self._mod else None
-
-    def function_of(self, gvar: GlobalVar) -> BaseFunc | None:
-        """The function of the module that a GlobalVar names, or None."""
-        func: BaseFunc | None = self._mod[gvar] if gvar in self._mod else None
-        return func
-
-    def get(self) -> IRModule:
-        """A copy of the module as it is now."""
-        return self._mod.clone()
-
-    def finalize(self) -> IRModule:
-        """A copy of the finished module."""
-        return self.get()
-
     # Looking things up
-
-    def get_unique_name(self, name_prefix: str) -> str:
-        """A name that the builder has not used yet: the prefix, perhaps with a number."""
-        return self._names.fresh(name_prefix)
 
     def lookup_binding(self, var: Var) -> Expr | None:
         """The value that this builder bound a variable to, or None."""
@@ -740,17 +616,6 @@ def _check_params(params: Any) -> None:
             raise IRTypeError(
                 f"function: parameter {index}: expected a relax.Var, got {type(param).__name__}"
             )
-
-
-def function_info(func: Any) -> StructInfo:
-    """The struct info of a function: its own, a PrimFunc's by its parameters, else opaque."""
-    info = getattr(func, "struct_info", None)
-    if isinstance(info, StructInfo):
-        return info
-    if isinstance(func, PrimFunc):
-        return prim_func_info(func)
-    return FuncStructInfo.opaque_func(ret=ObjectStructInfo())
-
 
 
 _ACTIVE: Final[Scopes[BlockBuilder]] = Scopes("block_builders")

@@ -7,7 +7,7 @@ import ast
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
-from weft.relax.block_builder import function_info
+from weft.relax.builder.module_builder import function_info
 from weft.relax.expr import ExternFunc, Function
 from weft.script.ir_builder.base import IRBuilder
 from weft.script.ir_builder.ir import IRModuleFrame, find_module

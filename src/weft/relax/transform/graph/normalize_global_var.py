@@ -11,7 +11,7 @@ from typing import Any
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule, rename_functions
 from weft.ir.transform import PassContext
-from weft.relax.block_builder import NameSupply
+from weft.relax.builder.module_builder import NameSupply
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRValueError
 

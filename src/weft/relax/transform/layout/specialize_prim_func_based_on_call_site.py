@@ -18,7 +18,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import Map
 from weft.ir.transform import PassContext
 from weft.ir.type import PointerType
-from weft.relax.block_builder import NameSupply
+from weft.relax.builder.module_builder import NameSupply
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.ir.lattice import tensor_dims
