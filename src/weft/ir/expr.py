@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import numpy as np
 
 from weft.ir.node import Node, derived, field, node, register_conversion
+from weft.ir.type import Type
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
-
-if TYPE_CHECKING:
-    from weft.ir.type import Type
 
 
 class BaseExpr(Node):

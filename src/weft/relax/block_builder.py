@@ -76,7 +76,7 @@ class FunctionScope:
         self.builder._enter_function(self)
         return self
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.builder._exit_function(failed=exc_type is not None)
 
 
@@ -97,7 +97,7 @@ class DataflowScope:
         self.builder._close_block()
         self.builder.begin_dataflow_block()
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         if not self.builder.in_block():
             if exc_type is not None:
                 return
@@ -120,7 +120,7 @@ class SymbolScope:
         self.builder.begin_scope(self.params)
         self.builder.begin_dataflow_block()
 
-    def __exit__(self, exc_type: Any, exc_val: Any, exc_tb: Any) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.builder.end_block()
         self.builder.end_scope()
 

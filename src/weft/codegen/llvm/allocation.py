@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.context import byte_text
-from weft.codegen.llvm.emitter import Binding
+from weft.codegen.llvm.emitter import Binding, Emitter
 from weft.codegen.llvm.types import element_bytes, memory_type
 from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
 from weft.tir.lowering.building import constant_of
 from weft.tir.lowering.exact_sizes import LARGEST_MEMORY
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 STACK_LIMIT: Final = 16 * 1024
 """Bytes of stack buffers in one native frame; what does not fit goes to the heap."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm import integer, mathlib, memory, packed, parallel
 from weft.codegen.llvm.builder import COLD
 from weft.codegen.llvm.convert import convert, cut, mangled, zero
 from weft.codegen.llvm.emitted import scope
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
@@ -20,9 +21,6 @@ from weft.tir import expr as e
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import CallEffectKind, effect_of
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 Handler = Callable[["Emitter", Any], str]
 

@@ -7,16 +7,14 @@ processor has, the ends of integers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from weft.codegen.llvm.builder import FunctionBuilder
+from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.types import float_constant, llvm_type, with_lanes
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir.expr import Cast
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.builder import FunctionBuilder
-    from weft.codegen.llvm.context import ModuleContext
 
 _ELEMENT: Final = {"float16": "f16", "bfloat16": "i16", "float32": "f32", "float64": "f64"}
 

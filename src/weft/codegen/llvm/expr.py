@@ -7,13 +7,13 @@ is done in 64 bits, so that addresses need no widening inside loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from weft.codegen.llvm import memory, padded_runs
 from weft.codegen.llvm.calls import call, test
 from weft.codegen.llvm.convert import convert, mangled, upper_half
 from weft.codegen.llvm.emitted import scope
-from weft.codegen.llvm.emitter import Binding
+from weft.codegen.llvm.emitter import Binding, Emitter
 from weft.codegen.llvm.integer import divide
 from weft.codegen.llvm.types import (
     bfloat_constant,
@@ -28,9 +28,6 @@ from weft.tir import expr as e
 from weft.tir.buffer import BufferLoad
 from weft.tir.lowering.building import constant_of
 from weft.tir.lowering.facts import is_call
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 _I64: Final = DataType("int64")
 

@@ -6,15 +6,13 @@ that of ``FloorDiv`` and ``FloorMod`` is positive, and a count is below the widt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.codegen.llvm.convert import mangled, splat_int, zero
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import llvm_type, with_lanes
 from weft.support.dtype import DataType
 from weft.tir.lowering.building import constant_of
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 
 def divide(em: Emitter, expr: Any, floor: bool, remainder: bool) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm import activations, normal_law, vectormath
 from weft.codegen.llvm.convert import convert, mangled
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.kernel import Kernel
 from weft.codegen.llvm.types import llvm_type
 from weft.ir.expr import FloatImm
@@ -18,9 +19,6 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
 from weft.tir.lowering.building import constant_of
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 POLYNOMIALS: Final[dict[str, Callable[..., str]]] = {
     "exp": vectormath.exp, "exp2": vectormath.exp2, "exp10": vectormath.exp10,

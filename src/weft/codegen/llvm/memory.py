@@ -7,10 +7,11 @@ allows: one wide access, a reversed one, element by element, or a gather. Nothin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm import lane_loads, part_vectors
 from weft.codegen.llvm.convert import mangled
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import (
     element_bytes,
     llvm_type,
@@ -21,14 +22,11 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
+from weft.tir.buffer import Buffer
 from weft.tir.joined_index import walks
 from weft.tir.lanes import as_ramp
 from weft.tir.lowering.access_tests import index_lanes
 from weft.tir.lowering.building import constant_of
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
-    from weft.tir.buffer import Buffer
 
 _I64: Final = DataType("int64")
 _SKIPPED: Final = 4

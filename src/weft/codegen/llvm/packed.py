@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft.codegen.llvm.convert import convert
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import llvm_type, memory_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
@@ -13,9 +14,6 @@ from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, UnsupportedError
 from weft.tir import expr as e
 from weft.tir.buffer import Buffer, BufferLoad
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 _VALUE_BYTES = 16
 _TENSOR_BYTES = 48

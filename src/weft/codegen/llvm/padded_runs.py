@@ -9,9 +9,10 @@ mask leaves out cost hundreds of cycles where there is no memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm import memory
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import element_bytes, llvm_type, splat
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
@@ -20,9 +21,6 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.lanes import as_ramp
 from weft.tir.lowering.access_tests import index_lanes
 from weft.tir.lowering.faults import DIVISIONS
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 _BEFORE: Final = 128
 _BEHIND: Final = 1024

@@ -8,9 +8,10 @@ that pointers keep their ``noalias``. A fault in a part ends the part; the regio
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from weft.codegen.llvm.context import symbol
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import element_bytes, llvm_type
 from weft.ir.expr import PrimExpr, StringImm
 from weft.ir.node import expect
@@ -19,9 +20,6 @@ from weft.support.dtype import DataType
 from weft.tir import expr as e
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.effects import has_noalias
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 _SERVICES: Final = {"parallel": PARALLEL, "brief": PARALLEL_BRIEF, "team": TEAM}
 _SLOT: Final = 64

@@ -6,14 +6,10 @@ out, and does not touch their memory.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from weft.codegen.llvm.convert import mangled
+from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import element_bytes, llvm_type, with_lanes
 from weft.support.dtype import DataType
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 
 def fits(em: Emitter, scope: str, dtype: DataType) -> bool:

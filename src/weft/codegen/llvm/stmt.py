@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from weft.codegen.llvm import allocation, memory
-from weft.codegen.llvm.emitter import Binding
+from weft.codegen.llvm.emitter import Binding, Emitter
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
 from weft.ir.functor import collect
@@ -16,9 +16,6 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.lowering.facts import is_call, loop_range
 from weft.tir.stmt import ForKind
-
-if TYPE_CHECKING:
-    from weft.codegen.llvm.emitter import Emitter
 
 
 def _sequence(em: Emitter, stmt: Any) -> None:

@@ -139,7 +139,7 @@ class ModuleBuilder:
         return self._names.fresh(name_prefix)
 
 
-def function_info(func: Any) -> StructInfo:
+def function_info(func: object) -> StructInfo:
     """The struct info of a function: its own, a PrimFunc's by its parameters, else opaque."""
     info = getattr(func, "struct_info", None)
     if isinstance(info, StructInfo):
