@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tests.lib import graph_index_recipes, graph_layer_recipes
+from tests.lib import graph_index_recipes, graph_layer_recipes, graph_special_recipes
 from tests.lib.graph_pool import Pool, Recipe, Value
 
 FLOATS: Final = ("float32", "float32", "float32", "float64", "float16")
@@ -423,6 +423,7 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "ones": _shapes("op.ones(dims({x}), {dtype!r})"),
     **graph_index_recipes.SMOOTH,
     **graph_layer_recipes.SMOOTH,
+    **graph_special_recipes.SMOOTH,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""
 
@@ -448,6 +449,7 @@ JUMPS: Final[dict[str, Recipe]] = {
     "one_hot": _shapes("op.one_hot({x}, const(1.0, 'float32'), const(0.0, 'float32'), 4)",
                        lambda v: v.is_int and v.array.size <= 8),
     **graph_index_recipes.JUMPS,
+    **graph_special_recipes.JUMPS,
 }  # fmt: skip
 """Operators that jump: on exact values only."""
 

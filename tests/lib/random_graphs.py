@@ -211,7 +211,7 @@ def random_graph(seed: int) -> Graph:
     n, m = r.choice((0, 1, 2, 3, 4)), r.choice((1, 1, 2, 3))
     for index in range(r.randint(1, 5)):
         dims: list[str] = []
-        for _ in range(r.choice((0, 1, 1, 2, 2, 2, 3, 3, 4, 5))):
+        for _ in range(r.choice((0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5))):
             dims.append(r.choice(("n", "m", "n + 1", "n * 2", "n // 2", *"111222334", "0")))
         sizes = [eval(text, {}, {"n": n, "m": m}) for text in dims]  # noqa: S307 - our own text
         if np.prod(sizes) > LARGEST:

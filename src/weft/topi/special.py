@@ -374,3 +374,26 @@ def normal_quantile(bind: Bindings, p: PrimExpr) -> PrimExpr:
 
 def _quotient(x: PrimExpr, parts: tuple[Sequence[float], Sequence[float]]) -> PrimExpr:
     return polynomial(x, parts[0]) / polynomial(x, parts[1])
+
+
+def next_float(x: PrimExpr, y: PrimExpr) -> PrimExpr:
+    """The float after ``x`` on the way to ``y``.
+
+    Of 16 bits, for which there is no function: the bits of a float, taken as an integer, are in the
+    order of its magnitude.
+
+    >>> from weft.tir import const
+    >>> next_float(const(1.0, "float32"), const(2.0, "float32"))
+    T.nextafter(T.float32(1.0), T.float32(2.0))
+    """
+    if x.dtype.bits > 16:
+        known: PrimExpr = op.nextafter(x, y)
+        return known
+    zero, bits = op.const(0, x.dtype), op.reinterpret("int16", x)
+    is_away = op.equal(y > x, x > zero)
+    step = op.select(is_away, op.const(1, "int16"), op.const(-1, "int16"))
+    least = op.select(y > zero, op.const(1, "int16"), op.const(-(1 << 15) + 1, "int16"))
+    moved = op.reinterpret(x.dtype, op.select(op.equal(x, zero), least, bits + step))
+    is_number = op.all(op.equal(x, x), op.equal(y, y))
+    after: PrimExpr = op.select(is_number, op.select(op.equal(x, y), y, moved), x + y)
+    return after

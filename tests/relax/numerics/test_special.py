@@ -101,6 +101,15 @@ def cases():
         "nextafter", step, [t("n", 3), t(3)],
         lambda x, y: np.nextafter(x.astype("float32"), y.astype("float32")), N,
     )  # fmt: skip
+    edges = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 6e-8, 65504.0]
+    for dtype in ("float16", "float32", "float64"):
+        both = [t(9, 1, dtype=dtype, fill=edges), t(9, dtype=dtype, fill=edges)]
+
+        def after(x, y, dtype=dtype):
+            with np.errstate(all="ignore"):
+                return np.nextafter(x.astype(dtype), y.astype(dtype))
+
+        yield Case("nextafter", step, both, after, note="edges")
     yield Case(
         "heaviside", F["heaviside"], [t(7, dtype="int32"), t(7, dtype="int32")],
         by_torch(torch.heaviside),

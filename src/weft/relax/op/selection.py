@@ -196,8 +196,13 @@ def infer_topk(call: Call) -> StructInfo:
         kept[axis] = simplified(tir_min(int64(k), kept[axis]))
     values = result(kept, info.dtype, info.ndim, info.vdevice)
     indices = result(kept, call.attrs["dtype"], info.ndim, info.vdevice)
-    chosen = {"values": values, "indices": indices}.get(call.attrs["ret_type"])
-    return TupleStructInfo([values, indices]) if chosen is None else chosen
+    answers: dict[str, StructInfo] = {
+        "values": values, "indices": indices, "both": TupleStructInfo([values, indices]),
+    }  # fmt: skip
+    if call.attrs["ret_type"] not in answers:
+        known = ", ".join(answers)
+        fail(call, f"ret_type: expected {known}, got {call.attrs['ret_type']!r}")
+    return answers[call.attrs["ret_type"]]
 
 
 def _topk(

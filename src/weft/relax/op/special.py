@@ -174,7 +174,7 @@ log_add_exp2 = _binary(
     "log2(2**x1 + 2**x2), stable.",
 )  # fmt: skip
 nextafter = _binary(
-    "nextafter", tir_op.nextafter, quiet(np.nextafter), "The float after x1 on the way to x2."
+    "nextafter", special.next_float, quiet(np.nextafter), "The float after x1 on the way to x2."
 )
 zeta = _binary(
     "zeta", in_double(special.zeta), in_float64(reference.zeta),

@@ -75,9 +75,10 @@ def infer_arg_reduction(call: Call) -> TensorStructInfo:
 
 
 def infer_scan(call: Call) -> TensorStructInfo:
-    """As the input, or flat if there is no axis."""
+    """As the input, or flat if there is no axis; in the type that the call asks for, if it does."""
     info = tensor(call, 0)
-    dtype = info.dtype if call.attrs["dtype"] == VOID else call.attrs["dtype"]
+    asked = call.attrs.get("dtype", VOID)
+    dtype = info.dtype if asked == VOID else asked
     if call.attrs["axis"] is not None:
         axis_of(call, call.attrs["axis"], info.ndim)
         return with_dtype(info, dtype)
@@ -246,30 +247,30 @@ def cumprod(
     """Running products along an axis (flat if None)."""
 
 
-def infer_along(call: Call) -> TensorStructInfo:
-    """As the input, which has the axis."""
-    info = tensor(call, 0)
-    axis_of(call, call.attrs["axis"], info.ndim)
-    if DataType(info.dtype).is_bool:
-        raise IRTypeError(f"{call.op.name}: expected numbers, got bool; use astype")
-    return info
+def infer_scan_along(call: Call) -> TensorStructInfo:
+    """As ``infer_scan``, along an axis that must be given."""
+    if call.attrs["axis"] is None:
+        fail(call, "axis: expected an axis, got None")
+    return infer_scan(call)
 
 
-def infer_float_along(call: Call) -> TensorStructInfo:
-    """As ``infer_along``, of floats."""
+def infer_float_scan(call: Call) -> TensorStructInfo:
+    """As ``infer_scan_along``, of floats."""
     same_as_float_input(call)
-    return infer_along(call)
+    return infer_scan_along(call)
 
 
 def infer_running_extreme(call: Call) -> StructInfo:
     """The values, and int64 places of them."""
-    info = infer_along(call)
+    info = infer_scan_along(call)
+    if DataType(info.dtype).is_bool:
+        raise IRTypeError(f"{call.op.name}: expected numbers, got bool; use astype")
     return TupleStructInfo([info, with_dtype(info, "int64")])
 
 
 @operator(
     "relax.logcumsumexp",
-    infer_float_along,
+    infer_float_scan,
     te=scan.logcumsumexp,
     numpy=in_float64(reference.logcumsumexp),
     traits=Trait.ALONG_AXIS,

@@ -270,6 +270,14 @@ class ExprCompiler:
             return lambda state: end(pair(_wide(args[0](state)), _wide(args[1](state))))
         raise UnsupportedError(f"the interpreter does not know the intrinsic tir.{name}")
 
+    def intrinsic_nextafter(self, call: Call) -> Thunk:
+        """In the operands' own type, whose floats lie closer or farther than those of float64."""
+        kind, end = call.dtype.element.numpy, arithmetic.finish(call.dtype)
+        here, there = (self.compile(arg) for arg in call.args)
+        return lambda state: end(
+            np.nextafter(np.asarray(here(state), kind), np.asarray(there(state), kind))[()]
+        )
+
     def intrinsic_if_then_else(self, call: Call) -> Thunk:
         condition, yes, no = (self.compile(arg) for arg in call.args)
         return lambda state: yes(state) if condition(state) else no(state)
