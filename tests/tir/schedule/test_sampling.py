@@ -13,7 +13,7 @@ from weft import tir
 from weft.script import tir as T
 from weft.testing.schedules import assert_same_meaning
 from weft.tir.schedule import Trace
-from weft.tir.schedule.primitive import sampling
+from weft.tir.schedule.primitive import sampling, tilings
 
 
 @T.prim_func
@@ -255,10 +255,10 @@ def test_unused_draws_are_simplified_away():
 
 @pytest.mark.parametrize("number", [1, 2, 97, 1470, 65536, 2**31 - 1, 46337**2, 46337 * 46327])
 def test_prime_factors(number):
-    factors = sampling.prime_factors(number)
+    factors = tilings.prime_factors(number)
     assert math.prod(prime**power for prime, power in factors) == number
     if number < 70000:
-        assert sampling.divisors(number) == tuple(
+        assert tilings.divisors(number) == tuple(
             item for item in range(1, number + 1) if number % item == 0
         )
 

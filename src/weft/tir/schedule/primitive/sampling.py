@@ -8,7 +8,6 @@ so nothing is drawn and thrown away.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -23,14 +22,19 @@ from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.compute.compute_at import compute_at
 from weft.tir.schedule.primitive.compute.compute_inline import compute_inline
 from weft.tir.schedule.primitive.loop.loops import loop_of
+from weft.tir.schedule.primitive.tilings import (
+    below,
+    divisor_by_weight,
+    divisors,
+    tiling,
+    ways,
+)
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
 from weft.tir.stmt import Block, For
 
-SMALL = 1 << 20
-"""Below this one random number is enough to choose from; above it takes three."""
 SPATIAL, REDUCTION, OPAQUE = "spatial", "reduction", "opaque"
 KINDS = {IterVar.DataPar: SPATIAL, IterVar.CommReduce: REDUCTION}
 
@@ -116,7 +120,7 @@ def sample_categorical(
 
 
 def _weighted(self: Session, probs: Sequence[float], total: float) -> int:
-    point = _below(self, 1 << 53) / (1 << 53) * total
+    point = below(self, 1 << 53) / (1 << 53) * total
     last = 0
     for place, prob in enumerate(probs):
         if prob > 0:
@@ -184,13 +188,13 @@ def sample_perfect_tile(
     if given is not None:
         tiles = _fitted(given, extent)
     elif max_innermost_factor == -1:
-        tiles = _tiling(self, extent, n)
+        tiles = tiling(self, extent, n)
     else:
-        last = _divisor(
-            self, {d: _ways(extent // d, n - 1) for d in divisors(extent)
+        last = divisor_by_weight(
+            self, {d: ways(extent // d, n - 1) for d in divisors(extent)
                    if d <= max_innermost_factor}
         )  # fmt: skip
-        tiles = [*_tiling(self, extent // last, n - 1), last]
+        tiles = [*tiling(self, extent // last, n - 1), last]
     _decide(self, tiles)
     return [self._number_rv(tile) for tile in tiles]
 
@@ -237,13 +241,13 @@ def sample_partitioned_tile(
     _check_partition(self.state, sref, n, (partition_pos, innerpart_factor), extent)
     assert extent is not None
     if given is None:
-        inner = _divisor(
+        inner = divisor_by_weight(
             self,
-            {d: _ways(extent // d, partition_pos) * _ways(d, n - partition_pos)
+            {d: ways(extent // d, partition_pos) * ways(d, n - partition_pos)
              for d in divisors(extent) if d % innerpart_factor == 0},
         )  # fmt: skip
-        tiles = _tiling(self, extent // inner, partition_pos)
-        tiles += _tiling(self, inner, n - partition_pos)
+        tiles = tiling(self, extent // inner, partition_pos)
+        tiles += tiling(self, inner, n - partition_pos)
     else:
         tiles = _fitted(given, extent)
         if math.prod(tiles[partition_pos:]) % innerpart_factor:
@@ -317,83 +321,6 @@ def _fitted(tiles: Sequence[int], extent: int) -> list[int]:
     return fitted
 
 
-# ---- numbers of tilings
-
-
-@functools.lru_cache(maxsize=4096)
-def prime_factors(number: int) -> tuple[tuple[int, int], ...]:
-    """The primes of a number with their exponents, smallest first."""
-    factors = []
-    prime = 2
-    while prime * prime <= number:
-        power = 0
-        while number % prime == 0:
-            number //= prime
-            power += 1
-        if power:
-            factors.append((prime, power))
-        prime += 1 if prime == 2 else 2
-    if number > 1:
-        factors.append((number, 1))
-    return tuple(factors)
-
-
-@functools.lru_cache(maxsize=1024)
-def divisors(number: int) -> tuple[int, ...]:
-    """The divisors of a number, in order."""
-    products = [1]
-    for prime, power in prime_factors(number):
-        products = [item * prime**exponent for item in products for exponent in range(power + 1)]
-    return tuple(sorted(products))
-
-
-def _ways(extent: int, n: int) -> int:
-    """How many lists of ``n`` factors have the product ``extent``."""
-    if n == 0:
-        return int(extent == 1)
-    return math.prod([math.comb(power + n - 1, n - 1) for _, power in prime_factors(extent)])
-
-
-def _tiling(self: Session, extent: int, n: int) -> list[int]:
-    """One of those lists, each as likely as any other."""
-    tiles = [1] * n
-    for prime, power in prime_factors(extent):
-        # Walls between the n tiles, placed among the ``power`` equal factors.
-        walls = sorted(_subset(self, power + n - 1, n - 1))
-        for tile, (low, high) in enumerate(zip([-1, *walls], [*walls, power + n - 1], strict=True)):
-            tiles[tile] *= prime ** (high - low - 1)
-    return tiles
-
-
-def _subset(self: Session, count: int, size: int) -> set[int]:
-    """``size`` different numbers below ``count`` (Floyd's algorithm)."""
-    chosen: set[int] = set()
-    for top in range(count - size, count):
-        item = _below(self, top + 1)
-        chosen.add(top if item in chosen else item)
-    return chosen
-
-
-def _divisor(self: Session, weights: dict[int, int]) -> int:
-    point = _below(self, sum(weights.values()))
-    for divisor, weight in weights.items():
-        if point < weight:
-            return divisor
-        point -= weight
-    raise AssertionError("a random number is not below its bound")
-
-
-def _below(self: Session, count: int) -> int:
-    """A random number from 0 to ``count`` - 1."""
-    if count <= 1:
-        return 0
-    drawn = self._next_random()
-    if count >= SMALL:
-        for _ in range(2):
-            drawn = (drawn << 31) | self._next_random()
-    return drawn % count
-
-
 def _decide(self: Session, decision: object) -> None:
     """Leave the decision with the call, for the trace."""
     assert self._call is not None
@@ -435,7 +362,7 @@ def sample_compute_location(
     places = _places(self, block, sref)
     numbers = sorted(places)
     if decision is None:
-        chosen = numbers[_below(self, len(numbers))]
+        chosen = numbers[below(self, len(numbers))]
     else:
         chosen = max([number for number in numbers if number <= decision], default=-1)
     _decide(self, chosen)
