@@ -6,6 +6,7 @@ repeated name of a pattern. TVM's ``expr_deep_equal``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from weft.ir.expr import IntImm
@@ -76,6 +77,11 @@ def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
                 return False
     known.add(pair)
     return True
+
+
+def all_deep_equal(lhs: Sequence[object], rhs: Sequence[object]) -> bool:
+    """``expr_deep_equal`` of every two that stand at one place of lists of one length."""
+    return all(expr_deep_equal(mine, its) for mine, its in zip(lhs, rhs, strict=True))
 
 
 def _same_value(lhs: object, rhs: object, known: set[tuple[int, int]]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from weft.arith.analyzer import Analyzer
-from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.deep_equal import all_deep_equal, expr_deep_equal
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array, Node
@@ -112,7 +112,7 @@ def _recognised(
     loads = [BufferLoad(update.buffer, update.indices) for update in updates]
     for known in known_reducers([update.buffer.dtype for update in updates], starts):
         reducer = known.reducer
-        if not known.any_start and not _all_equal(reducer.identity_element, starts):
+        if not known.any_start and not all_deep_equal(reducer.identity_element, starts):
             continue
         operands = _operands(reducer, loads, values)
         if operands is not None and not _uses(operands, updates):
@@ -219,10 +219,6 @@ def _same(a: Sequence[Any], b: Sequence[Any], analyzer: Analyzer) -> bool:
     return all(
         expr_deep_equal(x, y) or analyzer.can_prove_equal(x, y) for x, y in zip(a, b, strict=True)
     )
-
-
-def _all_equal(a: Sequence[object], b: Sequence[object]) -> bool:
-    return all(expr_deep_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 # ---- matching

@@ -30,7 +30,7 @@ from weft.tir.analysis.thread_accesses import SYMBOL, Access, Accesses, accesses
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.transform.threads.cross_thread_reduction import lower_cross_thread_reduction
-from weft.tir.transform.threads.thread_scope import has_threads
+from weft.tir.transform.threads.thread_scope import has_threads, thread_text
 
 _THREAD, _BLOCK, _ANYONE = "thread", "block of threads", "anyone"
 _OWNERS: Final = {"local": _THREAD, "global": _ANYONE}
@@ -62,7 +62,9 @@ class ThreadMemoryFault:
         buffer = self.reader.buffer
         assert buffer is not None
         element = f"{buffer.name}[{', '.join([str(index) for index in self.element])}]"
-        who = f"{_name(self.reader)}, {_text(self.thread)}," if self.thread else _name(self.reader)
+        who = _name(self.reader)
+        if self.thread:
+            who = f"{who}, {thread_text(self.thread)},"
         where, why, hint = self._relation(buffer.scope())
         written = f"which {_name(self.writer)} writes {where}"
         return f"{who} reads {element}, {written}: {why}\nhint: {hint}"
@@ -89,10 +91,6 @@ def owner_of(scope: str) -> str:
 
 def _name(access: Access) -> str:
     return f"block {access.block}" if access.block else "a statement"
-
-
-def _text(thread: Mapping[str, int]) -> str:
-    return "(" + ", ".join([f"{tag}={index}" for tag, index in thread.items()]) + ")"
 
 
 def find_thread_memory_fault(func: PrimFunc) -> ThreadMemoryFault | None:

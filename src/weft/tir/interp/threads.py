@@ -33,6 +33,7 @@ from weft.tir.transform.threads.thread_scope import (
     bindings_in,
     has_threads,
     sync_of,
+    thread_text,
 )
 from weft.tir.transform.threads.thread_sync import thread_sync
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
@@ -168,7 +169,7 @@ class Kernel:
             blocks = [range(sizes[tag]) for tag in self.block_tags]
             for number, place in enumerate(itertools.product(*blocks)):
                 indices = dict(zip(self.block_tags, place, strict=True))
-                self.grid.names[number] = _text(indices)
+                self.grid.names[number] = thread_text(indices)
                 self.run_block(state, Team(self, number), indices, sizes, steps or body)
 
         return launch
@@ -181,7 +182,7 @@ class Kernel:
         ranges = [range(sizes[tag]) for tag in self.thread_tags]
         for number, inner in enumerate(itertools.product(*ranges)):
             indices = dict(zip(self.thread_tags, inner, strict=True))
-            team.log.names[number] = _text(indices)
+            team.log.names[number] = thread_text(indices)
             thread = Thread(team, {**place, **indices}, number)
             threads.append((thread, _state_of(state, thread)))
         running: list[object] = [body(own) for _, own in threads]
@@ -217,10 +218,6 @@ class Kernel:
             return index < int(extent(state))
 
         return enter
-
-
-def _text(indices: dict[str, int]) -> str:
-    return "(" + ", ".join([f"{tag}={index}" for tag, index in indices.items()]) + ")"
 
 
 def _state_of(parent: State, thread: Thread) -> State:

@@ -12,7 +12,6 @@ from weft.tir.schedule import errors, flags, tree
 from weft.tir.schedule.errors import name_of
 from weft.tir.schedule.state import ScheduleState
 from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, For
 
 
 def scope_root(state: ScheduleState, sref: StmtSRef, *, stage_pipeline: bool = False) -> StmtSRef:
@@ -36,7 +35,7 @@ def check_complete_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) 
     """The block is complete below ``scope``."""
     if not state.enable_check:
         return
-    violation = flags.complete_violation(tree.block_of(sref), _stmt(scope))
+    violation = flags.complete_violation(tree.block_of(sref), tree.stmt_of(scope))
     if violation is not None:
         raise errors.IncompleteBlockError(
             state, f"{name_of(sref)} is no complete block: {violation.reason}", sref
@@ -45,7 +44,9 @@ def check_complete_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) 
 
 def check_reduction_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
     """The block is a reduction block below ``scope``."""
-    violation = flags.reduction_violation(state, sref, _stmt(scope)) if state.enable_check else None
+    if not state.enable_check:
+        return
+    violation = flags.reduction_violation(state, sref, tree.stmt_of(scope))
     if violation is not None:
         raise errors.NotReductionBlockError(
             state, f"{name_of(sref)} is no reduction block: {violation.reason}", sref
@@ -54,7 +55,7 @@ def check_reduction_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef)
 
 def check_reduction_or_scan_block(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> None:
     """The block is a reduction block, or a scan, below ``scope``."""
-    if flags.scan_violation(state, sref, _stmt(scope)) is not None:
+    if flags.scan_violation(state, sref, tree.stmt_of(scope)) is not None:
         check_reduction_block(state, sref, scope)
 
 
@@ -68,10 +69,10 @@ def check_complete_or_reduction_block(
 
 
 def _neither(state: ScheduleState, sref: StmtSRef, scope: StmtSRef) -> str | None:
-    complete = flags.complete_violation(tree.block_of(sref), _stmt(scope))
+    complete = flags.complete_violation(tree.block_of(sref), tree.stmt_of(scope))
     if complete is None:
         return None
-    reduction = flags.reduction_violation(state, sref, _stmt(scope))
+    reduction = flags.reduction_violation(state, sref, tree.stmt_of(scope))
     if reduction is None:
         return None
     return f"is no complete block ({complete.reason}) and no reduction block ({reduction.reason})"
@@ -85,7 +86,7 @@ def check_subtree_compact_dataflow(state: ScheduleState, subtree: StmtSRef) -> N
     """
     if not state.enable_check:
         return
-    scope = _stmt(subtree)
+    scope = tree.stmt_of(subtree)
     for realize in tree.child_realizes(scope):
         sref = state.sref_of(realize)
         reason = _neither(state, sref, subtree)
@@ -139,8 +140,3 @@ def nth_access(
             sref,
         )  # fmt: skip
     return regions[index].buffer, regions[index]
-
-
-def _stmt(sref: StmtSRef) -> For | Block:
-    assert isinstance(sref.stmt, For | Block)
-    return sref.stmt

@@ -359,7 +359,8 @@ class ScheduleState:
             digest = structural_digest(func.with_(body=_Plain().visit(func.body)))
             if var not in self._anew or self._anew[var][0] != digest:
                 self._anew[var] = digest, _flags_anew(var, func)
-            mine = [item for item in tree.all_references(_stmt(root)) if isinstance(item, Block)]
+            references = tree.all_references(tree.stmt_of(root))
+            mine = [item for item in references if isinstance(item, Block)]
             for block, again in zip(mine, self._anew[var][1], strict=True):
                 kept = cached_flags(self, self.sref_of(block))
                 if kept != again:
@@ -398,11 +399,6 @@ def _flags_anew(var: GlobalVar, func: PrimFunc) -> list[CachedFlags]:
     state = ScheduleState(IRModule({var: copy}))
     blocks = [item for item in tree.all_references(copy.body) if isinstance(item, Block)]
     return [cached_flags(state, state.sref_of(block)) for block in blocks]
-
-
-def _stmt(sref: StmtSRef) -> For | Block:
-    assert sref.stmt is not None
-    return sref.stmt
 
 
 def _mask(given: str | int) -> int:

@@ -226,6 +226,12 @@ class SRefTree(Protocol):
         """The function in which a reference lies."""
 
 
+def stmt_of(sref: StmtSRef) -> For | Block:
+    """The loop or block of a live reference."""
+    assert isinstance(sref.stmt, For | Block)
+    return sref.stmt
+
+
 def block_of(sref: StmtSRef) -> Block:
     """The block of a reference to one."""
     assert isinstance(sref.stmt, Block)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import data_variable, has_data
-from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.deep_equal import all_deep_equal
 from weft.arith.extensions import Extension
 from weft.arith.facts import is_index
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
@@ -181,7 +181,7 @@ def _is_element(value: PrimExpr, buffer: Buffer, indices: Array[PrimExpr]) -> bo
     """Whether the value is what the element holds already."""
     if not isinstance(value, BufferLoad) or value.buffer is not buffer or value.predicate:
         return False
-    return all(expr_deep_equal(a, b) for a, b in zip(value.indices, indices, strict=True))
+    return all_deep_equal(value.indices, indices)
 
 
 def _shapes_a_buffer(let: LetStmt) -> bool:

@@ -15,11 +15,11 @@ numbers, which fit a second-level cache up to thousands of keys, and beyond that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import run_in_parallel
+from weft.backends.cpu.schedules.tiled import mark_tile
 from weft.backends.cpu.schedules.tiles import Tile, most_rows
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
@@ -315,17 +315,10 @@ def _tile(sch: Schedule, block: BlockRV, depth: int) -> None:
     steps = [loops[axis] for axis in nest.reduced if axis in loops]
     tail = [loops[axis] for axis in _axes(nest) if axis in loops]
     sch.reorder(*steps, *tail)
-    _mark(sch, tail)
+    mark_tile(sch, tail)
     if steps:
         start = sch.decompose_reduction(block, steps[0])
-        _mark(sch, sch.get_loops(start)[depth:])
-
-
-def _mark(sch: Schedule, tail: Sequence[LoopRV]) -> None:
-    for loop in tail[:-1]:
-        sch.unroll(loop)
-    if tail:
-        sch.vectorize(tail[-1])
+        mark_tile(sch, sch.get_loops(start)[depth:])
 
 
 def _transpose(sch: Schedule, packed: BlockRV) -> None:
@@ -357,7 +350,7 @@ def _accumulate(sch: Schedule, source: BlockRV, block: BlockRV, depth: int) -> N
     query = loops[nest.spatial[-1]]
     key = [loop for axis, loop in loops.items() if axis in nest.reduced]
     sch.reorder(*key, query)
-    _mark(sch, [*key, query])
+    mark_tile(sch, [*key, query])
     start = sch.decompose_reduction(block, keys)
     sch.vectorize(sch.get_loops(start)[-1])
 

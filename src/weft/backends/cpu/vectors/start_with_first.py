@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.deep_equal import all_deep_equal
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.ir.transform import Pass
@@ -74,7 +74,8 @@ def _goes_on(item: Stmt, start: _Start) -> bool:
     """Whether a statement is the first to combine something with what was stored."""
     if not isinstance(item, BufferStore) or item.predicate is not None:
         return False
-    if item.buffer is not start.store.buffer or not _same(item.indices, start.store.indices):
+    store = start.store
+    if item.buffer is not store.buffer or not all_deep_equal(item.indices, store.indices):
         return False
     if _WORST.get(type(item.value)) != start.value:
         return False
@@ -88,13 +89,9 @@ def _operand(store: BufferStore) -> PrimExpr:
     assert isinstance(value, Max | Min)
     for held, other in ((value.a, value.b), (value.b, value.a)):
         if isinstance(held, BufferLoad) and held.buffer is store.buffer:
-            if held.predicate is None and _same(held.indices, store.indices):
+            if held.predicate is None and all_deep_equal(held.indices, store.indices):
                 return other
     return value
-
-
-def _same(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    return all(expr_deep_equal(mine, its) for mine, its in zip(a, b, strict=True))
 
 
 def _touches(node: Any, start: BufferStore) -> bool:

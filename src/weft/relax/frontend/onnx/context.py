@@ -101,6 +101,10 @@ class Context:
         return Value(self.builder, self.emit(expr) if not isinstance(expr, Var) else expr,
                      elem=elem)  # fmt: skip
 
+    def as_type(self, x: Expr, dtype: str) -> Expr:
+        """The tensor in a data type."""
+        return x if str(x.struct_info.dtype) == dtype else self.emit(op.astype(x, dtype))
+
     def constant(self, array: Any, dtype: str | None = None, elem: int | None = None) -> Value:
         """A value whose elements are known."""
         return Value(self.builder, None, np.asarray(array, dtype), elem)

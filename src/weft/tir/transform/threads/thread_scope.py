@@ -7,6 +7,7 @@ the outermost of these; all loops inside it that are bound to one tag speak of t
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -112,3 +113,8 @@ def bindings_in(root: Any) -> list[Binding]:
 def has_threads(root: Any) -> bool:
     """Whether anything below is bound to threads."""
     return bool(bindings_in(root))
+
+
+def thread_text(indices: Mapping[str, int]) -> str:
+    """A thread in messages: ``(threadIdx.x=3, threadIdx.y=0)``."""
+    return "(" + ", ".join([f"{tag}={index}" for tag, index in indices.items()]) + ")"

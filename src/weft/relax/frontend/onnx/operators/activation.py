@@ -200,5 +200,4 @@ def fast_gelu(context: Context, x: Value, bias: Value | None = None) -> Expr:
 @converter("QuickGelu", domain=MICROSOFT)
 def quick_gelu(context: Context, x: Value, *, alpha: float = 1.702) -> Expr:
     """x * sigmoid(alpha * x)."""
-    scaled = context.emit(op.multiply(x.expr, context.constant(alpha, x.dtype).expr))
-    return context.emit(op.multiply(x.expr, context.emit(op.sigmoid(scaled))))
+    return swish(context, x, alpha=alpha)

@@ -37,14 +37,14 @@ def attention(
     rank = context.rank(query, "Q")
     heads = [attributes.get(name) for name in ("q_num_heads", "kv_num_heads", "kv_num_heads")]
     q, k, v = (
-        split_heads(context, item, count) if rank == 3 else _turned(context, item.expr)
+        split_heads(context, item, count) if rank == 3 else turned(context, item.expr)
         for item, count in zip((query, key, value), heads, strict=True)
     )
     offset: Dim = 0
     if past_key is not None and past_value is not None:
         offset = context.shape(past_key, "past_key")[2]
-        k = context.emit(op.concat([_turned(context, past_key.expr), k], 1))
-        v = context.emit(op.concat([_turned(context, past_value.expr), v], 1))
+        k = context.emit(op.concat([turned(context, past_key.expr), k], 1))
+        v = context.emit(op.concat([turned(context, past_value.expr), v], 1))
     causal = bool(attributes.get("is_causal"))
     made = attended(context, (q, k, v), (mask, offset), (attributes.get("scale"), causal))
     if rank == 3:
@@ -52,8 +52,8 @@ def attention(
         merged = as_prim(shape[2]) * as_prim(shape[3])
         result = context.emit(op.reshape(made, [shape[0], shape[1], merged]))
     else:
-        result = _turned(context, made)
-    return [result, _turned(context, k), _turned(context, v)]
+        result = turned(context, made)
+    return [result, turned(context, k), turned(context, v)]
 
 
 def _needs_expansion(context: Context, query: Value, attributes: dict[str, Any]) -> bool:
@@ -68,7 +68,7 @@ def _needs_expansion(context: Context, query: Value, attributes: dict[str, Any])
     )  # fmt: skip
 
 
-def _turned(context: Context, x: Expr) -> Expr:
+def turned(context: Context, x: Expr) -> Expr:
     """From (batch, heads, length, features) to (batch, length, heads, features), and back."""
     return context.emit(op.permute_dims(x, [0, 2, 1, 3]))
 

@@ -14,7 +14,6 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.activation import added
 from weft.relax.frontend.onnx.operators.normalization import layer_norm, rms_norm
-from weft.relax.frontend.onnx.operators.quantization import as_type
 from weft.relax.frontend.onnx.registry import AI_ONNX, MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value
 
@@ -77,7 +76,7 @@ def embed_layer_norm(
     if mask is None or not mask_index_type:
         count = emit(op.zeros([batch], "int32"))
     else:
-        count = emit(op.sum(as_type(context, mask.expr, "int32"), [1]))
+        count = emit(op.sum(context.as_type(mask.expr, "int32"), [1]))
     return [made, count, total]
 
 

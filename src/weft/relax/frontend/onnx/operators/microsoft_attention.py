@@ -11,19 +11,13 @@ from collections.abc import Sequence
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
-from weft.relax.frontend.onnx.operators.attention import split_heads
-from weft.relax.frontend.onnx.operators.quantization import as_type
+from weft.relax.frontend.onnx.operators.attention import split_heads, turned
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.ir.shape_arith import simplified
 
 FILTER = -10000.0
 """What ONNX Runtime adds to the scores of keys that a mask leaves out."""
-
-
-def _turned(context: Context, x: Expr) -> Expr:
-    """From (batch, heads, length, features) to (batch, length, heads, features), and back."""
-    return context.emit(op.permute_dims(x, [0, 2, 1, 3]))
 
 
 def _length(context: Context, x: Expr, axis: int = 1) -> Dim:
@@ -53,7 +47,7 @@ def padding_bias(
     if rank == 1:
         seen = _between(context, mask, keys, batch)
     elif rank in (2, 3):
-        seen = as_type(context, mask.expr, "bool")
+        seen = context.as_type(mask.expr, "bool")
     else:
         context.fail(f"mask: expected 1 to 3 dimensions, got {rank}")
     axes = [1] if rank == 3 else [1, 2]
@@ -66,7 +60,7 @@ def _between(context: Context, mask: Value, keys: Dim, batch: Dim) -> Expr:
     """Which keys (batch, keys) stand before the ends, and behind the beginnings if there are."""
     emit = context.emit
     places = emit(op.reshape(emit(op.arange(0, keys, 1, "int64")), [1, keys]))
-    limits = as_type(context, mask.expr, "int64")
+    limits = context.as_type(mask.expr, "int64")
     (count,) = context.shape(mask, "mask")
     is_double = getattr(simplified(as_prim(count) - as_prim(batch) * 2), "value", None) == 0
     if not is_double:
@@ -81,7 +75,7 @@ def _between(context: Context, mask: Value, keys: Dim, batch: Dim) -> Expr:
 def _with_past(context: Context, parts: Sequence[Expr], past: Sequence[Expr]) -> list[Expr]:
     """Keys and values after those of the past, (batch, heads, length, features)."""
     return [
-        context.emit(op.concat([_turned(context, old), new], 1))
+        context.emit(op.concat([turned(context, old), new], 1))
         for old, new in zip(past, parts, strict=True)
     ]
 
@@ -135,7 +129,7 @@ def attention_of(
     made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight" if causal else None))
     if not context.wants(1):
         return [_merged(context, made)]
-    return [_merged(context, made), emit(op.stack([_turned(context, k), _turned(context, v)], 0))]
+    return [_merged(context, made), emit(op.stack([turned(context, k), turned(context, v)], 0))]
 
 
 @converter("MultiHeadAttention", domain=MICROSOFT)
@@ -161,7 +155,7 @@ def multi_head_attention(
     bias_sum = _total(context, [masked, None if more is None else more.expr])
     order = "BottomRight" if unidirectional else None
     made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale or None, order)))
-    present = [_turned(context, k), _turned(context, v)] if context.wants(1) else []
+    present = [turned(context, k), turned(context, v)] if context.wants(1) else []
     return [made, *present]
 
 
@@ -175,7 +169,7 @@ def _unpacked(context: Context, given: Sequence[Value | None], heads: int) -> li
     if value is None:
         return [q, *_slices(context, key, 2)]
     if key.rank == 4:
-        return [q, _turned(context, key.expr), _turned(context, value.expr)]
+        return [q, turned(context, key.expr), turned(context, value.expr)]
     return [q, split_heads(context, key, heads), split_heads(context, value, heads)]
 
 
@@ -237,7 +231,7 @@ def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the o
     )
     window = local_window_size if local_window_size > 0 else None
     made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
-    return [_merged(context, made), _turned(context, k), _turned(context, v)]
+    return [_merged(context, made), turned(context, k), turned(context, v)]
 
 
 def _packed_heads(
@@ -296,15 +290,15 @@ def rotary_embedding(
         context.fail(f"scale: expected 1, got {scale}")
     emit, rank = context.emit, context.rank(x, "input")
     if rank == 4:
-        data = _turned(context, x.expr)
+        data = turned(context, x.expr)
     else:
         pairs = context.extent(cos, 1, "cos_cache")
         heads = num_heads or context.extent(x, 2, "input") // (2 * pairs)
         data = split_heads(context, x, heads)
-    index = as_type(context, places.expr, "int64")
+    index = context.as_type(places.expr, "int64")
     if places.rank == 1:
         steps = emit(op.arange(0, _length(context, data), 1, "int64"))
         index = emit(op.expand_dims(emit(op.add(steps, index)), 0))
     tables = [emit(op.take(item.expr, index, 0)) for item in (cos, sin)]
     made = rotated(context, data, tables, bool(interleaved))
-    return _turned(context, made) if rank == 4 else _merged(context, made)
+    return turned(context, made) if rank == 4 else _merged(context, made)

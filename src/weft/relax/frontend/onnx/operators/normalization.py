@@ -28,10 +28,6 @@ def _normalized(context: Context, x: Expr, moments: tuple[Expr, Expr], epsilon: 
     return emit(op.divide(emit(op.subtract(x, mean)), spread))
 
 
-def _as(context: Context, x: Expr, dtype: str) -> Expr:
-    return x if str(x.struct_info.dtype) == dtype else context.emit(op.astype(x, dtype))
-
-
 @converter("BatchNormalization", ignores=["consumed_inputs", "is_test", "momentum"])
 def batch_norm_inference(
     context: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
@@ -58,8 +54,8 @@ def batch_norm(
         exprs = [value.expr for value in parameters]
         return [emit(emit(op.nn.batch_norm(x.expr, *exprs, 1, epsilon, training=False))[0])]
     kind = "float32" if x.dtype in ("float16", "bfloat16") else x.dtype
-    data = _as(context, x.expr, kind)
-    running = [_as(context, value.expr, kind) for value in (mean, variance)]
+    data = context.as_type(x.expr, kind)
+    running = [context.as_type(value.expr, kind) for value in (mean, variance)]
     results = []
     if training_mode:
         axes = [axis for axis in range(rank) if axis != 1]
@@ -68,13 +64,13 @@ def batch_norm(
         take = context.constant(1 - momentum, kind).expr
         for old, new, given in zip(running, current, (mean, variance), strict=True):
             mixed = emit(op.add(emit(op.multiply(old, keep)), emit(op.multiply(new, take))))
-            results.append(_as(context, mixed, given.dtype))
+            results.append(context.as_type(mixed, given.dtype))
         running = current
     wide = [_per_channel(context, item, rank) for item in running]
     made = _normalized(context, data, (wide[0], wide[1]), epsilon)
-    factors = [_per_channel(context, _as(context, v.expr, kind), rank) for v in (scale, bias)]
+    factors = [_per_channel(context, context.as_type(v.expr, kind), rank) for v in (scale, bias)]
     made = emit(op.add(emit(op.multiply(made, factors[0])), factors[1]))
-    return [_as(context, made, x.dtype), *results]
+    return [context.as_type(made, x.dtype), *results]
 
 
 @converter("InstanceNormalization", ignores=["consumed_inputs"])
@@ -103,12 +99,12 @@ def layer_norm(
     if alone and bias is not None and x.dtype == kind == scale.dtype == bias.dtype:
         if scale.shape == bias.shape == (context.shape(x, "X")[axes[0] :]):
             return [emit(op.nn.layer_norm(x.expr, scale.expr, bias.expr, axes, epsilon))]
-    data = _as(context, x.expr, kind)
+    data = context.as_type(x.expr, kind)
     mean = emit(op.mean(data, axes, True))
     variance = emit(op.variance(data, axes, True))
     inverse = emit(op.rsqrt(emit(op.add(variance, context.constant(epsilon, kind).expr))))
     made = emit(op.multiply(emit(op.subtract(data, mean)), inverse))
-    made = emit(op.multiply(_as(context, made, x.dtype), scale.expr))
+    made = emit(op.multiply(context.as_type(made, x.dtype), scale.expr))
     if bias is not None:
         made = emit(op.add(made, bias.expr))
     return [made, mean, inverse]
@@ -123,10 +119,10 @@ def rms_norm(
     emit = context.emit
     axes = list(range(context.axis(x, axis), context.rank(x, "X")))
     kind = STORAGE[stash_type]
-    data = _as(context, x.expr, kind)
+    data = context.as_type(x.expr, kind)
     mean = emit(op.mean(emit(op.multiply(data, data)), axes, True))
     inverse = emit(op.rsqrt(emit(op.add(mean, context.constant(epsilon, kind).expr))))
-    made = _as(context, emit(op.multiply(data, inverse)), scale.dtype)
+    made = context.as_type(emit(op.multiply(data, inverse)), scale.dtype)
     return emit(op.multiply(made, scale.expr))
 
 
@@ -153,7 +149,7 @@ def group_norm(
     emit = context.emit
     shape = context.shape(x, "X")
     made = _grouped(context, x, num_groups, (epsilon, STORAGE[stash_type]))
-    made = _as(context, emit(op.reshape(made, shape)), x.dtype)
+    made = context.as_type(emit(op.reshape(made, shape)), x.dtype)
     factors = [_per_channel(context, value.expr, len(shape)) for value in (scale, bias)]
     return emit(op.add(emit(op.multiply(made, factors[0])), factors[1]))
 
@@ -162,7 +158,7 @@ def _grouped(context: Context, x: Value, groups: int, options: tuple[float, str]
     epsilon, kind = options
     emit = context.emit
     shape = context.shape(x, "X")
-    data = _as(context, emit(op.reshape(x.expr, [shape[0], groups, -1])), kind)
+    data = context.as_type(emit(op.reshape(x.expr, [shape[0], groups, -1])), kind)
     moments = (emit(op.mean(data, [2], True)), emit(op.variance(data, [2], True)))
     return _normalized(context, data, moments, epsilon)
 

@@ -43,12 +43,7 @@ def bounds(elem: int) -> tuple[int, int]:
 def _numbers(context: Context, value: Value, dtype: str) -> Expr:
     """The numbers that a tensor holds, small floats decoded, in a data type."""
     source = decode(context, value) if value.elem in SMALL_FLOATS else value.expr
-    return as_type(context, source, dtype)
-
-
-def as_type(context: Context, x: Expr, dtype: str) -> Expr:
-    """The tensor in a data type."""
-    return x if str(x.struct_info.dtype) == dtype else context.emit(op.astype(x, dtype))
+    return context.as_type(source, dtype)
 
 
 def spread(context: Context, x: Value, parameter: Expr, axis: int, block: int) -> Expr:
@@ -82,7 +77,7 @@ def quantized(
     if elem in SMALL_FLOATS:
         return context.value(encode(context, scaled, elem, saturate), elem)
     emit = context.emit
-    made = as_type(context, emit(op.round(scaled)), "float32")
+    made = context.as_type(emit(op.round(scaled)), "float32")
     if zero is not None:
         made = emit(op.add(made, zero))
     low, high = bounds(elem)
@@ -132,8 +127,8 @@ def dequantize_linear(
         zero = spread(context, x, _numbers(context, zero_point, exact), axis, block_size)
         made = emit(op.subtract(made, zero))
     factor = spread(context, x, _numbers(context, scale, wide), axis, block_size)
-    made = emit(op.multiply(as_type(context, made, wide), factor))
-    return as_type(context, made, wanted)
+    made = emit(op.multiply(context.as_type(made, wide), factor))
+    return context.as_type(made, wanted)
 
 
 # Products
@@ -145,9 +140,9 @@ def _centred(context: Context, x: Value, zero_point: Value | None, axis: int | N
     ``axis`` is that of a zero point for each index.
     """
     emit = context.emit
-    made = as_type(context, x.expr, "int16")
+    made = context.as_type(x.expr, "int16")
     if zero_point is not None:
-        zero = as_type(context, zero_point.expr, "int16")
+        zero = context.as_type(zero_point.expr, "int16")
         if zero_point.rank == 1:
             zero = spread(context, x, zero, axis or 0, 0)
         made = emit(op.subtract(made, zero))
@@ -185,11 +180,11 @@ def qlinear_matmul(
 ) -> Value:  # fmt: skip
     """The product of quantized matrices, quantized; scales of a and y may be for each row."""
     emit = context.emit
-    made = as_type(context, _product(context, a, b, a_zero, b_zero), "float32")
-    factors = [as_type(context, item.expr, "float32") for item in (a_scale, b_scale, y_scale)]
+    made = context.as_type(_product(context, a, b, a_zero, b_zero), "float32")
+    factors = [context.as_type(item.expr, "float32") for item in (a_scale, b_scale, y_scale)]
     left, right, out = _rows(context, factors[0]), factors[1], _rows(context, factors[2])
     made = emit(op.multiply(made, emit(op.divide(emit(op.multiply(left, right)), out))))
-    zero = _rows(context, as_type(context, y_zero.expr, "float32"))
+    zero = _rows(context, context.as_type(y_zero.expr, "float32"))
     assert y_zero.elem is not None
     return quantized(context, made, zero, y_zero.elem)
 
@@ -215,10 +210,10 @@ def qlinear_conv(
     emit = context.emit
     data, weight = _centred(context, x, x_zero, None), _centred(context, w, w_zero, 0)
     made = context.run("Conv", data, weight, bias, **attributes)
-    total = as_type(context, made.expr, "float32")
-    scales = [as_type(context, item.expr, "float32") for item in (x_scale, w_scale, y_scale)]
+    total = context.as_type(made.expr, "float32")
+    scales = [context.as_type(item.expr, "float32") for item in (x_scale, w_scale, y_scale)]
     scales = [spread(context, made, item, 1, 0) for item in scales]
     factor = emit(op.divide(emit(op.multiply(scales[0], scales[1])), scales[2]))
-    zero = spread(context, made, as_type(context, y_zero.expr, "float32"), 1, 0)
+    zero = spread(context, made, context.as_type(y_zero.expr, "float32"), 1, 0)
     assert y_zero.elem is not None
     return quantized(context, emit(op.multiply(total, factor)), zero, y_zero.elem)

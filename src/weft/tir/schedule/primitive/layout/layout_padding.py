@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.deep_equal import all_deep_equal, expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import Visitor, collect, substitute
 from weft.support.recursion import deep_recursion
@@ -299,9 +299,7 @@ def _loads_of(body: Stmt, buffer: Buffer) -> list[BufferLoad]:
 def _same(access: BufferLoad | BufferStore, store: BufferStore) -> bool:
     if access.buffer is not store.buffer:
         return False
-    return all(
-        expr_deep_equal(mine, its) for mine, its in zip(access.indices, store.indices, strict=True)
-    )
+    return all_deep_equal(access.indices, store.indices)
 
 
 def _is_plain(stmt: Stmt) -> bool:

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
 from weft.support.errors import IRTypeError
+from weft.tir.schedule import tree
 from weft.tir.schedule.define import primitive
 from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.session import Session
-from weft.tir.schedule.tree import StmtSRef
-from weft.tir.stmt import Block, For
 
 
 class AnnotationError(ScheduleFailure):
@@ -41,7 +40,7 @@ def annotate(
     'rows'
     """
     sref = self._sref(block_or_loop)
-    stmt = _annotated(sref)
+    stmt = tree.stmt_of(sref)
     if ann_key in stmt.annotations:
         raise AnnotationError(
             self.state, f"{name_of(sref)} has {ann_key!r} = {stmt.annotations[ann_key]} already",
@@ -72,7 +71,7 @@ def unannotate(self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str) -> 
     {}
     """
     sref = self._sref(block_or_loop)
-    stmt = _annotated(sref)
+    stmt = tree.stmt_of(sref)
     if ann_key not in stmt.annotations:
         names = ", ".join(stmt.annotations) or "none"
         raise AnnotationError(
@@ -80,11 +79,6 @@ def unannotate(self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str) -> 
         )
     kept = {key: value for key, value in stmt.annotations.items() if key != ann_key}
     self.state.replace(sref, stmt.with_(annotations=kept))
-
-
-def _annotated(sref: StmtSRef) -> For | Block:
-    assert isinstance(sref.stmt, For | Block)
-    return sref.stmt
 
 
 def _value(self: Session, value: object) -> object:
