@@ -98,12 +98,6 @@ def agreeing(rule: Rule, requires: Requires) -> Rule:
     return checked
 
 
-def pool_reach(call: Call, rank: int) -> list[Extent]:
-    """How far the windows of a pool reach."""
-    sizes, dilation = call.attrs["pool_size"], call.attrs["dilation"]
-    return [dilation[axis] * (sizes[axis] - 1) + 1 for axis in range(rank)]
-
-
 def least_extent(
     call: Call, axis: int, rank: int, extent: Extent, reach: Extent
 ) -> Extent:

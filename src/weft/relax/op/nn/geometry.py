@@ -16,7 +16,7 @@ from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.layout import Layout, parse_layout
 from weft.support.errors import IRValueError
-from weft.tir.op import floordiv
+from weft.tir.op import ceildiv, floordiv
 
 SPATIAL: Final = {1: "W", 2: "HW", 3: "DHW"}
 """How many axes of space -> their letters in a layout."""
@@ -64,6 +64,11 @@ class Window:
     def count(self) -> Extent:
         """How many windows there are."""
         return simplified(floordiv(self.padded - self.reach, self.stride) + 1)
+
+    @property
+    def count_up(self) -> Extent:
+        """How many windows there are, with one for pixels that fill none."""
+        return simplified(ceildiv(self.padded - self.reach, self.stride) + 1)
 
     @property
     def is_one_pixel(self) -> bool:
@@ -195,10 +200,18 @@ def _geometry(
     letters = SPATIAL[len(attrs["strides"])]
     batch, channels, *image = layouts.data.to_canonical(data, f"NC{letters}")
     filters, depth, *sizes = layouts.kernel.to_canonical(kernel, f"OI{letters}")
-    padding = attrs["padding"]
-    space = zip(
-        image, sizes, attrs["strides"], attrs["dilation"], padding[: len(image)],
-        padding[len(image) :], strict=True,
-    )  # fmt: skip
-    windows = tuple([Window(*axis) for axis in space])
+    windows = windows_of(call, image, sizes)
     return Geometry(layouts, batch, channels, filters, depth, windows, int(attrs["groups"]))
+
+
+def windows_of(
+    call: Call, extents: Sequence[Extent], sizes: Sequence[Extent]
+) -> tuple[Window, ...]:
+    """The windows of a convolution or a pool over data of ``extents``, by the call's attributes."""
+    attrs, rank = call.attrs, len(extents)
+    padding = attrs["padding"]
+    axes = zip(
+        extents, sizes, attrs["strides"], attrs["dilation"], padding[:rank], padding[rank:],
+        strict=True,
+    )  # fmt: skip
+    return tuple([Window(*axis) for axis in axes])

@@ -6,20 +6,17 @@ import functools
 
 from weft import topi
 from weft.ir.attrs import Attrs
-from weft.ir.expr import RelaxExpr
+from weft.ir.expr import Extent, RelaxExpr
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import simplified
 from weft.relax.op.definition import Ints, Replacements, operator
 from weft.relax.op.infer import check_rank, dims_of, fail, int64, result
 from weft.relax.op.layout import Layout, parse_layout
 from weft.relax.op.lowering import Builder, Rule, dims, plain
-from weft.relax.op.nn.geometry import SPATIAL
+from weft.relax.op.nn.geometry import SPATIAL, windows_of
 from weft.relax.op.nn.layouts import in_layout, is_blocked, splits_space
 from weft.relax.op.nn.padding import both_sides, check_window, each
 from weft.relax.op.reference.nn import pooling as reference
-from weft.relax.op.requirements import pool_reach
 from weft.relax.struct_info import TensorStructInfo
-from weft.tir.op import ceildiv, floordiv
 
 
 def _layouts(call: Call, rank: int) -> tuple[Layout, Layout, str]:
@@ -41,16 +38,18 @@ def infer_pool(call: Call) -> TensorStructInfo:
     dims = dims_of(info)
     if dims is None:
         return result(None, info.dtype, out.ndim, info.vdevice)
-    x, attrs = layout.to_canonical(dims, order), call.attrs
-    pooled = x[:2]
-    for index in range(rank):
-        padded = x[2 + index] + attrs["padding"][index] + attrs["padding"][rank + index]
-        reach = attrs["dilation"][index] * (attrs["pool_size"][index] - 1) + 1
-        divide = ceildiv if attrs["ceil_mode"] else floordiv
-        steps = simplified(divide(padded - reach, attrs["strides"][index]) + 1)
-        check_window(call, f"axis {index}: the window", (padded, reach, steps))
-        pooled.append(steps)
+    x = layout.to_canonical(dims, order)
+    pooled, is_up = x[:2], bool(call.attrs["ceil_mode"])
+    for index, window in enumerate(windows_of(call, x[2:], call.attrs["pool_size"])):
+        count = window.count_up if is_up else window.count
+        check_window(call, f"axis {index}: the window", (window.padded, window.reach, count))
+        pooled.append(count)
     return result(out.from_canonical(pooled, order), info.dtype, vdevice=info.vdevice)
+
+
+def _reach(call: Call, rank: int) -> list[Extent]:
+    """How many elements the windows reach over."""
+    return [window.reach for window in windows_of(call, [0] * rank, call.attrs["pool_size"])]
 
 
 def _infer_adaptive(rank: int, call: Call) -> TensorStructInfo:
@@ -139,7 +138,7 @@ def _out(
     "relax.nn.max_pool1d",
     infer_pool,
     legalize=_pooled("max", 1),
-    window=pool_reach,
+    window=_reach,
     numpy=reference.pool(1, is_max=True),
 )
 def max_pool1d(
@@ -155,7 +154,7 @@ def max_pool1d(
     "relax.nn.max_pool2d",
     infer_pool,
     legalize=_pooled("max", 2),
-    window=pool_reach,
+    window=_reach,
     numpy=reference.pool(2, is_max=True),
 )
 def max_pool2d(
@@ -171,7 +170,7 @@ def max_pool2d(
     "relax.nn.max_pool3d",
     infer_pool,
     legalize=_pooled("max", 3),
-    window=pool_reach,
+    window=_reach,
     numpy=reference.pool(3, is_max=True),
 )
 def max_pool3d(
@@ -187,7 +186,7 @@ def max_pool3d(
     "relax.nn.avg_pool1d",
     infer_pool,
     legalize=_pooled("avg", 1),
-    window=pool_reach,
+    window=_reach,
     numpy=reference.pool(1, is_max=False),
 )
 def avg_pool1d(
@@ -203,7 +202,7 @@ def avg_pool1d(
     "relax.nn.avg_pool2d",
     infer_pool,
     legalize=_pooled("avg", 2),
-    window=pool_reach,
+    window=_reach,
     numpy=reference.pool(2, is_max=False),
 )
 def avg_pool2d(
@@ -219,7 +218,7 @@ def avg_pool2d(
     "relax.nn.avg_pool3d",
     infer_pool,
     legalize=_pooled("avg", 3),
-    window=pool_reach,
+    window=_reach,
     numpy=reference.pool(3, is_max=False),
 )
 def avg_pool3d(

@@ -28,12 +28,12 @@ from weft.relax.expr import Call, Expr
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.nn.convolution import CONVOLUTIONS
+from weft.relax.op.nn.geometry import SPATIAL, geometry_of
 from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
 
-_SPATIAL: Final = {1: "W", 2: "HW", 3: "DHW"}
 _FORMS: Final = {
     Op.get(f"relax.nn.conv{rank}d_transpose"): (CONVOLUTIONS[rank], f"NC{space}", f"IO{space}")
-    for rank, space in _SPATIAL.items()
+    for rank, space in SPATIAL.items()
 }
 """The convolution to use, and the layouts of data and weights that the pass knows."""
 
@@ -119,22 +119,21 @@ def _axes(call: Any) -> list[_Axis] | None:
     form = _FORMS.get(call.op) if isinstance(call, Call) else None
     if form is None:
         return None
-    attrs = call.attrs
-    layouts = (attrs["data_layout"], attrs["out_layout"], attrs["kernel_layout"])
-    sizes = [constant_value(dim) for dim in tensor_dims(call.args[1].struct_info) or ()]
-    dims = tensor_dims(call.struct_info)
-    if layouts != (form[1], form[1], form[2]) or dims is None or None in sizes or 0 in sizes:
+    sizes, dims = geometry_of(call), tensor_dims(call.struct_info)
+    if sizes is None or dims is None or sizes.is_dilated:
         return None
-    if any(int(step) != 1 for step in attrs["dilation"]):
+    kernel = [constant_value(extent) for extent in (sizes.filters, sizes.depth)]
+    if sizes.layouts.names != (form[1], form[2], form[1]) or {None, 0} & {*kernel, *sizes.kernel}:
         return None
     if 0 in [constant_value(dim) for dim in dims]:  # its convolution may have no window at all
         return None
-    count = len(sizes) - 2
-    numbers = [[int(n) for n in attrs[name]] for name in ("strides", "padding", "output_padding")]
-    strides, padding, extra = numbers
-    windows = [int(size) for size in sizes[2:] if size is not None]
-    rows = zip(strides, windows, padding[:count], padding[count:], extra, strict=True)
-    axes = [_Axis(*row) for row in rows]
+    axes = []
+    for window, extra in zip(sizes.space, call.attrs["output_padding"], strict=True):
+        numbers = (window.stride, window.size, window.before, window.after, extra)
+        known = [value for value in map(constant_value, numbers) if value is not None]
+        if len(known) < len(numbers):
+            return None
+        axes.append(_Axis(*known))
     return axes if all(min(axis.before, axis.after) >= 0 for axis in axes) else None
 
 
