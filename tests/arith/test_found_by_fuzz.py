@@ -81,3 +81,16 @@ def test_a_condition_inside_is_as_simple_as_one_alone():
     inside = tir.all(0 <= joined, joined < 4)
     chosen = tir.IntImm("int64", 1) - tir.if_then_else(inside, i, tir.IntImm("int64", 0))
     assert "i < " in simplified_once(chosen, i=6)
+
+
+def test_digits_that_join_to_a_variable_are_not_its_form():
+    """Else the remainder of the variable was that of its digits, which was its own, without end."""
+    f = tir.Var("f", "int32")
+    analyzer = Analyzer()
+    analyzer.bind(f, Range(0, 16))
+    joined = tir.floordiv(f, 8) * 8 + tir.floormod(f, 8)
+    assert analyzer.canonical_simplify(joined) is f
+    remainder = tir.floormod(f, 2)
+    assert analyzer.canonical_simplify(remainder) is remainder
+    halves = tir.floordiv(f, 2) * 2 + remainder
+    assert str(analyzer.canonical_simplify(tir.floordiv(halves, 8))) == "f // 8"

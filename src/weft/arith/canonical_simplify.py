@@ -84,9 +84,17 @@ class CanonicalSimplifier:
         return result
 
     def note(self, expr: PrimExpr, form: Split | Sum) -> None:
-        """Remember the form of an expression; no rewrite rule changes a sum of scaled variables."""
+        """Remember the form of an expression; no rewrite rule changes a sum of scaled variables.
+
+        Of ``x`` that is put together from ``x // 8 * 8 + x % 8`` these parts are not the form: they
+        are made of the form of ``x``.
+        """
+        splits = form.splits if isinstance(form, Sum) else (form,)
+        is_part = any(split.index is expr for split in splits)
+        if is_part and (len(splits) > 1 or splits[0].lower != 1 or splits[0].upper is not None):
+            return
         self.facts.canonical_memo[id(expr)] = expr, form
-        for split in form.splits if isinstance(form, Sum) else (form,):
+        for split in splits:
             if type(split.index) is not Var or split.lower != 1 or split.upper is not None:
                 return
         if type(expr) is not IntImm:

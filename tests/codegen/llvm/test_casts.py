@@ -2,11 +2,17 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import weft
 from weft import dlight, te, topi
 from weft.target.host import llvm_options
+from weft.tir import interp
+from weft.tir.buffer import BufferLoad, decl_buffer
+from weft.tir.expr import Call
+from weft.tir.function import PrimFunc
+from weft.tir.stmt import BufferStore
 
 SCALAR = r"__\w*(trunc|extend)\w*|v?p(insr|extr)[bw]|vcvt\w+s[sd]\b|vcvtt?s[sd]2si"
 """Calls of libraries, and what takes elements one by one."""
@@ -47,3 +53,14 @@ def test_vectors_of_short_floats_are_added(dtype, target):
     register = "zmm" if is_wide else "ymm"
     assert re.search(rf"vaddps\s[^\n]*%{register}", code)
     assert re.search(SCALAR, code) is None
+
+
+def test_bits_of_another_width_are_refused():
+    """Only a hand-made node or a file says so: ``T.reinterpret`` refuses it."""
+    a, b = decl_buffer((4,), "int16", "a"), decl_buffer((4,), "float32", "b")
+    bits = Call("float32", "tir.reinterpret", [BufferLoad(a, [0])])
+    func = PrimFunc([a, b], BufferStore(b, bits, [0]), attrs={"global_symbol": "main"})
+    with pytest.raises(weft.TVMError, match="main: reinterpret: .* got int16 and float32"):
+        weft.build(func)
+    with pytest.raises(weft.TVMError, match="reinterpret: int16 and float32 differ in width"):
+        interp.run(func, np.zeros(4, "int16"), np.zeros(4, "float32"))

@@ -122,3 +122,28 @@ def test_a_call_without_its_sizes_is_refused():
         interp.run(Missing["main"], np.zeros(8, "float32"), module=Missing)
     with pytest.raises(weft.TVMError, match="takes 2 arguments and then 1 sizes as int64, got 2"):
         weft.build(Missing)
+
+
+@I.ir_module
+class Views:
+    @T.prim_func
+    def first_of(a: T.Buffer((4,), "int32"), b: T.Buffer((4,), "int32")):
+        T.func_attr({"tir.noalias": True})
+        with T.block("outer"):
+            row = T.match_buffer(b[0:2], (2,), "int32")
+            with T.block("inner"):
+                element = T.match_buffer(row[0:1], (1,), "int32")
+                element[0] = a[3]
+
+    @T.prim_func
+    def main(x: T.Buffer((4,), "int32")):
+        Views.first_of(x, x)
+
+
+def test_memory_that_is_written_through_a_view_of_a_view_must_not_overlap():
+    x = np.arange(4, dtype="int32")
+    with pytest.raises(weft.TVMError, match="overlap"):
+        interp.run(Views["main"], x, module=Views)
+    with pytest.raises(weft.TVMError, match="overlap"):
+        weft.build(Views)["main"](x)
+    assert x.tolist() == [0, 1, 2, 3]

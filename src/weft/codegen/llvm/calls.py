@@ -176,6 +176,11 @@ def _undef(em: Emitter, expr: Any) -> str:
 
 def _reinterpret(em: Emitter, expr: Any) -> str:
     source, target = expr.args[0].dtype, expr.dtype
+    if source.bits * source.lanes != target.bits * target.lanes:
+        raise CodegenError(
+            f"{em.function.name}: reinterpret: expected two types of the same width, got {source} "
+            f"and {target}"
+        )
     value = em.value(expr.args[0])
     if source.is_handle != target.is_handle:
         return convert(em.b, value, source, target)

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft.ir.expr import integer_range
 from weft.support.dtype import DataType
-from weft.support.errors import RuntimeFault
+from weft.support.errors import IRTypeError, RuntimeFault
 from weft.tir.intrinsic import UNARY_FLOAT
 from weft.tir.op import saturate, wrap
 
@@ -160,6 +160,8 @@ def _round_int(value: int, kind: Any) -> Any:
 
 def reinterpret(source: DataType, target: DataType) -> Callable[[Any], Any]:
     """The same bits in another type."""
+    if source.bits * source.lanes != target.bits * target.lanes:
+        raise IRTypeError(f"reinterpret: {source} and {target} differ in width")
     from_kind, to_kind = source.element.numpy, target.element.numpy
     if is_vector(target):
         return lambda value: np.atleast_1d(np.asarray(value, from_kind)).view(to_kind)

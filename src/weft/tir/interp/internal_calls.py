@@ -22,7 +22,7 @@ from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.interp.state import State
-from weft.tir.stmt import BufferStore
+from weft.tir.stmt import BufferStore, MatchBufferRegion
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +164,12 @@ def _written(func: PrimFunc) -> set[int]:
             place = _place(arg)
             if place is not None and not isinstance(arg, BufferLoad):
                 written.add(id(place[0]))
+    views = collect(func.body, MatchBufferRegion)
+    memory = {id(view.buffer.data): id(view.source.buffer.data) for view in views}
+    for data in [*written]:
+        while data in memory:
+            data = memory[data]
+            written.add(data)
     return written
 
 
