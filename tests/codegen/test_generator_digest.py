@@ -11,13 +11,14 @@ import weft
 import weft.driver.build  # the modules whose values are looked at
 from weft import relax
 from weft.codegen.generator_digest import _WATCH, generator_digest
-from weft.codegen.llvm import expr, kernel
+from weft.codegen.llvm import expr
 from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import llvm_type
 from weft.codegen.llvm.work import cycles_of
 from weft.script import tir as T
 from weft.support.dtype import DataType
 from weft.tir.expr import Add
+from weft.tir.lowering.mathematics import formula
 from weft.tir.lowering.ranges import Ranges
 
 
@@ -38,7 +39,7 @@ PATCHES = {
     "a function of a module": lambda patch: patch.setattr(expr, "float_operation", other),
     "a method": lambda patch: patch.setattr(Emitter, "value", other),
     "the code of a function": lambda patch: patch.setattr(expr._var, "__code__", other.__code__),
-    "a constructor": lambda patch: patch.setattr(kernel.Kernel, "__init__", other),
+    "a constructor": lambda patch: patch.setattr(formula.Formula, "__init__", other),
     "a method of what lowers": lambda patch: patch.setattr(Ranges, "of", other),
     "a number": lambda patch: patch.setattr(expr, "_I64", 64),
 }

@@ -12,17 +12,17 @@ _STMT = (
     "BlockRealize stmt_seq stmt_list"
 )
 _OP = (
-    "abs acos acosh add add_n address_of all any asin asinh assume atan atan2 atanh "
+    "abs acos acosh add add_n address_of all all_lanes any asin asinh assume atan atan2 atanh "
     "bitwise_and bitwise_neg bitwise_not bitwise_or bitwise_xor call_cpacked call_extern "
-    "call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed call_pure_extern "
-    "call_tir ceil ceildiv checked "
-    "clz comm_reducer const convert copysign cos cosh div divide erf exp exp10 exp2 floor floordiv "
-    "floormod fmod hypot if_then_else indexdiv indexmod infinity is_exact isfinite isinf isnan "
-    "isnullptr ldexp likely log log10 log1p log2 max max_value min min_value multiply nearbyint "
-    "negative nextafter popcount pow power q_multiply_shift reinterpret ret round rsqrt "
-    "shift_left shift_right sigmoid sin sinh sqrt subtract sum tan tanh trunc truncdiv truncmod "
-    "tvm_access_ptr tvm_storage_sync tvm_thread_allreduce unchecked_cast undef vectorlow "
-    "vectorhigh vectorcombine vscale"
+    "call_intrin call_llvm_intrin call_llvm_pure_intrin call_packed call_pure_extern call_tir "
+    "ceil ceildiv checked clz comm_reducer const convert copysign cos cosh div divide erf erfc "
+    "exp exp10 exp2 floor floordiv floormod fmod hypot if_then_else indexdiv indexmod infinity "
+    "is_exact isfinite isinf isnan isnullptr ldexp likely log log10 log1p log2 lookup max "
+    "max_value min min_value multiply nearbyint negative nextafter popcount pow power "
+    "q_multiply_shift "
+    "reinterpret ret round rsqrt scaleb shift_left shift_right sigmoid sin sinh sqrt subtract sum "
+    "tan tanh trunc truncdiv truncmod tvm_access_ptr tvm_storage_sync tvm_thread_allreduce "
+    "unchecked_cast uncontracted undef vectorlow vectorhigh vectorcombine vscale"
 )
 _DEVICE = (
     "TVMBackendAllocWorkspace TVMBackendFreeWorkspace anylist_getitem anylist_resetitem "

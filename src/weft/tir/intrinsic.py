@@ -66,7 +66,7 @@ UNARY_FLOAT: Final[dict[str, Callable[[Any], Any]]] = {
     "acosh": np.arccosh, "sin": np.sin, "sinh": np.sinh, "asin": np.arcsin, "asinh": np.arcsinh,
     "atan": np.arctan, "atanh": np.arctanh, "sqrt": np.sqrt, "rsqrt": lambda x: 1.0 / np.sqrt(x),
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "nearbyint": np.rint,
-    "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu,
+    "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu, "erfc": math.erfc,
 }  # fmt: skip
 """Functions of one floating-point value, and what each means in float64."""
 BINARY_FLOAT: Final = "atan2 copysign fmod hypot ldexp nextafter".split()
@@ -77,7 +77,7 @@ _PURE: Final = (
     "large_uint_imm isnullptr call_pure_extern call_llvm_pure_intrin vectorhigh vectorlow "
     "vectorcombine address_of tvm_access_ptr tvm_tuple tvm_struct_get vscale "
     "get_active_lane_mask ignore_loop_partition dp4a tvm_stack_make_shape tvm_stack_make_array "
-    "fma reduce_lanes table_get unchecked_cast is_exact"
+    "fma reduce_lanes table_get unchecked_cast is_exact uncontracted scaleb lookup all_lanes"
 ).split()
 _READ: Final = "checked".split()
 _ANNOTATION: Final = "likely".split()
@@ -170,7 +170,7 @@ log, log2, log10, log1p = (_unary(n) for n in _NAMES[6:10])
 tan, cos, cosh, acos, acosh, sin, sinh, asin, asinh = (_unary(n) for n in _NAMES[10:19])
 atan, atanh, sqrt, rsqrt = (_unary(n) for n in _NAMES[19:23])
 floor, ceil, trunc, round, nearbyint = (_unary(n) for n in _NAMES[23:28])  # noqa: A001 - TVM's
-expm1, gelu, gelu_tanh, silu = (_unary(n) for n in _NAMES[28:])
+expm1, gelu, gelu_tanh, silu, erfc = (_unary(n) for n in _NAMES[28:])
 atan2, copysign, fmod, hypot, ldexp, nextafter = (_binary(n) for n in BINARY_FLOAT)
 
 
@@ -178,6 +178,41 @@ def fma(x: ExprLike, y: ExprLike, z: ExprLike, span: Span | None = None) -> Prim
     """x * y + z, rounded once."""
     a = as_prim_expr(x)
     return intrinsic(a.dtype, "fma", a, y, z, span=span)
+
+
+def uncontracted(value: ExprLike, span: Span | None = None) -> PrimExpr:
+    """``value``, in which each product and sum is rounded: native code fuses none of them.
+
+    Lowering writes it around formulas whose accuracy depends on what is rounded.
+    """
+    expr = as_prim_expr(value)
+    return intrinsic(expr.dtype, "uncontracted", expr, span=span)
+
+
+def scaleb(x: ExprLike, power: ExprLike, where: ExprLike, span: Span | None = None) -> PrimExpr:
+    """x * 2**power, rounded once, in the lanes ``where`` a condition holds, and 0 in the others.
+
+    ``power`` is a whole number of the type of ``x``.
+    """
+    expr = as_prim_expr(x)
+    return intrinsic(expr.dtype, "scaleb", expr, power, where, span=span)
+
+
+def lookup(table: ExprLike, places: ExprLike, span: Span | None = None) -> PrimExpr:
+    """The lanes of the vector ``table`` at unsigned ``places``, counted round.
+
+    Lane ``i`` is lane ``places[i] % n`` of a table of ``n`` lanes.
+    """
+    numbers, lanes = as_prim_expr(table), as_prim_expr(places)
+    element, count = numbers.dtype.element, lanes.dtype.lanes
+    dtype = element if count == 1 else element.with_lanes(count)
+    return intrinsic(dtype, "lookup", numbers, lanes, span=span)
+
+
+def all_lanes(condition: ExprLike, span: Span | None = None) -> PrimExpr:
+    """Whether a condition holds in every lane."""
+    expr = as_prim_expr(condition)
+    return expr if expr.dtype.lanes == 1 else intrinsic("bool", "all_lanes", expr, span=span)
 
 
 def popcount(x: ExprLike, span: Span | None = None) -> PrimExpr:

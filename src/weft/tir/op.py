@@ -41,6 +41,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
     acos,
     acosh,
     address_of,
+    all_lanes,
     asin,
     asinh,
     assume,
@@ -62,6 +63,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
     cos,
     cosh,
     erf,
+    erfc,
     exp,
     exp2,
     exp10,
@@ -80,6 +82,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
     log1p,
     log2,
     log10,
+    lookup,
     nearbyint,
     nextafter,
     popcount,
@@ -88,6 +91,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
     ret,
     round,
     rsqrt,
+    scaleb,
     sigmoid,
     sin,
     sinh,
@@ -100,6 +104,7 @@ from weft.tir.intrinsic import (  # noqa: F401, A004 - names of this module too,
     tvm_thread_allreduce,
     type_annotation,
     unchecked_cast,
+    uncontracted,
     undef,
     vectorcombine,
     vectorhigh,
@@ -593,19 +598,13 @@ def _bitwise(name: str, compute: Callable[[int, int], int]) -> BinaryOperator:
     return apply
 
 
-def _shift_left(x: int, n: int) -> int:
-    return 0 if n < 0 or n >= 64 else x << n
-
-
-def _shift_right(x: int, n: int) -> int:
-    return (-1 if x < 0 else 0) if n < 0 or n >= 64 else x >> n
-
-
 bitwise_and = _bitwise("bitwise_and", lambda x, y: x & y)
 bitwise_or = _bitwise("bitwise_or", lambda x, y: x | y)
 bitwise_xor = _bitwise("bitwise_xor", lambda x, y: x ^ y)
-left_shift = shift_left = _bitwise("shift_left", _shift_left)
-right_shift = shift_right = _bitwise("shift_right", _shift_right)
+left_shift = shift_left = _bitwise("shift_left", lambda x, n: x << n if 0 <= n < 64 else 0)
+right_shift = shift_right = _bitwise(
+    "shift_right", lambda x, n: x >> n if 0 <= n < 64 else -1 if x < 0 else 0
+)
 
 
 def bitwise_not(value: ExprLike, span: Span | None = None) -> PrimExpr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.codegen.llvm import integer, mathlib, memory, packed, parallel
+from weft.codegen.llvm import integer, memory, packed, parallel, whole_registers
 from weft.codegen.llvm.builder import COLD
 from weft.codegen.llvm.convert import convert, cut, mangled, zero
 from weft.codegen.llvm.emitted import scope
@@ -13,6 +13,7 @@ from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import int_constant, llvm_type, memory_type, with_lanes
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.runtime.call.abi import FaultKind
 from weft.support.dtype import DataType
@@ -21,11 +22,13 @@ from weft.tir import expr as e
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import CallEffectKind, effect_of
+from weft.tir.lowering.building import like
+from weft.tir.lowering.mathematics.library import LIBRARY
 
 Handler = Callable[["Emitter", Any], str]
 
 
-def call(em: Emitter, expr: Any) -> str:
+def call(em: Emitter, expr: e.Call) -> str:
     """The value of a Call; one without a value gives ``0``."""
     result = _call(em, expr)
     if effect_of(expr) >= CallEffectKind.UpdateState:
@@ -33,24 +36,50 @@ def call(em: Emitter, expr: Any) -> str:
     return result
 
 
-def _call(em: Emitter, expr: Any) -> str:
+def _call(em: Emitter, expr: e.Call) -> str:
     if isinstance(expr.op, GlobalVar):
         return packed.call_function(em, expr)
     name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else str(expr.op)
     handler = INTRINSICS.get(name)
     if handler is None:
-        if name in mathlib.FUNCTIONS:
-            return mathlib.call(em, name, expr)
         raise UnsupportedError(
             f"{em.function.name}: the intrinsic {name} is not available on this target"
         )
     return handler(em, expr)
 
 
+def _library(name: str) -> Handler:
+    """A function of the C library, of scalars."""
+
+    def emit(em: Emitter, expr: e.Call) -> str:
+        dtype = expr.dtype
+        if not dtype.is_float:
+            raise UnsupportedError(
+                f"{em.function.name}: {name} of {dtype} is not available; cast to a float (pow of "
+                "integers takes a constant exponent that is not negative)"
+            )
+        if dtype.lanes != 1:
+            raise em.internal(f"expected {name} of a scalar, got {dtype}")
+        kind = llvm_type(dtype)
+        args = [(kind, em.value(arg)) for arg in expr.args]
+        return em.b.call(name + ("f" if dtype.bits == 32 else ""), kind, args)
+
+    return emit
+
+
+def _ldexp(em: Emitter, expr: e.Call) -> str:
+    """x * 2**n; n may be of any type and is converted to int32."""
+    x, n = expr.args
+    counts = like("int32", expr.dtype)
+    count = convert(em.b, em.value(n), n.dtype, counts)
+    name, kind = f"llvm.ldexp.{mangled(expr.dtype)}.{mangled(counts)}", llvm_type(expr.dtype)
+    return em.b.call(name, kind, [(kind, em.value(x)), (llvm_type(counts), count)])
+
+
 def _llvm(name: str, arity: int = 1) -> Handler:
     """An intrinsic of LLVM that works on every float type."""
 
-    def emit(em: Emitter, expr: Any) -> str:
+    def emit(em: Emitter, expr: e.Call) -> str:
         kind = llvm_type(expr.dtype)
         args = [(kind, em.value(arg)) for arg in expr.args[:arity]]
         return em.b.call(f"llvm.{name}.{mangled(expr.dtype)}", kind, args)
@@ -58,7 +87,7 @@ def _llvm(name: str, arity: int = 1) -> Handler:
     return emit
 
 
-def _fabs(em: Emitter, expr: Any) -> str:
+def _fabs(em: Emitter, expr: e.Call) -> str:
     dtype = expr.dtype
     if dtype.is_float:
         return _llvm("fabs")(em, expr)
@@ -70,14 +99,14 @@ def _fabs(em: Emitter, expr: Any) -> str:
 
 
 def _bitwise(word: str) -> Handler:
-    def emit(em: Emitter, expr: Any) -> str:
+    def emit(em: Emitter, expr: e.Call) -> str:
         a, b = em.value(expr.args[0]), em.value(expr.args[1])
         return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
 
     return emit
 
 
-def _bitwise_not(em: Emitter, expr: Any) -> str:
+def _bitwise_not(em: Emitter, expr: e.Call) -> str:
     dtype = expr.dtype
     text = "true" if dtype.is_bool else "-1"
     if dtype.lanes != 1:
@@ -88,7 +117,7 @@ def _bitwise_not(em: Emitter, expr: Any) -> str:
 def _classify(test: str) -> Handler:
     """isnan, isinf, isfinite."""
 
-    def emit(em: Emitter, expr: Any) -> str:
+    def emit(em: Emitter, expr: e.Call) -> str:
         dtype, value = expr.args[0].dtype, em.value(expr.args[0])
         kind = llvm_type(dtype)
         if test == "uno":
@@ -102,36 +131,51 @@ def _classify(test: str) -> Handler:
     return emit
 
 
-def _is_null(em: Emitter, expr: Any) -> str:
+def _is_null(em: Emitter, expr: e.Call) -> str:
     return em.b.op(f"icmp eq ptr {em.value(expr.args[0])}, null")
 
 
-def _first(em: Emitter, expr: Any) -> str:
+def _first(em: Emitter, expr: e.Call) -> str:
     return em.value(expr.args[0])
 
 
-def _checked(em: Emitter, expr: Any) -> str:
+def _checked(em: Emitter, expr: e.Call) -> str:
     """``T.checked``: the value, once the condition was tested in every lane."""
     test(em, expr)
     return em.value(expr.args[0])
 
 
-def test(em: Emitter, expr: Any) -> None:
+def test(em: Emitter, expr: e.Call) -> None:
     """The test of a ``T.checked``: what follows runs only where the condition holds."""
     _, condition, kind, message, *numbers = expr.args
     good, lanes = em.value(condition), condition.dtype.lanes
-    whole = good
-    if lanes != 1:
-        name = f"llvm.vector.reduce.and.v{lanes}i1"
-        whole = em.b.call(name, "i1", [(llvm_type(condition.dtype), good)])
-    text = f"{em.function.name}: {message.value}"
+    whole = good if lanes == 1 else _in_all_lanes(em, condition.dtype, good)
+    text = f"{em.function.name}: {expect(message, StringImm).value}"
     label, fault = em.b.label("ok"), em.b.label("fault")
     em.b.branch_if(whole, label, fault, COLD)
     em.b.start(fault)
     with scope(em):
         shown = [_shown(em, number, good, lanes) for number in numbers]
-    em.b.raise_fault(FaultKind[kind.value.upper()], text, *shown)
+    em.b.raise_fault(FaultKind[expect(kind, StringImm).value.upper()], text, *shown)
     em.b.start(label)
+
+
+def _in_all_lanes(em: Emitter, flags: DataType, condition: str) -> str:
+    """Whether a condition holds in every lane."""
+    name = f"llvm.vector.reduce.and.v{flags.lanes}i1"
+    return em.b.call(name, "i1", [(llvm_type(flags), condition)])
+
+
+def _all_lanes(em: Emitter, expr: e.Call) -> str:
+    return _in_all_lanes(em, expr.args[0].dtype, em.value(expr.args[0]))
+
+
+def _uncontracted(em: Emitter, expr: e.Call) -> str:
+    """A value in which no product is fused with a sum."""
+    outer, em.contracts = em.contracts, False
+    value = em.value(expr.args[0])
+    em.contracts = outer
+    return value
 
 
 def _shown(em: Emitter, number: PrimExpr, good: str, lanes: int) -> str:
@@ -144,7 +188,7 @@ def _shown(em: Emitter, number: PrimExpr, good: str, lanes: int) -> str:
     return em.b.call(f"llvm.vector.reduce.umax.v{lanes}i64", "i64", [(kind, bad)])
 
 
-def _is_exact(em: Emitter, expr: Any) -> str:
+def _is_exact(em: Emitter, expr: e.Call) -> str:
     """``T.is_exact``: no step of the expression sets the flag of its overflow."""
     wraps = ""
     for step in exact_steps(expr.args[0]):
@@ -159,22 +203,22 @@ def _is_exact(em: Emitter, expr: Any) -> str:
 _OVERFLOW: Final = {e.Add: "sadd", e.Sub: "ssub", e.Mul: "smul"}
 
 
-def _unchecked_cast(em: Emitter, expr: Any) -> str:
+def _unchecked_cast(em: Emitter, expr: e.Call) -> str:
     return cut(em.b, em.value(expr.args[0]), expr.args[0].dtype, expr.dtype)
 
 
-def _assume(em: Emitter, expr: Any) -> str:
+def _assume(em: Emitter, expr: e.Call) -> str:
     condition = expr.args[0]
     if condition.dtype.lanes == 1 and not collect(condition, (BufferLoad, e.Call)):
         em.b.call("llvm.assume", "void", [("i1", em.value(condition))])
     return "true"
 
 
-def _undef(em: Emitter, expr: Any) -> str:
+def _undef(em: Emitter, expr: e.Call) -> str:
     return zero(expr.dtype) if not expr.dtype.is_handle else "null"
 
 
-def _reinterpret(em: Emitter, expr: Any) -> str:
+def _reinterpret(em: Emitter, expr: e.Call) -> str:
     source, target = expr.args[0].dtype, expr.dtype
     if source.bits * source.lanes != target.bits * target.lanes:
         raise CodegenError(
@@ -193,12 +237,12 @@ def _shift(left: bool) -> Handler:
     return lambda em, expr: integer.shift(em, expr, left)
 
 
-def _large_uint(em: Emitter, expr: Any) -> str:
-    low, high = expr.args[0].value, expr.args[1].value
+def _large_uint(em: Emitter, expr: e.Call) -> str:
+    low, high = (expect(arg, IntImm).value for arg in expr.args)
     return int_constant((high << 32) + low, expr.dtype)
 
 
-def _multiply_shift(em: Emitter, expr: Any) -> str:
+def _multiply_shift(em: Emitter, expr: e.Call) -> str:
     """round(x * y * 2**-q * 2**s), half up, in 64 bits."""
     dtype = expr.dtype
     wide = DataType("int64") if dtype.lanes == 1 else DataType("int64").with_lanes(dtype.lanes)
@@ -214,7 +258,7 @@ def _multiply_shift(em: Emitter, expr: Any) -> str:
     return convert(em.b, em.b.op(f"ashr {kind} {total}, {right}"), wide, dtype)
 
 
-def _extern(em: Emitter, expr: Any) -> str:
+def _extern(em: Emitter, expr: e.Call) -> str:
     """A C function; a Buffer or a pointer argument is passed as a pointer."""
     name = expr.args[0]
     if not isinstance(name, StringImm):
@@ -232,7 +276,7 @@ def _extern_argument(em: Emitter, arg: Any) -> tuple[str, str]:
     return llvm_type(arg.dtype), em.value(arg)
 
 
-def _llvm_intrinsic(em: Emitter, expr: Any) -> str:
+def _llvm_intrinsic(em: Emitter, expr: e.Call) -> str:
     """call_llvm_intrin: the name, then (as TVM has it) perhaps the number of signature types."""
     name, args = expr.args[0], list(expr.args[1:])
     if not isinstance(name, StringImm):
@@ -256,7 +300,7 @@ _OVERLOADED: Final = frozenset(
 )
 
 
-def _address_of(em: Emitter, expr: Any) -> str:
+def _address_of(em: Emitter, expr: e.Call) -> str:
     target = expr.args[0]
     if isinstance(target, BufferLoad):
         return memory.element_pointer(em, target)
@@ -265,7 +309,7 @@ def _address_of(em: Emitter, expr: Any) -> str:
     raise UnsupportedError(f"{em.function.name}: address_of expects an element of a buffer")
 
 
-def _access_ptr(em: Emitter, expr: Any) -> str:
+def _access_ptr(em: Emitter, expr: e.Call) -> str:
     kind, data, offset = expr.args[0].dtype, expr.args[1], expr.args[2]
     base, at = em.value(data), em.index(offset)
     if at == "0":
@@ -274,7 +318,7 @@ def _access_ptr(em: Emitter, expr: Any) -> str:
 
 
 def _half(upper: bool) -> Handler:
-    def emit(em: Emitter, expr: Any) -> str:
+    def emit(em: Emitter, expr: e.Call) -> str:
         source, lanes = expr.args[0].dtype, expr.dtype.lanes
         numbers = range(lanes, 2 * lanes) if upper else range(lanes)
         kind = llvm_type(source)
@@ -285,21 +329,21 @@ def _half(upper: bool) -> Handler:
     return emit
 
 
-def _combine(em: Emitter, expr: Any) -> str:
+def _combine(em: Emitter, expr: e.Call) -> str:
     kind, lanes = llvm_type(expr.args[0].dtype), expr.dtype.lanes
     a, b = em.value(expr.args[0]), em.value(expr.args[1])
     mask = ", ".join([f"i32 {n}" for n in range(lanes)])
     return em.b.op(f"shufflevector {kind} {a}, {kind} {b}, <{lanes} x i32> <{mask}>")
 
 
-def _vscale(em: Emitter, expr: Any) -> str:
+def _vscale(em: Emitter, expr: e.Call) -> str:
     raise UnsupportedError(
         f"{em.function.name}: T.vscale() needs scalable vectors, which this target has not; use a "
         "constant number of lanes"
     )
 
 
-def _prefetch(em: Emitter, expr: Any) -> str:
+def _prefetch(em: Emitter, expr: e.Call) -> str:
     """``prefetch(element, write, locality, is_data)``; the element, or its address, is not read."""
     target = expr.args[0]
     if isinstance(target, e.Call) and len(target.args) == 1:
@@ -316,15 +360,15 @@ def _prefetch(em: Emitter, expr: Any) -> str:
     return "0"
 
 
-def _nothing(em: Emitter, expr: Any) -> str:
+def _nothing(em: Emitter, expr: e.Call) -> str:
     return "0"
 
 
-def _ret(em: Emitter, expr: Any) -> str:
+def _ret(em: Emitter, expr: e.Call) -> str:
     return packed.return_value(em, expr)
 
 
-def _reduce_lanes(em: Emitter, expr: Any) -> str:
+def _reduce_lanes(em: Emitter, expr: e.Call) -> str:
     """The sum of a vector's lanes, in order from the first."""
     dtype = expr.args[0].dtype
     kind, value = llvm_type(dtype), em.value(expr.args[0])
@@ -340,7 +384,7 @@ def _float_sum(em: Emitter, dtype: DataType, value: str) -> str:
     return em.b.call(f"llvm.vector.reduce.fadd.{mangled(dtype)}", element, args)
 
 
-def _active_lanes(em: Emitter, expr: Any) -> str:
+def _active_lanes(em: Emitter, expr: e.Call) -> str:
     """get_active_lane_mask(i, n): lane k is on where i + k < n."""
     lanes = expr.dtype.lanes
     flags = with_lanes("i1", lanes)
@@ -348,7 +392,7 @@ def _active_lanes(em: Emitter, expr: Any) -> str:
     return em.b.call(f"llvm.get.active.lane.mask.v{lanes}i1.i64", flags, args)
 
 
-def _table_get(em: Emitter, expr: Any) -> str:
+def _table_get(em: Emitter, expr: e.Call) -> str:
     """``table_get(table, i)``: pointer ``i`` of a table of pointers."""
     table, position = em.value(expr.args[0]), em.index(expr.args[1])
     slot = em.b.op(f"getelementptr ptr, ptr {table}, i64 {position}")
@@ -356,6 +400,9 @@ def _table_get(em: Emitter, expr: Any) -> str:
 
 
 INTRINSICS: Final[dict[str, Handler]] = {
+    **{name: _library(name) for name in sorted(LIBRARY)}, "ldexp": _ldexp,
+    "uncontracted": _uncontracted, "all_lanes": _all_lanes,
+    "scaleb": whole_registers.scaleb, "lookup": whole_registers.lookup,
     "table_get": _table_get, "checked": _checked, "unchecked_cast": _unchecked_cast,
     "is_exact": _is_exact, "launch": parallel.launch,
     "sqrt": _llvm("sqrt"), "floor": _llvm("floor"), "ceil": _llvm("ceil"),

@@ -15,10 +15,10 @@ from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
-from weft.codegen.llvm.convert import saturates
 from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
+from weft.codegen.llvm.supported import is_supported
 from weft.codegen.llvm.work import service_of
 from weft.ir.module import IRModule
 from weft.runtime.call.abi import FaultKind
@@ -74,7 +74,7 @@ def emit_module(
         any_bits=is_rich, has_maximum=isa.has_maximum, fuses=offers(features, isa.fuses),
         looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
-    mod = lower_meaning(lambda expr: saturates(context, expr), checks)(mod)
+    mod = lower_meaning(lambda expr: is_supported(context, expr), checks)(mod)
     mod = OutlineLaunches(service_of(cores, bits))(mod)
     functions = prim_funcs(mod)
     signatures = {

@@ -56,6 +56,8 @@ class Emitter:
         self.loops: list[tuple[str, str, int]] = []
         self.parallel_loops: list[int] = []
         """Which of ``loops``, counted from 1, the program says to be parallel."""
+        self.contracts = context.contract
+        """Whether a product and a sum may be fused here."""
         self.kept: list[Any] = []
         self.emitted = Emitted()
         self.moment = 0

@@ -71,7 +71,7 @@ _BOOLEAN: Final = {"add": "or", "sub": "xor", "mul": "and"}  # true + true is tr
 
 def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> str:
     """One floating-point operation: sums and products are contractible."""
-    contracts = em.context.contract and op in ("fadd", "fsub", "fmul")
+    contracts = em.contracts and op in ("fadd", "fsub", "fmul")
     flags = "contract " if contracts else ""
     return em.b.op(f"{op} {flags}{llvm_type(dtype)} {a}, {b}")
 
@@ -357,6 +357,8 @@ def _broadcast(em: Emitter, expr: Any) -> str:
 
 def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
     """Whole vectors that are put together or picked from as such, else lane by lane."""
+    if all(isinstance(vector, IntImm | FloatImm) for vector in expr.vectors):
+        return _constant_vector(em, expr)
     kinds = {vector.dtype for vector in expr.vectors}
     number = len(expr.vectors)
     if len(kinds) == 1 and len(expr.indices) > 1 and expr.vectors[0].dtype.lanes > 1:
@@ -368,6 +370,14 @@ def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
         if order == [*range(number * lanes)] and number.bit_count() == 1:
             return _joined(em, values, expr.vectors[0].dtype)
     return _lane_by_lane(em, expr)
+
+
+def _constant_vector(em: Emitter, expr: e.Shuffle) -> str:
+    """Numbers side by side."""
+    order = [_constant_lane(em, index, len(expr.vectors)) for index in expr.indices]
+    values = [em.value(expr.vectors[at]) for at in order]
+    element = llvm_type(expr.dtype.element)
+    return values[0] if len(values) == 1 else f"<{', '.join([f'{element} {v}' for v in values])}>"
 
 
 def _picked(em: Emitter, values: Sequence[str], dtype: DataType, order: Sequence[int]) -> str:

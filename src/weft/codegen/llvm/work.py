@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from weft.codegen.llvm.mathlib import FUNCTIONS
 from weft.ir.expr import IntImm
 from weft.ir.functor import Visitor, collect
 from weft.ir.op import Op
@@ -15,6 +14,7 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.lowering.facts import is_call
+from weft.tir.lowering.mathematics.library import LIBRARY
 from weft.tir.lowering.outline_launches import FOREIGN, Service
 
 BRIEF_WORK: Final = 60_000
@@ -205,6 +205,9 @@ class _Counter(Visitor):
         if is_call(expr, "checked"):
             self.visit(_untested(expr))
             return
+        if is_call(expr, "uncontracted"):  # a formula of names
+            self.cycles += self.vectors(expr) / 2 * _FUNCTION
+            return
         name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else ""
-        self.cycles += self.vectors(expr) / 2 * (_FUNCTION if name in FUNCTIONS else 1)
+        self.cycles += self.vectors(expr) / 2 * (_FUNCTION if name in LIBRARY else 1)
         self.visit_default(expr)

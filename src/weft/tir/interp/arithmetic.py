@@ -182,6 +182,12 @@ def shift_right(a: int, n: int, bits: int) -> int:
     return a >> n
 
 
+def scaleb(x: Any, power: Any, where: Any) -> Any:
+    """x * 2**power where the condition holds, else 0; no exponent is too large to be computed."""
+    exponent = np.clip(np.asarray(power, np.float64), -5000, 5000).astype(np.int64)
+    return np.where(where, np.ldexp(x, exponent), np.zeros_like(x))
+
+
 UNARY: Final[dict[str, Callable[[Any], Any]]] = {**UNARY_FLOAT, "fabs": np.abs}
 """Intrinsic -> its value in float64; the result is rounded to the operand's type."""
 

@@ -6,8 +6,6 @@ identity, ``state.buffers`` the bound buffers.
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -44,6 +42,8 @@ from weft.tir.expr import (
 )
 from weft.tir.interp import arithmetic, internal_calls
 from weft.tir.interp.arithmetic import is_vector
+from weft.tir.interp.c_functions import c_function, c_value
+from weft.tir.interp.fused import fused
 from weft.tir.interp.repeated_values import repeated_values
 
 Thunk = Callable[["Any"], Any]
@@ -401,9 +401,24 @@ class ExprCompiler:
     def intrinsic_fma(self, call: Call) -> Thunk:
         x, y, z = (self.compile(arg) for arg in call.args)
         end = arithmetic.finish(call.dtype)
-        if call.dtype.bits == 64:
-            return lambda state: end(_fma64(x(state), y(state), z(state)))
-        return lambda state: end(_wide(x(state)) * _wide(y(state)) + _wide(z(state)))
+        return lambda state: end(fused(x(state), y(state), z(state)))
+
+    def intrinsic_uncontracted(self, call: Call) -> Thunk:
+        return self.compile(call.args[0])  # each operation is rounded in any case
+
+    def intrinsic_scaleb(self, call: Call) -> Thunk:
+        x, power, where = (self.compile(arg) for arg in call.args)
+        end = arithmetic.finish(call.dtype)
+        return lambda state: end(arithmetic.scaleb(x(state), power(state), where(state)))
+
+    def intrinsic_lookup(self, call: Call) -> Thunk:
+        table, places = self.compile(call.args[0]), self.compile(call.args[1])
+        lanes = call.args[0].dtype.lanes
+        return lambda state: table(state)[np.asarray(places(state)) % lanes]
+
+    def intrinsic_all_lanes(self, call: Call) -> Thunk:
+        condition = self.compile(call.args[0])
+        return lambda state: bool(np.all(condition(state)))
 
     def intrinsic_assume(self, call: Call) -> Thunk:
         condition = self.compile(call.args[0])
@@ -463,9 +478,9 @@ class ExprCompiler:
     def intrinsic_call_extern(self, call: Call) -> Thunk:
         name = expect(call.args[0], StringImm).value
         args = [self.compile(arg) for arg in call.args[1:]]
-        function = _c_function(name, call.dtype, [arg.dtype for arg in call.args[1:]])
+        function = c_function(name, call.dtype, [arg.dtype for arg in call.args[1:]])
         end = arithmetic.finish(call.dtype)
-        return lambda state: end(function(*[_c_value(arg(state)) for arg in args]))
+        return lambda state: end(function(*[c_value(arg(state)) for arg in args]))
 
     intrinsic_call_pure_extern = intrinsic_call_extern
 
@@ -496,37 +511,6 @@ def _wide(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.astype(np.float64)
     return np.float64(value)
-
-
-def _fma64(x: object, y: object, z: object) -> Any:
-    wide = np.longdouble
-    return (np.asarray(x, wide) * np.asarray(y, wide) + np.asarray(z, wide)).astype(np.float64)[()]
-
-
-_C_TYPES = {
-    "float32": ctypes.c_float, "float64": ctypes.c_double, "int8": ctypes.c_int8,
-    "int16": ctypes.c_int16, "int32": ctypes.c_int32, "int64": ctypes.c_int64,
-    "uint8": ctypes.c_uint8, "uint16": ctypes.c_uint16, "uint32": ctypes.c_uint32,
-    "uint64": ctypes.c_uint64, "bool": ctypes.c_bool, "handle": ctypes.c_void_p,
-}  # fmt: skip
-
-
-def _c_value(value: object) -> Any:
-    return float(value) if isinstance(value, np.floating) else value
-
-
-def _c_function(name: str, result: DataType, arguments: list[DataType]) -> Any:
-    """A function of the C library by name, with the types of this call."""
-    library = ctypes.CDLL(ctypes.util.find_library("m"))
-    try:
-        function = getattr(library, name)
-    except AttributeError:
-        raise UnsupportedError(
-            f"call_extern: the C function {name!r} is not in this process"
-        ) from None
-    function.restype = _C_TYPES.get(result)
-    function.argtypes = [_C_TYPES[dtype] for dtype in arguments]
-    return function
 
 
 def _worst(number: object, good: np.ndarray) -> object:

@@ -1,4 +1,4 @@
-"""float32 GELU, max(x, 0) - |x| * Phi(-|x|), where Phi is the normal distribution.
+"""The error function, and float32 GELU as max(x, 0) - |x| * Phi(-|x|), Phi the normal distribution.
 
 Phi(-t) is exp(-t**2 / 2) / 2 times Y(t) = erfcx(t / sqrt 2), a slow curve from 1 to 0.06: neither
 cancels nor underflows before Phi does. Y is piecewise where lanes look numbers up, as Tang has it
@@ -14,11 +14,27 @@ constant term on, each time fitting the rest anew.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
-from weft.codegen.llvm import vectormath
-from weft.codegen.llvm.kernel import Kernel
+from weft.ir.expr import FloatImm, PrimExpr
+from weft.tir.expr import Shuffle
+from weft.tir.intrinsic import lookup
+from weft.tir.lowering.mathematics.exponentials import (
+    EXP,
+    LN2_HIGH,
+    LN2_LOW,
+    exp2_64,
+    power_of_two,
+)
+from weft.tir.lowering.mathematics.formula import Formula
+from weft.tir.op import const
 
+# erf(x) = 1 - exp(-x - x * P(x)) for 0 <= x <= 3.92, fit for the relative error of erf
+_ERF: Final = (0.12837918102741241, 0.636618971824646, 0.10278289765119553,
+               -0.019177136942744255, -0.00010650144395185634, 0.0016039618058130145,
+               -0.0005933744832873344, 0.00010519959323573858,
+               -7.7110626079957e-06)  # fmt: skip
 _FAR: Final = 13.24
 """From here on the second term is below the normal numbers and counts as 0."""
 _FARTHEST: Final = 15.0
@@ -54,7 +70,7 @@ _PIECES: Final = (
       1.85518552e-08, -9.73394253e-06, 0.0151397763, 0.00825180579, 0.00457798643, 0.00263909902),
 )  # fmt: skip
 """Y(t) as a polynomial in t - center, to 2**-27.6: of each power, its factor in each piece."""
-_SHARE: Final = tuple([c * (-0.5) ** power for power, c in enumerate(vectormath.EXP, 2)])
+_SHARE: Final = tuple([c * (-0.5) ** power for power, c in enumerate(EXP, 2)])
 """exp(-r / 2) = 1 - r / 2 + r**2 * P(r)."""
 _ABOVE: Final = (1.0000000049475692, 0.8712331939736517, 0.3625107437597715,
                  0.07993383015603932, 0.008035288248944637)
@@ -63,48 +79,72 @@ _BELOW: Final = (1.0, 1.6691181114396594, 1.1942701954033872, 0.4642447110312192
 """Y(t) = above(t) / below(t) for 0 <= t <= 13.27, to 2**-27.6."""
 
 
-def x_times_phi(k: Kernel, x: str) -> str:
+def erf(k: Formula, x: PrimExpr) -> PrimExpr:
+    """The error function, as 1 - exp(-u) with u = |x| + |x| * P(|x|)."""
+    size = k.let("size", k.at_most(k.let("size", k.call("fabs", x)), 3.92))
+    u = k.let("u", k.fma(size, k.poly(size, _ERF), size))
+    return k.call("copysign", _below_one(k, u), x)
+
+
+def _below_one(k: Formula, u: PrimExpr) -> PrimExpr:
+    """1 - exp(-u) for 0 <= u < 80.
+
+    With u = n * log(2) - r that is (1 - 2**-n) - 2**-n * (exp(r) - 1): nothing cancels, not even
+    for u near 0, where n is 0.
+    """
+    n, scale = power_of_two(k, u, -1.0 / math.log(2))
+    r = k.let("r", k.fma(n, -math.log(2), k.minus(u)))
+    p = k.fma(k.mul(r, r), k.poly(r, EXP), r)
+    return k.fma(k.minus(scale), p, k.sub(1.0, scale))
+
+
+def x_times_phi(k: Formula, x: PrimExpr) -> PrimExpr:
     """x * Phi(x)."""
-    size = k.call("fabs", x)
-    above = k.select(k.compare("ogt", x, 0.0), x, 0.0)
-    in_pieces = k.b.context.looks_up and k.b.context.fuses
+    size = k.let("size", k.call("fabs", x))
+    above = k.let("above", k.select(k.more(x, 0.0), x, 0.0))
+    in_pieces = k.instructions.lookup and k.instructions.fma
     return _by_pieces(k, size, above) if in_pieces else _in_float64(k, size, above)
 
 
-def _by_pieces(k: Kernel, size: str, above: str) -> str:
+def _by_pieces(k: Formula, size: PrimExpr, above: PrimExpr) -> PrimExpr:
     """Y = y + v, y of the piece, so the second term is s * (y + (v + Y * (e**r - 1))).
 
     s = t * 2**n / 2 is exact. What is small is rounded as such, and the large part with the sum.
     """
-    t = k.select(k.compare("ogt", size, _FAR), _FAR, size)
+    t = k.let("t", k.at_most(size, _FAR))
     scale, growth = _exp_of_square(k, t)
-    piece = k.iop("lshr", k.bits(k.add(t, 1.0)), _PIECE_BITS)
-    away = k.sub(t, k.lookup(_CENTER, piece))
-    at_center = k.lookup(_PIECES[0], piece)
-    slope = k.lookup(_PIECES[-1], piece)
+    piece = k.let("piece", k.integer("shift_right", k.bits(k.add(t, 1.0)), _PIECE_BITS))
+    away = k.let("away", k.sub(t, _looked_up(_CENTER, piece)))
+    at_center = k.let("at_center", _looked_up(_PIECES[0], piece))
+    slope = _looked_up(_PIECES[-1], piece)
     for factors in reversed(_PIECES[1:-1]):
-        slope = k.fma(slope, away, k.lookup(factors, piece))
-    change = k.mul(away, slope)
+        slope = k.fma(slope, away, _looked_up(factors, piece))
+    change = k.let("change", k.mul(away, slope))
     rest = k.fma(k.add(change, at_center), growth, change)
-    minus = k.sub(-0.0, k.mul(t, scale))
+    minus = k.let("minus", k.minus(k.mul(t, scale)))
     return k.fma(minus, at_center, k.fma(minus, rest, above))
 
 
-def _exp_of_square(k: Kernel, t: str) -> tuple[str, str]:
+def _looked_up(table: Sequence[float], piece: PrimExpr) -> PrimExpr:
+    """The number of each lane's piece."""
+    places = [const(place, "int32") for place in range(len(table))]
+    return lookup(Shuffle([FloatImm("float32", number) for number in table], places), piece)
+
+
+def _exp_of_square(k: Formula, t: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
     """exp(-t**2 / 2) / 2 as a power of two and e**r - 1 for the rest; r is rounded once.
 
     -2 * r = t**2 + 2 * n * log(2), of which 2 * n * log(2)'s leading part is exact.
     """
-    high, low = vectormath.LN2_PARTS
-    n, power = vectormath.power_of_two(k, k.mul(t, t), -0.5 / math.log(2), -1)
-    r = k.fma(n, 2 * low, k.fma(t, t, k.mul(n, 2 * high)))
-    return power, k.mul(r, k.poly(r, (-0.5, *_SHARE)))
+    n, power = power_of_two(k, k.mul(t, t), -0.5 / math.log(2), -1)
+    r = k.let("r", k.fma(n, 2 * LN2_LOW, k.fma(t, t, k.mul(n, 2 * LN2_HIGH))))
+    return power, k.let("growth", k.mul(r, k.poly(r, (-0.5, *_SHARE))))
 
 
-def _in_float64(k: Kernel, size: str, above: str) -> str:
+def _in_float64(k: Formula, size: PrimExpr, above: PrimExpr) -> PrimExpr:
     """The same without tables; no rounding counts but the last."""
     d = k.double()
-    wide = d.widen(k.select(k.compare("ogt", size, _FARTHEST), _FARTHEST, size))
-    power = vectormath.exp2_64(d, d.mul(d.mul(wide, wide), -0.5 / math.log(2)))
+    wide = d.let("wide", d.widen(k.at_most(size, _FARTHEST)))
+    power = exp2_64(d, d.mul(d.mul(wide, wide), -0.5 / math.log(2)))
     tail = d.div(d.mul(power, d.poly(wide, _ABOVE)), d.poly(wide, _BELOW))
     return d.narrow(d.fma(d.mul(wide, -0.5), tail, d.widen(above)))

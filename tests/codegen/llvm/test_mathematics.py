@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from weft.tir.expr import Call
+from weft.ir.module import IRModule
+from weft.target.codegen import target_has_features
+from weft.tir import interp
+from weft.tir.buffer import decl_buffer
+from weft.tir.expr import Call, Ramp, Var
+from weft.tir.function import PrimFunc
+from weft.tir.lowering.decompose_math import FLOAT32, DecomposeMath
+from weft.tir.lowering.facts import is_call
+from weft.tir.op import const
+from weft.tir.stmt import BufferStore, For, ForKind, seq
 
 REFERENCE = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "log": np.log,
@@ -150,3 +159,52 @@ def test_two_argument_functions(elementwise):
             lambda a, b, name=name: Call(a.dtype, f"tir.{name}", [a, b]), "float64", x, y
         )
         np.testing.assert_allclose(got, reference(x, y), rtol=1e-15)
+
+
+INSTRUCTIONS = {
+    "llvm -mcpu=x86-64-v4": ("fma", "scaleb", "lookup"),
+    "llvm -mcpu=haswell": ("fma", "lookup"),
+    "llvm -mcpu=x86-64": (),
+}
+"""What ``DecomposeMath`` has for each of these processors."""
+
+
+def by_lanes(name: str, count: int, every_lanes: tuple[int, ...]) -> PrimFunc:
+    """A loop for each number of lanes, each with a result of its own."""
+    arity = 2 if name == "pow" else 1
+    given = [decl_buffer((count,), "float32", f"x{at}") for at in range(arity)]
+    results, loops = [], []
+    for lanes in every_lanes:
+        out, i = decl_buffer((count,), "float32", f"out{lanes}"), Var("i", "int32")
+        place = i if lanes == 1 else Ramp(i * lanes, const(1), lanes)
+        loads = [x[place] for x in given]
+        store = BufferStore(out, Call(loads[0].dtype, f"tir.{name}", loads), [place])
+        loops.append(For(i, const(0), const(count // lanes), ForKind.SERIAL, store))
+        results.append(out)
+    return PrimFunc([*given, *results], seq(*loops)).with_attr("global_symbol", "main")
+
+
+@pytest.mark.parametrize("target", INSTRUCTIONS)
+@pytest.mark.parametrize("name", [*FLOAT32, "rsqrt"])
+def test_the_interpreter_and_native_code_agree_to_the_last_bit(name, target, native):
+    if target.endswith("v4") and not target_has_features(["avx512f", "avx512vl"]):
+        pytest.skip("this processor has no AVX-512")
+    every_lanes, count = (1, 4, 8, 16), 96
+    func = by_lanes(name, count, every_lanes)
+    rng = np.random.default_rng(0)
+    with np.errstate(invalid="ignore"):
+        x = rng.integers(0, 2**32, count, dtype=np.uint32).view(np.float32)
+    x[count // 2 :] = rng.uniform(-20, 20, count // 2)
+    x[: len(SPECIAL)] = SPECIAL
+    given = [x, np.roll(x, 30)] if name == "pow" else [x]
+    names = INSTRUCTIONS[target]
+    step = DecomposeMath(lambda expr: any(is_call(expr, word) for word in names))
+    lowered = step(IRModule({"main": func}))["main"]
+    results = [[np.zeros_like(x) for _ in every_lanes] for _ in range(2)]
+    native(func, target)(*given, *results[0])
+    interp.run(lowered, *given, *results[1])
+    for compiled, interpreted in zip(*results, strict=True):
+        nan = np.isnan(compiled)
+        np.testing.assert_array_equal(nan, np.isnan(interpreted))
+        bits = [np.where(nan, 0, out.view(np.uint32)) for out in (compiled, interpreted)]
+        np.testing.assert_array_equal(*bits)

@@ -1,0 +1,186 @@
+"""DecomposeMath: mathematical functions become formulas of arithmetic.
+
+float32 functions become polynomials, those of float64 that the C library lacks become others of its
+functions, which are called lane by lane; powers with small or integer exponents become products::
+
+    y = T.exp(x)         T.Let(T.uncontracted(T.Let(..., where={n: ...})), where={v: x})
+    T.sigmoid(d)         ... T.exp(...) ..., of a float64 d
+    T.tan(v)             T.Shuffle([T.tan(T.Shuffle([v], [0])), ...], [0, ...]), of a vector v
+    T.pow(i, 5)          s * s * i with s = i * i, of an integer i
+
+A formula says what is rounded and when, so that the interpreter and native code agree to the last
+bit: no product in it is contracted with a sum, and ``T.fma`` stands where the target has an
+instruction for it (``supported``), a product and a sum elsewhere.
+
+After the pass the mathematical functions that are left are those of the C library, of scalars, and
+square roots, roundings and signs, which every processor has. float16 and bfloat16 are float32
+before (``WidenShortFloats``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from weft.ir.expr import PrimExpr
+from weft.ir.functor import collect
+from weft.ir.op import Op
+from weft.ir.transform import Pass
+from weft.support.dtype import DataType
+from weft.tir import expr as e
+from weft.tir.buffer import Buffer
+from weft.tir.function import PrimFunc
+from weft.tir.intrinsic import intrinsic, uncontracted
+from weft.tir.lowering.building import Names, like
+from weft.tir.lowering.define_integers import Supported, supports_nothing
+from weft.tir.lowering.mathematics import (
+    activations,
+    exponentials,
+    library,
+    logarithms,
+    normal_law,
+    trigonometric,
+)
+from weft.tir.lowering.mathematics.formula import Formula, Instructions
+from weft.tir.op import const
+from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
+
+Writer = Callable[..., PrimExpr]
+"""Writes a function of names as a formula."""
+
+FLOAT32: Final[dict[str, Writer]] = {
+    "exp": exponentials.exp, "exp2": exponentials.exp2, "exp10": exponentials.exp10,
+    "expm1": exponentials.expm1, "tanh": exponentials.tanh, "sigmoid": exponentials.sigmoid,
+    "log": logarithms.log, "log2": logarithms.log2, "log10": logarithms.log10,
+    "log1p": logarithms.log1p, "pow": logarithms.power, "erf": normal_law.erf,
+    "sin": trigonometric.sin, "cos": trigonometric.cos, "gelu": normal_law.x_times_phi,
+    "gelu_tanh": activations.gelu_tanh, "silu": activations.silu,
+}  # fmt: skip
+FLOAT64: Final[dict[str, Writer]] = {
+    "sigmoid": library.sigmoid, "gelu": library.x_times_phi, "gelu_tanh": library.gelu_tanh,
+    "silu": library.silu,
+}  # fmt: skip
+_WRITERS: Final = {32: FLOAT32, 64: FLOAT64}
+_NAMES: Final = frozenset([*FLOAT32, *library.LIBRARY, "rsqrt", "scaleb", "lookup"])
+
+
+def instructions_of(supported: Supported, dtype: DataType) -> Instructions:
+    """What a target has for vectors of a float type."""
+    x = e.Var("x", dtype)
+    places = e.Var("places", like("uint32", dtype))
+    table = e.Var("table", "float32x16")
+    return Instructions(
+        fma=supported(intrinsic(dtype, "fma", x, x, x)),
+        scaleb=supported(intrinsic(dtype, "scaleb", x, x, e.EQ(x, x))),
+        lookup=dtype.bits == 32 and supported(intrinsic(dtype, "lookup", table, places)),
+    )
+
+
+class _Decompose(StmtMutator):
+    def __init__(self, supported: Supported) -> None:
+        self.supported = supported
+        self._instructions: dict[DataType, Instructions] = {}
+        self._buffers: dict[int, tuple[Buffer, Buffer]] = {}
+
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
+        """The buffer with such sizes, the same one at each of its uses."""
+        known = self._buffers.get(id(buffer))
+        if known is None:
+            sizes = (*buffer.shape, *buffer.strides, buffer.elem_offset)
+            decomposed = self.visit_default(buffer) if _has_mathematics(sizes) else buffer
+            known = self._buffers[id(buffer)] = buffer, decomposed
+        return known[1]
+
+    def visit_Call(self, call: e.Call) -> PrimExpr:
+        rebuilt: e.Call = self.visit_default(call)
+        name = _name_of(rebuilt)
+        if name not in _NAMES or rebuilt.dtype.is_scalable:
+            return rebuilt
+        return self._decomposed(name, rebuilt)
+
+    def _decomposed(self, name: str, call: e.Call) -> PrimExpr:
+        dtype, args = call.dtype, call.args
+        if not dtype.is_float:
+            power = logarithms.integer_power(dtype, *args) if name == "pow" else None
+            return call if power is None else power
+        if name in _REPLACED:
+            return call if self.supported(call) else _REPLACED[name](call)
+        if name == "pow":
+            power = logarithms.small_power(*args)
+            if power is not None:
+                return power
+        writer = _WRITERS.get(dtype.bits, {}).get(name)
+        if writer is None:
+            return call if dtype.lanes == 1 else _by_lanes(name, call)
+        return self._formula(writer, dtype, args)
+
+    def _formula(self, writer: Writer, dtype: DataType, args: Sequence[PrimExpr]) -> PrimExpr:
+        instructions = self._instructions.get(dtype)
+        if instructions is None:
+            instructions = instructions_of(self.supported, dtype)
+            self._instructions[dtype] = instructions
+        names, formula = Names(), Formula(dtype, instructions)
+        body = writer(formula, *[names.of("x", arg) for arg in args])
+        return names.around(uncontracted(formula.around(body)))
+
+
+def _name_of(call: e.Call) -> str:
+    return call.op.name.removeprefix("tir.") if isinstance(call.op, Op) else ""
+
+
+def _has_mathematics(nodes: Any) -> bool:
+    return any(_name_of(call) in _NAMES for call in collect(nodes, e.Call))
+
+
+def _by_lanes(name: str, call: e.Call) -> PrimExpr:
+    """A vector of calls of the C library."""
+    names = Names()
+    args = [names.of("x", arg) for arg in call.args]
+    return names.around(library.by_lanes(call.dtype, name, *args))
+
+
+def _reciprocal_root(call: e.Call) -> PrimExpr:
+    """1 / sqrt(x)."""
+    return e.Div(const(1.0, call.dtype), intrinsic(call.dtype, "sqrt", *call.args))
+
+
+def _scaled(call: e.Call) -> PrimExpr:
+    """``T.scaleb`` by the C library's ldexp, for counts of which more change nothing."""
+    dtype = call.dtype
+    x, power, where = call.args
+    count = e.Max(e.Min(power, const(5000.0, dtype)), const(-5000.0, dtype))
+    whole = intrinsic(like("int32", dtype), "unchecked_cast", count)
+    return e.Select(where, intrinsic(dtype, "ldexp", x, whole), const(0.0, dtype))
+
+
+def _chosen(call: e.Call) -> PrimExpr:
+    """``T.lookup`` by a comparison and a choice for each number of the table."""
+    names, dtype = Names(), call.dtype
+    table, places = names.of("table", call.args[0]), call.args[1]
+    count = table.dtype.lanes
+    place = names.of("place", e.FloorMod(places, const(count, places.dtype)))
+    lanes: list[PrimExpr] = [e.Shuffle([table], [const(lane, "int32")]) for lane in range(count)]
+    if dtype.lanes > 1:
+        lanes = [e.Broadcast(lane, const(dtype.lanes, "int32")) for lane in lanes]
+    chosen = lanes[-1]
+    for number, lane in enumerate(lanes[:-1]):
+        chosen = e.Select(e.EQ(place, const(number, place.dtype)), lane, chosen)
+    return names.around(chosen)
+
+
+_REPLACED: Final[dict[str, Callable[[e.Call], PrimExpr]]] = {
+    "rsqrt": _reciprocal_root, "scaleb": _scaled, "lookup": _chosen,
+}  # fmt: skip
+"""Functions that an instruction does, or other functions."""
+
+
+def decompose_math(func: PrimFunc, supported: Supported = supports_nothing) -> PrimFunc:
+    """The function with its mathematics as formulas (module docstring)."""
+    if not _has_mathematics(func.body):
+        return func
+    return func.with_(body=_Decompose(supported).visit(func.body))
+
+
+def DecomposeMath(supported: Supported = supports_nothing) -> Pass:
+    """The pass; ``supported`` says which of fma, scaleb and lookup the target has."""
+    return make_pass("DecomposeMath", lambda func: decompose_math(func, supported))

@@ -1,0 +1,183 @@
+"""Powers of e, 2 and 10, and what is made of one: expm1, tanh, sigmoid.
+
+Errors are at most 2 ulp. The coefficients are minimax fits of our own on the reduced interval that
+the comment of each names; reductions follow Cody and Waite, *Software Manual for the Elementary
+Functions* (1980).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from weft.ir.expr import PrimExpr
+from weft.tir.expr import Not, Sub
+from weft.tir.lowering.mathematics.formula import Formula
+
+# exp(r) = 1 + r + r**2 * P(r) for |r| <= ln(2) / 2
+EXP: Final = (0.49999993412261523, 0.1666652010554261, 0.041668394259006265,
+               0.008368780622560848, 0.0013814464761351276)  # fmt: skip
+# exp(2 * r) = 1 + 2 * r + 2 * r * (r * P(r)) for |r| <= ln(2) / 4
+_EXP_TWICE: Final = tuple([c * 2.0**power for power, c in enumerate(EXP, 1)])
+# 3 / 2 * exp(r); the factor of r**3 is a little less than the best, where sigmoid rounds most
+_EXP_HALVES: Final = tuple([1.5 * c for c in (1.0, 1.0, EXP[0], 0.16666514145, *EXP[2:])])
+# in float64: 2**r = 1 + r * P(r) for |r| <= 1/2
+_EXP64: Final = (0.6931471805598846, 0.2402265069572126, 0.05550410866845459,
+                 0.009618129181593592, 0.0013333557620605811, 0.00015403440540095984,
+                 1.5252992076593496e-05, 1.325841790247037e-06, 1.0148074151400753e-07)  # fmt: skip
+
+_TANH_ONE: Final = 9.5
+"""From where tanh is one."""
+LN2_HIGH, LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
+"""log(2); products of whole numbers up to 2**8 with the first part are exact."""
+
+
+def _nearest_field(
+    k: Formula, x: PrimExpr, factor: float, plus: int
+) -> tuple[PrimExpr, PrimExpr]:
+    """The whole number n nearest to x * factor, and bits of which the last nine are n + ``plus``.
+
+    ``plus`` is part of the constant whose addition rounds, so it costs nothing.
+    """
+    magic = 12582912.0 + plus
+    shifted = k.let("shifted", k.fma(x, factor, magic))
+    return k.let("n", k.sub(shifted, magic)), k.bits(shifted)
+
+
+def _as_exponent(k: Formula, bits: PrimExpr) -> PrimExpr:
+    """The power of two whose biased exponent is in the last nine bits."""
+    return k.from_bits(k.integer("shift_left", bits, 23))
+
+
+def power_of_two(
+    k: Formula, x: PrimExpr, factor: float, plus: int = 0
+) -> tuple[PrimExpr, PrimExpr]:
+    """The whole number n nearest to x * factor, and 2**(n + ``plus``), a normal number; names."""
+    n, bits = _nearest_field(k, x, factor, 127 + plus)
+    return n, k.let("power", _as_exponent(k, bits))
+
+
+def reduced(k: Formula, x: PrimExpr, n: PrimExpr) -> PrimExpr:
+    """x - n * log(2), as a name."""
+    return k.let("r", k.fma(n, -LN2_LOW, k.fma(n, -LN2_HIGH, x)))
+
+
+def _exp_of_rest(
+    k: Formula, x: PrimExpr, n: PrimExpr, coefficients: Sequence[float]
+) -> PrimExpr:
+    """The polynomial, e**r times its first coefficient, at r = x - n * log(2)."""
+    if k.instructions.fma:
+        return k.poly(reduced(k, x, n), coefficients)
+    return k.fma(_exp_less_one(k, x, n, -1.0), coefficients[0], coefficients[0])
+
+
+def _exp_less_one(k: Formula, x: PrimExpr, n: PrimExpr, sign: float) -> PrimExpr:
+    """e**r - 1 at r = x + ``sign`` * n * log(2), where products are rounded.
+
+    The sum of r's leading part, which is exact, and of what is small, as in Sun's fdlibm: by
+    Horner's rule exp was 1.2 ulp off.
+    """
+    leading = k.let("leading", k.fma(n, sign * LN2_HIGH, x))
+    rest = k.let("rest", k.mul(n, sign * LN2_LOW))
+    r = k.let("r", k.add(leading, rest))
+    return k.add(leading, k.fma(k.mul(r, r), k.poly(r, EXP), rest))
+
+
+def exp(k: Formula, x: PrimExpr) -> PrimExpr:
+    """e**x, in one instruction for the power of two where there is one.
+
+    That is not run where the result is 0: masked scores are there by the thousand, and a product
+    that comes out below the normal numbers takes a hundred cycles.
+    """
+    if not k.instructions.scaleb:
+        return _exp_in_two_steps(k, k.clamp(x, -104.0, 89.0))
+    is_zero = k.let("is_zero", k.less(x, -104.0))
+    within = k.let("within", k.select(is_zero, 0.0, k.at_most(x, 89.0)))
+    n, _ = k.nearest(within, 1.0 / math.log(2))
+    n = k.let("n", n)
+    return k.call("scaleb", _exp_of_rest(k, within, n, (1.0, 1.0, *EXP)), n, Not(is_zero))
+
+
+def _exp_in_two_steps(k: Formula, x: PrimExpr) -> PrimExpr:
+    """e**x for -104 <= x <= 89 as 2**103 * e**r times two powers of two, rounded once.
+
+    Their biased exponents are the halves of n + 151, at least one; but for n = -150, where one of
+    them is 0 and so its power: nothing is slow there either.
+    """
+    n, field = _nearest_field(k, x, 1.0 / math.log(2), 151)
+    bits = k.let("bits", field)
+    coefficients = [c * 2.0**103 for c in (1.0, 1.0, *EXP)]
+    value = k.let("value", _exp_of_rest(k, x, n, coefficients))
+    half = k.let("half", k.integer("shift_right", bits, 1))
+    value = k.mul(value, _as_exponent(k, Sub(bits, half)))
+    return k.mul(value, _as_exponent(k, half))
+
+
+def exp2(k: Formula, x: PrimExpr) -> PrimExpr:
+    """2**x, through float64."""
+    d = k.double()
+    return d.narrow(exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
+
+
+def exp10(k: Formula, x: PrimExpr) -> PrimExpr:
+    """10**x, through float64."""
+    d = k.double()
+    wide = d.mul(d.widen(k.clamp(x, -46.0, 39.0)), math.log2(10))
+    return d.narrow(exp2_64(d, wide))
+
+
+def exp2_64(d: Formula, x: PrimExpr) -> PrimExpr:
+    """2**x in float64 for |x| < 1000, to 1e-13."""
+    x = d.let("wide", x)
+    n, power = d.nearest(x)
+    r = d.let("r", d.sub(x, n))
+    p = d.fma(r, d.poly(r, _EXP64), 1.0)
+    return d.mul(p, d.from_bits(d.integer("shift_left", d.plus(power, 1023), 52)))
+
+
+def expm1(k: Formula, x: PrimExpr) -> PrimExpr:
+    """e**x - 1 as 2**n * (e**r - 1) + (2**n - 1), twice the half of that: 2**128 is no number."""
+    size = k.clamp(x, -18.0, 89.0)
+    n, half = power_of_two(k, size, 1.0 / math.log(2), -1)
+    r = reduced(k, size, n)
+    p = k.fma(k.mul(r, r), k.poly(r, EXP), r)
+    value = k.let("half_value", k.fma(half, p, k.sub(half, 0.5)))
+    return k.select(k.equal(x, 0.0), x, k.add(value, value))
+
+
+def tanh(k: Formula, x: PrimExpr) -> PrimExpr:
+    """The hyperbolic tangent, as (1 - e) / (1 + e) with e = exp(-2 * abs(x)).
+
+    With e = s + v, s a power of two, these are (1 - s) - v and (1 + s) + v: the first halves are
+    exact, and nothing cancels, not even near 0, where s is 1.
+    """
+    size = k.let("size", k.at_most(k.let("size", k.call("fabs", x)), _TANH_ONE))
+    n, s = power_of_two(k, size, -2.0 / math.log(2))
+    r = k.let("r", k.fma(n, -math.log(2) / 2, k.minus(size)))
+    twice = k.let("twice", k.mul(s, k.add(r, r)))
+    v = k.let("v", k.fma(twice, k.mul(r, k.poly(r, _EXP_TWICE)), twice))
+    value = k.div(k.sub(k.sub(1.0, s), v), k.add(k.add(s, 1.0), v))
+    return k.call("copysign", value, x)
+
+
+def sigmoid(k: Formula, x: PrimExpr) -> PrimExpr:
+    """1 / (1 + e**-x) as q / (s + q), q = e**r, s a power of two, -x = n * log(2) - r.
+
+    Both are 2**-32 times that, so that no s overflows, and 3/2 times: then s + q, for n > 1, is in
+    the upper half of its binade, where rounding it loses less. The result was 2.3 ulp off without.
+    """
+    x = k.clamp(x, -104.0, 30.0)
+    n, s = power_of_two(k, x, -1.0 / math.log(2), -32)
+    if not k.instructions.fma:
+        return _share(k.double(), s, _exp_less_one(k, x, n, 1.0))
+    s = k.let("s", k.from_bits(k.integer("bitwise_or", k.bits(s), 0x400000)))
+    r = k.let("r", k.fma(n, LN2_LOW, k.fma(n, LN2_HIGH, x)))
+    q = k.let("q", k.poly(r, [c * 2.0**-32 for c in _EXP_HALVES]))
+    return k.div(q, k.add(s, q))
+
+
+def _share(d: Formula, s: PrimExpr, t: PrimExpr) -> PrimExpr:
+    """q / (2**32 * s + q) with q = 1 + t, of float32, in float64: each of its roundings counts."""
+    q = d.let("q", d.add(d.widen(t), 1.0))
+    return d.narrow(d.div(q, d.fma(d.widen(s), 2.0**32, q)))

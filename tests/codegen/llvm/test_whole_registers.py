@@ -1,0 +1,75 @@
+"""Instructions on whole registers, for any number of lanes, and their meaning elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.codegen.llvm.conftest import elementwise_func
+from weft.script import tir as T
+from weft.tir import expr as e
+from weft.tir import interp
+from weft.tir.op import const
+
+TARGETS = ["llvm", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"]
+LANES = [1, 2, 3, 5, 8, 12, 16, 24, 48]
+
+
+def agree(native, compute, target, lanes, *arrays):
+    count, dtypes = len(arrays[0]), [str(x.dtype) for x in arrays]
+    func = elementwise_func(dtypes, "float32", compute, count, lanes)
+    compiled, interpreted = (np.zeros(count, "float32") for _ in range(2))
+    native(func, target)(*arrays, compiled)
+    interp.run(func, *arrays, interpreted)
+    np.testing.assert_array_equal(compiled, interpreted)
+    return compiled
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", LANES)
+def test_scaleb(lanes, target, native):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, 16 * lanes).astype("float32")
+    power = np.resize([0, 3, -3, 127, -126, -140, -149, -150, 1000, -1000], 16 * lanes)
+    got = agree(
+        native, lambda a, b: T.scaleb(a, b, a > const(0.0, a.dtype)), target, lanes, x,
+        power.astype("float32"),
+    )  # fmt: skip
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, np.where(x > 0, np.ldexp(x, power), 0))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("count", [4, 8, 16])
+def test_lookup(count, lanes, target, native):
+    numbers = np.random.default_rng(1).standard_normal(count).astype("float32")
+    table = e.Shuffle([const(float(x), "float32") for x in numbers], [*range(count)])
+    places = np.arange(16 * lanes, dtype="uint32") * 7 + 3
+    got = agree(native, lambda p: T.lookup(table, p), target, lanes, places)
+    np.testing.assert_array_equal(got, numbers[places % count])
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 7])
+def test_all_lanes(lanes, native):
+    x = np.random.default_rng(2).uniform(-1, 8, 16 * lanes).astype("float32")
+
+    def compute(a):
+        return T.if_then_else(T.all_lanes(a > const(0.0, a.dtype)), a, a + a)
+
+    got = agree(native, compute, "llvm", lanes, x)
+    every = (x.reshape(-1, lanes) > 0).all(axis=1).repeat(lanes)
+    np.testing.assert_array_equal(got, np.where(every, x, x + x))
+
+
+def test_what_is_uncontracted_is_rounded_at_each_operation(native):
+    x = np.random.default_rng(3).standard_normal((3, 512)).astype("float32")
+
+    def compute(a, b, c):
+        return T.uncontracted(a * b + c)
+
+    got = agree(native, compute, "llvm", 8, *x)
+    np.testing.assert_array_equal(got, x[0] * x[1] + x[2])
+    text = native(elementwise_func(["float32"] * 3, "float32", compute, 8)).compiled.llvm_ir
+    assert "fmul float" in text
+    assert "contract" not in text
