@@ -83,6 +83,16 @@ class Parser:
         """Give errors raised inside the place of ``node``."""
         return self.evaluator.placed(node)
 
+    def parameters(self, node: ast.FunctionDef) -> list[ast.arg]:
+        """The parameters of a script's function, which are plain ones without default values."""
+        args = node.args
+        for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
+            if extra is not None:
+                self.error(extra, "a script's function has plain parameters only")
+        if args.defaults:
+            self.error(args.defaults[0], "a script's parameter has no default value")
+        return [*args.posonlyargs, *args.args]
+
     def evaluate(self, node: ast.AST) -> Any:
         """The value of an expression."""
         return self.evaluator.evaluate(node)

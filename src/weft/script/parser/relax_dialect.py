@@ -69,14 +69,9 @@ def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncS
 
 
 def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> None:
-    args = node.args
-    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
-        if extra is not None:
-            parser.error(extra, "a script's function has plain parameters only")
-    if args.defaults:
-        parser.error(args.defaults[0], "a script's parameter has no default value")
+    items = parser.parameters(node)
     _declared_symbols(parser, node, frame)
-    for item in [*args.posonlyargs, *args.args]:
+    for item in items:
         if item.annotation is None:
             parser.error(
                 item,

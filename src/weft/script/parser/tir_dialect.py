@@ -34,7 +34,7 @@ def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> Pri
             frame.adds_root = not _is_lowered(node)
             build.func_name(node.name)
             _result_type(parser, node)
-            for item in _parameters(parser, node):
+            for item in parser.parameters(node):
                 with parser.guard(item):
                     value = build.arg(item.arg, _annotation(parser, item))
                 parser.scopes.define(item.arg, value)
@@ -69,16 +69,6 @@ def _is_lowered(node: ast.FunctionDef) -> bool:
             if item.arg == "s_tir" and getattr(item.value, "value", None) is False:
                 return True
     return False
-
-
-def _parameters(parser: Parser, node: ast.FunctionDef) -> list[ast.arg]:
-    args = node.args
-    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
-        if extra is not None:
-            parser.error(extra, "a script's function has plain parameters only")
-    if args.defaults:
-        parser.error(args.defaults[0], "a script's parameter has no default value")
-    return [*args.posonlyargs, *args.args]
 
 
 def _annotation(parser: Parser, item: ast.arg) -> Any:

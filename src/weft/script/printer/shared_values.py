@@ -13,6 +13,7 @@ from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.node import Node
+from weft.ir.sharing import parts_of
 from weft.script.printer.doc import AssignDoc, CallDoc, Doc
 from weft.script.printer.docsifier import Docsifier, Frame
 
@@ -80,11 +81,4 @@ def _measure(
 
 def _expressions(node: Node) -> list[PrimExpr]:
     """The expressions right below a node."""
-    parts: list[PrimExpr] = []
-    for name in node.CHILDREN:
-        value = getattr(node, name)
-        if isinstance(value, PrimExpr):
-            parts.append(value)
-        elif isinstance(value, tuple):
-            parts += [item for item in value if isinstance(item, PrimExpr)]
-    return parts
+    return [part for part in parts_of(node) if isinstance(part, PrimExpr)]

@@ -248,6 +248,18 @@ def loops_above(sref: StmtSRef, stop: StmtSRef | None = None) -> list[StmtSRef]:
     return loops[::-1]
 
 
+def alone_in(sref: StmtSRef, loops: Sequence[StmtSRef]) -> int:
+    """How many of the loops around a block, given from the innermost on, run nothing else."""
+    inner = sref.stmt
+    for count, loop in enumerate(loops):
+        assert isinstance(loop.stmt, For)
+        body = loop.stmt.body
+        if (body.block if isinstance(body, BlockRealize) else body) is not inner:
+            return count
+        inner = loop.stmt
+    return len(loops)
+
+
 def scope_of(sref: StmtSRef) -> StmtSRef | None:
     """The block around a reference; None of a root block."""
     item = sref.parent

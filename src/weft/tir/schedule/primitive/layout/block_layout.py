@@ -150,15 +150,12 @@ def _replace_realize(
 def _check_nest(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, loops: Sequence[StmtSRef]
 ) -> None:
-    inner: Any = sref.stmt
-    for loop in reversed(loops):
-        assert isinstance(loop.stmt, For)
-        body = loop.stmt.body
-        if (body.block if isinstance(body, BlockRealize) else body) is not inner:
-            raise BlockNestError(
-                state, f"{name_of(sref)} is not all that {name_of(loop)} runs", (loop, sref)
-            )
-        inner = loop.stmt
+    count = tree.alone_in(sref, loops[::-1])
+    if count < len(loops):
+        shared = loops[-1 - count]
+        raise BlockNestError(
+            state, f"{name_of(sref)} is not all that {name_of(shared)} runs", (shared, sref)
+        )
     used = set(realize.iter_values)
     for loop in loops:
         assert isinstance(loop.stmt, For)

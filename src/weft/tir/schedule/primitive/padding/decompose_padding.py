@@ -87,7 +87,7 @@ def decompose_padding(self: Session, block: BlockRV | str, loop: LoopRV) -> Bloc
     padding = _check(state, sref, loop_sref, loops)
     realize = tree.realize_of(state, sref)
     upto = next(i for i, item in enumerate(loops) if item is loop_sref)
-    alone = _alone(sref, loops[: upto + 1])
+    alone = tree.alone_in(sref, loops[: upto + 1])
     stmts = [item.stmt for item in loops if isinstance(item.stmt, For)]
     fill, filler = _filling(realize, padding, stmts[: upto + 1], stmts[upto + 1 :])
     inner, computing = _computing(realize, padding, stmts, alone)
@@ -247,18 +247,6 @@ def _conjunction(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
         result = op.logical_and(result, part)
     simplified: PrimExpr = analyzer.simplify(result)
     return simplified
-
-
-def _alone(sref: StmtSRef, loops: Sequence[StmtSRef]) -> int:
-    """How many of the loops, from the innermost on, run nothing but the block."""
-    inner: Any = sref.stmt
-    for count, loop in enumerate(loops):
-        assert isinstance(loop.stmt, For)
-        body = loop.stmt.body
-        if (body.block if isinstance(body, BlockRealize) else body) is not inner:
-            return count
-        inner = loop.stmt
-    return len(loops)
 
 
 def _filling(

@@ -259,15 +259,12 @@ def _nest(
     check_self_contained(state, sref, loops)
     if not op.is_const_int(realize.predicate, 1):
         raise NonEinsumError(state, f"{name_of(sref)} has a predicate: {realize.predicate}", sref)
-    inner: Any = sref.stmt
-    for loop in reversed(loops):
-        assert isinstance(loop.stmt, For)
-        body = loop.stmt.body
-        if (body.block if isinstance(body, BlockRealize) else body) is not inner:
-            raise NonEinsumError(
-                state, f"{name_of(sref)} is not all that {name_of(loop)} runs", (loop, sref)
-            )
-        inner = loop.stmt
+    count = tree.alone_in(sref, loops[::-1])
+    if count < len(loops):
+        shared = loops[-1 - count]
+        raise NonEinsumError(
+            state, f"{name_of(sref)} is not all that {name_of(shared)} runs", (shared, sref)
+        )
     box = executed_box(state, sref)
     if box is None or any(
         mine is not axis.dom for mine, axis in zip(box, realize.block.iter_vars, strict=True)
