@@ -28,7 +28,6 @@ ANY_LIMITS = {
     "relax.testing": 108,
     "relax.transform": 49,
     "relax.vm": 43,
-    "runtime": 27,
     "tir": 32,
     "tir.interp": 41,
     "tir.lowering": 21,

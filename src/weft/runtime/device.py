@@ -7,7 +7,8 @@ that ask ``cuda(0).exist`` work. Data can be put on a device that has a ``Device
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 from weft.runtime.device_api import DeviceAPI, find_device_api
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
@@ -89,7 +90,7 @@ class Device:
     def __hash__(self) -> int:
         return hash((self.device_type, self.device_id))
 
-    def __reduce__(self) -> tuple[Any, tuple[int, int]]:
+    def __reduce__(self) -> tuple[Callable[[int, int], Device], tuple[int, int]]:
         return Device, (self.device_type, self.device_id)
 
     def __str__(self) -> str:

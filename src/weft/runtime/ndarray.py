@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
+import numpy.typing as npt
 
 from weft.runtime.device import CPU, Device, require_device
 from weft.runtime.device_api import CPU_TYPE, Memory
@@ -22,14 +23,14 @@ from weft.runtime.memory.dlpack import export_capsule, import_array
 from weft.support.dtype import DataType, to_numpy_dtype
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, UnsupportedError
 
-Array = np.ndarray[Any, Any]
-Allocate = Callable[[tuple[int, ...], np.dtype[Any], int], tuple[Array, int]]
+Array = np.ndarray
+Allocate = Callable[[tuple[int, ...], np.dtype, int], tuple[Array, int]]
 """Gives an array of a shape, a type and so many bytes, and its address."""
-_DTYPES: dict[np.dtype[Any], DataType] = {}
-_STORAGE: dict[str, np.dtype[Any]] = {}
+_DTYPES: dict[np.dtype, DataType] = {}
+_STORAGE: dict[str, np.dtype] = {}
 
 
-def dtype_of(numpy_dtype: np.dtype[Any]) -> DataType:
+def dtype_of(numpy_dtype: np.dtype) -> DataType:
     """The data type of numpy's; raise IRTypeError for one that weft has not."""
     dtype = _DTYPES.get(numpy_dtype)
     if dtype is None:
@@ -46,7 +47,7 @@ def dtype_of_values(values: Array) -> DataType:
     return dtype_of(values.dtype if values.dtype.isnative else values.dtype.newbyteorder("="))
 
 
-def storage_dtype(dtype: str) -> np.dtype[Any]:
+def storage_dtype(dtype: str) -> np.dtype:
     """The numpy type that stores one lane of ``dtype``."""
     storage = _STORAGE.get(dtype)
     if storage is None:
@@ -130,9 +131,10 @@ class NDArray:
         """The elements on the CPU, perhaps in this array's own memory."""
         return self._array
 
-    def item(self) -> Any:
+    def item(self) -> bool | int | float | complex:
         """The one element as a Python number."""
-        return self._one(self._array.item)
+        number: bool | int | float | complex = self._one(self._array.item)
+        return number
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
@@ -182,7 +184,7 @@ class NDArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         if copy:
             return np.array(self._array, dtype=dtype)
         return np.asarray(self._array, dtype=dtype)
@@ -195,7 +197,7 @@ class NDArray:
             raise self._index_error(error) from error
         return NDArray(part, self.dtype) if isinstance(part, np.ndarray) else part
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: object) -> None:
         values = _as_numpy(value)
         dtype_of_values(values)
         try:
@@ -213,7 +215,7 @@ class NDArray:
             raise IRTypeError("an array of shape () has no length; a.item() gives its value")
         return len(self._array)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[NDArray | bool | int | float]:
         for position in range(len(self)):
             yield self[position]
 
@@ -231,7 +233,7 @@ class NDArray:
             raise IRValueError(f"expected an array of one element, got shape {self.shape}")
         return read()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return array, (self._array.copy(),)
 
     def __str__(self) -> str:
@@ -316,10 +318,10 @@ class DeviceArray(NDArray):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (self._device.device_type, self._device.device_id)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         return np.asarray(self.numpy(), dtype=dtype)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return array, (self.numpy(),)
 
     def __str__(self) -> str:
@@ -385,7 +387,7 @@ def fresh(shape: tuple[int, ...], dtype: DataType, allocate: Allocate = aligned_
 
 def _layout(
     shape: tuple[int, ...], dtype: DataType
-) -> tuple[tuple[int, ...], np.dtype[Any], int]:
+) -> tuple[tuple[int, ...], np.dtype, int]:
     """How a compact array is stored: the shape and type of numpy's, and its bytes."""
     storage = storage_dtype(dtype)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)

@@ -85,7 +85,7 @@ class Ratio:
         return f"{self.ratio:.3g}"
 
 
-METRICS: Final[dict[str, Callable[[Any], Any]]] = {
+METRICS: Final[dict[str, Callable[[Any], object]]] = {
     "microseconds": Duration, "count": Count, "percent": Percent, "ratio": Ratio, "string": str,
 }  # fmt: skip
 
@@ -247,7 +247,7 @@ class Recorder:
 
     def __init__(self, flops: Mapping[str, FlopCount] = MappingProxyType({})) -> None:
         self._flops = flops
-        self._seen: list[tuple[str, str, float, Sequence[Any]]] = []
+        self._seen: list[tuple[str, str, float, Sequence[object]]] = []
 
     def timed(
         self, kind: str, name: str, function: Callable[..., object], arguments: Sequence[object]

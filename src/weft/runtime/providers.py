@@ -7,9 +7,10 @@ not imported what registers them; the runtime does it, at the load where it read
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
+from weft.runtime.vm.bytecode import Instruction, VMFunction
 from weft.support import slots
 from weft.support.errors import UnsupportedError
 
@@ -34,14 +35,14 @@ def provide(name: str, used: str = "") -> bool:
     return True
 
 
-def provide_for(functions: Any) -> None:
+def provide_for(functions: Iterable[VMFunction]) -> None:
     """What the bytecode of these functions calls, imported before the first call."""
     used = {name for function in functions for name in _operators(function.code)}
     if used:
         provide(CALL_OPERATOR, ", ".join(sorted(used)[:4]))
 
 
-def _operators(code: Any) -> Iterator[str]:
+def _operators(code: Iterable[Instruction]) -> Iterator[str]:
     for instruction in code:
         if instruction[0] == "call" and instruction[2] == ("packed", CALL_OPERATOR):
             kind, description = instruction[3][0][:2]

@@ -16,7 +16,7 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.support.public_entry import calls_of_callers, tell_fault
 from weft.support.registration import refuse_second
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class PackedFunc:
@@ -97,7 +97,7 @@ def register_func(func_name: object, f: object = None, override: bool = False) -
     return decorate
 
 
-def _register(name: str, function: Any, override: bool) -> Any:
+def _register(name: str, function: Any, override: bool) -> object:
     if not callable(function):
         raise IRTypeError(f"{name}: expected a callable, got {type(function).__name__}")
     if not name or "\0" in name:

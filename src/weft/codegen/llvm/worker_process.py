@@ -182,7 +182,7 @@ def can_start() -> bool:
 
 def _command() -> list[str]:
     """A Python that reads no settings and no ``site``, the program, where llvmlite is."""
-    folder = Path(binding().__file__).resolve().parents[2]
+    folder = Path(str(binding().__file__)).resolve().parents[2]
     return [sys.executable, "-I", "-S", worker.__file__, str(folder)]
 
 

@@ -28,7 +28,7 @@ _KEYS = (str, int, float, bool, type(None))
 
 
 def interface_of(
-    specs: Sequence[Any], program: Mapping[str, Any], tensors: Sequence[NDArray]
+    specs: Sequence[object], program: Mapping[str, Any], tensors: Sequence[NDArray]
 ) -> str:
     """The digest of how native code is called.
 

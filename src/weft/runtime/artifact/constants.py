@@ -69,7 +69,7 @@ def read_constants(file: BinaryIO, size: int, dtypes: Sequence[str]) -> list[NDA
     return [constants[name] for name in sorted(constants)]
 
 
-def _fits(shape: tuple[Any, ...], dtype: DataType, size: int) -> bool:
+def _fits(shape: tuple[int, ...], dtype: DataType, size: int) -> bool:
     """Whether an array of this shape has so many bytes."""
     if not all(isinstance(extent, int) and extent >= 0 for extent in shape):
         return False

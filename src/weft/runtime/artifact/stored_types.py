@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from weft.support.errors import IRTypeError
 
-Check = Callable[[Any], bool]
+Check = Callable[[object], bool]
 _KNOWN: Final[dict[type, list[tuple[str, str, Check]]]] = {}
 
 

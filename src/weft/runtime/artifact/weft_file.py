@@ -45,6 +45,9 @@ from weft.support.errors import (
 )
 from weft.support.files import open_regular, write_whole
 
+Json = dict[str, Any]
+"""An object of JSON."""
+
 FORMAT: Final = "weft-model"
 VERSION: Final = 2
 MANIFEST: Final = "manifest.json"
@@ -89,7 +92,7 @@ class Artifact:
             "module.py": self.text.encode(),
             "program.json": _json(program),
         }
-        described: dict[str, Any] | None = None
+        described: Json | None = None
         if self.code is not None:
             entries |= {f"{PARTS}{name}.o": data for name, data in self.code.parts().items()}
             described = {
@@ -279,9 +282,9 @@ def _check_sizes(archive: zipfile.ZipFile, path: Path) -> None:
         raise _damaged(path, f"its entries have {whole} bytes, and the file has {size}")
 
 
-def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
+def _manifest(entries: dict[str, bytes], path: Path) -> Json:
     try:
-        manifest: dict[str, Any] = json.loads(entries[MANIFEST])
+        manifest: Json = json.loads(entries[MANIFEST])
         written_as, version = manifest["format"], manifest["version"]
     except (ValueError, KeyError, TypeError) as error:
         raise _damaged(path, "its manifest cannot be read") from error
@@ -300,9 +303,7 @@ def _manifest(entries: dict[str, bytes], path: Path) -> dict[str, Any]:
     return manifest
 
 
-def _artifact(
-    manifest: dict[str, Any], entries: dict[str, bytes], tensors: list[NDArray]
-) -> Artifact:
+def _artifact(manifest: Json, entries: dict[str, bytes], tensors: list[NDArray]) -> Artifact:
     specs: tuple[FunctionSpec, ...]
     code, specs = manifest["code"], ()
     program = json.loads(entries["program.json"])
@@ -346,7 +347,7 @@ def _check_code(
         raise ValueError(f"its code has no function {min(missing)!r}")
 
 
-def program_to_json(program: Program) -> dict[str, Any]:
+def program_to_json(program: Program) -> dict[str, object]:
     """The functions of a program as plain data."""
     for function in program.functions.values():
         for instruction in function.code:
@@ -367,12 +368,12 @@ def _check_plain(value: object, name: str) -> None:
             )
 
 
-def program_from_json(data: dict[str, Any]) -> dict[str, VMFunction]:
+def program_from_json(data: Json) -> dict[str, VMFunction]:
     """What ``program_to_json`` made, also after a trip through JSON text."""
     return {name: _function(item) for name, item in data.items()}
 
 
-def _function(data: dict[str, Any]) -> VMFunction:
+def _function(data: Json) -> VMFunction:
     native = data["native"]
     if native is not None:
         spec = FunctionSpec.from_json(native["spec"])

@@ -173,7 +173,7 @@ def dtype_from_code(code: int, bits: int, lanes: int) -> DataType:
     return make_dtype(kind, bits, lanes)
 
 
-def scalar_c_type(dtype: str) -> Any:
+def scalar_c_type(dtype: str) -> type:
     """The ctypes type in which a scalar parameter of that data type is passed."""
     c_type = _C_TYPES.get(dtype)
     if c_type is None:

@@ -30,7 +30,7 @@ _TORCH: Final = 2
 _OTHER: Final = 3
 _LAZY: Final = "its memory holds the negated values; pass x.resolve_neg()"
 _kinds: Final[dict[type, int]] = {np.ndarray: _NUMPY}
-_torch_dtypes: Final[dict[Any, DataType]] = {}
+_torch_dtypes: Final[dict[object, DataType]] = {}
 
 
 def _kind_of(cls: type) -> int:
@@ -72,7 +72,7 @@ class TensorChecker:
         self.storage = storage if self.dtype.lanes == 1 else None
         self.itemsize = storage.itemsize * self.dtype.lanes
         self.compact = param.strides is None
-        self._torch_dtype: Any = None
+        self._torch_dtype: object = None
         self.writes = param.is_output is not False
 
     def __call__(self, value: Any) -> Taken:
@@ -102,7 +102,7 @@ class TensorChecker:
             f"got {type(value).__name__}; make one with weft.nd.array"
         )
 
-    def _from_numpy(self, array: np.ndarray[Any, Any]) -> Taken:
+    def _from_numpy(self, array: np.ndarray) -> Taken:
         try:
             dtype = dtype_of(array.dtype)
         except IRTypeError as error:
@@ -114,9 +114,7 @@ class TensorChecker:
         steps = tuple([stride // self.itemsize for stride in array.strides])
         return self._numpy(array, array.shape, steps)
 
-    def _numpy(
-        self, array: np.ndarray[Any, Any], shape: tuple[int, ...], strides: tuple[int, ...]
-    ) -> Taken:
+    def _numpy(self, array: np.ndarray, shape: tuple[int, ...], strides: tuple[int, ...]) -> Taken:
         flags = array.flags
         address = data_address(array)
         if self.writes and not flags.writeable:

@@ -35,12 +35,16 @@ from weft.support.recursion import deep_recursion
 MAX_NESTED: Final = 32
 
 
+Block = tuple[int, int, np.ndarray]
+"""The address and size of working memory, and the array that owns it."""
+
+
 class _User:
     """Says that a thread uses a pool; it goes with the thread, and a block that was kept for it."""
 
     __slots__ = ("free", "users")
 
-    def __init__(self, free: list[tuple[int, int, Any]], users: set[int]) -> None:
+    def __init__(self, free: list[Block], users: set[int]) -> None:
         self.free, self.users = free, users
         users.add(id(self))
 
@@ -59,16 +63,16 @@ class ArenaPool:
     """
 
     def __init__(self) -> None:
-        self._free: list[tuple[int, int, Any]] = []
+        self._free: list[Block] = []
         self._users: set[int] = set()
         self._here = threading.local()
 
-    def take(self, size: int) -> tuple[int, int, Any]:
+    def take(self, size: int) -> Block:
         """``(address, size, owner)`` of at least ``size`` bytes on a 64-byte boundary."""
         try:
             block = self._free.pop()
         except IndexError:
-            block = (0, -1, None)
+            block = (0, -1, np.empty(0, np.uint8))
         if not hasattr(self._here, "user"):
             self._here.user = _User(self._free, self._users)
         if block[1] >= size:
@@ -78,7 +82,7 @@ class ArenaPool:
         array, address = aligned_empty((size,), np.dtype("uint8"), size)
         return address, size, array
 
-    def give(self, block: tuple[int, int, object]) -> None:
+    def give(self, block: Block) -> None:
         """Return a block."""
         self._free.append(block)
 
@@ -100,7 +104,7 @@ class EntryWriter(WrapperWriter):
         self.arrays: list[str] = []
         self.handles: list[str] = []
         self.tuples = 0
-        self.layout: tuple[tuple[Any, ...], ...] | None = None
+        self.layout: tuple[Result, ...] | None = None
         self.same: list[tuple[str, Extent]] = []
         self.places: dict[int, str] = {}
 
@@ -110,7 +114,7 @@ class EntryWriter(WrapperWriter):
             super()._unpack()
             return
         self.names["unfit"] = _unfit
-        todo: list[tuple[str, str, tuple[Any, ...]]] = [("args", "", self.layout)]
+        todo: list[tuple[str, str, tuple[Result, ...]]] = [("args", "", self.layout)]
         while todo:
             source, path, layouts = todo.pop(0)
             targets = []
@@ -165,7 +169,7 @@ class EntryWriter(WrapperWriter):
 @deep_recursion
 def make_entry(
     entry: NativeEntry, host: CompiledFunction, constants: Sequence[NDArray]
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """The Python function that runs a native VM function on its inputs; it keeps the code alive."""
     used = [constants[index] for index in entry.constants]
     table = constant_table(used)

@@ -95,7 +95,7 @@ class FunctionSpec:
                     used |= names_in(entry)
         return used
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """A dictionary of lists, strings, numbers, booleans and None."""
         return asdict(self)
 

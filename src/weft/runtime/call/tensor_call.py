@@ -12,7 +12,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -36,13 +36,13 @@ from weft.runtime.threads.parallel import own_count_key
 from weft.runtime.vm.bytecode import NativeEntry, Result
 from weft.support.dtype import DataType
 
-TensorCall = Callable[..., Any]
+TensorCall = Callable[..., object]
 """Takes the inputs; gives the one output, a tuple of several, or ``NotImplemented``."""
 
 _FASTCALL: Final = 0x80
 _NAME: Final = b"dlpack_exchange_api"
 _MAJOR: Final = 1
-_TYPES: Final[dict[str, Any]] = {
+_TYPES: Final[dict[str, type]] = {
     "ptr": ctypes.c_void_p, "i64": ctypes.c_int64, "i32": ctypes.c_int32,
 }  # fmt: skip
 _TYPE_OFFSET: Final = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)

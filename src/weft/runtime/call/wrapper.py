@@ -36,7 +36,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
 
-def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., Any]:
+def make_wrapper(spec: FunctionSpec, address: int) -> Callable[..., object]:
     """The checked Python function that calls the native function at ``address``."""
     writer = WrapperWriter(spec, address)
     writer.checks()
@@ -265,7 +265,7 @@ class WrapperWriter:
 
 def native_function(spec: FunctionSpec, address: int) -> Callable[..., int]:
     """The ctypes function at ``address`` with the parameter types of ``spec``."""
-    types: list[Any] = []
+    types: list[type] = []
     for param in spec.params:
         is_scalar = param.kind == "scalar"
         types.append(scalar_c_type(DataType(param.dtype)) if is_scalar else ctypes.c_void_p)

@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.artifact.weft_file import CONSTANTS, Artifact, entry_offset, write_file
@@ -136,7 +136,7 @@ def _obstacle(why: str, entry: NativeEntry | None) -> str:
     return "" if _is_flat(entry.result) else "its result is no tensor"
 
 
-def _layouts(layouts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def _layouts(layouts: Sequence[Result]) -> Iterator[Result]:
     for layout in layouts:
         yield layout
         if layout[0] == "tuple":

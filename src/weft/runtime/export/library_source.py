@@ -27,13 +27,16 @@ from weft.runtime.model.signature import Signature, places, range_text
 from weft.runtime.ndarray import storage_dtype
 from weft.runtime.vm.bytecode import NativeEntry
 
+Item = tuple[str, Any]
+"""What a result is made of, and its parts: ``Result`` of weft.runtime.vm.bytecode."""
+
 
 @dataclass(frozen=True)
 class Result:
     """One tensor that a caller gets: where it comes from, its type, its extents."""
 
     name: str
-    source: tuple[str, Any]
+    source: Item
     dtype: str
     shape: tuple[int | str, ...]
 
@@ -73,7 +76,7 @@ class LibrarySource:
             self._flatten(items[index], place.strip(".[]'\"") or "output", results)
         return results
 
-    def _flatten(self, item: tuple[str, Any], name: str, results: list[Result]) -> None:
+    def _flatten(self, item: Item, name: str, results: list[Result]) -> None:
         kind, content = item
         if kind == "tuple":
             for number, part in enumerate(content):
@@ -351,7 +354,7 @@ class LibrarySource:
         target, value = f"(void *){self._input(source)}", self._value(item, targets)
         return f"memcpy({target}, {value}, (size_t)({size}));"
 
-    def _value(self, item: tuple[str, Any], targets: list[str | None]) -> str:
+    def _value(self, item: Item, targets: list[str | None]) -> str:
         kind, content = item
         if kind == "input":
             return self._input(content)

@@ -28,11 +28,11 @@ _HEADER: Final = object.__basicsize__
 _word_at: Final = ctypes.c_size_t.from_address
 
 
-def _fast_address(array: np.ndarray[Any, Any]) -> int:
+def _fast_address(array: np.ndarray) -> int:
     return _word_at(id(array) + _HEADER).value
 
 
-def _slow_address(array: np.ndarray[Any, Any]) -> int:
+def _slow_address(array: np.ndarray) -> int:
     address: int = array.__array_interface__["data"][0]
     return address
 
@@ -42,15 +42,13 @@ def _layout_holds() -> bool:
     return all(_fast_address(a) == _slow_address(a) for a in (base, base[3:, 1:], base[5, 2:3]))
 
 
-data_address: Final[Callable[[np.ndarray[Any, Any]], int]] = (
+data_address: Final[Callable[[np.ndarray], int]] = (
     _fast_address if _layout_holds() else _slow_address
 )
 """``data_address(array)``: the address of its first element."""
 
 
-def aligned_empty(
-    shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int
-) -> tuple[np.ndarray[Any, Any], int]:
+def aligned_empty(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> tuple[np.ndarray, int]:
     """An array in fresh uninitialised memory that starts at a 64-byte boundary, and its address.
 
     IRValueError where there is not so much memory, or where no machine has so much.
@@ -64,9 +62,7 @@ def aligned_empty(
     return np.ndarray(shape, dtype, block, offset), start + offset
 
 
-def returned_empty(
-    shape: tuple[int, ...], dtype: np.dtype[Any], nbytes: int
-) -> tuple[np.ndarray[Any, Any], int]:
+def returned_empty(shape: tuple[int, ...], dtype: np.dtype, nbytes: int) -> tuple[np.ndarray, int]:
     """``aligned_empty`` in memory that goes back to the system with the array: that of weights.
 
     The allocator of C keeps what is freed for its next use where it once freed as much (its
@@ -82,7 +78,7 @@ def returned_empty(
     if hasattr(mmap, "MADV_HUGEPAGE"):  # as numpy asks for its own
         with contextlib.suppress(OSError):  # a kernel without them
             pages.madvise(mmap.MADV_HUGEPAGE)
-    array: np.ndarray[Any, Any] = np.ndarray(shape, dtype, pages)
+    array: np.ndarray = np.ndarray(shape, dtype, pages)
     return array, data_address(array)
 
 
@@ -104,10 +100,10 @@ def reach(
 def view_at(
     address: int,
     shape: tuple[int, ...],
-    dtype: np.dtype[Any],
+    dtype: np.dtype,
     strides: tuple[int, ...] | None = None,
     owner: object = None,
-) -> np.ndarray[Any, Any]:
+) -> np.ndarray:
     """A numpy view of ``owner``'s memory at ``address``; ``strides`` in bytes, not negative.
 
     The view's ``base`` chain ends in a ctypes object, whose ``owner`` is the one given.

@@ -48,7 +48,7 @@ def _header(capsule: object) -> DLTensor:
     raise IRTypeError("expected a fresh DLPack capsule, got one that was consumed, or none at all")
 
 
-def export_capsule(array: np.ndarray[Any, Any], dtype: DataType, **kwargs: Any) -> object:
+def export_capsule(array: np.ndarray, dtype: DataType, **kwargs: Any) -> object:
     """The DLPack capsule of a numpy array whose element type is ``dtype``."""
     if dtype.type_code not in _CODES:
         return array.__dlpack__(**kwargs)
@@ -78,14 +78,14 @@ class _Writable:
 
     __slots__ = ("__array_interface__", "_owner")
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: np.ndarray) -> None:
         interface = dict(array.__array_interface__)
         interface["data"] = (interface["data"][0], False)
         self.__array_interface__ = interface
         self._owner = array
 
 
-def import_array(source: object) -> np.ndarray[Any, Any]:
+def import_array(source: object) -> np.ndarray:
     """A numpy array on the memory of ``source``: an object with ``__dlpack__``, or a capsule."""
     capsule = source
     if hasattr(source, "__dlpack__"):

@@ -14,7 +14,7 @@ import ctypes
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def plan_offsets(sizes: Sequence[int], lives: Lives) -> tuple[tuple[int, ...], i
     rounded = np.maximum(ALIGNMENT, -(-np.asarray(sizes, np.int64) // ALIGNMENT) * ALIGNMENT)
     first, last = np.asarray(lives, np.int64).reshape(count, 2).T
     least = largest_live(rounded.tolist(), lives)
-    best: tuple[Any, int] | None = None
+    best: tuple[np.ndarray, int] | None = None
     for order in _orders(rounded, first, last):
         offsets = _place(order, rounded, first, last)
         total = int((offsets + rounded).max())
@@ -62,7 +62,7 @@ def plan_offsets(sizes: Sequence[int], lives: Lives) -> tuple[tuple[int, ...], i
     return tuple(best[0].tolist()), best[1]
 
 
-def _orders(sizes: Any, first: Any, last: Any) -> Iterator[Any]:
+def _orders(sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> Iterator[np.ndarray]:
     """Orders to place tensors in: largest first; longest life first; as they come."""
     yield np.argsort(-sizes, kind="stable")
     yield np.lexsort((-sizes, first - last))
@@ -70,7 +70,7 @@ def _orders(sizes: Any, first: Any, last: Any) -> Iterator[Any]:
     yield np.argsort(first, kind="stable")
 
 
-def _place(order: Any, sizes: Any, first: Any, last: Any) -> Any:
+def _place(order: np.ndarray, sizes: np.ndarray, first: np.ndarray, last: np.ndarray) -> np.ndarray:
     """The offsets when tensors are placed in this order."""
     offsets = np.zeros(len(sizes), np.int64)
     for position, index in enumerate(order):
@@ -80,7 +80,7 @@ def _place(order: Any, sizes: Any, first: Any, last: Any) -> Any:
     return offsets
 
 
-def _best_gap(starts: Any, sizes: Any, wanted: int) -> int:
+def _best_gap(starts: np.ndarray, sizes: np.ndarray, wanted: int) -> int:
     """The start of the smallest gap of at least ``wanted`` bytes, else the end of what is taken."""
     if not len(starts):
         return 0

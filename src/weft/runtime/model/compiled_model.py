@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +29,7 @@ from weft.runtime.providers import provide_for
 from weft.runtime.registry import PackedFunc
 from weft.runtime.threads.parallel import exchange_own_count, own_num_threads
 from weft.runtime.timing import BenchmarkResult, Evaluator
+from weft.runtime.vm.bytecode import Pattern
 from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.patterns import bind, match
 from weft.runtime.vm.virtual_machine import VirtualMachine
@@ -71,7 +72,7 @@ class CompiledModel(Executable):
         )  # fmt: skip
         self.signature = signature
         self.entry = entry
-        self.verification: Any = None  # what verify=True compared (weft.relax.reference.verify)
+        self.verification: object = None  # what verify=True compared (weft.relax.reference.verify)
         self._tensor_call: TensorCall | None
         self.num_threads = num_threads
         self.states = list(states)
@@ -114,7 +115,7 @@ class CompiledModel(Executable):
             tell_fault(error, f"the call of {self.signature.name}")
             raise
 
-    def _make_tensor_call(self, *args: object) -> Any:
+    def _make_tensor_call(self, *args: object) -> object:
         """The first calls: on tensors of torch decide how such calls run from now on."""
         torch = sys.modules.get("torch")
         if torch is None or not args or type(args[0]) is not torch.Tensor:
@@ -127,7 +128,7 @@ class CompiledModel(Executable):
         self._tensor_call = call if tree == ("leaf", 0) else _rebuilding(call, tree)
         return self._tensor_call(*args)
 
-    def _given(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Sequence[Any]:
+    def _given(self, args: Sequence[object], kwargs: Mapping[str, object]) -> Sequence[object]:
         """The inputs of ``main`` as the caller and the model hold them."""
         signature = self.signature
         if self._plain and not kwargs and len(args) == len(signature.inputs):
@@ -137,7 +138,7 @@ class CompiledModel(Executable):
             given[state.input] = tensor
         return given
 
-    def _values(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
+    def _values(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
         return [_ready(value) for value in self._given(args, kwargs)]
 
     def _run(self, given: Sequence[object]) -> Any:
@@ -147,7 +148,7 @@ class CompiledModel(Executable):
             self._write_back(given, outputs)
         return self._returned(outputs, to_torch if self._wants_torch(values) else _to_numpy)
 
-    def _outputs(self, values: Sequence[object]) -> Sequence[Any]:
+    def _outputs(self, values: Sequence[object]) -> Sequence[NDArray]:
         """What the entry gives for inputs whose memory it can read."""
         try:
             if self._ranges:
@@ -158,7 +159,7 @@ class CompiledModel(Executable):
             raise
         outputs = result if self.signature.unpacked else (result,)
         if self._returns_foreign_memory:
-            outcome: Sequence[Any] = own_results(outputs, values, self.program.constants)
+            outcome: Sequence[NDArray] = own_results(outputs, values, self.program.constants)
             return outcome
         return outputs
 
@@ -176,7 +177,7 @@ class CompiledModel(Executable):
         finally:
             exchange_own_count(before)
 
-    def _write_back(self, given: Sequence[Any], outputs: Sequence[Any]) -> None:
+    def _write_back(self, given: Sequence[object], outputs: Sequence[NDArray]) -> None:
         """Give states, and inputs that the model writes, their new content."""
         for state, tensor in zip(self.signature.states, self.states, strict=True):
             _write(tensor, outputs[state.output])
@@ -187,7 +188,7 @@ class CompiledModel(Executable):
         for where, source, axis, low, high in self._ranges:
             check_range(where, values[source].shape[axis], low, high)
 
-    def _threads(self) -> Any:
+    def _threads(self) -> AbstractContextManager[object]:
         return nullcontext() if self.num_threads is None else own_num_threads(self.num_threads)
 
     def _wants_torch(self, values: Sequence[object]) -> bool:
@@ -335,7 +336,7 @@ class _Closed:
 
 
 def _range_checks(
-    signature: Signature, params: Sequence[tuple[str, Sequence[object]]]
+    signature: Signature, params: Sequence[tuple[str, Pattern]]
 ) -> list[tuple[str, int, int, int | None, int | None]]:
     """Which axis of which input says what a symbol with a range is."""
     checks = []
@@ -348,7 +349,7 @@ def _range_checks(
     return checks
 
 
-def _axis_of(symbol: str, params: Sequence[tuple[str, Sequence[Any]]]) -> tuple[int, int] | None:
+def _axis_of(symbol: str, params: Sequence[tuple[str, Pattern]]) -> tuple[int, int] | None:
     for index, (_, pattern) in enumerate(params):
         if pattern[0] == "tensor" and pattern[2] is not None and symbol in pattern[2]:
             return index, list(pattern[2]).index(symbol)
@@ -358,7 +359,7 @@ def _axis_of(symbol: str, params: Sequence[tuple[str, Sequence[Any]]]) -> tuple[
 def _rebuilding(call: TensorCall, tree: Tree) -> TensorCall:
     """A native call whose outputs are given in the model's own structure."""
 
-    def rebuilt(*args: object) -> Any:
+    def rebuilt(*args: object) -> object:
         outputs = call(*args)
         if outputs is NotImplemented:
             return outputs
@@ -367,7 +368,7 @@ def _rebuilding(call: TensorCall, tree: Tree) -> TensorCall:
     return rebuilt
 
 
-def _ready(value: Any) -> Any:
+def _ready(value: Any) -> object:
     """An input whose memory compiled code can read: copied only where it is not compact."""
     kind = type(value)
     if kind is NDArray:
@@ -392,7 +393,7 @@ def _ready(value: Any) -> Any:
     return value
 
 
-def _any_tensor(values: Sequence[Any], kinds: Any) -> bool:
+def _any_tensor(values: Sequence[object], kinds: tuple[type, ...]) -> bool:
     for value in values:
         if _any_tensor(value, kinds) if isinstance(value, tuple) else isinstance(value, kinds):
             return True
@@ -407,7 +408,7 @@ def _converted(value: object, convert: Callable[[NDArray], object]) -> Any:
     return value
 
 
-def _to_numpy(value: NDArray) -> Any:
+def _to_numpy(value: NDArray) -> np.ndarray:
     return value._array  # noqa: SLF001 - the same room
 
 

@@ -38,7 +38,7 @@ class FlopCount:
             symbols[f"s{index}"] = int(value if axis is None else value.shape[axis])
         return float(evaluate(self.total, symbols))
 
-    def to_json(self) -> list[Any]:
+    def to_json(self) -> list[object]:
         """A list of the expression and the places."""
         return [self.total, [list(place) for place in self.places]]
 

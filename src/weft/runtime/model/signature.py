@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -86,7 +86,7 @@ class Signature:
             for index, parameter in enumerate(self.parameters)
         )
 
-    def flatten(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[Any]:
+    def flatten(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
         """The inputs of ``main`` from the arguments of a call; None where a state belongs.
 
         Raises IRTypeError for a wrong number, name or structure, IRValueError for a Python value
@@ -157,7 +157,7 @@ class Signature:
         )  # fmt: skip
 
 
-def _s(items: Any) -> str:
+def _s(items: Collection[object]) -> str:
     return "" if len(items) == 1 else "s"
 
 
@@ -174,7 +174,7 @@ def tree_from_json(data: Any) -> Tree:
     return tuple(data)
 
 
-def fields_of(tree: Tree) -> Iterator[tuple[str, Any, Tree]]:
+def fields_of(tree: Tree) -> Iterator[tuple[str, str | int, Tree]]:
     """The parts of a tree: how a caller writes the way to it, its key, itself."""
     kind = tree[0]
     if kind in ("tuple", "list"):
@@ -196,7 +196,7 @@ def places(tree: Tree, where: str) -> Iterator[tuple[int, str]]:
         yield from places(item, where + way)
 
 
-def flatten_into(tree: Tree, value: object, where: str, model: str, leaves: list[Any]) -> None:
+def flatten_into(tree: Tree, value: object, where: str, model: str, leaves: list[object]) -> None:
     """Put the leaves of ``value`` into ``found``; raise where it has not the form of the tree."""
     kind = tree[0]
     if kind == "leaf":
@@ -249,7 +249,7 @@ def _opened(tree: Tree, value: object, where: str, model: str) -> list[object]:
     return [getattr(value, str(key)) for key in keys]
 
 
-def _listed(keys: Any) -> str:
+def _listed(keys: Iterable[object]) -> str:
     names = [str(key) for key in keys]
     return ", ".join(names[:8]) + (" ..." if names[8:] else "") if names else "nothing"
 
@@ -306,7 +306,7 @@ def _object(path: str, keys: Sequence[str], items: Sequence[object]) -> object:
     return Record(zip(keys, items, strict=True))
 
 
-def tree_of(value: object, leaf: Callable[[Any], Tree]) -> Tree:
+def tree_of(value: object, leaf: Callable[[object], Tree]) -> Tree:
     """The tree of a nested value; ``leaf`` gives the trees of what is no container."""
     if value is None or isinstance(value, bool | int | float | str):
         return leaf(value)
@@ -326,7 +326,7 @@ def tree_of(value: object, leaf: Callable[[Any], Tree]) -> Tree:
 
 
 def _object_tree(
-    value: object, keys: Sequence[str], items: Sequence[object], leaf: Callable[[Any], Tree]
+    value: object, keys: Sequence[str], items: Sequence[object], leaf: Callable[[object], Tree]
 ) -> Tree:
     path = f"{type(value).__module__}:{type(value).__qualname__}"
     return ("object", path, tuple(keys), tuple([tree_of(item, leaf) for item in items]))

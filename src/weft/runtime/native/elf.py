@@ -6,7 +6,7 @@ Layouts are those of the System V ABI (Tool Interface Standard, 1995), as numpy 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _EXECUTABLE: Final = 4
 _LARGEST_ALIGNMENT: Final = 1 << 16
 _LONGEST_NAME: Final = 1 << 16
 
-Table = np.ndarray[Any, Any]
+Table = np.ndarray
 
 SYMBOL: Final = np.dtype(
     [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"),
@@ -52,7 +52,7 @@ class ObjectFile:
     names: tuple[str, ...]
     """The names of the symbols."""
 
-    def table(self, section: np.void, entry: np.dtype[Any]) -> Table:
+    def table(self, section: np.void, entry: np.dtype) -> Table:
         """The entries of a section."""
         return _table(self.code, section, entry)
 
@@ -159,7 +159,7 @@ def _sections(code: bytes) -> Table:
     return np.frombuffer(code, SECTION, count, start)
 
 
-def _table(code: bytes, section: np.void, entry: np.dtype[Any]) -> Table:
+def _table(code: bytes, section: np.void, entry: np.dtype) -> Table:
     count = int(section["size"]) // entry.itemsize
     return np.frombuffer(code, entry, count, int(section["offset"]))
 

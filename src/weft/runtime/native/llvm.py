@@ -7,6 +7,7 @@ loads compiled models never imports it where weft has a loader (weft.runtime.nat
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import Any
 
 from weft.runtime.native.externals import BOUND
@@ -15,7 +16,7 @@ from weft.support.forks import hold_over_forks
 
 
 @functools.cache
-def binding() -> Any:
+def binding() -> ModuleType:
     """``llvmlite.binding`` with the native target initialised."""
     try:
         import llvmlite.binding as llvm  # noqa: PLC0415 - loaded with the first code
@@ -26,7 +27,8 @@ def binding() -> Any:
         hold_over_forks(lock)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm
+    loaded: ModuleType = llvm
+    return loaded
 
 
 @functools.cache

@@ -5,7 +5,7 @@ One row a builtin; each takes values of registers and returns a value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -25,7 +25,7 @@ RUN_OPERATOR: Final = "weft.run_operator"
 """What compiles and runs an operator; weft.driver registers it."""
 
 
-def _alloc_tensor(shape: Any, dtype: str) -> NDArray:
+def _alloc_tensor(shape: Sequence[int], dtype: str) -> NDArray:
     if any(extent < 0 for extent in shape):
         raise IRValueError(f"expected extents of 0 or more, got shape {tuple(shape)}")
     return empty(tuple(shape), dtype)
@@ -90,7 +90,7 @@ def _invoke_debug_func(io: object, name: str, line: str, *args: object) -> objec
     return io
 
 
-def _assert_op(condition: Any, *values: Any) -> tuple[()]:
+def _assert_op(condition: object, *values: Any) -> tuple[()]:
     if not _to_condition(condition):
         fmt, rest = ("", values) if not values else (values[0], values[1:])
         text = _format(fmt, rest, ", ") if values else ""
@@ -121,7 +121,7 @@ def check_limit(function: str, symbol: str, value: int, limit: int) -> None:
         )
 
 
-def operator_runner(operator: str) -> Callable[..., Any]:
+def operator_runner(operator: str) -> Callable[..., object]:
     """The compiler's function that runs operators; RuntimeFault where there is no compiler."""
     runner = get_global_func(RUN_OPERATOR, allow_missing=True)
     if runner is None:
@@ -133,7 +133,7 @@ def operator_runner(operator: str) -> Callable[..., Any]:
     return runner
 
 
-BUILTINS: Final[dict[str, Callable[..., Any]]] = {
+BUILTINS: Final[dict[str, Callable[..., object]]] = {
     "alloc_tensor": _alloc_tensor,
     "assert_op": _assert_op,
     "check_limit": check_limit,

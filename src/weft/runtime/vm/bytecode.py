@@ -85,9 +85,9 @@ class NativeEntry:
     arena: int = 0
     planned: PlannedSizes | None = None
     constants: tuple[int, ...] = ()
-    checks: tuple[tuple[Any, ...], ...] = ()
+    checks: tuple[Result, ...] = ()
     limits: tuple[tuple[str, int], ...] = ()
-    layout: tuple[tuple[Any, ...], ...] | None = None
+    layout: tuple[Result, ...] | None = None
     recursive: bool = False
 
     def __post_init__(self) -> None:
@@ -102,7 +102,7 @@ class NativeEntry:
                 )
 
 
-def _leaves(layouts: tuple[tuple[Any, ...], ...]) -> Iterator[Any]:
+def _leaves(layouts: tuple[Result, ...]) -> Iterator[object]:
     """The numbers of the inputs that a layout of arguments holds."""
     for kind, content in layouts:
         if kind == "tuple":

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from weft.runtime.artifact.stored_types import check_stored
 from weft.runtime.extent import names_in
 from weft.runtime.vm.builtins import BUILTINS
-from weft.runtime.vm.bytecode import Program, VMFunction
+from weft.runtime.vm.bytecode import Instruction, Program, VMFunction
 from weft.support.dtype import DataType
 from weft.support.errors import IRValueError, TVMError
 
@@ -58,7 +58,7 @@ class _Checker:
     def wrong(self, what: str) -> NoReturn:
         raise IRValueError(f"{self.function.name[:60]}: {self.place}: found {what[:120]}")
 
-    def instruction(self, position: int, given: Any) -> None:
+    def instruction(self, position: int, given: Instruction) -> None:
         forms: dict[object, Callable[..., None]] = {
             "call": self.call, "if": self.branch, "goto": self.jump, "match": self.match,
             "ret": self.operand,

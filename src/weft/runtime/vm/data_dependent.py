@@ -6,8 +6,6 @@ names that TVM 0.20 gives them. Importing the module registers them; the virtual
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft.runtime import random  # noqa: F401 - registers weft.random.*
@@ -44,9 +42,9 @@ def nonzero(x: np.ndarray) -> np.ndarray:
 
 @register_func("relax.run.unique", override=True)
 def run_unique(
-    x: NDArray, by_value: Any, return_index: Any, return_inverse: Any, return_counts: Any,
-    axis: Any = None,
-) -> Any:  # fmt: skip
+    x: NDArray, by_value: bool, return_index: bool, return_inverse: bool, return_counts: bool,
+    axis: int | None = None,
+) -> NDArray | tuple[NDArray, ...]:  # fmt: skip
     """``unique`` of NDArrays: one, or a tuple of those asked for."""
     parts = (bool(return_index), bool(return_inverse), bool(return_counts))
     place = None if axis is None else int(axis)

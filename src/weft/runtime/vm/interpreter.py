@@ -67,7 +67,7 @@ class Closure:
 
 def checked_arguments(
     function: VMFunction, arguments: Sequence[object], symbols: dict[str, int]
-) -> list[Any]:
+) -> list[object]:
     """The arguments as the machine keeps them; an error where one does not fit."""
     if len(arguments) != len(function.params):
         names = ", ".join(name for name, _ in function.params)
@@ -92,7 +92,7 @@ class _Frame:
     __slots__ = ("code", "constants", "done", "position", "registers", "symbols")
 
     def __init__(
-        self, owner: Interpreted, registers: list[Any], symbols: dict[str, int]
+        self, owner: Interpreted, registers: list[object], symbols: dict[str, int]
     ) -> None:
         self.code, self.done, self.position = owner.function.code, owner.done, 0
         self.constants = owner.machine.executable.program.constants
@@ -145,7 +145,7 @@ class Interpreted:
         registers += [None] * (self.function.registers - len(registers))
         return _Frame(self, registers, symbols)
 
-    def __call__(self, *arguments: object) -> Any:
+    def __call__(self, *arguments: object) -> object:
         frame = self.activation(arguments)
         del arguments
         try:
@@ -157,7 +157,7 @@ class Interpreted:
                 raise
             raise self.impossible(frame, error) from error
 
-    def run(self, frame: _Frame) -> Any:
+    def run(self, frame: _Frame) -> object:
         """Carry out instructions until the first activation returns."""
         callers: list[_Frame] = []
         while True:
@@ -226,7 +226,7 @@ class Interpreted:
         return entered
 
     def entered(
-        self, callee: tuple[str, Any], arguments: list[Any], frame: _Frame
+        self, callee: tuple[str, Any], arguments: list[object], frame: _Frame
     ) -> _Frame | None:
         """The frame of a bytecode function of this machine that no instrument has to see."""
         kind, name = callee
@@ -243,7 +243,9 @@ class Interpreted:
             return None
         return function.activation([*arguments, *captured])
 
-    def observed(self, callee: tuple[str, object], arguments: list[Any], frame: _Frame) -> Any:
+    def observed(
+        self, callee: tuple[str, object], arguments: list[object], frame: _Frame
+    ) -> object:
         """Call what an instruction names, observed by the machine's instrument if there is one."""
         function, name = self.resolve(callee, frame)
         recorder = self.machine.recorder

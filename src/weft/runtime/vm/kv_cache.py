@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.runtime.ndarray import NDArray, empty
 from weft.support.errors import IRTypeError, IRValueError
@@ -75,7 +75,7 @@ def _append(cache: object, rows: NDArray) -> AttentionKVCache:
     return checked
 
 
-BUILTINS: Final[dict[str, Callable[..., Any]]] = {
+BUILTINS: Final[dict[str, Callable[..., object]]] = {
     "attention_kv_cache_append": _append,
     "attention_kv_cache_create": _create,
     "attention_kv_cache_view": lambda cache, shape: _checked(cache).view(shape),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, SupportsInt
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def _made(heap: NDArray, code: int, value: int) -> int:
     raise IRValueError(f"make_shape: expected a code of MakeShapeCode, got {code}")
 
 
-def match_shape(value: Any, heap: NDArray | None, size: int, *items: Any) -> None:
+def match_shape(value: Any, heap: NDArray | None, size: int, *items: int) -> None:
     """Compare or store the extents of a tensor or shape; the last item is the error's context."""
     actual = tuple(value.shape) if hasattr(value, "shape") else tuple(value)
     context = _context(items)
@@ -111,7 +111,9 @@ def match_shape(value: Any, heap: NDArray | None, size: int, *items: Any) -> Non
         raise IRValueError(f"{context}expected shape {tuple(expected)}, got {actual}")
 
 
-def match_prim_value(value: Any, heap: NDArray | None, code: int, item: int, *context: Any) -> None:
+def match_prim_value(
+    value: SupportsInt, heap: NDArray | None, code: int, item: int, *context: object
+) -> None:
     """Compare or store a number."""
     expected = _matched(int(value), heap, code, item)
     if expected != value:
@@ -199,7 +201,12 @@ def reshape_into(value: NDArray, out: NDArray) -> None:
     out._array[...] = reshape(value, tuple(out.shape))._array  # noqa: SLF001 - the same room
 
 
-def view(value: NDArray, shape: Any = (), dtype: Any = (), offset: Any = ()) -> NDArray:
+def view(
+    value: NDArray,
+    shape: Sequence[int] = (),
+    dtype: str | tuple[()] = (),
+    offset: int | tuple[()] = (),
+) -> NDArray:
     """The memory of a tensor seen with another shape, dtype or start; ``()`` keeps the old."""
     wanted = tuple(shape) if shape != () or value.ndim == 0 else tuple(value.shape)
     kind = DataType(dtype) if isinstance(dtype, str) else value.dtype
@@ -215,7 +222,7 @@ def view(value: NDArray, shape: Any = (), dtype: Any = (), offset: Any = ()) -> 
     return NDArray(np.ndarray(wanted, numpy_dtype, array.data, start))
 
 
-def to_device(value: object, device_type: int, device_id: int) -> Any:
+def to_device(value: object, device_type: int, device_id: int) -> object:
     """The value on a device: there is the CPU alone."""
     if (device_type, device_id) != (1, 0):
         raise IRValueError(
@@ -242,7 +249,7 @@ def tuple_reset_item(value: object, index: int) -> tuple[()]:
     return ()
 
 
-LIBRARY: Final[dict[str, Callable[..., Any]]] = {
+LIBRARY: Final[dict[str, Callable[..., object]]] = {
     "alloc_storage": alloc_storage,
     "alloc_tensor": alloc_tensor,
     "check_func_info": check_func_info,

@@ -7,17 +7,17 @@ numpy arrays and torch tensors become NDArrays that share their memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.extent import evaluate, names_in
 from weft.runtime.ndarray import NDArray, from_dlpack
+from weft.runtime.vm.bytecode import Pattern
 from weft.support.errors import IRTypeError, IRValueError
 
 
-def bind(value: Any, pattern: Sequence[Any], symbols: dict[str, int]) -> None:
+def bind(value: object, pattern: Pattern, symbols: dict[str, int]) -> None:
     """Bind the names that stand alone as an extent; ``match`` then checks, in any order.
 
     A parameter of shape ``(n + 1,)`` may stand before the one of shape ``(n,)``. What does not fit
@@ -48,7 +48,7 @@ def _bind_extents(
                 symbols.setdefault(extent, int(size))
 
 
-def match(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+def match(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> object:
     """Check ``value``, bind new symbols, and return it as the machine keeps it."""
     return _MATCHERS[pattern[0]](value, pattern, symbols, what)
 
@@ -69,7 +69,7 @@ def as_ndarray(value: object, what: str) -> NDArray:
     )
 
 
-def _tensor(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> NDArray:
+def _tensor(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> NDArray:
     _, dtype, extents, ndim = pattern
     array = as_ndarray(value, what)
     if dtype and array.dtype != dtype:
@@ -101,7 +101,7 @@ def match_extents(
         )
 
 
-def _shape(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+def _shape(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> ShapeTuple:
     _, extents, ndim = pattern
     if not isinstance(value, tuple | list):
         raise IRTypeError(f"{what}: expected a shape, got {type(value).__name__}")
@@ -112,7 +112,9 @@ def _shape(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: st
     return ShapeTuple(value)
 
 
-def _prim(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+def _prim(
+    value: object, pattern: Pattern, symbols: dict[str, int], what: str
+) -> bool | int | float:
     _, dtype, text = pattern
     if isinstance(value, NDArray) and value.ndim == 0:
         value = value.numpy().item()
@@ -129,7 +131,9 @@ def _prim(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str
     return bool(value) if dtype == "bool" else wanted(value)
 
 
-def _tuple(value: Any, pattern: Sequence[Any], symbols: dict[str, int], what: str) -> Any:
+def _tuple(
+    value: object, pattern: Pattern, symbols: dict[str, int], what: str
+) -> tuple[object, ...]:
     fields = pattern[1]
     if not isinstance(value, tuple | list):
         raise IRTypeError(f"{what}: expected a tuple, got {type(value).__name__}")

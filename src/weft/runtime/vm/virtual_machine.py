@@ -81,13 +81,13 @@ class VirtualMachine:
             require_cpu(item)
         self.executable = rt_mod
         self.module = rt_mod
-        self.instrument: Callable[..., Any] | None = None
+        self.instrument: Callable[..., object] | None = None
         self.recorder: Recorder | None = None
-        self._saved: dict[str, tuple[str, tuple[Any, ...], bool]] = {}
+        self._saved: dict[str, tuple[str, tuple[object, ...], bool]] = {}
         self._last_uses: dict[str, Any] = {}
-        self._inputs: dict[str, tuple[Any, ...]] = {}
-        self._outputs: dict[str, Any] = {}
-        self._callables: dict[str, Callable[..., Any]] = {}
+        self._inputs: dict[str, tuple[object, ...]] = {}
+        self._outputs: dict[str, object] = {}
+        self._callables: dict[str, Callable[..., object]] = {}
         self._native = exec_mode != "bytecode"
 
     def __repr__(self) -> str:
