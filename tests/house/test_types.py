@@ -28,10 +28,9 @@ ANY_LIMITS = {
     "relax.testing": 108,
     "relax.transform": 49,
     "relax.vm": 43,
-    "tir": 32,
+    "tir": 21,
     "tir.interp": 41,
     "tir.lowering": 21,
-    "tir.transform": 17,
 }
 
 SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})

@@ -22,7 +22,7 @@ from weft.support.errors import IRValueError
 _SMALL: Final = 64
 
 
-def encode_array(value: NDArray) -> dict[str, Any]:
+def encode_array(value: NDArray) -> dict[str, object]:
     """The array as values that ``json`` writes."""
     raw = base64.b64encode(np.ascontiguousarray(value.numpy()).tobytes()).decode("ascii")
     return {"dtype": str(value.dtype), "shape": list(value.shape), "data": raw}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
@@ -70,7 +70,12 @@ class Buffer(Node):
         """A load at ``begin``; with a vector ``dtype``, of that many consecutive elements."""
         return BufferLoad(self, self._vector_indices(begin, dtype), predicate)
 
-    def vstore(self, begin: Any, value: Any, predicate: Any = None) -> Any:
+    def vstore(
+        self,
+        begin: ExprLike | Sequence[ExprLike],
+        value: ExprLike,
+        predicate: ExprLike | None = None,
+    ) -> Any:
         """A store at ``begin`` of a scalar or of a vector of consecutive elements."""
         value = as_prim_expr(value)
         indices = self._vector_indices(begin, value.dtype)
@@ -121,9 +126,7 @@ class BufferLoad(PrimExpr):
 
     def _check_(self) -> None:
         if getattr(self.buffer, "dtype", None) is None:
-            raise IRTypeError(
-                f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}"
-            )
+            raise IRTypeError(f"BufferLoad: expected a Buffer, got {type(self.buffer).__name__}")
         check_rank(self.buffer, len(self.indices))
         lanes, scalable = 1, False
         if self.indices:

@@ -6,6 +6,7 @@ functions of ``weft.tir.op``, which Python's operators call.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -337,7 +338,9 @@ class Call(PrimExpr):
     op: Any = field(stored="RelaxExpr")
     args: Array[PrimExpr] = field(stored="Array[PrimExpr | Node]")
 
-    def __init__(self, dtype: str, op: Any, args: Any, span: Span | None = None) -> None:
+    def __init__(
+        self, dtype: str, op: Any, args: Iterable[object], span: Span | None = None
+    ) -> None:
         if isinstance(op, str):
             op = Op.get(op if op.startswith("tir.") else f"tir.{op}")
         self.dtype, self.op = DataType(dtype), op

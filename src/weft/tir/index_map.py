@@ -20,7 +20,7 @@ from weft.arith.iter_map import (
     inverse_affine_iter_map,
     normalize_iter_map_to_expr,
 )
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, as_range
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, RangeLike, as_prim_expr, as_range
 from weft.ir.functor import Mutator, collect, rewrite, substitute
 from weft.ir.node import Array, Node, field, node
 from weft.runtime.ndarray import NDArray
@@ -110,7 +110,7 @@ class IndexMap(Node):
         """As ``from_func``; also the positions where it returned ``IndexMap.AXIS_SEPARATOR``."""
         args, kwargs = _variables(mapping_function, ndim, index_dtype)
         returned = mapping_function(*args, **kwargs)
-        indices: list[Any] = []
+        indices: list[PrimExpr] = []
         separators: list[int] = []
         for value in _items(returned):
             if isinstance(value, str) and value == IndexMap.AXIS_SEPARATOR:
@@ -142,7 +142,7 @@ class IndexMap(Node):
         return True
 
     def map_indices(
-        self, indices: Sequence[Any], *, analyzer: Analyzer | None = None
+        self, indices: Sequence[ExprLike], *, analyzer: Analyzer | None = None
     ) -> Array[PrimExpr]:
         """The indices that these indices are mapped to, simplified."""
         given = [as_prim_expr(index) for index in indices]
@@ -153,7 +153,7 @@ class IndexMap(Node):
         return Array(mapped)
 
     def map_ranges(
-        self, ranges: Sequence[Any], *, analyzer: Analyzer | None = None
+        self, ranges: Sequence[RangeLike], *, analyzer: Analyzer | None = None
     ) -> Array[Range]:
         """The ranges of the mapped indices, padding included."""
         given = [as_range(dom) for dom in ranges]
@@ -161,7 +161,7 @@ class IndexMap(Node):
         return Array(_mapped_ranges(self, given, analyzer or Analyzer()))
 
     def map_shape(
-        self, shape: Sequence[Any], *, analyzer: Analyzer | None = None
+        self, shape: Sequence[ExprLike], *, analyzer: Analyzer | None = None
     ) -> Array[PrimExpr]:
         """The shape of a buffer of that shape after the map, padding included."""
         extents = [as_prim_expr(extent) for extent in shape]
@@ -254,7 +254,7 @@ def _variables(
     return args, kwargs
 
 
-def _items(returned: object) -> Iterator[Any]:
+def _items(returned: object) -> Iterator[object]:
     if isinstance(returned, Iterable) and not isinstance(returned, PrimExpr | str):
         yield from returned
     else:
@@ -295,7 +295,7 @@ def _truncated(a: Any, b: Any) -> Any:
     return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
 
 
-_NUMPY: Final[dict[type, Callable[[Any, Any], Any]]] = {
+_NUMPY: Final[dict[type, Callable[[Any, Any], object]]] = {
     Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide,
     FloorMod: np.mod, Div: _truncated, Mod: np.fmod, Min: np.minimum, Max: np.maximum,
 }  # fmt: skip
@@ -349,7 +349,7 @@ def _mapped_ranges(index_map: IndexMap, ranges: list[Range], analyzer: Analyzer)
     for position, index in enumerate(index_map.final_indices):
         if iter_map.indices:
             total = iter_map.indices[position]
-            extent: Any = op.const(1, total.dtype)
+            extent: PrimExpr = op.const(1, total.dtype)
             for number, term in enumerate(total.args):
                 reach = term.extent * term.scale
                 extent = op.maximum(extent, reach) if number else reach
@@ -404,7 +404,7 @@ def _inverse(
     return IndexMap(outputs, results), _narrowed(ends.simplify(predicate, _PADDING_ROUNDS), ends)
 
 
-def _narrowed(predicate: Any, analyzer: Analyzer) -> Any:
+def _narrowed(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
     """``low <= index`` as ``index == low`` where low is the largest value of the index."""
 
     def narrow(expr: Node) -> Node | None:

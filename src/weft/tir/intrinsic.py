@@ -129,7 +129,7 @@ _ROUNDED: Final[dict[str, Callable[[float], Any]]] = {
 """What these functions do to a constant: exact, so that folding changes no result."""
 
 
-def _unary(name: str) -> Any:
+def _unary(name: str) -> Callable[..., PrimExpr]:
     def apply(x: ExprLike, span: Span | None = None) -> PrimExpr:
         expr = as_prim_expr(x)
         if expr.dtype.is_integral:
@@ -150,7 +150,7 @@ def _float_of(dtype: DataType) -> DataType:
     return element if dtype.lanes == 1 else element.with_lanes(dtype.lanes, dtype.is_scalable)
 
 
-def _binary(name: str) -> Any:
+def _binary(name: str) -> Callable[..., PrimExpr]:
     def apply(x1: ExprLike, x2: ExprLike, span: Span | None = None) -> PrimExpr:
         a, b = as_prim_expr(x1), as_prim_expr(x2)
         if name != "ldexp":
@@ -226,7 +226,7 @@ def clz(x: ExprLike) -> PrimExpr:
     return intrinsic("int32", "clz", as_prim_expr(x))
 
 
-def _predicate(name: str) -> Any:
+def _predicate(name: str) -> Callable[..., PrimExpr]:
     def apply(x: ExprLike, span: Span | None = None) -> PrimExpr:
         expr = as_prim_expr(x)
         kind = DataType("bool")
@@ -347,7 +347,7 @@ def call_tir(global_var: object, *args: ExprLike) -> Call:
     return Call(getattr(returned, "dtype", None) or "void", global_var, args)
 
 
-def _packed(name: str) -> Any:
+def _packed(name: str) -> Callable[..., PrimExpr]:
     def call(*args: ExprLike, span: Span | None = None) -> Call:
         return intrinsic("int32", name, *[_packed_argument(arg) for arg in args], span=span)
 

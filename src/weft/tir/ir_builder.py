@@ -12,11 +12,11 @@ The style of ``te.extern`` bodies and of topi's sort and scan::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 
-from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, as_prim_expr
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -92,7 +92,7 @@ class BufferVar:
     def __getitem__(self, index: object) -> BufferLoad:
         return BufferLoad(self._buffer, self._indices(index))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: ExprLike | tuple[ExprLike, ...], value: ExprLike) -> None:
         if isinstance(value, bool | int | float):
             value = op.const(value, self._content_type.element)
         expr = as_prim_expr(value)
@@ -153,7 +153,7 @@ class IRBuilder:
             raise IRTypeError(f"emit: expected a statement, got {type(stmt).__name__}")
         self._sequences[-1].append(stmt)
 
-    def scope_attr(self, node: Any, attr_key: str, value: Any) -> None:
+    def scope_attr(self, node: object, attr_key: str, value: ExprLike) -> None:
         """Put an attribute around what follows in this scope.
 
         A ``thread_extent`` is at least 1: extents of dynamic shapes may be 0.
@@ -167,8 +167,8 @@ class IRBuilder:
         self.emit(lambda body: AttrStmt(owner, attr_key, setting, body))
 
     def for_range(
-        self, begin: Any, end: Any, name: str = "i", dtype: str | None = None,
-        kind: str = "serial", annotations: Mapping[str, Any] | None = None,
+        self, begin: ExprLike, end: ExprLike, name: str = "i", dtype: str | None = None,
+        kind: str = "serial", annotations: Mapping[str, object] | None = None,
     ) -> WithScope:  # fmt: skip
         """A loop over [begin, end); the scope's value is the loop variable.
 
@@ -189,12 +189,12 @@ class IRBuilder:
 
         return WithScope(variable, close)
 
-    def while_loop(self, condition: Any) -> WithScope:
+    def while_loop(self, condition: ExprLike) -> WithScope:
         """Repeat while the condition holds."""
         self._sequences.append([])
         return WithScope(None, lambda: self.emit(While(as_prim_expr(condition), self._close())))
 
-    def if_scope(self, cond: Any) -> WithScope:
+    def if_scope(self, cond: ExprLike) -> WithScope:
         """What is run if the condition holds."""
         self._sequences.append([])
         test = as_prim_expr(cond)
@@ -216,7 +216,7 @@ class IRBuilder:
         self._sequences.append([])
         return WithScope(None, lambda: self.emit(self._close()))
 
-    def let(self, var_name: str, value: Any) -> Var:
+    def let(self, var_name: str, value: ExprLike) -> Var:
         """A variable bound to ``value`` for the rest of this scope."""
         expr = as_prim_expr(value)
         variable = Var(var_name, expr.dtype)
@@ -224,8 +224,8 @@ class IRBuilder:
         return variable
 
     def allocate(
-        self, dtype: str, shape: Any, name: str = "buf", axis_separators: Any = None,
-        scope: str = "",
+        self, dtype: str, shape: ExprLike | Sequence[ExprLike], name: str = "buf",
+        axis_separators: Sequence[int] | None = None, scope: str = "",
     ) -> BufferVar:  # fmt: skip
         """Memory of ``shape`` elements for the rest of this scope."""
         extents = list(shape) if isinstance(shape, list | tuple) else [shape]
@@ -252,7 +252,7 @@ class IRBuilder:
             buf = decl_buffer(shape, buf.dtype, buf.name, buf.data, scope=buf.scope())
         return BufferVar(self, buf, buf.dtype)
 
-    def likely(self, expr: Any) -> PrimExpr:
+    def likely(self, expr: ExprLike) -> PrimExpr:
         """The condition, marked as mostly true."""
         return op.likely(expr)
 

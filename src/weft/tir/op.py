@@ -14,7 +14,7 @@ import builtins
 import functools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -416,7 +416,7 @@ def max(*args: ExprLike, **kwargs: object) -> PrimExpr:  # noqa: A001 - TVM's na
     return _extreme("max", args, kwargs)
 
 
-def _extreme(name: str, args: Any, kwargs: Any) -> PrimExpr:
+def _extreme(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> PrimExpr:
     if "axis" in kwargs or (len(args) > 1 and isinstance(args[1], nodes.IterVar | list | tuple)):
         reduction: PrimExpr = _REDUCERS[name](*args, **kwargs)
         return reduction
@@ -562,7 +562,7 @@ def any(  # noqa: A001 - TVM's name
     return _chain(logical_or, args, "any")
 
 
-def _chain(join: BinaryOperator, args: Any, name: str) -> PrimExpr:
+def _chain(join: BinaryOperator, args: Sequence[Any], name: str) -> PrimExpr:
     conditions = args[0] if len(args) == 1 and isinstance(args[0], list | tuple) else args
     if not conditions:
         raise IRValueError(f"{name}: expected at least one condition")
@@ -690,7 +690,7 @@ def register_statements(**builders: Callable[..., object]) -> None:
     STATEMENTS.update(builders)
 
 
-def index_buffer(buffer: Buffer, indices: Any) -> Any:
+def index_buffer(buffer: Buffer, indices: Sequence[Any]) -> Any:
     """``buffer[indices]``: a BufferLoad, or a BufferRegion where an index is a slice."""
     for index in indices:
         if isinstance(index, str | float):
@@ -705,7 +705,7 @@ def index_buffer(buffer: Buffer, indices: Any) -> Any:
     return STATEMENTS["region"](buffer, indices)
 
 
-def _strided(indices: Any) -> bool:
+def _strided(indices: Sequence[object]) -> bool:
     return bool([i for i in indices if isinstance(i, slice) and i.step not in (None, 1)])
 
 

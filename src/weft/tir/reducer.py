@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import ExprLike, PrimExpr, as_prim_expr
 from weft.ir.structural import structural_equal, structural_hash
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -55,7 +55,7 @@ class KnownReducer(NamedTuple):
 
 # ---- the table
 
-Test = Callable[[Any, Any], PrimExpr]
+Test = Callable[[ExprLike, ExprLike], PrimExpr]
 Pair = Sequence[Any]
 
 

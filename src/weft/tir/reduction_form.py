@@ -213,7 +213,7 @@ def _uses(operands: Sequence[PrimExpr], updates: Sequence[BufferStore]) -> bool:
     return _loads_of(list(operands), [update.buffer for update in updates])
 
 
-def _same(a: Sequence[Any], b: Sequence[Any], analyzer: Analyzer) -> bool:
+def _same(a: Sequence[PrimExpr], b: Sequence[PrimExpr], analyzer: Analyzer) -> bool:
     if len(a) != len(b):
         return False
     return all(
@@ -229,7 +229,7 @@ def _operands(
 ) -> list[PrimExpr] | None:
     """What is joined to the loads so that the reducer gives the values; None if nothing is."""
     for pattern in _orders(reducer.result):
-        bound: dict[Var, Any] = dict(zip(reducer.lhs, loads, strict=True))
+        bound: dict[Var, PrimExpr] = dict(zip(reducer.lhs, loads, strict=True))
         holes = {*reducer.lhs, *reducer.rhs}
         if all(_matches(p, v, bound, holes) for p, v in zip(pattern, values, strict=True)):
             if all(bound.get(var) is not None for var in reducer.rhs):
@@ -247,7 +247,7 @@ def _orders(result: Sequence[object]) -> Iterator[Sequence[object]]:
     )
 
 
-def _matches(pattern: Any, value: Any, bound: dict[Var, Any], holes: set[Var]) -> bool:
+def _matches(pattern: Any, value: Any, bound: dict[Var, PrimExpr], holes: set[Var]) -> bool:
     """Whether ``value`` is the pattern with its holes filled; fills them."""
     if isinstance(pattern, Var) and pattern in holes:
         known = bound.setdefault(pattern, value)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from weft.ir import functor
 from weft.ir.expr import PrimExpr
-from weft.ir.functor import Mutator, Visitor, collect
+from weft.ir.functor import Mutator, Replacements, Visitor, collect
 from weft.ir.node import NODE_TYPES, Node
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
@@ -25,7 +25,7 @@ def post_order_visit(stmt: object, fvisit: Callable[[Any], None]) -> None:
 
 
 class _PreOrder(Visitor):
-    def __init__(self, function: Callable[[Any], bool]) -> None:
+    def __init__(self, function: Callable[[Node], bool]) -> None:
         self.function = function
 
     def visit_default(self, node: Node) -> None:
@@ -34,16 +34,16 @@ class _PreOrder(Visitor):
 
 
 @deep_recursion
-def pre_order_visit(stmt: object, fvisit: Callable[[Any], bool]) -> None:
+def pre_order_visit(stmt: object, fvisit: Callable[[Node], bool]) -> None:
     """Call ``fvisit`` on nodes, parents first; a node's children only where it returns True."""
     _PreOrder(fvisit).visit(stmt)
 
 
 @overload
-def substitute(node: PrimExpr, vmap: Mapping[Any, object]) -> PrimExpr: ...
+def substitute(node: PrimExpr, vmap: Replacements) -> PrimExpr: ...
 @overload
-def substitute(node: V, vmap: Mapping[Any, object]) -> V: ...
-def substitute(node: object, vmap: Mapping[Any, object]) -> Any:
+def substitute(node: V, vmap: Replacements) -> V: ...
+def substitute(node: object, vmap: Replacements) -> Any:
     """Replace variables and buffers by identity, everywhere below ``node``."""
     return functor.substitute(node, vmap)
 
@@ -53,8 +53,8 @@ class _Transform(Mutator):
 
     def __init__(
         self,
-        preorder: Callable[[Any], object] | None,
-        postorder: Callable[[Any], object] | None,
+        preorder: Callable[[Node], object] | None,
+        postorder: Callable[[Node], object] | None,
         only: tuple[type, ...] | None,
     ) -> None:
         super().__init__()
@@ -77,8 +77,8 @@ class _Transform(Mutator):
 @deep_recursion
 def ir_transform(
     stmt: object,
-    preorder: Callable[[Any], object] | None,
-    postorder: Callable[[Any], object] | None,
+    preorder: Callable[[Node], object] | None,
+    postorder: Callable[[Node], object] | None,
     only_enable: list[str] | None = None,
 ) -> Any:
     """Rebuild ``stmt``: see TVM's ``ir_transform``.

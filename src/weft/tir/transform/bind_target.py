@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.transform import Pass
-from weft.target.target import Target
+from weft.target.target import Target, TargetLike
 from weft.tir.function import PrimFunc
 from weft.tir.transform.prim_func_pass import make_pass
 
 
-def BindTarget(target: Any) -> Pass:  # noqa: N802 - TVM's name
+def BindTarget(target: TargetLike) -> Pass:  # noqa: N802 - TVM's name
     """The pass ``tir.BindTarget``; a function with a target of its own keeps it."""
     bound = target if isinstance(target, Target) else Target(target)
 

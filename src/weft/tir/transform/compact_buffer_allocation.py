@@ -215,9 +215,7 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     low: PrimExpr | None = None
     high: PrimExpr | None = None
     for indices, loops, every in usage.accesses:
-        domain: dict[Any, Any] = {
-            loop.loop_var: loop.domain for loop in loops
-        }
+        domain: dict[Any, Any] = {loop.loop_var: loop.domain for loop in loops}
         interval = eval_set(_put_together(indices[axis], every), domain, analyzer)
         if not interval.is_bounded:
             return None
@@ -341,7 +339,7 @@ def _strides(
     if not aligned:
         return None
     strides: list[PrimExpr] = []
-    step: Any = op.const(1, buffer.shape[0].dtype)
+    step: PrimExpr = op.const(1, buffer.shape[0].dtype)
     for axis in reversed(range(len(buffer.shape))):
         if axis in aligned:
             factor, offset = aligned[axis]

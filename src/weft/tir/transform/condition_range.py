@@ -26,7 +26,7 @@ OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: 
 _DEPTH: Final = 4
 
 
-def is_call(expr: Any, *names: str) -> bool:
+def is_call(expr: object, *names: str) -> bool:
     """Whether ``expr`` calls one of the intrinsics ``tir.<name>``."""
     if not isinstance(expr, Call) or not isinstance(expr.op, Op):
         return False
@@ -43,7 +43,7 @@ def is_plain(condition: PrimExpr) -> bool:
     return not collect(condition, (BufferLoad, Call, ProducerLoad))
 
 
-def comparisons(condition: Any) -> list[Any]:
+def comparisons(condition: Any) -> list[CompareExpr]:
     """The integer comparisons that a condition is made of."""
     if isinstance(condition, And | Or):
         return comparisons(condition.a) + comparisons(condition.b)
@@ -60,7 +60,7 @@ class _Solver:
     def __init__(self, var: Var, inner: Domains, analyzer: Analyzer) -> None:
         self.var, self.inner, self.analyzer = var, inner, analyzer
 
-    def mentions(self, expr: Any) -> bool:
+    def mentions(self, expr: PrimExpr) -> bool:
         return any(used is self.var for used in collect(expr, Var))
 
     def not_negative(self, expr: PrimExpr, depth: int = _DEPTH) -> IntervalSet | None:

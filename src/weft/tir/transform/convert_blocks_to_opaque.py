@@ -5,8 +5,7 @@ Before: ``vi = T.axis.spatial(8, i + 1); A[vi]``. After: ``A[i + 1]`` in a block
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.node import Array
 from weft.ir.transform import Pass
@@ -21,9 +20,9 @@ from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 class _Opaque(Mutator):
     def __init__(self) -> None:
         super().__init__()
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, PrimExpr] = {}
 
-    def visit_Var(self, var: Var) -> Any:
+    def visit_Var(self, var: Var) -> PrimExpr:
         return self.values.get(id(var), var)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.expr import PrimExpr
 from weft.ir.functor import Mutator
 from weft.ir.node import Array
 from weft.ir.transform import Pass
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Let, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Allocate, AllocateConst, Block, BlockRealize, DeclBuffer, For, LetStmt
+from weft.tir.stmt import (
+    Allocate,
+    AllocateConst,
+    Block,
+    BlockRealize,
+    DeclBuffer,
+    For,
+    LetStmt,
+    Stmt,
+)
 from weft.tir.transform.prim_func_pass import make_pass
 
 
@@ -23,7 +33,7 @@ class _Renew(Mutator):
     def __init__(self, func: PrimFunc) -> None:
         super().__init__()
         self.defined: set[int] = {id(param) for param in func.params}
-        self.keep: list[Any] = []
+        self.keep: list[object] = []
         self.renamed: dict[int, Any] = {}
         for buffer in func.buffer_map.values():
             self.defined |= {id(buffer), id(buffer.data)}
@@ -66,7 +76,7 @@ class _Renew(Mutator):
         renamed: Buffer = self.renamed.get(id(buffer), buffer)
         return renamed
 
-    def visit_Let(self, let: Let | LetStmt) -> Any:
+    def visit_Let(self, let: Let | LetStmt) -> PrimExpr | Stmt:
         value = self.visit(let.value)
         saved = dict(self.renamed)
         var = self.define(let.var)

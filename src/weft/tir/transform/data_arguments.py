@@ -10,17 +10,18 @@ is taken as exact, since what they index is checked against extents.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.data import data_variable, has_data
 from weft.arith.facts import is_index
 from weft.ir.functor import collect, substitute
+from weft.ir.node import Node
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import IterVar, SizeVar, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, AttrStmt, BlockRealize, BufferRealize, BufferStore, For
 
-_INDEXING: Final[dict[type[Any], tuple[str, ...]]] = {
+_INDEXING: Final[dict[type[Node], tuple[str, ...]]] = {
     BufferLoad: ("indices",), BufferStore: ("indices",), For: ("min", "extent"),
     BlockRealize: ("iter_values",), IterVar: ("dom",), Allocate: ("extents",),
     AttrStmt: ("value",), BufferRealize: ("bounds",), BufferRegion: ("region",),

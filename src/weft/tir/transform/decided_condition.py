@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.arith import fold
 from weft.ir.expr import IntImm, PrimExpr
 from weft.support.dtype import DataType
@@ -22,16 +20,16 @@ class DecidedConditions(StmtMutator):
         """Whether ``expr`` has the value."""
         raise NotImplementedError
 
-    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         """The value, or what is inside with its conditions decided."""
         return self.value if self.is_decided(expr) else self.visit_default(expr)
 
-    def visit_And(self, expr: And) -> Any:
+    def visit_And(self, expr: And) -> PrimExpr:
         """Fold where an operand became a constant."""
         new = self.visit_PrimExpr(expr)
         return fold.and_(new.a, new.b) if new is not expr and isinstance(new, And) else new
 
-    def visit_Or(self, expr: Or) -> Any:
+    def visit_Or(self, expr: Or) -> PrimExpr:
         """Fold where an operand became a constant."""
         new = self.visit_PrimExpr(expr)
         return fold.or_(new.a, new.b) if new is not expr and isinstance(new, Or) else new

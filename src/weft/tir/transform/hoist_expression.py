@@ -92,7 +92,7 @@ class _Candidates(Visitor):
     def visit_Let(self, let: Let) -> None:
         self.consider_let(let, HoistedLetBindings.LetExpr)
 
-    def consider_let(self, let: Any, flag: HoistedLetBindings) -> None:
+    def consider_let(self, let: Let | LetStmt, flag: HoistedLetBindings) -> None:
         wanted = flag in self.owner.lets or (
             HoistedLetBindings.RequiredByConditional in self.owner.lets and let.var.dtype.is_bool
         )
@@ -168,7 +168,7 @@ class _Decide(DecidedConditions):
             condition=condition, then_case=self.visit(stmt.then_case), else_case=other
         )
 
-    def visit_Call(self, call: Call) -> Any:
+    def visit_Call(self, call: Call) -> PrimExpr:
         if is_call(call, "if_then_else"):
             condition = self.known(call.args[0])
             if isinstance(condition, IntImm):
@@ -183,7 +183,7 @@ class _Unlet(StmtMutator):
         super().__init__()
         self.gone = gone
 
-    def visit_Let(self, let: Let | LetStmt) -> Any:
+    def visit_Let(self, let: Let | LetStmt) -> PrimExpr | Stmt:
         return let.body if let is self.gone else self.visit_default(let)
 
     visit_LetStmt = visit_Let
@@ -230,7 +230,7 @@ class _Hoist(StmtMutator):
             return IfThenElse(condition, yes)
         return IfThenElse(condition, yes, redefined(no))
 
-    def decided(self, loop: Any, var: Var, condition: PrimExpr, value: bool) -> Stmt:
+    def decided(self, loop: For | AttrStmt, var: Var, condition: PrimExpr, value: bool) -> Stmt:
         """The loop where the condition holds (or does not)."""
         with self.analyzer.constraint_scope(condition if value else Not(condition)):
             body = _Decide(condition, value, self.analyzer).visit(loop.body)

@@ -10,7 +10,6 @@ Before: ``for i: fill(B, i); use(B, i)``. After: ``fill(B[0], 0)`` and
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from weft.arith import fold
 from weft.ir.expr import IntImm, PrimExpr
@@ -24,6 +23,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
     AttrStmt,
+    BufferStore,
     DeclBuffer,
     Evaluate,
     For,
@@ -200,10 +200,10 @@ class _Halves(StmtMutator):
         following = op.add(var, IntImm(var.dtype, 1))
         return attr.with_(body=substitute(filled, {var: following}))
 
-    def visit_BufferStore(self, store: Any) -> Any:
+    def visit_BufferStore(self, store: BufferStore) -> Stmt:
         return self.access.visit(store)
 
-    def visit_PrimExpr(self, expr: PrimExpr) -> Any:
+    def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return self.access.visit(expr)
 
 

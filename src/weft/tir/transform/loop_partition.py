@@ -14,7 +14,7 @@ and code growth is bounded.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -26,6 +26,7 @@ from weft.ir.functor import Visitor, collect, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
+from weft.tir.buffer import Buffer
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Let, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
@@ -243,7 +244,7 @@ class _Partition(StmtMutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
 
-    def visit_Buffer(self, buffer: Any) -> Any:
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
@@ -475,7 +476,7 @@ class _Partition(StmtMutator):
 class _Forget(StmtMutator):
     """``T.likely`` and ``T.ignore_loop_partition`` become their argument."""
 
-    def visit_Call(self, call: Call) -> Any:
+    def visit_Call(self, call: Call) -> PrimExpr:
         if is_call(call, "likely", "ignore_loop_partition"):
             return self.visit(call.args[0])
         return self.visit_default(call)

@@ -7,7 +7,7 @@ extents are variables, they are bound to A's.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from weft.arith.data import may_change
 from weft.ir.expr import IntImm, PrimExpr, Range
@@ -35,9 +35,9 @@ class _Lower(Mutator):
     def __init__(self) -> None:
         super().__init__()
         self.matched: dict[int, BufferRegion] = {}
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, PrimExpr] = {}
 
-    def visit_Var(self, var: Var) -> Any:
+    def visit_Var(self, var: Var) -> PrimExpr:
         return self.values.get(id(var), var)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
@@ -136,7 +136,7 @@ def _named(expr: PrimExpr, name: str) -> tuple[PrimExpr, tuple[Var, PrimExpr] | 
     return var, (var, expr)
 
 
-def _shift(source: BufferRegion, indices: Any) -> list[PrimExpr]:
+def _shift(source: BufferRegion, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
     """Indices of the matched buffer as indices of its source."""
     lead = len(source.region) - len(indices)
     fixed = [rng.min for rng in source.region[:lead]]

@@ -33,9 +33,9 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 class _Lower(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, PrimExpr] = {}
 
-    def visit_Var(self, var: Var) -> Any:
+    def visit_Var(self, var: Var) -> PrimExpr:
         return self.values.get(id(var), var)
 
     def visit_For(self, loop: For) -> Stmt:

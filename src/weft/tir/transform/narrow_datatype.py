@@ -124,7 +124,7 @@ class _Narrow(StmtMutator):
 
     # Expressions.
 
-    def within(self, free: bool, expr: Any) -> Any:
+    def within(self, free: bool, expr: PrimExpr) -> PrimExpr:
         outer, self.free = self.free, free
         with self.apart(free):
             narrowed = self.visit(expr)
@@ -178,7 +178,7 @@ class _Narrow(StmtMutator):
         condition = self.within(False, expr.condition)
         return expr.with_(condition=condition, true_value=yes, false_value=no)
 
-    def visit_Let(self, let: Let | LetStmt) -> Any:
+    def visit_Let(self, let: Let | LetStmt) -> PrimExpr | Stmt:
         return let.with_(value=self.value(let.value), body=self.visit(let.body))
 
     visit_LetStmt = visit_Let

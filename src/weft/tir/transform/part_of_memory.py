@@ -5,7 +5,7 @@ Virtual threads have a part each; double buffering alternates between two.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator
@@ -16,6 +16,8 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, Ramp
 from weft.tir.stmt import Allocate, BufferStore
 from weft.tir.transform.condition_range import is_call
+
+Access = TypeVar("Access", BufferLoad, BufferStore)
 
 
 def flat_size(stmt: Allocate) -> PrimExpr:
@@ -50,14 +52,16 @@ class PartOfMemory(Mutator):
     ``sizes``: elements of a part by data variable (for pointers); ``buffers``: the new buffers.
     """
 
-    def __init__(self, var: PrimExpr, sizes: dict[int, PrimExpr], buffers: dict[int, Any]) -> None:
+    def __init__(
+        self, var: PrimExpr, sizes: dict[int, PrimExpr], buffers: dict[int, Buffer]
+    ) -> None:
         super().__init__()
         self.var, self.sizes, self.buffers = var, sizes, buffers
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer
 
-    def moved(self, access: Any, buffer: Buffer) -> Any:
+    def moved(self, access: Access, buffer: Buffer) -> Access:
         new = self.buffers.get(id(buffer))
         if new is None:
             return access
@@ -69,13 +73,13 @@ class PartOfMemory(Mutator):
             place = op.add(first, shift)
         return access.with_(buffer=new, indices=Array([place, *access.indices[1:]]))
 
-    def visit_BufferLoad(self, load: BufferLoad) -> Any:
+    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         return self.moved(self.visit_default(load), load.buffer)
 
-    def visit_BufferStore(self, store: BufferStore) -> Any:
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
         return self.moved(self.visit_default(store), store.buffer)
 
-    def visit_Call(self, call: Call) -> Any:
+    def visit_Call(self, call: Call) -> PrimExpr:
         new = self.visit_default(call)
         size = self.sizes.get(id(call.args[1])) if is_call(call, "tvm_access_ptr") else None
         if size is None:

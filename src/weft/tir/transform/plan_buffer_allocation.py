@@ -13,6 +13,7 @@ memory moves into the loops over the threads that own it, shared memory into tho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,7 @@ class _Accesses(Visitor):
         self.reducing: frozenset[int] = frozenset()
         self.analyzer = Analyzer()
 
-    def touch(self, buffer: Buffer, indices: Any, is_read: bool) -> None:
+    def touch(self, buffer: Buffer, indices: Sequence[Any], is_read: bool) -> None:
         exact = None if indices is None else tuple([self.exact(index) for index in indices])
         access = _Access(
             tuple(self.path), exact, is_read, id(buffer) in self.initialised, self.reducing

@@ -13,7 +13,7 @@ that follow values through buffers (``propagate_knowns_...``) are refused: they 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import data_variable, has_data
@@ -74,7 +74,7 @@ class _Simplify(StmtMutator):
         self.analyzer = Analyzer()
         self.conditions: dict[Var, PrimExpr] = {}
 
-    def visit_Buffer(self, buffer: Any) -> Any:
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:

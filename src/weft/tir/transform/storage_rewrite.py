@@ -139,7 +139,7 @@ def _free(storages: list[_Storage], life: _Life) -> _Storage | None:
 
 def _rebuilt(chain: list[Any], core: Stmt, mapping: dict[Var, _Storage]) -> Stmt:
     body = core
-    moved: dict[Any, Any] = {}
+    moved: dict[object, object] = {}
     for data, storage in mapping.items():
         if storage.stmt.buffer_var is not data:
             moved[data] = storage.stmt.buffer_var

@@ -105,7 +105,7 @@ _PRAGMAS: Final = {
 }  # fmt: skip
 
 
-def _statements(stmt: Any) -> int:
+def _statements(stmt: Stmt) -> int:
     """The stores and calls that a statement runs, its loops run through."""
     if isinstance(stmt, For):
         extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else 1

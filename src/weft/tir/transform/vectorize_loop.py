@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, Final
+from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import has_data
@@ -22,7 +22,7 @@ from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.tir import op
-from weft.tir.buffer import BufferLoad
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import (
     BinaryExpr,
     Broadcast,
@@ -93,7 +93,7 @@ class Vectorizer(StmtMutator):
     def visit_Var(self, var: Var) -> PrimExpr:
         return self.values.get(id(var), var)
 
-    def visit_Buffer(self, buffer: Any) -> Any:
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer
 
     def wide(self, value: PrimExpr) -> PrimExpr:
@@ -151,7 +151,7 @@ class Vectorizer(StmtMutator):
             raise NotVectorizable
         return expr
 
-    def visit_Let(self, let: Let | LetStmt) -> Any:
+    def visit_Let(self, let: Let | LetStmt) -> PrimExpr | Stmt:
         value = self.visit(let.value)
         if value.dtype.lanes == 1:
             return let.with_(value=value, body=self.visit(let.body))

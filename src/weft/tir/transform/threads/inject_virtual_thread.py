@@ -8,7 +8,7 @@ under ``virtual_thread`` of 2. After: ``B[i] = A[i + 0]; B[i + n] = A[i + 1]``. 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect, substitute
@@ -53,7 +53,7 @@ class _Touched(Visitor):
         self.touched: set[int] = {id(var)}
         self.inside = inside
 
-    def depends(self, node: Any) -> bool:
+    def depends(self, node: object) -> bool:
         if any(id(var) in self.touched for var in collect(node, Var)):
             return True
         return any(id(load.buffer.data) in self.touched for load in collect(node, BufferLoad))
@@ -97,7 +97,7 @@ class _Inject(StmtMutator):
             search.visit(body)
         self.search = search
         self.sizes: dict[int, PrimExpr] = {}
-        self.buffers: dict[int, Any] = {}
+        self.buffers: dict[int, Buffer] = {}
         self.prepare(body)
 
     def prepare(self, body: Stmt) -> None:
@@ -113,7 +113,7 @@ class _Inject(StmtMutator):
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
         return expr
 
-    def needs(self, node: Any) -> bool:
+    def needs(self, node: object) -> bool:
         return self.search.depends(node)
 
     def copies(self, stmt: Stmt) -> Stmt:

@@ -87,7 +87,7 @@ class _Lower(StmtMutator):
 
     def number(self, variables: list[Var]) -> tuple[PrimExpr, int]:
         """A number for the values of some thread indices, and how many there are."""
-        index: Any = IntImm(DataType("int32"), 0)
+        index: PrimExpr = IntImm(DataType("int32"), 0)
         count = 1
         for var in variables:
             index = op.add(op.multiply(index, self.threads[var]), op.cast("int32", var))

@@ -12,7 +12,7 @@ from weft.tir.expr import CommReducer, Var
 from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
 
 
-def loads(buffers: Sequence[Buffer], place: Sequence[Any]) -> list[PrimExpr]:
+def loads(buffers: Sequence[Buffer], place: Sequence[PrimExpr]) -> list[PrimExpr]:
     """The same element of each buffer."""
     return [BufferLoad(buffer, place) for buffer in buffers]
 
@@ -20,7 +20,7 @@ def loads(buffers: Sequence[Buffer], place: Sequence[Any]) -> list[PrimExpr]:
 def combination(
     reducer: CommReducer,
     buffers: Sequence[Buffer],
-    place: Sequence[Any],
+    place: Sequence[PrimExpr],
     left: Sequence[PrimExpr],
     right: Sequence[PrimExpr],
 ) -> Stmt:

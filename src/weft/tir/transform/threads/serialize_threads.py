@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect, substitute
 from weft.ir.node import Array
 from weft.ir.transform import Pass
+from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
@@ -51,6 +52,8 @@ from weft.tir.transform.threads.thread_scope import (
 from weft.tir.transform.threads.thread_sync import thread_sync
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
 from weft.tir.transform.unroll_loop import redefined
+
+Access = TypeVar("Access", BufferLoad, BufferStore)
 
 _SHARED = ("shared", "warp")
 
@@ -88,16 +91,16 @@ class _Expand(Mutator):
         super().__init__()
         self.buffers, self.where = buffers, where
 
-    def visit_BufferLoad(self, load: BufferLoad) -> Any:
+    def visit_BufferLoad(self, load: BufferLoad) -> BufferLoad:
         return self.moved(self.visit_default(load), load.buffer)
 
-    def visit_BufferStore(self, store: BufferStore) -> Any:
+    def visit_BufferStore(self, store: BufferStore) -> BufferStore:
         return self.moved(self.visit_default(store), store.buffer)
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer
 
-    def moved(self, access: Any, buffer: Buffer) -> Any:
+    def moved(self, access: Access, buffer: Buffer) -> Access:
         new = self.buffers.get(id(buffer))
         if new is None:
             return access
@@ -113,7 +116,7 @@ class _Kernel:
         self.thread_vars = {axis.var for axis in threads}
         self.reducer: CommReducer | None = None
 
-    def varies(self, expr: Any) -> bool:
+    def varies(self, expr: object) -> bool:
         """Whether threads may disagree."""
         return any(var in self.thread_vars for var in collect(expr, Var))
 
@@ -138,7 +141,7 @@ class _Kernel:
         done: Stmt = getattr(self, method.__name__)(stmt)
         return done
 
-    def uniform(self, expr: Any, what: str) -> None:
+    def uniform(self, expr: PrimExpr, what: str) -> None:
         """Refuse control flow around a barrier that differs between threads."""
         if self.varies(expr):
             raise UnsupportedError(
@@ -189,7 +192,7 @@ class _Kernel:
         body = self.run(substitute(stmt.body, {stmt.var: BufferLoad(own, where)}))
         return allocate(own, seq(first, body))
 
-    def temporary(self, name: str, dtype: Any) -> Buffer:
+    def temporary(self, name: str, dtype: DataType) -> Buffer:
         """Memory with one place a thread."""
         return decl_buffer([axis.extent for axis in self.threads], dtype, f"{name}_of_threads")
 
@@ -227,8 +230,8 @@ class _Kernel:
 
     def linear(self) -> tuple[PrimExpr, PrimExpr]:
         """The thread's number, and how many there are; ``threadIdx.x`` changes fastest."""
-        number: Any = IntImm(self.threads[0].var.dtype, 0)
-        count: Any = IntImm(self.threads[0].var.dtype, 1)
+        number: PrimExpr = IntImm(self.threads[0].var.dtype, 0)
+        count: PrimExpr = IntImm(self.threads[0].var.dtype, 1)
         for axis in sorted(self.threads, key=_rank):
             number = op.add(op.multiply(number, axis.extent), axis.var)
             count = op.multiply(count, axis.extent)
@@ -268,7 +271,7 @@ class _Kernel:
             decl_buffer([axis.extent for axis in kept] or [1], value.dtype, "total_of_threads")
             for value in values
         ]
-        place: list[object] = list(group) or [IntImm(self.threads[0].var.dtype, 0)]
+        place: list[PrimExpr] = list(group) or [IntImm(self.threads[0].var.dtype, 0)]
         puts, starts, takes = [], [], []
         for i, value in enumerate(values):
             identity = reducer.identity_element[i]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import Visitor
@@ -50,7 +50,7 @@ class Binding:
         return not self.is_block
 
 
-def binding_of(stmt: Any) -> Binding | None:
+def binding_of(stmt: object) -> Binding | None:
     """The binding that a statement makes, or None."""
     if isinstance(stmt, For):
         if stmt.kind is not ForKind.THREAD_BINDING:
@@ -79,7 +79,7 @@ def scope_of(buffer: Buffer) -> str:
     return buffer.scope().partition(".")[0]
 
 
-def sync_of(stmt: Any) -> str | None:
+def sync_of(stmt: object) -> str | None:
     """The scope that a barrier statement names, or None."""
     if not isinstance(stmt, Evaluate) or not isinstance(stmt.value, Call):
         return None
@@ -103,14 +103,14 @@ class _Bindings(Visitor):
         return
 
 
-def bindings_in(root: Any) -> list[Binding]:
+def bindings_in(root: object) -> list[Binding]:
     """Every binding below (and at) a node, outermost first."""
     visitor = _Bindings()
     visitor.visit(root)
     return visitor.found
 
 
-def has_threads(root: Any) -> bool:
+def has_threads(root: object) -> bool:
     """Whether anything below is bound to threads."""
     return bool(bindings_in(root))
 

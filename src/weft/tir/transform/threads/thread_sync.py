@@ -99,7 +99,7 @@ class _Sync(StmtMutator):
         self.threads: dict[Var, PrimExpr] = {}
         self.varying: set[int] = set()
         self.values: dict[Any, Any] = {}
-        self.divergent: list[Any] = []
+        self.divergent: list[object] = []
         self.analyzer = Analyzer()
         self.last = _Summary()
 
@@ -108,7 +108,7 @@ class _Sync(StmtMutator):
         new = self.visit(stmt)
         return new, self.last
 
-    def gathered(self, *parts: Any) -> list[Access]:
+    def gathered(self, *parts: object) -> list[Access]:
         gather = _Gather(self)
         gather.visit(parts)
         return gather.found
@@ -116,7 +116,7 @@ class _Sync(StmtMutator):
     def conflicts(self, first: list[Access], second: list[Access]) -> bool:
         return Conflicts(self.threads, self.analyzer).between(first, second)
 
-    def varies(self, expr: Any) -> bool:
+    def varies(self, expr: object) -> bool:
         """Whether threads may disagree about the value."""
         value = substitute(expr, self.values)
         return any(var in self.threads or id(var) in self.varying for var in collect(value, Var))

@@ -6,10 +6,8 @@ Before: ``for tx in thread_binding(32, "threadIdx.x")`` twice inside one ``block
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.transform import Pass
 from weft.support.errors import IRValueError
 from weft.tir import op
@@ -24,11 +22,11 @@ class _Unify(StmtMutator):
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, PrimExpr] = {}
         self.threads: dict[str, IterVar] = {}
         self.depth = 0
 
-    def visit_Var(self, var: Var) -> Any:
+    def visit_Var(self, var: Var) -> PrimExpr:
         return self.values.get(id(var), var)
 
     def visit_For(self, loop: For) -> Stmt:
