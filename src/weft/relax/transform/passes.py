@@ -37,8 +37,8 @@ class _Blocks(PyExprMutator):
         self.function, self.mod, self.ctx = function, mod, ctx
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
-        made = self.function(super().visit_dataflow_block_(block), self.mod, self.ctx)
-        return made
+        rewritten = self.function(super().visit_dataflow_block_(block), self.mod, self.ctx)
+        return rewritten
 
 
 def _over_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,8 +116,8 @@ def mutate_module(mod: IRModule, mutator: PyExprMutator) -> IRModule:
     changed = False
     for gvar, func in mod.functions.items():
         if isinstance(func, Function):
-            made = mutator.visit_expr(func)
-            if made is not func:
-                mutator.builder_.update_func(gvar, made)
+            rewritten = mutator.visit_expr(func)
+            if rewritten is not func:
+                mutator.builder_.update_func(gvar, rewritten)
                 changed = True
     return mutator.builder_.get() if changed else mod

@@ -25,7 +25,7 @@ def separators_of(buffer: Buffer) -> list[int]:
 
 def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[int]]:
     """The axis separators with which the first kernel that reads a parameter takes it."""
-    found: dict[Var, list[int]] = {}
+    separators: dict[Var, list[int]] = {}
     params = set(func.params)
     for binding in all_bindings(func):
         call = binding.value
@@ -37,8 +37,8 @@ def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[int]]:
         buffers = [callee.buffer_map[p] for p in callee.params if p in callee.buffer_map]
         for arg, buffer in zip(args.fields, buffers, strict=False):
             if isinstance(arg, Var) and arg in params:
-                found.setdefault(arg, separators_of(buffer))
-    return found
+                separators.setdefault(arg, separators_of(buffer))
+    return separators
 
 
 def are_stored_alike(first: Buffer, second: Buffer) -> bool:

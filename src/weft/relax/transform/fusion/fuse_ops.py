@@ -88,14 +88,14 @@ def _add_groups(
     groups: dict[Var, Group],
 ) -> None:
     """Enter the groups of a block's bindings that have more than one."""
-    found = partition(_nodes(mod, block, weights), max_depth)
+    partitions = partition(_nodes(mod, block, weights), max_depth)
     sizes: dict[int, int] = {}
-    for root in found:
+    for root in partitions:
         sizes[root] = sizes.get(root, 0) + 1
-    made: dict[int, Group] = {}
-    for binding, root in zip(block.bindings, found, strict=True):
+    group_of: dict[int, Group] = {}
+    for binding, root in zip(block.bindings, partitions, strict=True):
         if sizes[root] > 1:
-            groups[binding.var] = made.setdefault(root, Group())
+            groups[binding.var] = group_of.setdefault(root, Group())
 
 
 def _nodes(mod: IRModule, block: DataflowBlock, weights: set[Var]) -> Sequence[FusionNode]:

@@ -168,13 +168,13 @@ class _BlockPartition:
 
         What a wildcard stands for is computed outside.
         """
-        found: dict[Var, None] = {binding.var: None}
+        taken_with: dict[Var, None] = {binding.var: None}
         for pattern, expr in matches.items():
             if isinstance(pattern, CallPattern | TupleGetItemPattern):
                 if expr not in self.names:
                     return None
-                found[self.names[expr]] = None
-        return found
+                taken_with[self.names[expr]] = None
+        return taken_with
 
     def admissible(self, taken: Mapping[Var, None]) -> bool:
         """Whether a match holds all of each earlier one that it touches, and makes no circle."""
@@ -243,14 +243,14 @@ class _Annotator(PyExprMutator):
             if not isinstance(func, Function) or "Composite" in func.attrs:
                 continue
             if func.attrs.get("Codegen") is None:
-                made = self.visit_expr(func)
-                if made is not func:
-                    self.builder_.update_func(gvar, made)
+                result = self.visit_expr(func)
+                if result is not func:
+                    self.builder_.update_func(gvar, result)
         if not self.wrapped:
             return self.mod
-        made = self.builder_.get()
-        kept = {gvar: func for gvar, func in made.functions.items() if gvar not in self.wrapped}
-        return IRModule(kept, None, made.attrs, made.global_infos)
+        result = self.builder_.get()
+        kept = {gvar: func for gvar, func in result.functions.items() if gvar not in self.wrapped}
+        return IRModule(kept, None, result.attrs, result.global_infos)
 
     def visit_call_(self, op: Call) -> Any:
         call = super().visit_call_(op)
@@ -259,9 +259,9 @@ class _Annotator(PyExprMutator):
             return call
         if call.op not in self.wrapped:
             backend = codegen_name(str(func.attrs["Composite"]))
-            made = _wrapper(func).with_attr("Codegen", backend)
+            wrapper = _wrapper(func).with_attr("Codegen", backend)
             name = f"{call.op.name_hint}_{backend}"
-            self.wrapped[call.op] = add_public(self.builder_, made, name)
+            self.wrapped[call.op] = add_public(self.builder_, wrapper, name)
         return Call(self.wrapped[call.op], call.args)
 
 

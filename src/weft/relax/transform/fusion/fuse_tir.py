@@ -50,13 +50,13 @@ class Fused:
     """Which tensors of the arguments the PrimFunc takes."""
 
 
-def place_infos(layout: Any, info: Any, found: dict[int, StructInfo]) -> None:
+def place_infos(layout: Any, info: Any, infos: dict[int, StructInfo]) -> None:
     """Enter the struct info of each output, from that of the whole result."""
     if isinstance(layout, tuple):
         for item, field in zip(layout, info.fields, strict=True):
-            place_infos(item, field, found)
+            place_infos(item, field, infos)
     elif layout >= 0:
-        found[layout] = info
+        infos[layout] = info
 
 
 class _Rewriter(PyExprMutator):
@@ -70,23 +70,23 @@ class _Rewriter(PyExprMutator):
         call = self.visit_expr_post_order(op)
         if not isinstance(call.op, GlobalVar) or call.op.name_hint not in self.fused:
             return call
-        found = self.fused[call.op.name_hint]
+        kernel = self.fused[call.op.name_hint]
         given = [tensor for arg in call.args for tensor in self.tensors(arg)]
-        args = [given[index] for index in found.kept]
+        args = [given[index] for index in kernel.kept]
         infos = [arg.struct_info for arg in call.args]
-        symbols = match_params([param.struct_info for param in found.func.params], infos)
-        tir_vars = ShapeExpr([symbols[var] for var in found.extra]) if found.extra else None
+        symbols = match_params([param.struct_info for param in kernel.func.params], infos)
+        tir_vars = ShapeExpr([symbols[var] for var in kernel.extra]) if kernel.extra else None
         outputs: dict[int, StructInfo] = {}
-        place_infos(found.layout, call.struct_info, outputs)
+        place_infos(kernel.layout, call.struct_info, outputs)
         out = [outputs[index] for index in range(len(outputs))]
         info = out[0] if len(out) == 1 else out
-        if all(place == NEW_OUTPUT for place in found.places):
-            made = call_tir(found.gvar, args, info, tir_vars)
+        if all(place == NEW_OUTPUT for place in kernel.places):
+            fused_call = call_tir(kernel.gvar, args, info, tir_vars)
         else:
-            made = call_tir_inplace(found.gvar, args, found.places, info, tir_vars)
-        if found.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
-            return made
-        return self.rebuilt(found.layout, self.builder_.emit(made), len(out), given)
+            fused_call = call_tir_inplace(kernel.gvar, args, kernel.places, info, tir_vars)
+        if kernel.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
+            return fused_call
+        return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), given)
 
     def rebuilt(self, layout: Any, var: Var, count: int, given: list[Expr]) -> Expr:
         """The result of the fused function from the outputs of the PrimFunc."""
@@ -105,10 +105,10 @@ class _Rewriter(PyExprMutator):
             return [arg]
         if isinstance(arg, Tuple):
             return [item for field in arg.fields for item in self.tensors(field)]
-        made: list[Expr] = []
+        leaves: list[Expr] = []
         for index in range(len(info.fields)):
-            made.extend(self.tensors(self.builder_.emit(TupleGetItem(arg, index))))
-        return made
+            leaves.extend(self.tensors(self.builder_.emit(TupleGetItem(arg, index))))
+        return leaves
 
 
 def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
@@ -118,9 +118,9 @@ def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
     for gvar, func in mod.functions.items():
         if isinstance(func, Function) and bool(func.attrs.get("Primitive", 0)):
             fuser = KernelFuser(mod, gvar.name_hint, func)
-            made = fuser.fuse()
+            rewritten = fuser.fuse()
             new_gvar = GlobalVar(gvar.name_hint)
-            functions[new_gvar] = made
+            functions[new_gvar] = rewritten
             fused[gvar.name_hint] = Fused(
                 new_gvar, func, fuser.extra, fuser.layout, fuser.places, fuser.kept
             )
@@ -130,8 +130,8 @@ def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
         return mod
     for gvar, func in functions.items():
         if isinstance(func, Function):
-            made = _Rewriter(fused).visit_expr(func)
-            functions[gvar] = made
+            rewritten = _Rewriter(fused).visit_expr(func)
+            functions[gvar] = rewritten
     result = IRModule(functions, None, mod.attrs, mod.global_infos)
     return eliminate_dead_code(result)
 

@@ -143,17 +143,17 @@ class KernelFuser:
                 f"call_tir of {gvar.name_hint}: {len(inputs)} inputs and {len(fresh)} outputs for "
                 f"{len(params)} buffers"
             )
-        made = [
+        results_of_call = [
             decl_buffer(
                 tensor_dims(info) or (), info.dtype, out.name, scope=out.scope(),
                 axis_separators=separators_of(out),
             )
             for info, out in zip(fresh, outputs, strict=True)
         ]
-        self.inline(callee, params, [*inputs, *made], call)
-        self.allocated.extend(made)
+        self.inline(callee, params, [*inputs, *results_of_call], call)
+        self.allocated.extend(results_of_call)
         self.used.update(inputs)
-        unplaced = iter(made)
+        unplaced = iter(results_of_call)
         results = [next(unplaced) if i == NEW_OUTPUT else inputs[i] for i in places]
         for buffer, place in zip(results, places, strict=True):
             if place != NEW_OUTPUT and buffer in self.inputs:
@@ -208,17 +208,17 @@ class KernelFuser:
         """
         value = self.value(self.func.body.body)
         passed = {buffer: index for index, buffer in enumerate(self.inputs)}
-        found = [
+        buffers = [
             buffer
             for buffer in dict.fromkeys(flat_buffers(value))
             if buffer in self.inplace or buffer not in passed
         ]
-        if not found:
+        if not buffers:
             raise self.fail("it computes nothing that it returns")
-        self.layout = layout_of(value, found, passed)
-        self.allocated = [buffer for buffer in self.allocated if buffer not in found]
-        self.places = [self.inplace.get(buffer, NEW_OUTPUT) for buffer in found]
-        return found
+        self.layout = layout_of(value, buffers, passed)
+        self.allocated = [buffer for buffer in self.allocated if buffer not in buffers]
+        self.places = [self.inplace.get(buffer, NEW_OUTPUT) for buffer in buffers]
+        return buffers
 
     def keep_used_inputs(self) -> None:
         """Drop parameters that no kernel takes, if the function is private: its calls are known."""

@@ -101,12 +101,12 @@ class _Groups:
         self.size = [1] * len(nodes)
 
     def root(self, index: int) -> int:
-        found = index
-        while self.parent[found] != found:
-            found = self.parent[found]
-        while self.parent[index] != found:
-            self.parent[index], index = found, self.parent[index]
-        return found
+        head = index
+        while self.parent[head] != head:
+            head = self.parent[head]
+        while self.parent[index] != head:
+            self.parent[index], index = head, self.parent[index]
+        return head
 
     def merge(self, child: int, target: int) -> None:
         """The group of ``child`` joins that of ``target``; an OUT_FUSABLE operator widens it."""
@@ -162,17 +162,17 @@ def _nodes_between(
     nodes: Sequence[FusionNode], source: int, sink: int, limit: int
 ) -> list[int] | None:
     """The nodes on the paths from ``source`` to ``sink``, both left out; None if too many."""
-    found: dict[int, None] = {}
+    between: dict[int, None] = {}
     todo = [user for user, _ in nodes[source].users]
     while todo:
         node = todo.pop()
-        if node == sink or node in found:
+        if node == sink or node in between:
             continue
-        found[node] = None
-        if len(found) + 2 > limit:
+        between[node] = None
+        if len(between) + 2 > limit:
             return None
         todo.extend([user for user, _ in nodes[node].users])
-    return [*found]
+    return [*between]
 
 
 def _wants_to_join(kind: OpPatternKind, on_the_way: OpPatternKind, phase: int) -> bool:

@@ -100,9 +100,9 @@ def make_grouped_functions(
         if names and gvar.name_hint not in names:
             continue
         if isinstance(func, Function) and is_groupable(func):
-            made = _rewritten(builder, func, groups, lift_constants)
-            if made is not func:
-                builder.update_func(gvar, made)
+            grouped = _rewritten(builder, func, groups, lift_constants)
+            if grouped is not func:
+                builder.update_func(gvar, grouped)
                 changed = True
     return builder.get() if changed else mod
 
@@ -116,8 +116,8 @@ def is_groupable(func: Function) -> bool:
 def _rewritten(
     builder: BlockBuilder, func: Function, groups: Mapping[Var, Group], lift_constants: bool
 ) -> Function:
-    made: Function = _Grouper(builder, groups, lift_constants).visit(func)
-    return made
+    grouped: Function = _Grouper(builder, groups, lift_constants).visit(func)
+    return grouped
 
 
 class _Grouper(Mutator):
@@ -153,36 +153,36 @@ class _Grouper(Mutator):
             for index in indices:
                 unit_of[index] = indices[-1]
         outputs = _outputs_of_units(bindings, unit_of)
-        made: list[Any] = []
+        rebound: list[Any] = []
         for unit in _sorted_units(bindings, unit_of):
             if unit not in by_unit:
-                made.append(bindings[unit])
+                rebound.append(bindings[unit])
                 continue
             group, indices = by_unit[unit]
             results = outputs.get(unit, [])
             if results:  # a group that nothing uses is dead
                 inside = [bindings[index] for index in indices]
-                made.extend(self.call(group, inside, results))
-        return DataflowBlock(made)
+                rebound.extend(self.call(group, inside, results))
+        return DataflowBlock(rebound)
 
     def call(self, group: Group, bindings: Sequence[Any], results: Sequence[Var]) -> list[Any]:
         """The bindings that call the function of a group."""
         grouped = GroupedFunction(bindings, results, self.lift_constants)
         func = grouped.function(group.attrs)
         gvar = self.builder.add_func(func, group.name or grouped.name())
-        made = [self.bound(arg) for arg in grouped.arguments if isinstance(arg, TupleGetItem)]
-        fields = iter(made)
+        values = [self.bound(arg) for arg in grouped.arguments if isinstance(arg, TupleGetItem)]
+        fields = iter(values)
         arguments = [
             next(fields).var if isinstance(arg, TupleGetItem) else arg for arg in grouped.arguments
         ]
         call = Call(gvar, arguments)
         if len(results) == 1:
             call.struct_info = results[0].struct_info
-            return [*made, VarBinding(results[0], call)]
+            return [*values, VarBinding(results[0], call)]
         call.struct_info = TupleStructInfo([var.struct_info for var in results])
         whole = self.bound(call)
         items = [VarBinding(var, TupleGetItem(whole.var, i)) for i, var in enumerate(results)]
-        return [*made, whole, *items]
+        return [*values, whole, *items]
 
     def bound(self, value: Expr) -> VarBinding:
         """A binding of a new variable."""
@@ -331,7 +331,7 @@ class GroupedFunction:
     def body(self) -> tuple[DataflowBlock, list[Var]]:
         """The block in terms of the parameters, and its outputs in order."""
         copier = _Copier(self.replaced)
-        made: list[Any] = []
+        bindings: list[Any] = []
         fields: dict[Var, Var] = {}
         for binding in self.bindings:
             value = binding.value
@@ -342,16 +342,16 @@ class GroupedFunction:
                     continue
             kind = Var if binding.var in self.results else DataflowVar
             copier.variables[binding.var] = kind(binding.var.name_hint, binding.var.struct_info)
-            made.append(copier.visit(binding))
+            bindings.append(copier.visit(binding))
         outputs: list[Var] = []
         for var in self.results:
             if var in fields:  # a field passed in is passed out
                 out = Var(var.name_hint, var.struct_info)
-                made.append(VarBinding(out, fields[var]))
+                bindings.append(VarBinding(out, fields[var]))
                 outputs.append(out)
             else:
                 outputs.append(copier.define(var))
-        return DataflowBlock(made), outputs
+        return DataflowBlock(bindings), outputs
 
 
 class _Copier(Substitution):
@@ -367,9 +367,9 @@ class _Copier(Substitution):
 
     def visit(self, node: Any) -> Any:
         if isinstance(node, Constant | ShapeExpr | PrimValue | Tuple):
-            found = self.replaced.get(node)
-            if found is not None:
-                return found
+            replacement = self.replaced.get(node)
+            if replacement is not None:
+                return replacement
         return super().visit(node)
 
 
@@ -408,8 +408,8 @@ def _own_symbols(func: Function) -> Function:
         symbols.setdefault(var, TirVar(var.name, var.dtype))
     if not symbols:
         return func
-    made: Function = Substitution(symbols=symbols, fresh=True).visit(func)
-    return made
+    copied: Function = Substitution(symbols=symbols, fresh=True).visit(func)
+    return copied
 
 
 __all__ = ["Group", "GroupedFunction", "is_groupable", "make_grouped_functions"]

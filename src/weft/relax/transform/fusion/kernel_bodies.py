@@ -24,8 +24,8 @@ def root_block(body: Any) -> Block | None:
 def with_regions(body: Any, buffers: list[Any]) -> Stmt:
     """A former root block says what it reads and writes, as every other block does."""
     if not isinstance(body, BlockRealize) or body.block.reads or body.block.writes:
-        made: Stmt = body
-        return made
+        nested: Stmt = body
+        return nested
     known = {item.data: item for item in buffers if isinstance(item, Buffer)}
     known.update({match.buffer.data: match.buffer for match in body.block.match_buffers})
     reads, writes, opaque = get_block_access_region(body.block, known)
@@ -44,21 +44,21 @@ def with_joined_regions(body: Any) -> Stmt:
             return None
         return item.with_(reads=joined_regions(item.reads), writes=joined_regions(item.writes))
 
-    made: Stmt = rewrite(body, joined)
-    return made
+    rewritten: Stmt = rewrite(body, joined)
+    return rewritten
 
 
 def joined_regions(regions: Any) -> Any:
     """The regions with those of one buffer joined to the smallest that holds them."""
-    found: dict[Buffer, Any] = {}
+    joined: dict[Buffer, Any] = {}
     for region in regions:
-        known = found.get(region.buffer)
+        known = joined.get(region.buffer)
         if known is None:
-            found[region.buffer] = region
+            joined[region.buffer] = region
             continue
         ranges = map(hull, known.region, region.region, region.buffer.shape)
-        found[region.buffer] = BufferRegion(region.buffer, Array(ranges))
-    return regions if len(found) == len(regions) else Array(found.values())
+        joined[region.buffer] = BufferRegion(region.buffer, Array(ranges))
+    return regions if len(joined) == len(regions) else Array(joined.values())
 
 
 def hull(lhs: Range, rhs: Range, extent: Any) -> Range:
@@ -83,5 +83,5 @@ def unique_block_names(body: Stmt) -> Stmt:
         count = counts[item.name_hint] = counts.get(item.name_hint, -1) + 1
         return item.with_(name_hint=f"{item.name_hint}_{count}") if count else None
 
-    made: Stmt = rewrite(body, renamed)
-    return made
+    rewritten: Stmt = rewrite(body, renamed)
+    return rewritten

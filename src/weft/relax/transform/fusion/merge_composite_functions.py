@@ -79,8 +79,8 @@ def merge_composite_functions(mod: IRModule) -> IRModule:
             partition.visit_expr(func)
     if not partition.groups:
         return mod
-    made = make_grouped_functions(mod, partition.groups)
-    return eliminate_dead_code(_Finisher(made, set(mod.functions)).run())
+    grouped = make_grouped_functions(mod, partition.groups)
+    return eliminate_dead_code(_Finisher(grouped, set(mod.functions)).run())
 
 
 class _Finisher(PyExprMutator):
@@ -95,12 +95,12 @@ class _Finisher(PyExprMutator):
         """The finished module."""
         for gvar, func in self.mod.functions.items():
             if gvar in self.old and isinstance(func, Function) and is_groupable(func):
-                made = self.visit_expr(func)
-                if made is not func:
-                    self.builder_.update_func(gvar, made)
-        made = self.builder_.get()
-        kept = {gvar: func for gvar, func in made.functions.items() if gvar not in self.renamed}
-        return IRModule(kept, None, made.attrs, made.global_infos)
+                result = self.visit_expr(func)
+                if result is not func:
+                    self.builder_.update_func(gvar, result)
+        result = self.builder_.get()
+        kept = {gvar: func for gvar, func in result.functions.items() if gvar not in self.renamed}
+        return IRModule(kept, None, result.attrs, result.global_infos)
 
     def visit_call_(self, op: Call) -> Any:
         call = super().visit_call_(op)
@@ -111,8 +111,8 @@ class _Finisher(PyExprMutator):
             return call
         if call.op not in self.renamed:
             hint = f"{call.op.name_hint}_{func.attrs['Codegen']}"
-            made = self_contained(self.mod, func).without_attr("Primitive")
-            self.renamed[call.op] = add_public(self.builder_, made, hint)
+            contained = self_contained(self.mod, func).without_attr("Primitive")
+            self.renamed[call.op] = add_public(self.builder_, contained, hint)
         return Call(self.renamed[call.op], call.args)
 
 
@@ -125,21 +125,21 @@ def self_contained(mod: IRModule, func: Function) -> Function:
 
 
 def _localized(mod: IRModule, bindings: Sequence[Any], local: dict[GlobalVar, Var]) -> list[Any]:
-    made: list[Any] = []
+    copies: list[Any] = []
     for binding in bindings:
         call = binding.value
         composite = composite_of(mod, call.op) if isinstance(call, Call) else None
         if composite is None:
-            made.append(binding)
+            copies.append(binding)
             continue
         if call.op not in local:
             inner = copy_with_new_vars(composite).without_attr("Primitive")
             local[call.op] = Var("lv", inner.struct_info)
-            made.append(VarBinding(local[call.op], inner))
+            copies.append(VarBinding(local[call.op], inner))
         new = Call(local[call.op], call.args)
         new.struct_info = call.struct_info
-        made.append(VarBinding(binding.var, new))
-    return made
+        copies.append(VarBinding(binding.var, new))
+    return copies
 
 
 def MergeCompositeFunctions() -> Any:  # noqa: N802 - TVM's name

@@ -206,11 +206,11 @@ def merge_parallel_kernels(mod: IRModule, machine: Machine) -> IRModule:
 
 def _with_loops_merged(mod: IRModule, known: set[str]) -> IRModule:
     """The module with the loops of functions that are new merged."""
-    made = mod.clone()
+    merged = mod.clone()
     for gvar, func in mod.functions.items():
         if isinstance(func, PrimFunc) and gvar.name_hint not in known:
-            made.update_func(gvar, merge_parallel_loops(func))
-    return made
+            merged.update_func(gvar, merge_parallel_loops(func))
+    return merged
 
 
 def MergeParallelKernels() -> Any:  # noqa: N802 - a pass

@@ -51,13 +51,13 @@ def run_codegen(
     for backend, functions in _by_backend(marked).items():
         options = dict((target_options or {}).get(backend, {}))
         compiled.extend(_compiled(backend, functions, options, names))
-    made = _Redirection(mod, marked).run()
+    redirected = _Redirection(mod, marked).run()
     earlier = mod.attrs.get("external_mods") or ()
-    attrs = {**made.attrs, "external_mods": [*earlier, *compiled]}
+    attrs = {**redirected.attrs, "external_mods": [*earlier, *compiled]}
     if names:
         attrs["const_name_to_constant"] = {name: c.data for c, name in names.items()}
     entries = list(entry_functions) or None
-    return eliminate_dead_code(made.with_attrs(attrs), entries)
+    return eliminate_dead_code(redirected.with_attrs(attrs), entries)
 
 
 def _marked_functions(mod: IRModule) -> Iterator[tuple[GlobalVar, Function]]:
@@ -69,10 +69,10 @@ def _marked_functions(mod: IRModule) -> Iterator[tuple[GlobalVar, Function]]:
 
 
 def _by_backend(marked: Mapping[GlobalVar, Function]) -> dict[str, list[Function]]:
-    found: dict[str, list[Function]] = {}
+    by_backend: dict[str, list[Function]] = {}
     for func in marked.values():
-        found.setdefault(str(func.attrs["Codegen"]), []).append(func)
-    return found
+        by_backend.setdefault(str(func.attrs["Codegen"]), []).append(func)
+    return by_backend
 
 
 def _constant_names(marked: Mapping[GlobalVar, Function]) -> dict[Constant, str]:
@@ -93,8 +93,8 @@ def _compiled(
     codegen = get_global_func(registered, allow_missing=True)
     if codegen is None:
         raise PassError(f"RunCodegen: no backend {backend!r}: {missing_function(registered)}")
-    made = codegen(functions, options, names)
-    modules = list(made) if isinstance(made, Sequence) else [made]
+    runtimes = codegen(functions, options, names)
+    modules = list(runtimes) if isinstance(runtimes, Sequence) else [runtimes]
     for module in modules:
         if not isinstance(module, Module):
             raise PassError(

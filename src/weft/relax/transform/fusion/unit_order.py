@@ -61,8 +61,8 @@ class UnitOrder:
         self.members[group] = merged
 
     def _whole(self, variables: Iterable[Var]) -> set[int]:
-        found: set[int] = set()
+        members: set[int] = set()
         for var in variables:
             group = self.groups.get(var)
-            found.update(self.place[v] for v in ([var] if group is None else self.members[group]))
-        return found
+            members.update(self.place[v] for v in ([var] if group is None else self.members[group]))
+        return members

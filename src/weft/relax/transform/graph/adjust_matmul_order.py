@@ -78,9 +78,9 @@ class _Chains:
         """Whether the first product comes first; None if it is not known."""
         if known[1] and (known[0] or known[2]):
             return known[0]
-        one = IntImm("int64", 1)
-        rows = one if len(shapes[0]) == 1 else shapes[0][-2]
-        columns = one if len(shapes[2]) == 1 else shapes[2][-1]
+        unit = IntImm("int64", 1)
+        rows = unit if len(shapes[0]) == 1 else shapes[0][-2]
+        columns = unit if len(shapes[2]) == 1 else shapes[2][-1]
         inner, outer = shapes[1][-2], shapes[1][-1]
         left = rows * outer * (inner + columns)
         right = inner * columns * (rows + outer)
@@ -126,7 +126,7 @@ def AdjustMatmulOrder() -> Any:  # noqa: N802 - TVM's name
 
     def run(func: Function) -> Function:
         chains = _Chains(func)
-        made: Function = rewrite_call(chains.pattern, chains.rewritten, func)
-        return made
+        rewritten: Function = rewrite_call(chains.pattern, chains.rewritten, func)
+        return rewritten
 
     return make_function_pass("AdjustMatmulOrder", run, 1)

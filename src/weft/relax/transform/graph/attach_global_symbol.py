@@ -32,12 +32,12 @@ def attach_global_symbol(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 def _prefixed(mod: IRModule, prefix: str) -> dict[GlobalVar, GlobalVar]:
     """The new names of the PrimFuncs that have none yet."""
-    made: dict[GlobalVar, GlobalVar] = {}
+    renamed: dict[GlobalVar, GlobalVar] = {}
     for gvar, func in mod.functions.items():
         if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:
-            made[gvar] = GlobalVar(prefix + gvar.name_hint, gvar.type_)
-            made[gvar].struct_info = gvar.struct_info
-    return made
+            renamed[gvar] = GlobalVar(prefix + gvar.name_hint, gvar.type_)
+            renamed[gvar].struct_info = gvar.struct_info
+    return renamed
 
 
 def AttachGlobalSymbol() -> Any:  # noqa: N802 - TVM's name

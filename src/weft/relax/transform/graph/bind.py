@@ -64,7 +64,7 @@ def BindSymbolicVars(  # noqa: N802 - TVM's name
 
 def _users(mod: IRModule, binding_map: Mapping[Any, Any]) -> dict[Any, Any]:
     """Each graph function with the part of the map that it uses; a key without use is an error."""
-    found: dict[Any, Any] = {}
+    users: dict[Any, Any] = {}
     unused = dict(binding_map)
     names: dict[str, None] = {}
     for gvar, func in mod.functions.items():
@@ -77,7 +77,7 @@ def _users(mod: IRModule, binding_map: Mapping[Any, Any]) -> dict[Any, Any]:
         for key in bound:
             unused.pop(key, None)
         if bound:
-            found[gvar] = (func, bound)
+            users[gvar] = (func, bound)
     for key in unused:
         if isinstance(key, str):
             raise IRValueError(
@@ -85,4 +85,4 @@ def _users(mod: IRModule, binding_map: Mapping[Any, Any]) -> dict[Any, Any]:
                 f"{', '.join(names) or 'none'}"
             )
         raise IRValueError(f"BindSymbolicVars: no function of the module uses {key.name}")
-    return found
+    return users

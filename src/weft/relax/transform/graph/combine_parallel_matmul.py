@@ -64,8 +64,8 @@ def CombineParallelMatmul(check: FCheck | None = None) -> FunctionPass:  # noqa:
     """
 
     def run(func: Function) -> Function:
-        made: Function = _Combiner(check or (lambda *_: True)).visit_expr(func)
-        return made
+        rewritten: Function = _Combiner(check or (lambda *_: True)).visit_expr(func)
+        return rewritten
 
     return make_function_pass("CombineParallelMatmul", run)
 
@@ -186,16 +186,16 @@ class _Plan:
         for binding in self.bindings.values():
             for var, count in uses(binding.value).items():
                 self.users.setdefault(var, []).extend([binding] * count)
-        made = []
+        bindings = []
         for matmuls in candidates:
             group = self.group(matmuls)
             if group is not None:
-                made.append(group)
-        return made
+                bindings.append(group)
+        return bindings
 
     def candidates(self) -> list[list[Any]]:
         """Products with one left side, and right sides of one rank and dtype."""
-        found: dict[Any, list[Any]] = {}
+        by_input: dict[Any, list[Any]] = {}
         for binding in self.bindings.values():
             value = binding.value
             if not isinstance(value, Call) or value.op is not _MATMUL:
@@ -205,8 +205,8 @@ class _Plan:
             if isinstance(lhs, Var) and isinstance(rhs, Var | Constant) and dims and len(dims) > 1:
                 if tensor_dims(lhs.struct_info) is not None:
                     dtypes = str(rhs.struct_info.dtype), str(value.struct_info.dtype)
-                    found.setdefault((lhs, len(dims), dtypes), []).append(binding)
-        return [group for group in found.values() if len(group) > 1]
+                    by_input.setdefault((lhs, len(dims), dtypes), []).append(binding)
+        return [group for group in by_input.values() if len(group) > 1]
 
     def group(self, matmuls: Sequence[Any]) -> _Group | None:
         """The products as a group, placed; None if they cannot be combined."""
@@ -229,18 +229,18 @@ class _Plan:
 
     def branch(self, binding: Any) -> _Branch:
         """The product with the bias and the activation that follow it."""
-        made = _Branch(binding.value, binding.var)
+        branch = _Branch(binding.value, binding.var)
         user = self.only_user(binding.var)
         if user is not None and user.value.op is _ADD:
             left, right = user.value.args
             bias = right if left is binding.var else left
-            if _is_bias(bias, made, binding.var):
-                made.bias, made.root, made.inner = bias, user.var, (binding.var,)
+            if _is_bias(bias, branch, binding.var):
+                branch.bias, branch.root, branch.inner = bias, user.var, (binding.var,)
                 user = self.only_user(user.var)
         if user is not None and _is_activation(user.value):
-            made.activation = user.value.op
-            made.root, made.inner = user.var, (*made.inner, made.root)
-        return made
+            branch.activation = user.value.op
+            branch.root, branch.inner = user.var, (*branch.inner, branch.root)
+        return branch
 
     def only_user(self, var: Var) -> Any:
         """The call that alone uses a variable, or None."""

@@ -57,23 +57,23 @@ def _is_dataflow(value: Any) -> bool:
     return not isinstance(value, If) and not (isinstance(value, Call) and is_impure_call(value))
 
 
-def _same_blocks(made: Any, blocks: Any) -> bool:
+def _same_blocks(rebuilt: Any, blocks: Any) -> bool:
     """Whether the blocks hold the same bindings in the same kinds of block."""
-    return len(made) == len(blocks) and all(
+    return len(rebuilt) == len(blocks) and all(
         new is old
         or (
             type(new) is type(old)
             and len(new.bindings) == len(old.bindings)
             and all(a is b for a, b in zip(new.bindings, old.bindings, strict=True))
         )
-        for new, old in zip(made, blocks, strict=True)
+        for new, old in zip(rebuilt, blocks, strict=True)
     )
 
 
 def convert_to_dataflow(func: Function, min_size: int = 2) -> Function:
     """The function with runs of at least ``min_size`` pure bindings in dataflow blocks."""
-    made: Function = _Converter(min_size).visit_expr(func)
-    return canonicalize_bindings(made)
+    rewritten: Function = _Converter(min_size).visit_expr(func)
+    return canonicalize_bindings(rewritten)
 
 
 def ConvertToDataflow(min_size: int = 2) -> Any:  # noqa: N802 - TVM's name

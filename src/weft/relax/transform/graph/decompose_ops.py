@@ -39,12 +39,12 @@ class _Decomposer(PyExprMutator):
 
     def tensor_to_shape(self, call: Call) -> Any:
         """The shape, with a symbol for each of its dimensions."""
-        found = self.builder_.emit(
+        extents = self.builder_.emit(
             op.call_pure_packed(_BUILTIN, call.args[0], sinfo_args=call.struct_info)
         )
         dims = [TirVar("x", INT64) for _ in range(call.struct_info.ndim)]
         info = ShapeStructInfo(dims)
-        self.builder_.emit_normalized(MatchCast(Var("y", info), found, info))
+        self.builder_.emit_normalized(MatchCast(Var("y", info), extents, info))
         return ShapeExpr(dims)
 
 
@@ -65,12 +65,12 @@ def _batch_norm(call: Call) -> Tuple:
 
     epsilon = const(attrs["epsilon"], info.dtype)
     deviation = op.sqrt(op.add(widened(variance), epsilon))
-    made = op.divide(op.subtract(data, widened(mean)), deviation)
+    normalized = op.divide(op.subtract(data, widened(mean)), deviation)
     if attrs["scale"]:
-        made = op.multiply(made, widened(gamma))
+        normalized = op.multiply(normalized, widened(gamma))
     if attrs["center"]:
-        made = op.add(made, widened(beta))
-    return Tuple([made, mean, variance])
+        normalized = op.add(normalized, widened(beta))
+    return Tuple([normalized, mean, variance])
 
 
 def DecomposeOpsForInference(  # noqa: N802 - as TVM
@@ -84,5 +84,5 @@ def DecomposeOpsForInference(  # noqa: N802 - as TVM
     def decompose(func: Any) -> Any:
         return _Decomposer(keep_training).visit_expr(func)
 
-    made = make_function_pass("DecomposeOps", decompose)
-    return made if func_name is None else ApplyPassToFunction(made, func_name)
+    function_pass = make_function_pass("DecomposeOps", decompose)
+    return function_pass if func_name is None else ApplyPassToFunction(function_pass, func_name)

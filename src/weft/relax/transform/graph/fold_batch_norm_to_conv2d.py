@@ -48,32 +48,32 @@ class _Folder(PyExprMutator):
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.made = {}
-        made: BindingBlock = super().visit_dataflow_block_(block)
+        rewritten: BindingBlock = super().visit_dataflow_block_(block)
         self.made = None
-        return made
+        return rewritten
 
     def visit_var_binding_(self, binding: Any) -> None:
         super().visit_var_binding_(binding)
         self.original[self.get_var_remap(binding.var)] = binding.var
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
-        made = super().visit_tuple_getitem_(op)
-        norm = self.lookup_binding(made.tuple_value)
-        if made.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
-            return made
+        item = super().visit_tuple_getitem_(op)
+        norm = self.lookup_binding(item.tuple_value)
+        if item.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
+            return item
         if self.keep_training and norm.attrs["training"]:
-            return made
+            return item
         product = norm.args[0]
         if not isinstance(product, Var):
-            return made
+            return item
         conv = self.lookup_binding(product)
         if not isinstance(conv, Call) or conv.op is not IMAGE_CONVOLUTION:
-            return made
+            return item
         is_alone = self.counts.get(self.original.get(product, product)) == 1
         is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
         if not is_alone or not is_near:  # another block hides its dataflow variables
-            return made
-        return self.once(made.tuple_value, conv, norm) or made
+            return item
+        return self.once(item.tuple_value, conv, norm) or item
 
     def once(self, tensors: Any, conv: Call, norm: Call) -> Any:
         """``folded``, computed once for all who take the result of a norm."""
@@ -103,16 +103,16 @@ class _Folder(PyExprMutator):
             return None
         gamma, beta, mean, variance = params
         epsilon = const(norm.attrs["epsilon"], variance.struct_info.dtype)
-        one = const(1.0, variance.struct_info.dtype)
+        unit = const(1.0, variance.struct_info.dtype)
         deviation = op.sqrt(op.add(variance, epsilon))
-        scale = self.builder_.emit(op.divide(gamma if norm.attrs["scale"] else one, deviation))
+        scale = self.builder_.emit(op.divide(gamma if norm.attrs["scale"] else unit, deviation))
         shift = op.multiply(mean, scale)
         bias = op.subtract(beta, shift) if norm.attrs["center"] else op.negative(shift)
         (channels,) = tensor_dims(variance.struct_info) or [None]
         out_axis, weight_axis = axes
         weights = op.multiply(weight, op.reshape(scale, _at(weight_axis, channels)))
-        made = Call(IMAGE_CONVOLUTION, [conv.args[0], weights], conv.attrs)
-        return op.add(made, op.reshape(bias, _at(out_axis, channels)))
+        convolution = Call(IMAGE_CONVOLUTION, [conv.args[0], weights], conv.attrs)
+        return op.add(convolution, op.reshape(bias, _at(out_axis, channels)))
 
 
 def _at(axis: int, extent: Any) -> list[Any]:
@@ -140,7 +140,7 @@ def FoldBatchnormToConv2D(*, keep_training: bool = False) -> FunctionPass:  # no
     def fold(func: Function) -> Function:
         if func.attrs.get("Primitive"):
             return func
-        made = _Folder(uses(func), keep_training).visit_expr(func)
-        return func if made is func else remove_all_unused(made)
+        rewritten = _Folder(uses(func), keep_training).visit_expr(func)
+        return func if rewritten is func else remove_all_unused(rewritten)
 
     return make_function_pass("FoldBatchnormToConv2D", fold)

@@ -82,11 +82,11 @@ class _Folder(PyExprMutator):
         return value if isinstance(value, Constant) or _is_fixed(value) else var
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
-        made = super().visit_tuple_getitem_(op)
-        value = self.lookup_binding(getattr(made, "tuple_value", None))
-        if isinstance(value, Tuple) and isinstance(value.fields[made.index], Constant):
-            return value.fields[made.index]
-        return made
+        item = super().visit_tuple_getitem_(op)
+        value = self.lookup_binding(getattr(item, "tuple_value", None))
+        if isinstance(value, Tuple) and isinstance(value.fields[item.index], Constant):
+            return value.fields[item.index]
+        return item
 
     def visit_call_(self, op: Call) -> Any:
         call = self.visit_expr_post_order(op)
@@ -112,8 +112,8 @@ class _Folder(PyExprMutator):
             return lowered
         if not isinstance(lowered, Call) or lowered.op is not CALL_TIR:
             return call
-        made = self.fold(lowered, scratch.function_of(expect(lowered.args[0], GlobalVar)))
-        return call if made is lowered else made
+        constant = self.fold(lowered, scratch.function_of(expect(lowered.args[0], GlobalVar)))
+        return call if constant is lowered else constant
 
     def fold(self, call: Call, func: Any) -> Any:
         if len(call.args) > 2 or not isinstance(func, PrimFunc) or not _is_small(call):
@@ -223,13 +223,13 @@ def _is_small(call: Call) -> bool:
 
 
 def _tensors(args: Any) -> list[Any]:
-    found: list[Any] = []
+    leaves: list[Any] = []
     for arg in args:
         if isinstance(arg, Tuple):
-            found.extend(_tensors(arg.fields))
+            leaves.extend(_tensors(arg.fields))
         elif isinstance(arg.struct_info, TensorStructInfo):
-            found.append(arg)
-    return found
+            leaves.append(arg)
+    return leaves
 
 
 def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
@@ -237,13 +237,13 @@ def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
     folder = _Folder(mod)
     functions: dict[Any, Any] = {}
     for gvar, func in mod.functions.items():
-        made = func
+        folded = func
         if isinstance(func, Function):
             folder.written = written_variables(func)
-            made = folder.visit_expr(func)
-            if made is not func:
-                made = remove_all_unused(made)
-        functions[gvar] = made
+            folded = folder.visit_expr(func)
+            if folded is not func:
+                folded = remove_all_unused(folded)
+        functions[gvar] = folded
     if all(func is mod.functions[gvar] for gvar, func in functions.items()):
         return mod
     return IRModule(functions, None, mod.attrs, mod.global_infos)

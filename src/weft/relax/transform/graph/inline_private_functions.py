@@ -45,8 +45,8 @@ def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 
 def _inlined(func: Function, callees: dict[str, Function]) -> Function:
-    made = inline_functions(func, callees)
-    return func if made is func else canonicalize_bindings(made)
+    inlined = inline_functions(func, callees)
+    return func if inlined is func else canonicalize_bindings(inlined)
 
 
 def InlinePrivateFunctions() -> Any:  # noqa: N802 - TVM's name

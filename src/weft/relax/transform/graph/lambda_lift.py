@@ -134,9 +134,9 @@ class _Lifter(PyExprMutator):
         else:
             callee: Any = job.gvar
             self._var_remap[binding.var] = callee
-        made = copy_with_new_vars(self.body_of(job, func, params))
-        job.gvar.struct_info = made.struct_info
-        self.lifted[job.gvar] = made
+        lifted = copy_with_new_vars(self.body_of(job, func, params))
+        job.gvar.struct_info = lifted.struct_info
+        self.lifted[job.gvar] = lifted
         if job.captured:
             closure = self.builder_.normalize(job.closure(job.captured))
             self.reemit(binding, binding.var, closure)

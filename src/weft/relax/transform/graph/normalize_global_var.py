@@ -45,9 +45,9 @@ def normalize_global_var(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 
 def _named(gvar: GlobalVar, name: str) -> GlobalVar:
-    made = GlobalVar(name, gvar.type_)
-    made.struct_info = gvar.struct_info
-    return made
+    renamed = GlobalVar(name, gvar.type_)
+    renamed.struct_info = gvar.struct_info
+    return renamed
 
 
 def NormalizeGlobalVar() -> Any:  # noqa: N802 - TVM's name

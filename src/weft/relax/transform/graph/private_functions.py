@@ -95,9 +95,9 @@ def change_signatures(mod: IRModule, changes: Mapping[str, Change]) -> IRModule:
             continue
         change = changes.get(gvar.name_hint)
         before = func if change is None else change.func
-        made = callers.visit_expr(before)
+        rewritten = callers.visit_expr(before)
         functions[callers.callees.get(gvar.name_hint, gvar)] = (
-            before if made is before else _cleaned(made)
+            before if rewritten is before else _cleaned(rewritten)
         )
     return IRModule(functions, None, mod.attrs, mod.global_infos)
 

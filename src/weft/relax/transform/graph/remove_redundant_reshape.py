@@ -28,9 +28,9 @@ class _Remover(PyExprMutator):
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.local = set()
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.local = set()
-        return made
+        return rewritten
 
     def visit_binding(self, binding: Any) -> None:
         super().visit_binding(binding)
@@ -59,8 +59,8 @@ class _Remover(PyExprMutator):
 def _without_reshapes(func: Function) -> Function:
     if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
         return func
-    made = _Remover().visit_expr(func)
-    return func if made is func else remove_all_unused(canonicalize_bindings(made))
+    rewritten = _Remover().visit_expr(func)
+    return func if rewritten is func else remove_all_unused(canonicalize_bindings(rewritten))
 
 
 def RemoveRedundantReshape() -> FunctionPass:  # noqa: N802 - as TVM

@@ -92,7 +92,7 @@ def _without_outputs(func: Function, kept: list[int]) -> Change:
     bindings = [VarBinding(whole, func.body.body), *[VarBinding(v, f) for v, f in pairs]]
     result: Any = variables[0] if len(kept) == 1 else Tuple(variables)
     body = SeqExpr([*func.body.blocks, BindingBlock(bindings)], result)
-    made = Function(func.params, body, result.struct_info, func.is_pure, func.attrs, func.span)
+    shortened = Function(func.params, body, result.struct_info, func.is_pure, func.attrs, func.span)
 
     def rewrite_call(builder: BlockBuilder, callee: GlobalVar, call: Call) -> Any:
         info: Any = func.ret_struct_info
@@ -102,7 +102,7 @@ def _without_outputs(func: Function, kept: list[int]) -> Change:
             results[index] = new if len(kept) == 1 else TupleGetItem(new, place)
         return Tuple(results)
 
-    return Change(made, rewrite_call)
+    return Change(shortened, rewrite_call)
 
 
 def remove_unused_outputs(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -48,12 +48,12 @@ def _symbol_values(func: Function, call: Call) -> dict[Any, Any]:
 def _with_params(func: Function, params: list[Var]) -> Function:
     """The function with other parameters; ``num_input`` counts the inputs that are left."""
     attrs = func.attrs
-    made = Function(params, func.body, func.ret_struct_info, func.is_pure, attrs, func.span)
+    shortened = Function(params, func.body, func.ret_struct_info, func.is_pure, attrs, func.span)
     count = attrs.get("num_input")
     if count is None:
-        return made
+        return shortened
     kept = [param for param in func.params[: int(count)] if param in set(params)]
-    return made.with_attr("num_input", len(kept))
+    return shortened.with_attr("num_input", len(kept))
 
 
 def _without_unused(func: Function, calls: list[Call]) -> Change | None:

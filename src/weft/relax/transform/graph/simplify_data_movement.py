@@ -52,15 +52,15 @@ class _Mover(PyExprMutator):
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer, self.known = self.known, _Known()
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.known = outer
-        return made
+        return rewritten
 
     def visit_function_(self, op: Function) -> Any:
         outer, self.known = self.known, None  # what a local function sees is bound elsewhere
-        made = super().visit_function_(op)
+        rewritten = super().visit_function_(op)
         self.known = outer
-        return made
+        return rewritten
 
     def visit_var_binding_(self, binding: Any) -> None:
         super().visit_var_binding_(binding)
@@ -90,15 +90,15 @@ class _Mover(PyExprMutator):
     def visit_call_(self, op: Call) -> Any:
         return self.simplified(self.visit_expr_post_order(op))
 
-    def simplified(self, made: Any) -> Any:
+    def simplified(self, call: Any) -> Any:
         """A call after all rules; each rule moves something one step, so that there is an end."""
-        while self.known is not None and isinstance(made, Call):
-            rule = MOVEMENTS.get(made.op)
-            changed = None if rule is None else rule(self, made)
+        while self.known is not None and isinstance(call, Call):
+            rule = MOVEMENTS.get(call.op)
+            changed = None if rule is None else rule(self, call)
             if changed is None:
                 break
-            made = self.builder_.normalize(changed)
-        return made
+            call = self.builder_.normalize(changed)
+        return call
 
     # What rules may ask
 
@@ -108,10 +108,10 @@ class _Mover(PyExprMutator):
 
     def emit(self, expr: Any) -> Any:
         """Bind a value, simplified by the rules; the variable, or what it is the same as."""
-        made = self.simplified(self.builder_.normalize(expr))
-        if not isinstance(made, Call):
-            return made
-        var = self.builder_.emit(made)
+        value = self.simplified(self.builder_.normalize(expr))
+        if not isinstance(value, Call):
+            return value
+        var = self.builder_.emit(value)
         self.note(var)
         return var
 
@@ -127,8 +127,8 @@ class _Mover(PyExprMutator):
 def _simplified(func: Function) -> Function:
     if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
         return func
-    made = _Mover(dict(uses(func))).visit_expr(func)
-    return func if made is func else remove_all_unused(canonicalize_bindings(made))
+    rewritten = _Mover(dict(uses(func))).visit_expr(func)
+    return func if rewritten is func else remove_all_unused(canonicalize_bindings(rewritten))
 
 
 def SimplifyDataMovement() -> FunctionPass:  # noqa: N802 - a pass

@@ -71,19 +71,19 @@ class _Splitter(PyExprMutator):
         product, ranges = plan
         parts = [self.part(product, *columns) for columns in ranges]
         is_tuple = isinstance(binding.value.struct_info, TupleStructInfo)
-        made = Tuple(parts) if is_tuple else parts[0]
-        self.reemit(binding, binding.var, self.builder_.normalize(made))
+        joined_parts = Tuple(parts) if is_tuple else parts[0]
+        self.reemit(binding, binding.var, self.builder_.normalize(joined_parts))
 
     def part(self, product: _Product, begin: int, end: int) -> Any:
         """Some columns of a product."""
         emit, call = self.builder_.emit, product.call
         weights = Constant(_columns(product.weights, begin, end))
         left = self.visit_expr(call.args[0])
-        made = emit(Call(_MATMUL, [left, weights], call.attrs, call.sinfo_args))
+        piece = emit(Call(_MATMUL, [left, weights], call.attrs, call.sinfo_args))
         if product.bias is None:
-            return made
+            return piece
         bias = Constant(_columns(product.bias, begin, end))
-        return emit(op.add(bias, made) if product.is_bias_first else op.add(made, bias))
+        return emit(op.add(bias, piece) if product.is_bias_first else op.add(piece, bias))
 
 
 def _columns(array: Constant, begin: int, end: int) -> Any:
@@ -97,18 +97,18 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int
     for binding in block.bindings:
         for var, count in uses(binding.value).items():
             users.setdefault(var, []).extend([binding] * count)
-    made: dict[Var, tuple[_Product, list[tuple[int, int]]]] = {}
+    plan: dict[Var, tuple[_Product, list[tuple[int, int]]]] = {}
     for var in values:
-        found = users.get(var, [])
-        cuts = [_ranges(user.value) for user in found]
+        slices = users.get(var, [])
+        cuts = [_ranges(user.value) for user in slices]
         if len(cuts) == 0 or None in cuts or not isinstance(var, DataflowVar):
             continue
         ranges = [columns for cut in cuts for columns in cut or ()]
         product = _product_of(var, values, users)
         if product is not None and len(ranges) > 1 and _are_apart(ranges):
-            for user, cut in zip(found, cuts, strict=True):
-                made[user.var] = product, cut or []
-    return made
+            for user, cut in zip(slices, cuts, strict=True):
+                plan[user.var] = product, cut or []
+    return plan
 
 
 def _product_of(
@@ -121,12 +121,12 @@ def _product_of(
     if isinstance(value, Call) and value.op is _ADD:
         left, right = value.args
         is_first = isinstance(left, Constant)
-        found, inner = (left, right) if is_first else (right, left)
+        operand, inner = (left, right) if is_first else (right, left)
         if not isinstance(inner, DataflowVar) or len(users.get(inner, ())) != 1:
             return None
-        if not isinstance(found, Constant) or not _is_bias(found, value):
+        if not isinstance(operand, Constant) or not _is_bias(operand, value):
             return None
-        bias, value = found, values.get(inner)
+        bias, value = operand, values.get(inner)
     if not isinstance(value, Call) or value.op is not _MATMUL:
         return None
     weights = value.args[1]
@@ -168,15 +168,15 @@ def _ranges(call: Any) -> list[tuple[int, int]] | None:
 def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
     """Whether no column is in two ranges, and each has enough of them."""
     ordered = sorted(ranges)
-    apart = all(one[1] <= other[0] for one, other in itertools.pairwise(ordered))
+    apart = all(first[1] <= other[0] for first, other in itertools.pairwise(ordered))
     return apart and all(end - begin >= FEWEST for begin, end in ordered)
 
 
 def _split(func: Function) -> Function:
     if func.attrs.get("Primitive"):
         return func
-    made = _Splitter().visit_expr(func)
-    return func if made is func else remove_all_unused(made)
+    rewritten = _Splitter().visit_expr(func)
+    return func if rewritten is func else remove_all_unused(rewritten)
 
 
 def SplitMatmul() -> FunctionPass:  # noqa: N802 - a pass

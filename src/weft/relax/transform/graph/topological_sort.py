@@ -109,10 +109,10 @@ class _Graph:
     def from_outputs(self, depth_first: bool) -> list[int]:
         """The order of a search from the outputs, turned round."""
         needs: Edges = {
-            node: {other: None for other in found if other is not _ENTRY}
-            for node, found in self.needs.items()
+            node: {other: None for other in needed if other is not _ENTRY}
+            for node, needed in self.needs.items()
         }
-        users = {node: dict(found) for node, found in self.users.items() if node is not _ENTRY}
+        users = {node: dict(needed) for node, needed in self.users.items() if node is not _ENTRY}
         needs[_ENTRY] = dict.fromkeys(self.outputs)
         for index in self.outputs:
             users.setdefault(index, {})[_ENTRY] = None
@@ -125,7 +125,7 @@ def _search(forward: Edges, backward: Edges, depth_first: bool, in_turn: bool) -
     A stack takes the neighbour that was put last; ``in_turn`` puts them in reverse, so that it
     takes the first.
     """
-    missing = {node: len(found) for node, found in backward.items()}
+    missing = {node: len(needed) for node, needed in backward.items()}
     waiting: deque[Hashable] = deque([_ENTRY])
     take: Callable[[], Hashable] = waiting.pop if depth_first else waiting.popleft
     order: list[int] = []
@@ -152,13 +152,13 @@ class _Sorter(PyExprMutator):
         self.outer = uses.found
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
-        made = super().visit_dataflow_block_(block)
-        graph = _Graph(made.bindings, self.params, self.outer)
+        rewritten = super().visit_dataflow_block_(block)
+        graph = _Graph(rewritten.bindings, self.params, self.outer)
         search = graph.from_inputs if self.from_inputs else graph.from_outputs
         order = search(self.depth_first)
-        if order == [*range(len(made.bindings))]:
-            return made
-        return DataflowBlock([made.bindings[index] for index in order])
+        if order == [*range(len(rewritten.bindings))]:
+            return rewritten
+        return DataflowBlock([rewritten.bindings[index] for index in order])
 
 
 def TopologicalSort(  # noqa: N802 - TVM's name
@@ -179,7 +179,7 @@ def TopologicalSort(  # noqa: N802 - TVM's name
 
     def run(func: Function) -> Function:
         sorter = _Sorter(func, order == "depth-first", direction == "from-inputs")
-        made: Function = sorter.visit_expr(func)
-        return made
+        rewritten: Function = sorter.visit_expr(func)
+        return rewritten
 
     return make_function_pass("TopologicalSort", run)

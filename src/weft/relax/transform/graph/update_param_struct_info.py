@@ -39,9 +39,9 @@ class _Updater(PyExprMutator):
                 infos = [param.struct_info for param in params]
                 self.renew(name, FuncStructInfo(infos, func.struct_info.ret, func.is_pure))
         for name in _callees_first(before):
-            made = self.functions[name] = self.visit_expr(before[name])
-            if made.struct_info != before[name].struct_info:
-                self.renew(name, made.struct_info)
+            rewritten = self.functions[name] = self.visit_expr(before[name])
+            if rewritten.struct_info != before[name].struct_info:
+                self.renew(name, rewritten.struct_info)
 
     def renew(self, name: str, info: StructInfo) -> None:
         """Let calls of a function, from here on, see ``info``."""
@@ -57,8 +57,8 @@ class _Updater(PyExprMutator):
                     f"got {type(info).__name__} for {param.name_hint}"
                 )
             self.set_var_remap(param.vid, self.with_struct_info(param, info))
-        made: Var = self.get_var_remap(param.vid)
-        return made
+        renewed_param: Var = self.get_var_remap(param.vid)
+        return renewed_param
 
     def visit_function_(self, op: Function) -> Any:
         for param in op.params:
@@ -66,8 +66,8 @@ class _Updater(PyExprMutator):
         return super().visit_function_(op)
 
     def visit_var_def_(self, var: Var) -> Var:
-        made: Var = self.get_var_remap(var.vid)
-        return made
+        definition: Var = self.get_var_remap(var.vid)
+        return definition
 
     def visit_global_var_(self, op: GlobalVar) -> GlobalVar:
         return self.renewed.get(op.name_hint, op)
@@ -95,13 +95,13 @@ def update_param_struct_info(
     """The module with other struct infos of parameters, callers included; the same if none is."""
     updater = _Updater(mod, sinfo_func)
     updater.run()
-    made = {
+    updated = {
         updater.renewed.get(gvar.name_hint, gvar): updater.functions[gvar.name_hint]
         for gvar in mod.functions
     }
-    if all(func is old for func, old in zip(made.values(), mod.functions.values(), strict=True)):
+    if all(func is old for func, old in zip(updated.values(), mod.functions.values(), strict=True)):
         return mod
-    return IRModule(made, None, mod.attrs, mod.global_infos)
+    return IRModule(updated, None, mod.attrs, mod.global_infos)
 
 
 def UpdateParamStructInfo(  # noqa: N802 - TVM's name

@@ -34,8 +34,8 @@ def _forced(func: Function) -> Function:
 
 def remove_purity_checking(func: Function) -> Function:
     """The function marked to be taken as pure, whatever it calls, local functions too."""
-    made: Function = _Impure().visit_expr(func)
-    return made
+    rewritten: Function = _Impure().visit_expr(func)
+    return rewritten
 
 
 class _NonDataflow(PyExprMutator):
@@ -48,15 +48,15 @@ class _NonDataflow(PyExprMutator):
         return self.builder_.end_block()
 
     def visit_dataflow_var_def_(self, var: DataflowVar) -> Var:
-        made = Var(var.name_hint, var.struct_info)
-        self.set_var_remap(var.vid, made)
-        return made
+        plain_var = Var(var.name_hint, var.struct_info)
+        self.set_var_remap(var.vid, plain_var)
+        return plain_var
 
 
 def to_non_dataflow(func: Function) -> Function:
     """The function without dataflow blocks."""
-    made: Function = _NonDataflow().visit_expr(func)
-    return made
+    rewritten: Function = _NonDataflow().visit_expr(func)
+    return rewritten
 
 
 def RemovePurityChecking() -> Any:  # noqa: N802 - TVM's name

@@ -51,9 +51,9 @@ class _ReshapeRewriter(PyExprMutator):
         outer = self.values, self.views
         self.values = {item.var: item.value for item in block.bindings}
         self.views = {
-            var: made for var, value in self.values.items()
-            if (made := self.reshaped(value)) is not None
-            and (isinstance(var, DataflowVar) or self.is_its_own(made.args[0]))
+            var: reshaped for var, value in self.values.items()
+            if (reshaped := self.reshaped(value)) is not None
+            and (isinstance(var, DataflowVar) or self.is_its_own(reshaped.args[0]))
         }  # fmt: skip
         for var in copies_to_keep(block, (), self.views):
             del self.views[var]
@@ -109,8 +109,8 @@ class _ReshapeRewriter(PyExprMutator):
 
 def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
     """The function with its copying kernels as reshapes."""
-    made: Function = _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
-    return made
+    rewritten: Function = _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
+    return rewritten
 
 
 def RewriteDataflowReshape() -> Any:  # noqa: N802 - TVM's name

@@ -110,8 +110,8 @@ class _BuiltinLowerer(PyExprMutator):
 
 def vm_builtin_lower(func: Function) -> Function:
     """The function with operators of the virtual machine only."""
-    made: Function = _BuiltinLowerer().visit_expr(func)
-    return made
+    rewritten: Function = _BuiltinLowerer().visit_expr(func)
+    return rewritten
 
 
 def LowerRuntimeBuiltin() -> Any:  # noqa: N802 - TVM's name

@@ -449,13 +449,13 @@ class _ShapeLowerer(PyExprMutator):
 
 
 def _load_as(load: Any, var: Var) -> PrimExpr:
-    made: PrimExpr = load if var.dtype == INT64 else load.astype(var.dtype)
-    return made
+    loaded: PrimExpr = load if var.dtype == INT64 else load.astype(var.dtype)
+    return loaded
 
 
 def _as_int64(value: Any) -> PrimExpr:
-    made: PrimExpr = value if value.dtype == INT64 else value.astype("int64")
-    return made
+    widened: PrimExpr = value if value.dtype == INT64 else value.astype("int64")
+    return widened
 
 
 def _tensor_arguments(info: Any) -> list[Expr]:

@@ -144,12 +144,12 @@ class _Alterer(PyExprMutator):
         infos = [b.info(info) for b, info in zip(last, outs, strict=True)]
         new_out = TupleStructInfo(infos) if isinstance(out, TupleStructInfo) else infos[0]
         callee: list[Any] = [self.made[name], Tuple(args), *call.args[2:]]
-        made = Call(CALL_TIR, callee, call.attrs, [new_out])
+        replacement = Call(CALL_TIR, callee, call.attrs, [new_out])
         if not isinstance(out, TupleStructInfo):
-            return self.restored(made, last[0], out)
+            return self.restored(replacement, last[0], out)
         if all(buffer.index_map is None for buffer in last):
-            return made
-        whole = self.builder_.emit(made)
+            return replacement
+        whole = self.builder_.emit(replacement)
         fields = [TupleGetItem(whole, index) for index in range(len(outs))]
         return Tuple([self.restored(*item) for item in zip(fields, last, outs, strict=True)])
 
@@ -192,5 +192,5 @@ def _remove_pad(ndim: int, dtype: str) -> PrimFunc:
     source = te.placeholder(padded, dtype, "input")
     out = te.compute(extents, lambda *indices: source(*indices), "output")
     func = renew_defs(te.create_prim_func([source, out]))
-    made: PrimFunc = func.with_attr(_NAME, "remove_pad").without_attr("global_symbol")
-    return made
+    unpadding: PrimFunc = func.with_attr(_NAME, "remove_pad").without_attr("global_symbol")
+    return unpadding

@@ -70,9 +70,9 @@ def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
     for gvar, func in mod.functions.items():
         if isinstance(func, Function):
             mutator.weights = set()
-            made = mutator.visit_expr(func)
-            if made is not func:
-                mutator.builder_.update_func(gvar, made)
+            rewritten = mutator.visit_expr(func)
+            if rewritten is not func:
+                mutator.builder_.update_func(gvar, rewritten)
                 changed = True
     return mutator.builder_.get() if changed else mod
 

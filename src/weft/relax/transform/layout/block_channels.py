@@ -43,11 +43,11 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
     """Put the channels of convolutions of images into blocks for vectors of ``width``."""
 
     def run(func: Function) -> Function:
-        found = [
+        convolutions = [
             call for call in collect(func, Call)
             if call.op is IMAGE_CONVOLUTION and not _has_one_pixel(call)
         ]  # fmt: skip
-        if not found or (len(found) == 1 and _makes_vectors(found[0], width)):
+        if not convolutions or (len(convolutions) == 1 and _makes_vectors(convolutions[0], width)):
             return func
         return with_layouts(func, lambda call: blocked_layouts(call, width))
 

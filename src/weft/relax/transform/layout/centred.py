@@ -84,9 +84,9 @@ def known(expr: Expr, lookup: Lookup) -> Constant | None:
     args = [arg if isinstance(arg, ShapeExpr) else known(arg, lookup) for arg in value.args]
     if any(arg is None for arg in args):
         return None
-    made = Call(value.op, args, value.attrs, value.sinfo_args)
-    made.struct_info = value.struct_info
-    return fold_by_numpy(made)
+    resolved = Call(value.op, args, value.attrs, value.sinfo_args)
+    resolved.struct_info = value.struct_info
+    return fold_by_numpy(resolved)
 
 
 def _value(expr: Any, lookup: Lookup) -> Any:

@@ -77,8 +77,8 @@ def layout_pass(name: str, desired: Callable[[Call], Sequence[str] | None]) -> F
 
 def with_layouts(func: Function, desired: Callable[[Call], Sequence[str] | None]) -> Function:
     """A function in the layouts that ``desired`` asks for, call by call."""
-    made: Function = _Converter(desired).visit_expr(func)
-    return made
+    rewritten: Function = _Converter(desired).visit_expr(func)
+    return rewritten
 
 
 class _Converter(PyExprMutator):
@@ -106,39 +106,39 @@ class _Converter(PyExprMutator):
             fields = [self.converted(f, w) for f, w in zip(expr.fields, want, strict=True)]
             same = all(new is old for new, old in zip(fields, expr.fields, strict=True))
             return expr if same else Tuple(fields)
-        made = self.get_var_remap(expr.vid) if isinstance(expr, Var) else self.visit_expr(expr)
+        current = self.get_var_remap(expr.vid) if isinstance(expr, Var) else self.visit_expr(expr)
         if have == want or not isinstance(have, AxisOrder) or not isinstance(want, AxisOrder):
-            return self.moved(made, have, want)
+            return self.moved(current, have, want)
         known = self.conversions.get((expr, want))
         if known is None:
-            known = self.moved(made, have, want)
+            known = self.moved(current, have, want)
             if self.in_dataflow:
                 known = self.conversions[expr, want] = self.builder_.emit(known)
         return known
 
-    def moved(self, made: Any, have: Order, want: Order) -> Any:
+    def moved(self, value: Any, have: Order, want: Order) -> Any:
         """A value in another order."""
         if have == want or have is None or want is None:
-            return made
+            return value
         if isinstance(have, tuple) and isinstance(want, tuple):
-            fields = [TupleGetItem(made, index) for index in range(len(have))]
+            fields = [TupleGetItem(value, index) for index in range(len(have))]
             moves = zip(fields, have, want, strict=True)
             return self.builder_.normalize(Tuple([self.moved(*move) for move in moves]))
         assert isinstance(have, AxisOrder)
         assert isinstance(want, AxisOrder)
         axes = permutation(have, want)
         if axes is not None:
-            return op.permute_dims(made, axes)
-        return op.layout_transform(made, index_map(have, want))
+            return op.permute_dims(value, axes)
+        return op.layout_transform(value, index_map(have, want))
 
     # The walk
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer, self.in_dataflow = self.in_dataflow, True
         known, self.conversions = self.conversions, {}
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.in_dataflow, self.conversions = outer, known
-        return made
+        return rewritten
 
     def visit_var_(self, op: Var) -> Any:
         return self.converted(op, _plain(op.struct_info))
@@ -157,13 +157,13 @@ class _Converter(PyExprMutator):
         if isinstance(value, TupleGetItem):
             whole = self.order(value.tuple_value)
             have = whole[value.index] if isinstance(whole, tuple) else None
-            made = self.converted(value.tuple_value, whole)
-            same = made is value.tuple_value
-            made = value if same else TupleGetItem(made, value.index)
+            passed = self.converted(value.tuple_value, whole)
+            same = passed is value.tuple_value
+            passed = value if same else TupleGetItem(passed, value.index)
         else:
             have = self.order(value)
-            made = self.converted(value, have)
-        self.finish(binding, made, have)
+            passed = self.converted(value, have)
+        self.finish(binding, passed, have)
 
     def convert_call(self, binding: VarBinding, call: Call) -> None:
         """A call in the orders that its rule chooses."""
@@ -183,8 +183,8 @@ class _Converter(PyExprMutator):
         if any(attrs[name] != value for name, value in answer.attrs.items()):
             attrs = Attrs(dict(attrs)).updated(**answer.attrs)
         same = attrs is call.attrs and callee is call.op and _same(args, call.args)
-        made = call if same else Call(callee, args, attrs, call.sinfo_args, call.span)
-        self.finish(binding, made, answer.output)
+        converted = call if same else Call(callee, args, attrs, call.sinfo_args, call.span)
+        self.finish(binding, converted, answer.output)
 
     def of_equal_ranks(self, call: Call) -> Call:
         """The same call, where constants beside a tensor in another order have all its axes."""
@@ -202,17 +202,17 @@ class _Converter(PyExprMutator):
         have = [self.order(arg) if _has_order(arg) else None for arg in call.args]
         return rule(Request(call, have, self.desired(call)))
 
-    def finish(self, binding: VarBinding, made: Any, have: Order) -> None:
+    def finish(self, binding: VarBinding, value: Any, have: Order) -> None:
         """Emit a value that is stored in an order; an output gets the program's."""
         want = _plain(binding.var.struct_info)
         if isinstance(binding.var, DataflowVar):
             self.orders[binding.var] = have
         elif have is not None and have != want:
-            made = self.moved(self.builder_.emit(made), have, want)
-        if made is binding.value and made.struct_info is not None:
+            value = self.moved(self.builder_.emit(value), have, want)
+        if value is binding.value and value.struct_info is not None:
             self.builder_.emit_normalized(binding)
         else:
-            self.reemit(binding, binding.var, self.builder_.normalize(made))
+            self.reemit(binding, binding.var, self.builder_.normalize(value))
 
     def visit_match_cast_(self, binding: MatchCast) -> None:
         have, info = self.order(binding.value), binding.struct_info

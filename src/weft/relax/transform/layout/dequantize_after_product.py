@@ -55,19 +55,19 @@ class _Mover(PyExprMutator):
         """Whether an instruction takes four steps."""
 
     def visit_call_(self, call: Call) -> Expr:
-        made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op not in (_MATMUL, IMAGE_CONVOLUTION):
-            return made
-        if dtype_of(made) != "float32" or (not self.has_bytes and _has_fewer_products(made)):
-            return made
-        parts = [self.dequantized(arg) for arg in made.args]
-        check = _matmul_scales if made.op is _MATMUL else _conv2d_scales
+        product = super().visit_call_(call)
+        if not isinstance(product, Call) or product.op not in (_MATMUL, IMAGE_CONVOLUTION):
+            return product
+        if dtype_of(product) != "float32" or (not self.has_bytes and _has_fewer_products(product)):
+            return product
+        parts = [self.dequantized(arg) for arg in product.args]
+        check = _matmul_scales if product.op is _MATMUL else _conv2d_scales
         if None in parts:
-            return made
-        if not _is_short(made, parts):
-            return made
+            return product
+        if not _is_short(product, parts):
+            return product
         scales = [self.scale(part) for part in parts]
-        return self.product(made, parts, scales) if check(made, *scales) else made
+        return self.product(product, parts, scales) if check(product, *scales) else product
 
     def dequantized(self, expr: Expr) -> _Dequantized | None:
         """An operand as bytes, their zero point and scale."""
@@ -85,9 +85,9 @@ class _Mover(PyExprMutator):
         for numbers, scale in (value.args, reversed(value.args)):
             cast = self.lookup_binding(numbers)
             if isinstance(cast, Call) and cast.op is _ASTYPE and dtype_of(cast) == "float32":
-                found = centred_of(cast.args[0], self.lookup_binding)
-                if found is not None and sizes_of(found.numbers) == sizes_of(value):
-                    return _Dequantized(found, scale)
+                centred = centred_of(cast.args[0], self.lookup_binding)
+                if centred is not None and sizes_of(centred.numbers) == sizes_of(value):
+                    return _Dequantized(centred, scale)
         return None
 
     def scale(self, part: Any) -> Expr | None:
@@ -111,11 +111,11 @@ class _Mover(PyExprMutator):
 
     def integers(self, part: _Dequantized) -> Expr:
         emit, integers = self.builder_.emit, part.integers
-        made = emit(op.astype(integers.numbers, "int16"))
+        numbers = emit(op.astype(integers.numbers, "int16"))
         if integers.zero is not None:
             zero = emit(op.astype(integers.zero, "int16"))
-            made = emit(op.subtract(made, zero))
-        return made if part.axes is None else emit(op.permute_dims(made, part.axes))
+            numbers = emit(op.subtract(numbers, zero))
+        return numbers if part.axes is None else emit(op.permute_dims(numbers, part.axes))
 
 
 def _matmul_scales(call: Call, left: Any, right: Any) -> bool:
@@ -159,8 +159,8 @@ def _moved(func: Function) -> Function:
     machine = machine_of(target)
     if func.attrs.get("Primitive") or not machine.dot_products:
         return func
-    made = _Mover(machine.multiplies_bytes).visit_expr(func)
-    return func if made is func else remove_all_unused(made)
+    rewritten = _Mover(machine.multiplies_bytes).visit_expr(func)
+    return func if rewritten is func else remove_all_unused(rewritten)
 
 
 def DequantizeAfterProduct() -> FunctionPass:  # noqa: N802 - a pass

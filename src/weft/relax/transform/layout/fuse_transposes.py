@@ -35,16 +35,16 @@ def _groups_of(block: DataflowBlock) -> dict[Var, Group]:
     """The variables of a block that are computed with an attention next to them."""
     values = {binding.var: binding.value for binding in block.bindings}
     users = udchain(block)
-    found: dict[Var, Group] = {}
+    groups: dict[Var, Group] = {}
     for var, value in values.items():
         if name_of(value) in _READERS:
-            operands = [one for one in value.args[:_TENSORS] if _joins(values.get(one))]
-            before = [one for one in operands if _is_only_for(one, var, users)]
-            after = [one for one in users.get(var, ()) if _joins(values.get(one))]
+            operands = [other for other in value.args[:_TENSORS] if _joins(values.get(other))]
+            before = [other for other in operands if _is_only_for(other, var, users)]
+            after = [other for other in users.get(var, ()) if _joins(values.get(other))]
             whole = after if after and _is_only_for(var, after[0], users) else []
             if before or whole:
-                found |= dict.fromkeys([*before, var, *whole], Group())
-    return found
+                groups |= dict.fromkeys([*before, var, *whole], Group())
+    return groups
 
 
 def _joins(value: Any) -> bool:

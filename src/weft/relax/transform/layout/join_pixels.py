@@ -30,13 +30,13 @@ Dims = tuple[Any, ...]
 
 class _Joiner(PyExprMutator):
     def visit_call_(self, call: Call) -> Any:
-        made = super().visit_call_(call)
-        found = images_of_pixels(made) if made.op is IMAGE_CONVOLUTION else None
-        if found is None:
-            return made
-        before, after = found
-        row = self.builder_.emit(op.reshape(made.args[0], _joined(before)))
-        product = Call(IMAGE_CONVOLUTION, [row, made.args[1]], made.attrs)
+        rewritten = super().visit_call_(call)
+        images = images_of_pixels(rewritten) if rewritten.op is IMAGE_CONVOLUTION else None
+        if images is None:
+            return rewritten
+        before, after = images
+        row = self.builder_.emit(op.reshape(rewritten.args[0], _joined(before)))
+        product = Call(IMAGE_CONVOLUTION, [row, rewritten.args[1]], rewritten.attrs)
         return self.builder_.normalize(op.reshape(self.builder_.emit(product), after))
 
 
@@ -66,7 +66,7 @@ def JoinPixels() -> FunctionPass:  # noqa: N802 - a pass
     def run(func: Function) -> Function:
         if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
             return func
-        made: Function = _Joiner().visit_expr(func)
-        return made
+        rewritten: Function = _Joiner().visit_expr(func)
+        return rewritten
 
     return make_function_pass("JoinPixels", run)

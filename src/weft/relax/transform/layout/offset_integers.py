@@ -52,19 +52,19 @@ class _Offset:
 
 class _Offsetter(PyExprMutator):
     def visit_call_(self, call: Call) -> Expr:
-        made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op not in (_MATMUL, IMAGE_CONVOLUTION):
-            return made
-        if str(made.attrs["out_dtype"]) != "int32":
-            return made
-        data = centred_of(made.args[0], self.lookup_binding)
-        weights = known(made.args[1], self.lookup_binding)
+        rewritten = super().visit_call_(call)
+        if not isinstance(rewritten, Call) or rewritten.op not in (_MATMUL, IMAGE_CONVOLUTION):
+            return rewritten
+        if str(rewritten.attrs["out_dtype"]) != "int32":
+            return rewritten
+        data = centred_of(rewritten.args[0], self.lookup_binding)
+        weights = known(rewritten.args[1], self.lookup_binding)
         if data is None or weights is None or not _is_signed_byte(weights):
-            return made
+            return rewritten
         offset = self.offset_of(data.zero, str(data.numbers.struct_info.dtype) == "int8")
-        change = _matmul if made.op is _MATMUL else _conv2d
-        parts = change(made, data.numbers, weights.data.numpy().astype(np.int8), offset)
-        return made if parts is None else self.product(parts, data.numbers, offset)
+        change = _matmul if rewritten.op is _MATMUL else _conv2d
+        parts = change(rewritten, data.numbers, weights.data.numpy().astype(np.int8), offset)
+        return rewritten if parts is None else self.product(parts, data.numbers, offset)
 
     def offset_of(self, zero: Expr | None, is_signed: bool) -> _Offset:
         extra = np.asarray(_SIGNED if is_signed else 0, np.int32)
@@ -143,8 +143,8 @@ def _offset(func: Function) -> Function:
     target: Any = Target.current(allow_none=True)
     if func.attrs.get("Primitive") or not machine_of(target).multiplies_bytes:
         return func
-    made = _Offsetter().visit_expr(func)
-    return func if made is func else remove_all_unused(made)
+    rewritten = _Offsetter().visit_expr(func)
+    return func if rewritten is func else remove_all_unused(rewritten)
 
 
 def OffsetIntegers() -> FunctionPass:  # noqa: N802 - a pass

@@ -27,22 +27,22 @@ _SMALL: Final = ("int8", "uint8", "int16")
 
 class _Padder(PyExprMutator):
     def visit_call_(self, call: Call) -> Expr:
-        made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op is not IMAGE_CONVOLUTION:
-            return made
-        if not _is_of_integers(made):
-            return made
-        sizes = geometry_of(made)
+        conv = super().visit_call_(call)
+        if not isinstance(conv, Call) or conv.op is not IMAGE_CONVOLUTION:
+            return conv
+        if not _is_of_integers(conv):
+            return conv
+        sizes = geometry_of(conv)
         if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
-            return made
+            return conv
         filters, channels = constant_value(sizes.filters), constant_value(sizes.depth)
         if filters is None or channels is None:
-            return made
+            return conv
         more, deeper = -filters % _TOGETHER, -channels % _TOGETHER
         if not more and not deeper:
-            return made
-        data = self.padded(made.args[0], 0, deeper)
-        whole = Call(IMAGE_CONVOLUTION, [data, self.padded(made.args[1], more, deeper)], made.attrs)
+            return conv
+        data = self.padded(conv.args[0], 0, deeper)
+        whole = Call(IMAGE_CONVOLUTION, [data, self.padded(conv.args[1], more, deeper)], conv.attrs)
         if not more:
             return whole
         return op.strided_slice(self.builder_.emit(whole), [1], [0], [filters], [1])

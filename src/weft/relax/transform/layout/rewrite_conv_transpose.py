@@ -71,9 +71,9 @@ class _Axis:
 
 class _Rewriter(UnfusedFunctions):
     def visit_call_(self, call: Call) -> Expr:
-        made = super().visit_call_(call)
-        axes = _axes(made)
-        return made if axes is None else self.rewritten(made, axes)
+        rewritten = super().visit_call_(call)
+        axes = _axes(rewritten)
+        return rewritten if axes is None else self.rewritten(rewritten, axes)
 
     def rewritten(self, call: Any, axes: list[_Axis]) -> Expr:
         """The convolution, and what interleaves its results."""
@@ -82,15 +82,15 @@ class _Rewriter(UnfusedFunctions):
         convolution = _FORMS[call.op][0]
         weights = self.rearranged(call.args[1], groups, axes)
         padding = [axis.before for axis in axes] + [axis.after for axis in axes]
-        made = convolution(
+        parts = convolution(
             call.args[0], weights, padding=padding, groups=groups, out_dtype=attrs["out_dtype"]
         )
         factors = [axis.stride for axis in axes]
         if math.prod(factors) == 1:
-            return self.builder_.normalize(made)
+            return self.builder_.normalize(parts)
         shape = list(tensor_dims(call.struct_info) or ())
         return self.builder_.call_te(
-            topi.nn.interleave, self.builder_.emit(made), factors, [axis.start for axis in axes],
+            topi.nn.interleave, self.builder_.emit(parts), factors, [axis.start for axis in axes],
             shape, groups, primfunc_name_hint="interleave",
         )  # fmt: skip
 

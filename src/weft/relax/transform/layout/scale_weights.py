@@ -42,13 +42,13 @@ class _Scaler(PyExprMutator):
 
     def visit_call_(self, call: Call) -> Any:
         data = call.args[0] if call.op is IMAGE_CONVOLUTION else None
-        found = self.scaled.get(data) if isinstance(data, Var) else None
-        if found is None:
+        scaled = self.scaled.get(data) if isinstance(data, Var) else None
+        if scaled is None:
             return super().visit_call_(call)
-        image, gate = [self.visit_expr(item) for item in found]
+        image, gate = [self.visit_expr(item) for item in scaled]
         weights = self.builder_.emit(op.multiply(self.visit_expr(call.args[1]), gate))
-        made = Call(IMAGE_CONVOLUTION, [image, weights], call.attrs, call.sinfo_args)
-        return self.builder_.normalize(made)
+        convolution = Call(IMAGE_CONVOLUTION, [image, weights], call.attrs, call.sinfo_args)
+        return self.builder_.normalize(convolution)
 
 
 def _plan(block: DataflowBlock) -> dict[Var, tuple[Any, Any]]:
@@ -58,14 +58,14 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[Any, Any]]:
     for binding in block.bindings:
         for var, count in uses(binding.value).items():
             users[var] = users.get(var, 0) + count
-    made: dict[Var, tuple[Any, Any]] = {}
+    factors: dict[Var, tuple[Any, Any]] = {}
     for value in values.values():
         data = value.args[0] if isinstance(value, Call) and value.op is IMAGE_CONVOLUTION else None
         if isinstance(data, DataflowVar) and users.get(data) == 1 and _is_pointwise(value):
             parts = _image_and_gate(values.get(data))
             if parts is not None:
-                made[data] = parts
-    return made
+                factors[data] = parts
+    return factors
 
 
 def _is_pointwise(call: Call) -> bool:
@@ -94,17 +94,17 @@ def _image_and_gate(product: Any) -> tuple[Any, Any] | None:
 def _sizes(value: Any) -> list[int] | None:
     """The four sizes of an image or its weights; None where one is not known."""
     dims = tensor_dims(value.struct_info)
-    found = [constant_value(dim) for dim in dims or ()]
-    known = [size for size in found if size is not None]
-    return known if len(known) == len(found) == 4 else None
+    sizes = [constant_value(dim) for dim in dims or ()]
+    known = [size for size in sizes if size is not None]
+    return known if len(known) == len(sizes) == 4 else None
 
 
 def _scale(func: Function) -> Function:
     if func.attrs.get("Primitive"):
         return func
     used = remove_all_unused(func)  # what nobody needs is no other use
-    made = _Scaler().visit_expr(used)
-    return func if made is used else remove_all_unused(made)
+    rewritten = _Scaler().visit_expr(used)
+    return func if rewritten is used else remove_all_unused(rewritten)
 
 
 def ScaleWeights() -> FunctionPass:  # noqa: N802 - a pass

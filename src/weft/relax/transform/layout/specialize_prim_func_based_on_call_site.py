@@ -62,8 +62,8 @@ def _specialised(func: PrimFunc, site: Site) -> PrimFunc:
         if any(extent is not None and constant_value(dim) is None for dim, extent in pairs):
             shape = [d if extent is None else IntImm(d.dtype, extent) for d, extent in pairs]
             known[param] = decl_buffer(shape, str(buffer.dtype), buffer.name)
-    made = func.specialize(known)
-    return _in_scopes(made, [scope for _, scope in site])
+    specialised = func.specialize(known)
+    return _in_scopes(specialised, [scope for _, scope in site])
 
 
 def _in_scopes(func: PrimFunc, scopes: list[str]) -> PrimFunc:
@@ -126,7 +126,7 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
             sites.visit_expr(func)
     versions: dict[tuple[str, Site], GlobalVar] = {}
     replaced: dict[str, GlobalVar] = {}
-    made: dict[GlobalVar, Any] = {}
+    specialised: dict[GlobalVar, Any] = {}
     for gvar, func in mod.functions.items():
         if not isinstance(func, PrimFunc) or any(p not in func.buffer_map for p in func.params):
             continue
@@ -142,7 +142,7 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
             if alone:
                 replaced[gvar.name_hint] = callee
             versions[gvar.name_hint, site] = callee
-            made[callee] = new.without_attr("global_symbol")
+            specialised[callee] = new.without_attr("global_symbol")
     if not versions:
         return mod
     redirector = _Redirector(versions)
@@ -151,7 +151,7 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
         for gvar, func in mod.functions.items()
         if gvar.name_hint not in replaced
     }
-    return IRModule({**functions, **made}, None, mod.attrs, mod.global_infos)
+    return IRModule({**functions, **specialised}, None, mod.attrs, mod.global_infos)
 
 
 def SpecializePrimFuncBasedOnCallSite() -> Any:  # noqa: N802 - TVM's name

@@ -79,18 +79,18 @@ def _is_marked(block: Block) -> bool:
 def _rewrites(func: PrimFunc, stmts: list[Stmt]) -> list[_Rewrite] | None:
     """What the marked blocks do, in the order of the parameters; None if it is something else."""
     params = [func.buffer_map.get(param) for param in func.params]
-    found: dict[int, _Rewrite] = {}
+    rewrites: dict[int, _Rewrite] = {}
     for block in (block for stmt in stmts for block in collect(stmt, Block)):
         if len(block.reads) != 1 or len(block.writes) != 1:
             return None
         before, after = block.reads[0].buffer, block.writes[0].buffer
         index = next((i for i, buffer in enumerate(params) if buffer is before), None)
-        if index is None or index in found or any(buffer is after for buffer in params):
+        if index is None or index in rewrites or any(buffer is after for buffer in params):
             return None
         if any(constant_value(extent) is None for extent in after.shape):
             return None
-        found[index] = _Rewrite(index, before, after)
-    return [found[index] for index in sorted(found)]
+        rewrites[index] = _Rewrite(index, before, after)
+    return [rewrites[index] for index in sorted(rewrites)]
 
 
 class _Unmark(Mutator):
@@ -105,11 +105,11 @@ def _prepack(func: PrimFunc, stmts: list[Stmt], rewrites: list[_Rewrite]) -> Pri
     results = {type(p)(item.after.name, p.dtype): item.after
                for p, item in zip(sources, rewrites, strict=True)}  # fmt: skip
     body = _root([_Unmark().visit(stmt) for stmt in stmts], [])
-    made = func.with_(
+    prepack = func.with_(
         params=[*sources, *results], buffer_map={**sources, **results}, body=body,
         attrs=_attrs(func, "_weight_prepack"),
     )  # fmt: skip
-    return renew_defs(made)
+    return renew_defs(prepack)
 
 
 def _compute(

@@ -33,19 +33,19 @@ class _Widener(PyExprMutator):
         self.has_bytes = has_bytes
 
     def visit_call_(self, call: Call) -> Expr:
-        made = super().visit_call_(call)
-        if not isinstance(made, Call) or made.op not in _PRODUCTS:
-            return made
-        kinds = [dtype_of(arg) for arg in made.args]
-        if self.has_bytes and kinds == ["uint8", "int8"] and made.attrs.get("groups", 1) == 1:
-            return made
-        if str(made.attrs["out_dtype"]) != "int32" or not all(kind in _FITTING for kind in kinds):
-            return made
+        conv = super().visit_call_(call)
+        if not isinstance(conv, Call) or conv.op not in _PRODUCTS:
+            return conv
+        kinds = [dtype_of(arg) for arg in conv.args]
+        if self.has_bytes and kinds == ["uint8", "int8"] and conv.attrs.get("groups", 1) == 1:
+            return conv
+        if str(conv.attrs["out_dtype"]) != "int32" or not all(kind in _FITTING for kind in kinds):
+            return conv
         wide = [
             self.builder_.emit(op.astype(arg, "int16")) if kind in _NARROW else arg
-            for arg, kind in zip(made.args, kinds, strict=True)
+            for arg, kind in zip(conv.args, kinds, strict=True)
         ]
-        return Call(made.op, wide, made.attrs, made.sinfo_args)
+        return Call(conv.op, wide, conv.attrs, conv.sinfo_args)
 
 
 def _widened(func: Function) -> Function:
@@ -53,8 +53,8 @@ def _widened(func: Function) -> Function:
     machine = machine_of(target)
     if func.attrs.get("Primitive") or not machine.dot_products:
         return func
-    made = _Widener(machine.multiplies_bytes).visit_expr(func)
-    return func if made is func else made
+    rewritten = _Widener(machine.multiplies_bytes).visit_expr(func)
+    return func if rewritten is func else rewritten
 
 
 def WidenIntegers() -> FunctionPass:  # noqa: N802 - a pass

@@ -121,7 +121,7 @@ class _Finder(UnfusedFunctions):
         """What a convolution becomes."""
         kinds = [form, replace(form, takes_kernel=True)]
         best = [best_form(kind, self.machine, (tile,)) for kind in kinds for tile in TILES]
-        self.forms[id(weights), form] = [one for one in best if one is not None]
+        self.forms[id(weights), form] = [choice for choice in best if choice is not None]
         return call
 
     def constant(self, arg: Any) -> Constant | None:
@@ -164,9 +164,9 @@ class _Replacer(_Finder):
         while best is not None:
             plain = _in_order(weights.data.numpy())
             within = "float32" if best.takes_kernel else "float64"
-            made = transformed_weights(plain, best.tile, within)
-            if error_of(plain, made) <= self.tolerance:
-                panels = weights if best.takes_kernel else Constant(in_panels(made, best.panel))
+            spread = transformed_weights(plain, best.tile, within)
+            if error_of(plain, spread) <= self.tolerance:
+                panels = weights if best.takes_kernel else Constant(in_panels(spread, best.panel))
                 return best, panels
             smaller = tuple([tile for tile in TILES if tile < best.tile])
             best = best_form(best, self.machine, smaller) if smaller else None

@@ -55,10 +55,10 @@ def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> F
     >>> best_form(Form(2, 1, (1, 1, 1, 1), (1, 1, 7, 7, 4), 4, 4, 4), machine) is None
     True
     """
-    found = [(cycles(one, machine), one) for one in _forms(form, tiles)]
-    if not found:
+    candidates = [(cycles(candidate, machine), candidate) for candidate in _forms(form, tiles)]
+    if not candidates:
         return None
-    least, best = min(found, key=lambda pair: pair[0])
+    least, best = min(candidates, key=lambda pair: pair[0])
     return best if least * _GAIN < direct_cycles(form, machine) else None
 
 
@@ -92,9 +92,9 @@ def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
             rows = {down * form.data[0]}
         for count in sorted(rows):
             for panel in panels:
-                made = replace(form, tile=tile, rows=count, panel=panel)
-                if made.rows * made.across > 1:
-                    yield made
+                candidate = replace(form, tile=tile, rows=count, panel=panel)
+                if candidate.rows * candidate.across > 1:
+                    yield candidate
 
 
 def direct_cycles(form: Form, machine: Machine) -> float:

@@ -33,8 +33,8 @@ def error_of(weights: npt.NDArray[Any], transformed: npt.NDArray[Any]) -> float:
     data = random.astype("float32")
     with np.errstate(all="ignore"):
         expected = _direct(weights, data)
-        found = _winograd(transformed, data)
-        worst = np.abs(found - expected).max(axis=(0, 1, 2))
+        computed = _winograd(transformed, data)
+        worst = np.abs(computed - expected).max(axis=(0, 1, 2))
         scale = np.abs(expected).max(axis=(0, 1, 2))
         errors = np.where(worst == 0, 0, worst / scale)
     return float(errors.max()) if np.isfinite(errors).all() else float("inf")
@@ -47,8 +47,8 @@ def _direct(weights: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[An
     taps = np.moveaxis(windows, 1, 3).astype("float64")
     samples, tile = taps.shape[:2]
     matrix = weights.reshape(filters, channels * WINDOW * WINDOW).T.astype("float64")
-    made = taps.reshape(samples * tile * tile, channels * WINDOW * WINDOW) @ matrix
-    return made.reshape(samples, tile, tile, filters)
+    products = taps.reshape(samples * tile * tile, channels * WINDOW * WINDOW) @ matrix
+    return products.reshape(samples, tile, tile, filters)
 
 
 def _winograd(transformed: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[Any]:

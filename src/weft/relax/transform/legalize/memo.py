@@ -55,22 +55,22 @@ class Lowering:
     def call(self, leaves: list[Expr]) -> Call:
         """The call_tir on other arguments."""
         tensors = Tuple([leaves[position] for position in self.positions])
-        made = Call(CALL_TIR, [self.gvar, tensors, *self.rest], None, self.sinfo_args)
-        made.struct_info = self.struct_info
-        return made
+        kernel_call = Call(CALL_TIR, [self.gvar, tensors, *self.rest], None, self.sinfo_args)
+        kernel_call.struct_info = self.struct_info
+        return kernel_call
 
 
-def lowering_of(made: Any, leaves: list[Expr]) -> Lowering | None:
+def lowering_of(call: Any, leaves: list[Expr]) -> Lowering | None:
     """The form of what a rule has made; None if it is more than a call_tir of the arguments."""
-    if not isinstance(made, Call) or made.op is not CALL_TIR:
+    if not isinstance(call, Call) or call.op is not CALL_TIR:
         return None
-    tensors = made.args[1]
+    tensors = call.args[1]
     known = {id(leaf): position for position, leaf in reversed([*enumerate(leaves)])}
     if not isinstance(tensors, Tuple) or any(id(item) not in known for item in tensors.fields):
         return None
     positions = tuple([known[id(item)] for item in tensors.fields])
-    callee = expect(made.args[0], GlobalVar)
-    return Lowering(callee, positions, made.args[2:], made.sinfo_args, made.struct_info)
+    callee = expect(call.args[0], GlobalVar)
+    return Lowering(callee, positions, call.args[2:], call.sinfo_args, call.struct_info)
 
 
 def call_key(call: Call) -> tuple[Hashable, list[Expr]] | None:

@@ -102,17 +102,17 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
         for binding in bindings_in_order(func)
         if isinstance(binding.value, Call) and binding.value.op is ALLOC_STORAGE
     }
-    found = find_allocations(func, mod, lambda call: call.op is ALLOC_TENSOR)
+    allocations = find_allocations(func, mod, lambda call: call.op is ALLOC_TENSOR)
     bounds = UpperBounds(func)
     starts = _region_starts(func)
     regions: dict[Any, _Region] = {}
-    for life in found.lives.values():
+    for life in allocations.lives.values():
         arguments: list[Any] = list(life.call.args)
         storage, _, shape, dtype = arguments
-        made = storages.get(storage)
-        if made is None or not isinstance(shape, ShapeExpr):
+        known_region = storages.get(storage)
+        if known_region is None or not isinstance(shape, ShapeExpr):
             continue
-        device, scope = made.args[1], made.args[2].value
+        device, scope = known_region.args[1], known_region.args[2].value
         key = (id(life.block), starts[life.var], scope)
         region = regions.setdefault(key, _Region(scope, device, [], []))
         region.lives.append(life)
@@ -159,19 +159,19 @@ class _OffsetRewriter(PyExprMutator):
         if region.arena is None:
             self.allocate(region)
         assert region.arena is not None
-        made = memory.alloc_tensor(region.arena, PrimValue(offset), value.args[2], value.args[3])
-        self.reemit(binding, binding.var, self.builder_.normalize(made))
+        tensor = memory.alloc_tensor(region.arena, PrimValue(offset), value.args[2], value.args[3])
+        self.reemit(binding, binding.var, self.builder_.normalize(tensor))
 
     def allocate(self, region: _Region) -> None:
         """Emit the arena, after the plan where that is made at the call."""
         if isinstance(region.total, TirVar):
             spans = [position for span in region.spans() for position in span]
             names = [*region.offsets, region.total]
-            found = call_pure_packed(
+            plan_call = call_pure_packed(
                 ExternFunc(PLAN), ShapeExpr(region.sizes), ShapeExpr(spans),
                 sinfo_args=ShapeStructInfo(None, len(names)),
             )  # fmt: skip
-            plan = self.builder_.emit(found, "plan")
+            plan = self.builder_.emit(plan_call, "plan")
             self.builder_.match_cast(plan, ShapeStructInfo(names))
         assert region.total is not None  # it has been laid out
         size = memory.alloc_storage([region.total], region.device, region.scope, "uint8")
@@ -185,8 +185,8 @@ def assign_offsets(func: Function, mod: IRModule) -> Function:
         return func
     for region in regions:
         region.plan()
-    made: Function = _OffsetRewriter(func, regions).visit_expr(func)
-    return made
+    rewritten: Function = _OffsetRewriter(func, regions).visit_expr(func)
+    return rewritten
 
 
 def AssignOffsets() -> Any:  # noqa: N802 - a pass

@@ -91,8 +91,8 @@ class _CallTIRRewriter(PyExprMutator):
 
 def call_tir_rewrite(func: Function) -> Function:
     """The function with explicit destinations."""
-    made: Function = _CallTIRRewriter().visit_expr(func)
-    return made
+    rewritten: Function = _CallTIRRewriter().visit_expr(func)
+    return rewritten
 
 
 def CallTIRRewrite() -> Any:  # noqa: N802 - TVM's name

@@ -70,26 +70,26 @@ class _Joiner(PyExprMutator):
         calls: dict[Var, Any] = {binding.var: binding.value for binding in kernels}
         for binding in kernels:
             self.parts.update(self.parts_of(binding, calls))
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.parts = outer
-        return made
+        return rewritten
 
     def parts_of(self, whole: Any, calls: dict[Var, Any]) -> dict[Var, _Part]:
         """The kernels that can write their part of a concatenation; empty if not all can."""
         callee, given = whole.value.args[0], whole.value.args[1].fields
         axis = self.axis_of(callee)
-        if axis is None or not all(self.is_free(one, calls) for one in given):
+        if axis is None or not all(self.is_free(operand, calls) for operand in given):
             return {}
         *sizes, extent = extents_along(self.mod[callee], axis)
         last = [var for var in calls if var in set(given)][-1]
-        found, begin = {}, 0
+        begins, begin = {}, 0
         for var, size in zip(given, sizes, strict=True):
             kernel = into_part(self.mod[calls[var].args[0]], axis, begin, extent)
             if kernel is None:
                 return {}
-            found[var] = _Part(kernel, whole, var is last)
+            begins[var] = _Part(kernel, whole, var is last)
             begin += size
-        return found
+        return begins
 
     def axis_of(self, callee: Any) -> int | None:
         """The axis along which a PrimFunc concatenates; asked once each."""
@@ -116,15 +116,15 @@ class _Joiner(PyExprMutator):
         gvar = self.builder_.add_func(part.kernel, f"{call.args[0].name_hint}_part")
         held = self.started.get(part.whole.var)
         if held is None:
-            made = call_tir(gvar, Tuple(arguments), info)
+            writing = call_tir(gvar, Tuple(arguments), info)
         else:
-            made = call_tir_inplace(gvar, Tuple([*arguments, held]), [len(arguments)], info)
-        made = self.builder_.normalize(made)
+            writing = call_tir_inplace(gvar, Tuple([*arguments, held]), [len(arguments)], info)
+        writing = self.builder_.normalize(writing)
         if part.is_last:
-            self.reemit(part.whole, part.whole.var, made)
+            self.reemit(part.whole, part.whole.var, writing)
             self.started[part.whole.var] = part.whole.var
         else:
-            self.started[part.whole.var] = self.builder_.emit(made)
+            self.started[part.whole.var] = self.builder_.emit(writing)
 
 
 def _is_kernel(binding: Binding, mod: IRModule) -> bool:

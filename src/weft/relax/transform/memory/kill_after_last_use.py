@@ -97,9 +97,9 @@ class _KillInserter(PyExprMutator):
 
     def visit_seq_expr_(self, op: SeqExpr) -> Any:
         outer, self.ends = self.ends, _LastUses().sequence(op)
-        made = super().visit_seq_expr_(op)
+        rewritten = super().visit_seq_expr_(op)
         self.ends = outer
-        return made
+        return rewritten
 
     def visit_binding(self, binding: Binding) -> None:
         super().visit_binding(binding)
@@ -121,15 +121,15 @@ def _without_unused_names(func: Function) -> Function:
             if not renames or binding.var in counter.last:
                 super().visit_binding(binding)
 
-    made: Function = Remover().visit_expr(func)
-    return made
+    rewritten: Function = Remover().visit_expr(func)
+    return rewritten
 
 
 def kill_after_last_use(func: Function) -> Function:
     """The function with every value let go of after its last use."""
     func = _without_unused_names(canonicalize_bindings(func))
-    made: Function = _KillInserter().visit_expr(func)
-    return made
+    rewritten: Function = _KillInserter().visit_expr(func)
+    return rewritten
 
 
 def KillAfterLastUse() -> Any:  # noqa: N802 - TVM's name

@@ -43,8 +43,8 @@ class _AllocTensorLowerer(PyExprMutator):
 
 def lower_alloc_tensor(func: Function) -> Function:
     """The function without ``builtin.alloc_tensor``."""
-    made: Function = _AllocTensorLowerer().visit_expr(func)
-    return made
+    rewritten: Function = _AllocTensorLowerer().visit_expr(func)
+    return rewritten
 
 
 def LowerAllocTensor() -> Any:  # noqa: N802 - TVM's name

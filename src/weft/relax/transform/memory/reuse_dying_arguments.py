@@ -46,12 +46,12 @@ class _Reuser(PyExprMutator):
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer = self.chosen
         self.chosen = {
-            id(block.bindings[found.binding_idx]): found.arg_idxs
-            for found in inplace_opportunities(block, (), self.candidates)[1]
+            id(block.bindings[opportunity.binding_idx]): opportunity.arg_idxs
+            for opportunity in inplace_opportunities(block, (), self.candidates)[1]
         }
-        made = super().visit_dataflow_block_(block)
+        rewritten = super().visit_dataflow_block_(block)
         self.chosen = outer
-        return made
+        return rewritten
 
     def candidates(self, call: Call) -> Sequence[tuple[int, Any]]:
         """The arguments that the kernel of a call may write over; each is one argument only."""
@@ -69,8 +69,8 @@ class _Reuser(PyExprMutator):
             return ()
         if kernel not in self.places:
             self.places[kernel] = overwritable_arguments(func)
-        found = [(at, given[at]) for at in self.places[kernel]]
-        return [(at, arg) for at, arg in found if sum(arg is item for item in given) == 1]
+        writable = [(at, given[at]) for at in self.places[kernel]]
+        return [(at, arg) for at, arg in writable if sum(arg is item for item in given) == 1]
 
     def visit_binding(self, binding: Binding) -> None:
         places = self.chosen.get(id(binding))
@@ -81,8 +81,8 @@ class _Reuser(PyExprMutator):
         kernel, given = call.args
         index = next((at for at in places if (kernel, at) in self.kernels), places[0])
         writer = self.writer_of(kernel, index)
-        made = call_tir_inplace(writer, given, [index], [call.struct_info])
-        self.reemit(binding, binding.var, self.builder_.normalize(made))
+        writing = call_tir_inplace(writer, given, [index], [call.struct_info])
+        self.reemit(binding, binding.var, self.builder_.normalize(writing))
 
     def writer_of(self, kernel: Any, index: int) -> Any:
         """The kernel that writes over an argument."""

@@ -102,13 +102,13 @@ class _Pool:
 
 
 def plan_storages(
-    func: Function, found: Allocations, bounds: UpperBounds
+    func: Function, allocations: Allocations, bounds: UpperBounds
 ) -> dict[Var, Storage]:
     """Which storage each tensor gets."""
     planned: dict[Var, Storage] = {}
     pools: dict[tuple[int, str, str], _Pool] = {}  # a branch has its own
     for binding in bindings_in_order(func):
-        life = found.lives.get(binding.var)
+        life = allocations.lives.get(binding.var)
         if life is not None:
             shape, dtype, device, scope = _arguments(life.call)
             key = (id(life.home), scope.value, str(dtype.value))
@@ -116,9 +116,9 @@ def plan_storages(
             pool = pools.setdefault(key, _Pool())
             storage = None if life.last is None else pool.take(size, bounds)
             planned[life.var] = storage or Storage(size, dtype.value, scope.value, device)
-        for ended in found.ends.get(binding.var, ()):
+        for ended in allocations.ends.get(binding.var, ()):
             storage = planned[ended]
-            home = id(found.lives[ended].home)
+            home = id(allocations.lives[ended].home)
             pools[home, storage.scope, str(storage.dtype)].give(storage, bounds)
     return planned
 
@@ -154,8 +154,8 @@ class _StorageRewriter(PyExprMutator):
                 [storage.size], storage.device, storage.scope, storage.dtype
             )
             holder = self.emitted[storage] = self.builder_.emit(call, "storage")
-        made = memory.alloc_tensor(holder, 0, value.args[0], value.args[1])
-        self.reemit(binding, binding.var, self.builder_.normalize(made))
+        tensor = memory.alloc_tensor(holder, 0, value.args[0], value.args[1])
+        self.reemit(binding, binding.var, self.builder_.normalize(tensor))
 
     def bounded(self, call: Call) -> Storage | None:
         """Storage of the largest size for a tensor that leaves its block."""
@@ -170,14 +170,14 @@ class _StorageRewriter(PyExprMutator):
 
 def static_plan_block_memory(func: Function, mod: IRModule) -> Function:
     """The function with its tensors in shared storage."""
-    found = find_allocations(func, mod, _is_plannable)
+    allocations = find_allocations(func, mod, _is_plannable)
     bounds = UpperBounds(func)
     plan_outputs = bool(func.attrs.get(PLAN_OUTPUTS, False))
-    if not found.lives and not plan_outputs:
+    if not allocations.lives and not plan_outputs:
         return func
-    rewriter = _StorageRewriter(plan_storages(func, found, bounds), bounds, plan_outputs)
-    made: Function = rewriter.visit_expr(func)
-    return made.without_attr(PLAN_OUTPUTS) if plan_outputs else made
+    rewriter = _StorageRewriter(plan_storages(func, allocations, bounds), bounds, plan_outputs)
+    rewritten: Function = rewriter.visit_expr(func)
+    return rewritten.without_attr(PLAN_OUTPUTS) if plan_outputs else rewritten
 
 
 def _arguments(call: Call) -> tuple[Any, Any, Any, Any]:

@@ -28,9 +28,9 @@ class _Bundler(PyExprMutator):
 
     def visit_binding_block(self, block: BindingBlock) -> BindingBlock:
         outer, self.bound = self.bound, {}
-        made = super().visit_binding_block(block)
+        rewritten = super().visit_binding_block(block)
         self.bound = outer
-        return made
+        return rewritten
 
     def visit_var_(self, op: Var) -> Any:
         index = self.weights.get(op)
@@ -43,9 +43,9 @@ class _Bundler(PyExprMutator):
 
     def visit_seq_expr_(self, op: SeqExpr) -> Any:
         outer, self.bound = self.bound, {}
-        made = super().visit_seq_expr_(op)
+        rewritten = super().visit_seq_expr_(op)
         self.bound = outer
-        return made
+        return rewritten
 
 
 def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> Function:
@@ -63,8 +63,8 @@ def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> 
     bundle = Var(param_tuple_name or "model_params", info)
     positions = {weight: index for index, weight in enumerate(weights)}
     bundled = func.with_(params=Array([*func.params[: int(count)], bundle]))
-    made: Function = _Bundler(positions, bundle).visit_expr(bundled)
-    return made
+    rewritten: Function = _Bundler(positions, bundle).visit_expr(bundled)
+    return rewritten
 
 
 def BundleModelParams(param_tuple_name: str | None = None) -> Any:  # noqa: N802 - TVM's name

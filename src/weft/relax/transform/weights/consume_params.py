@@ -41,6 +41,6 @@ class _Consumer(PyExprMutator):
 
 def consume_params(func: Function) -> Function:
     """The function of one tuple of weights that resets each field when it has read it."""
-    made: Any = _Consumer(func.params[-1]).visit_expr(func)
-    consumed: Function = made
+    rewritten: Any = _Consumer(func.params[-1]).visit_expr(func)
+    consumed: Function = rewritten
     return consumed

@@ -96,19 +96,19 @@ def with_lazy_inputs(func: Function) -> Function:
     blocks = [
         block.with_(
             bindings=[
-                made for binding in block.bindings for made in (*weights.before(binding), binding)
+                lazy for binding in block.bindings for lazy in (*weights.before(binding), binding)
             ]
         )
         for block in func.body.blocks
     ]
     blocks.append(BindingBlock(list(weights.before(func.body.body))))
     visible = {symbol: symbol for param in params for symbol in defining_vars(param.struct_info)}
-    made = Function(
+    lazy = Function(
         params, SeqExpr(blocks, func.body.body),
         erase_to_well_defined(func.ret_struct_info or ObjectStructInfo(), visible), func.is_pure,
         func.attrs.updated(num_input=count + 1),
     )  # fmt: skip
-    return normalized(made)
+    return normalized(lazy)
 
 
 def with_lazy_outputs(func: Function) -> Function:
@@ -124,11 +124,11 @@ def with_lazy_outputs(func: Function) -> Function:
     result = plain.body.body
     fields = list(result.fields) if isinstance(result, Tuple) else [result]
     results = Results(fields, lambda index, value: Call(setter, [PrimValue(index), value]))
-    first = BindingBlock([made for param in plain.params for made in results.of(param)])
+    first = BindingBlock([item for param in plain.params for item in results.of(param)])
     blocks = [
         block.with_(
             bindings=[
-                made for binding in block.bindings for made in (binding, *results.of(binding.var))
+                item for binding in block.bindings for item in (binding, *results.of(binding.var))
             ]
         )
         for block in plain.body.blocks
@@ -161,8 +161,8 @@ class Results:
 
 def normalized(func: Function) -> Function:
     """The function with the struct info of every binding."""
-    made: Any = BlockBuilder().normalize(func)
-    normal: Function = made
+    in_normal_form: Any = BlockBuilder().normalize(func)
+    normal: Function = in_normal_form
     return normal
 
 

@@ -112,8 +112,8 @@ class _Rewriter:
             result = Tuple([]) if result is body.body else result
         attrs = without_attr(self.func.attrs, "relax.force_pure")
         block = BindingBlock(bindings)
-        made = Function(self.params(), SeqExpr([block], result), ObjectStructInfo(), False, attrs)
-        return normalized(made)
+        lazy = Function(self.params(), SeqExpr([block], result), ObjectStructInfo(), False, attrs)
+        return normalized(lazy)
 
     def output(self, result: Any) -> Binding | None:
         """The binding of the tuple that is returned; None if it stands in the return."""
@@ -138,12 +138,12 @@ class _Rewriter:
 
     def params(self) -> list[Var]:
         """Inputs, extra arguments of the callbacks, and what defines symbols among the weights."""
-        found = [*self.func.params[: self.count], *self.extra[0], *self.extra[1]]
+        parameters = [*self.func.params[: self.count], *self.extra[0], *self.extra[1]]
         for param in self.func.params[self.count :]:
             for info in _fields(param.struct_info):
                 if isinstance(info, PrimStructInfo | ShapeStructInfo) and symbolic_vars(info):
-                    found.append(Var("symbolic_var_holder", info))
-        return found
+                    parameters.append(Var("symbolic_var_holder", info))
+        return parameters
 
 
 def _fields(info: StructInfo) -> list[StructInfo]:
@@ -155,12 +155,12 @@ def _fields(info: StructInfo) -> list[StructInfo]:
 def last_uses(bindings: Sequence[Binding]) -> dict[Var, list[Var]]:
     """For each bound variable those that its binding is the last to use, itself if none does."""
     seen: set[Var] = set()
-    found: dict[Var, list[Var]] = {}
+    dying: dict[Var, list[Var]] = {}
     for binding in reversed(bindings):
         used = [*collect(binding.value, Var), binding.var]
-        found[binding.var] = [var for var in dict.fromkeys(used) if var not in seen]
+        dying[binding.var] = [var for var in dict.fromkeys(used) if var not in seen]
         seen.update(used)
-    return found
+    return dying
 
 
 def LazyTransformParams(  # noqa: N802 - TVM's name

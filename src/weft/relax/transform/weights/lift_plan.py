@@ -59,9 +59,9 @@ class LiftPlan:
 
     def outputs(self) -> list[Var]:
         """What the function needs of the weights: weights as they are, then what is computed."""
-        found = [weight for weight in self.weights if weight in self.at_runtime]
+        lifted = [weight for weight in self.weights if weight in self.at_runtime]
         bound = [binding.var for binding in self.lifted]
-        return found + [v for v in bound if v in self.from_weights and v in self.at_runtime]
+        return lifted + [v for v in bound if v in self.from_weights and v in self.at_runtime]
 
     def symbols(self) -> list[Any]:
         """The symbolic variables needed at run time that only weights define, not outputs."""

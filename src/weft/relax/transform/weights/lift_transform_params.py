@@ -93,10 +93,10 @@ def _runtime_function(
         params.append(Var(names[0].name_hint, names[0].struct_info))
         given.update(dict.fromkeys(names, params[-1]))
     func = plan.func
-    made = Function(
+    runtime = Function(
         params, replace(body, given), func.ret_struct_info, func.is_pure, func.attrs, func.span
     )
-    return canonicalize_bindings(copy_with_new_vars(made))
+    return canonicalize_bindings(copy_with_new_vars(runtime))
 
 
 def _composed(first: Function, second: Function) -> Function:
@@ -114,8 +114,8 @@ def _composed(first: Function, second: Function) -> Function:
         else:
             blocks.append(block)
     body = SeqExpr(blocks, inner.body)
-    made = Function(first.params, body, inner.body.struct_info, True, second.attrs)
-    return remove_all_unused(canonicalize_bindings(made))
+    composed = Function(first.params, body, inner.body.struct_info, True, second.attrs)
+    return remove_all_unused(canonicalize_bindings(composed))
 
 
 @dataclass
@@ -135,8 +135,8 @@ class _Lifting:
             plan = lift_plan(func)
             symbols, outputs = plan.symbols(), plan.outputs()
             self.functions[name] = _runtime_function(plan, symbols, [[var] for var in outputs])
-            made = _transform_function(plan.weights, plan.lifted, symbols, outputs)
-            self.transform(f"{name}_{_SUFFIX}", made)
+            transform = _transform_function(plan.weights, plan.lifted, symbols, outputs)
+            self.transform(f"{name}_{_SUFFIX}", transform)
 
     def together(self, plan: SharedPlan) -> None:
         """Lift what all functions share."""
@@ -145,10 +145,10 @@ class _Lifting:
             self.functions[name] = _runtime_function(
                 plan.plans[number], plan.symbols_of(number), plan.outputs_of(number)
             )
-        made = _transform_function(
+        transform = _transform_function(
             whole.weights, whole.lifted, plan.common_symbols(), whole.outputs()
         )
-        self.transform(_SUFFIX, made)
+        self.transform(_SUFFIX, transform)
 
 
 def _targets(mod: IRModule, names: Sequence[str]) -> dict[str, Function]:
@@ -190,14 +190,14 @@ def lift_transform_params(
             public = func.with_attr("global_symbol", name)
             consume = ctx.config.get("relax.lift_transform_params.consume_params", False)
             lifting.functions[name] = consume_params(public) if consume else public
-    made: dict[Any, Any] = {
+    functions: dict[Any, Any] = {
         gvar if lifting.functions[gvar.name_hint] is func else gvar.name_hint: (
             lifting.functions.pop(gvar.name_hint)
         )
         for gvar, func in mod.functions.items()
     }
     return lambda_lift(
-        IRModule({**made, **lifting.functions}, None, mod.attrs, mod.global_infos), ctx
+        IRModule({**functions, **lifting.functions}, None, mod.attrs, mod.global_infos), ctx
     )
 
 

@@ -70,7 +70,7 @@ class SharedPlan:
     def match_bindings(self) -> list[VarBinding]:
         """Let bindings of the same value correspond; the first function's shared ones."""
         values: dict[Any, list[_Value]] = {}
-        found: dict[Var, _Value] = {}
+        value_of: dict[Var, _Value] = {}
         common = dict(self.variables)
         for number, func in enumerate(self.functions):
             for binding in lift_plan(func).lifted:
@@ -83,10 +83,10 @@ class SharedPlan:
                     value = _Value(binding, expr)
                     same.append(value)
                 value.functions.add(number)
-                found[binding.var] = value
+                value_of[binding.var] = value
                 common[binding.var] = value.binding.var
         shared = []
-        for var, value in found.items():
+        for var, value in value_of.items():
             if len(value.functions) == len(self.functions):
                 self.variables[var] = value.binding.var
                 if var is value.binding.var:

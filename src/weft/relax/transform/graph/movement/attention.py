@@ -28,7 +28,7 @@ _SWAP: Final = [0, 2, 1, 3]
 def attention(scope: Scope, call: Call) -> Any:
     """The same attention of fewer operands."""
     query, key, value, *bias = call.args
-    kept = [one for one in bias if not _is_zero(one)]
+    kept = [extent for extent in bias if not _is_zero(extent)]
     shared = _shared(scope, key, value)
     if len(kept) == len(bias) and shared is None:
         return None
@@ -47,13 +47,13 @@ def _is_zero(bias: Any) -> bool:
 
 def _shared(scope: Scope, key: Any, value: Any) -> tuple[Any, Any] | None:
     """Keys and values without repetition, if both repeat heads alike."""
-    found = _before_repetition(scope, key), _before_repetition(scope, value)
-    if found[0] is None or found[1] is None:
+    sources = _before_repetition(scope, key), _before_repetition(scope, value)
+    if sources[0] is None or sources[1] is None:
         return None
-    heads = [dims_of(one) for one in found]
+    heads = [dims_of(source) for source in sources]
     if heads[0] is None or heads[1] is None or not same_dim(heads[0][1], heads[1][1]):
         return None
-    return permuted(scope, found[0], _SWAP), permuted(scope, found[1], _SWAP)
+    return permuted(scope, sources[0], _SWAP), permuted(scope, sources[1], _SWAP)
 
 
 def _before_repetition(scope: Scope, heads: Any) -> Any:

@@ -47,9 +47,9 @@ def sink(scope: Scope, call: Call) -> Any:
             continue
         for name, below in ((PERMUTE, _below_permute), (RESHAPE, _below_reshape)):
             inner = made_by(scope, arg, name)
-            made = None if inner is None else below(scope, call, inner, dims)
-            if made is not None:
-                return made
+            moved = None if inner is None else below(scope, call, inner, dims)
+            if moved is not None:
+                return moved
     return None
 
 
@@ -62,20 +62,20 @@ def _decided(call: Call) -> Any:
     return chosen if same_dims(dims_of(chosen), dims_of(call)) else None
 
 
-def _applied(call: Call, made: dict[int, Any]) -> Call:
+def _applied(call: Call, replaced: dict[int, Any]) -> Call:
     """The operator on other arguments."""
-    args = [made.get(index, arg) for index, arg in enumerate(call.args)]
+    args = [replaced.get(index, arg) for index, arg in enumerate(call.args)]
     return Call(call.op, args, call.attrs, call.sinfo_args)
 
 
 def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -> Any:
     axes = axes_of(inner)
     assert axes is not None
-    made, spread = {}, []
+    moved, spread = {}, []
     for index, arg in enumerate(call.args):
         shape, other = dims_of(arg), made_by(scope, arg, PERMUTE)
         if other is not None and axes_of(other) == axes:
-            made[index] = other.args[0]
+            moved[index] = other.args[0]
         elif shape is None or not without_units(shape):
             continue  # one number for all
         elif len(shape) == len(dims) and (_is_small(shape, dims) or isinstance(arg, Constant)):
@@ -83,14 +83,14 @@ def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -
         else:
             return None
     for index in spread:
-        made[index] = permuted(scope, call.args[index], inverse(axes))
-    return op.permute_dims(scope.emit(_applied(call, made)), axes)
+        moved[index] = permuted(scope, call.args[index], inverse(axes))
+    return op.permute_dims(scope.emit(_applied(call, moved)), axes)
 
 
 def _is_small(shape: Sequence[Any], dims: Sequence[Any]) -> bool:
     """Whether an operand is spread over an axis of the result."""
     return any(
-        is_unit(one) and not is_unit(whole) for one, whole in zip(shape, dims, strict=True)
+        is_unit(mine) and not is_unit(whole) for mine, whole in zip(shape, dims, strict=True)
     )
 
 
@@ -98,11 +98,11 @@ def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -
     before = dims_of(inner.args[0])
     if before is None:
         return None
-    made, wanted = {}, {}
+    moved, wanted = {}, {}
     for index, arg in enumerate(call.args):
         shape, other = dims_of(arg), made_by(scope, arg, RESHAPE)
         if other is not None and same_dims(dims_of(other.args[0]), before):
-            made[index] = other.args[0]
+            moved[index] = other.args[0]
             continue
         if shape is None or not without_units(shape):
             continue  # one number for all
@@ -111,8 +111,8 @@ def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -
             return None
         wanted[index] = place
     for index, place in wanted.items():
-        made[index] = reshaped(scope, call.args[index], place)
-    return op.reshape(scope.emit(_applied(call, made)), dims)
+        moved[index] = reshaped(scope, call.args[index], place)
+    return op.reshape(scope.emit(_applied(call, moved)), dims)
 
 
 def _shape_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any]) -> Any:
@@ -123,7 +123,7 @@ def _shape_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any
     trailing = list(shape[leading:])
     count = len(trailing)
     kept = count <= len(before) and all(
-        same_dim(one, other) for one, other in zip(before[-count:], dims[-count:], strict=True)
+        same_dim(mine, other) for mine, other in zip(before[-count:], dims[-count:], strict=True)
     )
     return trailing if kept else _spread_below(shape, dims, before)
 
@@ -150,12 +150,12 @@ def concat(scope: Scope, call: Call) -> Any:
     """Tensors that are transposed alike are joined before that."""
     fields = list(call.args[0].fields) if isinstance(call.args[0], Tuple) else []
     inner = [made_by(scope, field, PERMUTE) for field in fields]
-    if not fields or any(one is None for one in inner):
+    if not fields or any(lower is None for lower in inner):
         return None
-    axes = [axes_of(one) for one in inner if one is not None]
+    axes = [axes_of(lower) for lower in inner if lower is not None]
     if any(other != axes[0] for other in axes) or axes[0] is None:
         return None
     rank = len(axes[0])
     axis = axes[0][int(call.attrs["axis"]) % rank]
-    joined = op.concat(Tuple([one.args[0] for one in inner if one is not None]), axis)
+    joined = op.concat(Tuple([lower.args[0] for lower in inner if lower is not None]), axis)
     return op.permute_dims(scope.emit(joined), axes[0])

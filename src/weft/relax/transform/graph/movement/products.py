@@ -46,8 +46,8 @@ def matmul(scope: Scope, call: Call) -> Any:
 
 
 def _reshaped(scope: Scope, given: Any, call: Call) -> Any:
-    made = Call(call.op, [given, call.args[1]], call.attrs, call.sinfo_args)
-    return op.reshape(scope.emit(made), dims_of(call))
+    reshaped = Call(call.op, [given, call.args[1]], call.attrs, call.sinfo_args)
+    return op.reshape(scope.emit(reshaped), dims_of(call))
 
 
 def _is_same_matrix(before: Sequence[Any], dims: Sequence[Any]) -> bool:

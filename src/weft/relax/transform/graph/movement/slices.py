@@ -52,10 +52,10 @@ def one_range(call: Call) -> tuple[int, int, int] | None:
 
 
 def _numbers(arg: Any) -> list[int] | None:
-    found = [
+    numbers = [
         constant_value(item.value) if isinstance(item, PrimValue) else None for item in arg.fields
     ]
-    return None if None in found else [int(number) for number in found if number is not None]
+    return None if None in numbers else [int(number) for number in numbers if number is not None]
 
 
 @MOVEMENTS.of("strided_slice")
@@ -73,10 +73,10 @@ def strided_slice(scope: Scope, call: Call) -> Any:
         part = scope.emit(op.strided_slice(inner.args[0], [axes[axis]], [begin], [end]))
         return op.permute_dims(part, axes)
     inner = made_by(scope, call.args[0], RESHAPE)
-    found = None if inner is None else _axis_before(dims_of(inner.args[0]), dims, axis)
-    if inner is None or found is None:
+    earlier_axis = None if inner is None else _axis_before(dims_of(inner.args[0]), dims, axis)
+    if inner is None or earlier_axis is None:
         return None
-    before, step = found
+    before, step = earlier_axis
     part = scope.emit(op.strided_slice(inner.args[0], [before], [begin * step], [end * step]))
     return op.reshape(part, dims_of(call))
 
