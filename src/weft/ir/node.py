@@ -242,7 +242,7 @@ class Node(metaclass=NodeMeta):
         return copy
 
     def _carry_(self, copy: Self) -> None:
-        """Pass derived facts that survive a change of fields on to ``made`` (hook)."""
+        """Hook: give ``copy`` the derived facts that stay true when fields change."""
 
     def script(self, **config: object) -> str:
         """The node as TVMScript text (options: weft.script.printer)."""

@@ -197,7 +197,7 @@ def places(tree: Tree, where: str) -> Iterator[tuple[int, str]]:
 
 
 def flatten_into(tree: Tree, value: object, where: str, model: str, leaves: list[object]) -> None:
-    """Put the leaves of ``value`` into ``found``; raise where it has not the form of the tree."""
+    """Append the leaves of ``value`` to ``leaves``; raise where its form is not the tree's."""
     kind = tree[0]
     if kind == "leaf":
         if value is None:
