@@ -43,7 +43,6 @@ NAME_LIMITS = {
     "relax.distributed": 5,
     "relax.frontend": 333,
     "relax.testing": 7,
-    "relax.vm": 33,
     "tir.lowering": 10,
 }
 

@@ -69,7 +69,7 @@ class ArenaPlan:
 def _slots(lives: list[TensorLife]) -> tuple[list[PrimExpr], PrimExpr]:
     """The offset of each tensor, and the size of the whole, over the symbols of the sizes."""
     slots: list[tuple[PrimExpr, int, PrimExpr]] = []  # size, last step, offset
-    found: dict[int, PrimExpr] = {}
+    offsets: dict[int, PrimExpr] = {}
     end: PrimExpr = IntImm(_INT64, 0)
     for index, life in sorted(enumerate(lives), key=lambda item: item[1].first):
         free = [
@@ -77,11 +77,11 @@ def _slots(lives: list[TensorLife]) -> tuple[list[PrimExpr], PrimExpr]:
             if last < life.first and structural_equal(size, life.size)
         ]  # fmt: skip
         if free:
-            found[index] = slots[free[0]][2]
-            slots[free[0]] = (life.size, life.last, found[index])
+            offsets[index] = slots[free[0]][2]
+            slots[free[0]] = (life.size, life.last, offsets[index])
             continue
-        found[index] = end
+        offsets[index] = end
         slots.append((life.size, life.last, end))
         lines = op.floordiv(op.add(life.size, ALIGNMENT - 1), ALIGNMENT)
         end = op.add(end, op.multiply(lines, ALIGNMENT))
-    return [found[index] for index in range(len(lives))], end
+    return [offsets[index] for index in range(len(lives))], end

@@ -197,11 +197,11 @@ class FunctionBuilder:
         register = self.registers.get(id(var))
         if register is None:
             if self.recursive is not None and var is self.recursive[0]:
-                made = self.new_register()
+                place = self.new_register()
                 captured = [self.value(item) for item in self.recursive[1]]
                 captured += [("expr", self.symbols.name(item)) for item in self.outer_symbols]
-                self.builtin(made, "make_closure", ("value", self.name), *captured)
-                return ("reg", made)
+                self.builtin(place, "make_closure", ("value", self.name), *captured)
+                return ("reg", place)
             raise UnsupportedError(f"{self.name}: the variable {var.name_hint} is not bound here")
         return ("reg", register)
 
@@ -279,26 +279,26 @@ class FunctionBuilder:
 
 def returns_more(function: Function) -> bool:
     """Whether a function declares more of its result than its body tells: it must be checked."""
-    declared, found = function.ret_struct_info, function.body.struct_info
-    if declared is None or found is None:
+    declared, known = function.ret_struct_info, function.body.struct_info
+    if declared is None or known is None:
         return False
-    return not struct_info_is_base_of(declared, found)
+    return not struct_info_is_base_of(declared, known)
 
 
 def _captured(function: Function, registers: dict[int, int]) -> list[Var]:
     finder = _Uses(registers)
     finder.visit(function.body)
-    return finder.found
+    return finder.variables
 
 
 class _Uses(Visitor):
     def __init__(self, registers: dict[int, int]) -> None:
         self.registers = registers
-        self.found: list[Var] = []
+        self.variables: list[Var] = []
 
     def visit_RelaxVar(self, var: Var) -> None:
-        if id(var) in self.registers and not any(var is known for known in self.found):
-            self.found.append(var)
+        if id(var) in self.registers and not any(var is known for known in self.variables):
+            self.variables.append(var)
 
 
 def _prim_value(builder: FunctionBuilder, expr: PrimValue) -> Operand:

@@ -29,17 +29,17 @@ class Symbols:
 
     def name(self, var: Var) -> str:
         """The name of a variable."""
-        found = self.names.get(id(var))
-        if found is None:
+        name = self.names.get(id(var))
+        if name is None:
             base = "".join(c if c.isalnum() or c == "_" else "_" for c in var.name) or "s"
             base = base if base[0].isalpha() or base[0] == "_" else f"s{base}"
-            found, count = base, 0
-            while found in self.vars or found in FUNCTIONS or keyword.iskeyword(found):
+            name, count = base, 0
+            while name in self.vars or name in FUNCTIONS or keyword.iskeyword(name):
                 count += 1
-                found = f"{base}_{count}"
-            self.names[id(var)] = found
-            self.vars[found] = var
-        return found
+                name = f"{base}_{count}"
+            self.names[id(var)] = name
+            self.vars[name] = var
+        return name
 
     def text(self, expr: PrimExpr) -> int | str:
         """An extent: a number, or text over the names."""

@@ -86,7 +86,7 @@ class HostBuilder(HostBody):
         chosen = {id(buffer) for buffer in outputs}
         plan = ArenaPlan(self.lives(chosen))
         host = self.assemble(params, outputs, shape_of_result, plan)
-        host.helpers = [made.func for made in self.state.shared.activations.values()]
+        host.helpers = [activation.func for activation in self.state.shared.activations.values()]
         host.layout = layouts if any(kind != "leaf" for kind, _ in layouts) else None
         return host
 
@@ -144,10 +144,10 @@ class HostBuilder(HostBody):
     def value(self, expr: Any, name: str = "t") -> Any:
         """Lower an expression."""
         if isinstance(expr, Var):
-            found = self.values.get(id(expr))
-            if found is None:
+            value = self.values.get(id(expr))
+            if value is None:
                 raise NotNative(f"the variable {expr.name_hint} is not a tensor here")
-            return found
+            return value
         if isinstance(expr, Constant):
             return self.constant(expr)
         if isinstance(expr, Tuple):

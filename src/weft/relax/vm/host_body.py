@@ -104,9 +104,9 @@ class HostBody(ABC):
 
     def extents(self, name: str, ndim: int) -> list[PrimExpr]:
         """New symbols for the extents of a parameter of known rank."""
-        found = [TirVar(f"{name}_{axis}", INT64) for axis in range(ndim)]
-        self.symbols.known.update({extent: extent for extent in found})
-        return list(found)
+        symbols = [TirVar(f"{name}_{axis}", INT64) for axis in range(ndim)]
+        self.symbols.known.update({extent: extent for extent in symbols})
+        return list(symbols)
 
     def tensor(self, name: str, info: TensorStructInfo) -> Buffer:
         """A buffer of a tensor's struct info."""
@@ -122,8 +122,8 @@ class HostBody(ABC):
     def copy(self, source: Any, target: Any) -> None:
         """Copy a tensor or a tuple of tensors."""
         if isinstance(target, list) and isinstance(source, list):
-            for one, other in zip(source, target, strict=True):
-                self.copy(one, other)
+            for part, place in zip(source, target, strict=True):
+                self.copy(part, place)
         elif isinstance(source, Buffer) and isinstance(target, Buffer):
             loops = [TirVar(f"i{axis}", INT64) for axis in range(len(target.shape))]
             body: Stmt = BufferStore(target, source[tuple(loops)], loops)
@@ -150,10 +150,10 @@ class HostBody(ABC):
         if not isinstance(source, Buffer) or not isinstance(info, TensorStructInfo):
             raise NotNative("a view of a value that is no tensor")
         shaped = self.tensor(name, info)
-        made = decl_buffer(list(shaped.shape), shaped.dtype, shaped.name, data=source.data)
-        self.state.roots[id(made)] = self.state.roots.get(id(source), source)
-        self.state.views.append(made)
-        return made
+        view = decl_buffer(list(shaped.shape), shaped.dtype, shaped.name, data=source.data)
+        self.state.roots[id(view)] = self.state.roots.get(id(source), source)
+        self.state.views.append(view)
+        return view
 
     def global_function(self, target: GlobalVar) -> LocalFunction:
         """A graph function of the module as a value."""
@@ -219,7 +219,7 @@ class HostBody(ABC):
         """Whether what a value is a view of, as a whole, is a tensor that is no result itself."""
         root = self.state.roots.get(id(view))
         return (
-            root is not None and any(root is one for one in self.state.temporaries)
+            root is not None and any(root is temporary for temporary in self.state.temporaries)
             and not any(root is output for output in outputs)
             and same_dim(product(root.shape), product(view.shape))
         )  # fmt: skip
@@ -227,20 +227,20 @@ class HostBody(ABC):
     def in_its_place(self, view: Buffer) -> Buffer:
         """The view as a tensor, of whose memory what it was a view of becomes a view."""
         state, root = self.state, self.state.roots.pop(id(view))
-        state.temporaries = [view if one is root else one for one in state.temporaries]
-        state.views = [root, *[one for one in state.views if one is not view]]
-        state.roots = {key: view if one is root else one for key, one in state.roots.items()}
+        state.temporaries = [view if other is root else other for other in state.temporaries]
+        state.views = [root, *[other for other in state.views if other is not view]]
+        state.roots = {key: view if other is root else other for key, other in state.roots.items()}
         state.roots[id(root)] = view
         for step in state.steps:
-            step.uses[:] = [view if one is root else one for one in step.uses]
+            step.uses[:] = [view if other is root else other for other in step.uses]
         return view
 
     def copied(self, value: Buffer) -> Buffer:
         """A new tensor with the elements of a constant or a view, which the caller may write."""
-        made = decl_buffer(list(value.shape), value.dtype, value.name)
-        self.state.temporaries.append(made)
-        self.copy(value, made)
-        return made
+        copy = decl_buffer(list(value.shape), value.dtype, value.name)
+        self.state.temporaries.append(copy)
+        self.copy(value, copy)
+        return copy
 
     def lives(self, outputs: set[int]) -> list[TensorLife]:
         """First and last step of every temporary that is not an output."""

@@ -152,13 +152,13 @@ def _shape_to_tensor(builder: HostBody, call: Call, name: str) -> Any:
     if not isinstance(shape, Shape):
         raise NotNative("shape_to_tensor of a value that is no shape")
     extents = [op.cast(INT64, extent) for extent in shape.values]
-    made = builder.allocated(TensorStructInfo([len(extents)], "int64"), name)
+    tensor = builder.allocated(TensorStructInfo([len(extents)], "int64"), name)
     stores = [
-        BufferStore(made, extent, [IntImm(INT64, axis)]) for axis, extent in enumerate(extents)
+        BufferStore(tensor, extent, [IntImm(INT64, axis)]) for axis, extent in enumerate(extents)
     ]
     if stores:
-        builder.step(seq(*stores), [made])
-    return made
+        builder.step(seq(*stores), [tensor])
+    return tensor
 
 
 def _print(builder: HostBody, call: Call, name: str) -> Any:
@@ -198,14 +198,14 @@ def _invoke_closure(builder: HostBody, call: Call, name: str) -> Any:
 
 
 def _make_closure(builder: HostBody, call: Call, name: str) -> LocalFunction:
-    made = builder.global_function(expect(call.args[0], GlobalVar))
+    closure = builder.global_function(expect(call.args[0], GlobalVar))
     captured = _fields(builder, call.args[1])
-    return LocalFunction(made.function, made.label, {}, {}, captured)
+    return LocalFunction(closure.function, closure.label, {}, {}, captured)
 
 
 def _fields(builder: HostBody, arg: Any) -> list[Any]:
-    found = builder.value(arg)
-    return found if isinstance(found, list) else [found]
+    field = builder.value(arg)
+    return field if isinstance(field, list) else [field]
 
 
 HOST_OPERATORS: Final[dict[str, Callable[[HostBody, Call, str], Any]]] = {

@@ -143,8 +143,8 @@ def nested(steps: list[Step]) -> Stmt:
             open_parts.append([])
         else:
             other, then = open_parts.pop(), open_parts.pop()
-            made = IfThenElse(conditions.pop(), seq(*then), seq(*other))
-            open_parts[-1].append(made)
+            branch = IfThenElse(conditions.pop(), seq(*then), seq(*other))
+            open_parts[-1].append(branch)
     return seq(*open_parts[0])
 
 

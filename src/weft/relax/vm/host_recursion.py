@@ -69,23 +69,23 @@ class Activation:
 def call_activation(builder: HostBody, local: LocalFunction, arguments: list[Any]) -> Any:
     """A call of the helper of a function; the tensors or shapes that it returns."""
     activations = builder.state.shared.activations
-    made = activations.get(id(local.function))
-    if made is None:
+    activation = activations.get(id(local.function))
+    if activation is None:
         symbol = f"{builder.state.shared.name}_{identifier(local.label)}_{len(activations)}"
-        made = activations[id(local.function)] = _described(symbol, local)
-        _build(builder, made, local)
+        activation = activations[id(local.function)] = _described(symbol, local)
+        _build(builder, activation, local)
     inner = builder.symbols.called(local, arguments)
     infos = [param.struct_info for param in local.function.params]
-    given = [*arguments, *[local.values[id(var)] for var in made.captured]]
-    infos += [var.struct_info for var in made.captured]
+    given = [*arguments, *[local.values[id(var)] for var in activation.captured]]
+    infos += [var.struct_info for var in activation.captured]
     pairs = zip(infos, given, strict=True)
     leaves = [leaf for info, value in pairs for leaf in _leaves(info, value)]
     outputs: list[Buffer] = []
     result = _allocated(builder, inner, local.function.ret_struct_info, outputs)
     depth = op.add(builder.state.depth, 1)
-    sizes = [op.cast(var.dtype, inner.known[var]) for var in made.symbols]
+    sizes = [op.cast(var.dtype, inner.known[var]) for var in activation.symbols]
     passed = [depth, builder.state.floor, *sizes, *leaves, *outputs, builder.state.pointers]
-    builder.step(Evaluate(TirCall(DataType("int32"), GlobalVar(made.symbol), passed)), passed)
+    builder.step(Evaluate(TirCall(DataType("int32"), GlobalVar(activation.symbol), passed)), passed)
     return result
 
 
@@ -97,11 +97,11 @@ def _described(symbol: str, local: LocalFunction) -> Activation:
     outer: list[TirVar] = []
     values: dict[int, Any] = {}
     todo = [local]
-    for one in todo:
-        outer += free_symbolic_vars(one.function)
-        for var in free_vars(one.function):
-            value = values.setdefault(id(var), one.values.get(id(var)))
-            if value is None or value is not one.values.get(id(var)):
+    for closure in todo:
+        outer += free_symbolic_vars(closure.function)
+        for var in free_vars(closure.function):
+            value = values.setdefault(id(var), closure.values.get(id(var)))
+            if value is None or value is not closure.values.get(id(var)):
                 raise NotNative(f"the variable {var.name_hint} of {local.label} is not one value")
             if not isinstance(value, LocalFunction):
                 captured[id(var)] = var
@@ -109,39 +109,39 @@ def _described(symbol: str, local: LocalFunction) -> Activation:
             elif id(var) not in closures:
                 closures[id(var)] = value
                 todo.append(value)
-        if one is not local and (one.captured or not _agree(one, local)):
-            raise NotNative(f"{one.label} captured other values than {local.label}")
+        if closure is not local and (closure.captured or not _agree(closure, local)):
+            raise NotNative(f"{closure.label} captured other values than {local.label}")
     symbols += [var for var in outer if var in local.known]
     unique = list(dict.fromkeys(symbols))
     return Activation(symbol, local.function, unique, list(captured.values()), closures)
 
 
-def _agree(one: LocalFunction, other: LocalFunction) -> bool:
+def _agree(closure: LocalFunction, other: LocalFunction) -> bool:
     """Whether the symbols around two local functions stand for the same."""
     return all(
-        var in other.known and structural_equal(one.known[var], other.known[var])
-        for var in free_symbolic_vars(one.function) if var in one.known
+        var in other.known and structural_equal(closure.known[var], other.known[var])
+        for var in free_symbolic_vars(closure.function) if var in closure.known
     )  # fmt: skip
 
 
-def _build(outer: HostBody, made: Activation, local: LocalFunction) -> None:
+def _build(outer: HostBody, activation: Activation, local: LocalFunction) -> None:
     """The helper: the function's body, on parameters of its own."""
     depth = TirVar("depth", INT64)
-    builder = outer.helper(made.function, made.symbol, local.label, depth)
-    sizes = [TirVar(var.name, var.dtype) for var in made.symbols]
-    builder.symbols.known = dict(zip(made.symbols, sizes, strict=True))
-    for index, param in enumerate((*made.function.params, *made.captured)):
+    builder = outer.helper(activation.function, activation.symbol, local.label, depth)
+    sizes = [TirVar(var.name, var.dtype) for var in activation.symbols]
+    builder.symbols.known = dict(zip(activation.symbols, sizes, strict=True))
+    for index, param in enumerate((*activation.function.params, *activation.captured)):
         name = identifier(param.name_hint or f"arg{index}")
         builder.values[id(param)] = _formal(builder, name, param.struct_info)
-    for key, closure in made.closures.items():
+    for key, closure in activation.closures.items():
         builder.values[key] = LocalFunction(
             closure.function, closure.label, builder.values, builder.symbols.known, []
         )
     builder.step(_check_depth(local.label, builder.state), [])
     inputs = list(builder.params)
-    result = builder.returned(made.function)
+    result = builder.returned(activation.function)
     outputs: list[Buffer] = []
-    info = made.function.ret_struct_info
+    info = activation.function.ret_struct_info
     target = _allocated(builder, builder.symbols, info, outputs, is_formal=True)
     if not _delivered(builder, result, target):
         raise NotNative(f"the result of {local.label} is not what it declares")
@@ -149,7 +149,7 @@ def _build(outer: HostBody, made: Activation, local: LocalFunction) -> None:
     body = _with_arena(builder.placed(plan), plan)
     state = builder.state
     params = [depth, state.floor, *sizes, *inputs, *outputs, state.pointers]
-    made.func = PrimFunc(params, body, attrs={"global_symbol": made.symbol})
+    activation.func = PrimFunc(params, body, attrs={"global_symbol": activation.symbol})
 
 
 def _with_arena(body: Stmt, plan: ArenaPlan) -> Stmt:
@@ -221,9 +221,11 @@ def _allocated(
     if isinstance(info, TensorStructInfo) and getattr(info.shape, "values", None) is not None:
         shape: Any = info.shape
         known = TensorStructInfo(symbols.resolved(shape.values), info.dtype)
-        made = builder.tensor("result", known) if is_formal else builder.allocated(known, "result")
-        outputs.append(made)
-        return made
+        tensor = (
+            builder.tensor("result", known) if is_formal else builder.allocated(known, "result")
+        )
+        outputs.append(tensor)
+        return tensor
     if isinstance(info, PrimStructInfo) and info.value is not None:
         return symbols.resolved([info.value])[0]
     if isinstance(info, ShapeStructInfo) and info.values is not None:
@@ -237,7 +239,7 @@ def _delivered(builder: HostBody, value: Any, target: Any) -> bool:
         if not isinstance(value, list) or len(value) != len(target):
             return False
         pairs = zip(value, target, strict=True)
-        return all(_delivered(builder, one, other) for one, other in pairs)
+        return all(_delivered(builder, part, other) for part, other in pairs)
     if not isinstance(target, Buffer):
         return isinstance(value, type(target) if isinstance(target, Shape) else PrimExpr)
     same_rank = isinstance(value, Buffer) and len(value.shape) == len(target.shape)

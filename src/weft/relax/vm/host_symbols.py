@@ -166,10 +166,10 @@ def _parts(info: StructInfo | None, value: Any, what: str) -> list[Part]:
     if isinstance(info, TupleStructInfo):
         if not isinstance(value, list) or len(value) != len(info.fields):
             raise NotNative(f"{what}: no tuple of {len(info.fields)}")
-        found = zip(info.fields, value, strict=True)
+        pairs = zip(info.fields, value, strict=True)
         return [
             part
-            for index, (field, item) in enumerate(found)
+            for index, (field, item) in enumerate(pairs)
             for part in _parts(field, item, f"{what}[{index}]")
         ]
     return []

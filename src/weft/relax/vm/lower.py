@@ -43,8 +43,8 @@ class LoweredModule:
 
     def helpers(self) -> list[str]:
         """The names of the PrimFuncs that hosts call and nobody else."""
-        found = [helper for host in self.hosts.values() for helper in host.helpers]
-        return [str(helper.attrs["global_symbol"]) for helper in found]
+        helpers = [helper for host in self.hosts.values() for helper in host.helpers]
+        return [str(helper.attrs["global_symbol"]) for helper in helpers]
 
 
 @deep_recursion
@@ -96,11 +96,11 @@ def _try_host(
 def _refuse_libraries(mod: IRModule, func: Function, linked: Container[str]) -> None:
     """NotNative if a function, or one that is expanded in it, calls what is in a library only."""
     todo, met = [func], {id(func)}
-    for one in todo:
-        for name in [callee.global_symbol for callee in collect(one, ExternFunc)]:
+    for function in todo:
+        for name in [callee.global_symbol for callee in collect(function, ExternFunc)]:
             if name in linked:
                 raise NotNative(f"it calls a function of a library: {name}")
-        for callee in collect(one, GlobalVar):
+        for callee in collect(function, GlobalVar):
             other = mod[callee] if callee.name_hint in mod else None
             if isinstance(other, Function) and id(other) not in met:
                 met.add(id(other))
@@ -142,18 +142,18 @@ def _with_effects(
     while changed:  # helpers call each other: from nothing up to what changes no more
         changed = False
         for name, func in helpers.items():
-            found = _written(func, specs, effects)
+            stored = _written(func, specs, effects)
             written = {
                 index for index, var in enumerate(func.params)
-                if var in func.buffer_map and id(func.buffer_map[var].data) in found
+                if var in func.buffer_map and id(func.buffer_map[var].data) in stored
             }  # fmt: skip
             changed = changed or written != effects[name]
             effects[name] = written
-    found = _written(host.func, specs, effects)
+    stored = _written(host.func, specs, effects)
     params = list(compiled.params)
     for index, var in enumerate(host.func.params[: host.inputs]):
         buffer = host.func.buffer_map.get(var)
-        if buffer is not None and id(buffer.data) not in found:
+        if buffer is not None and id(buffer.data) not in stored:
             params[index] = replace(params[index], is_output=False)
     return tuple(params)
 
