@@ -39,8 +39,6 @@ SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})
 NAME_LIMITS = {
     "codegen": 24,
     "relax": 13,
-    "relax.backend": 5,
-    "relax.distributed": 5,
     "relax.frontend": 333,
     "relax.testing": 7,
     "tir.lowering": 10,

@@ -52,8 +52,8 @@ def blas_modules(
     functions: Sequence[Function], _options: Mapping[str, Any], _constants: Mapping[Any, str]
 ) -> list[Module]:
     """A runtime module with a function for each product."""
-    made = {str(func.attrs["global_symbol"]): _product(func) for func in functions}
-    return [Module(made, type_key="blas")]
+    products = {str(func.attrs["global_symbol"]): _product(func) for func in functions}
+    return [Module(products, type_key="blas")]
 
 
 def _product(func: Function) -> Callable[..., None]:

@@ -13,9 +13,9 @@ Annotated = tuple[DFPattern, dict[str, DFPattern]]
 
 
 def _with_bias_and_activation(
-    made: Annotated, with_bias: bool, activation: str | None
+    annotated: Annotated, with_bias: bool, activation: str | None
 ) -> Annotated:
-    out, parts = made
+    out, parts = annotated
     if with_bias:
         parts["bias"] = wildcard()
         out = is_op("relax.add")(out, parts["bias"])
@@ -28,24 +28,24 @@ def make_fused_bias_activation_pattern(
     """An operator of two arguments; parts ``lhs``, ``rhs``, ``root``, ``bias``."""
     lhs, rhs = wildcard(), wildcard()
     root = is_op(op_name)(lhs, rhs)
-    made: Annotated = root, {"lhs": lhs, "rhs": rhs, "root": root}
-    return _with_bias_and_activation(made, with_bias, activation)
+    annotated: Annotated = root, {"lhs": lhs, "rhs": rhs, "root": root}
+    return _with_bias_and_activation(annotated, with_bias, activation)
 
 
 def make_conv2d_pattern(with_bias: bool = False, activation: str | None = None) -> Annotated:
     """A convolution of images; parts ``input``, ``weight``, ``root``, ``bias``."""
     data, weight = wildcard(), wildcard()
     root = is_op(IMAGE_CONVOLUTION.name)(data, weight)
-    made: Annotated = root, {"input": data, "weight": weight, "root": root}
-    return _with_bias_and_activation(made, with_bias, activation)
+    annotated: Annotated = root, {"input": data, "weight": weight, "root": root}
+    return _with_bias_and_activation(annotated, with_bias, activation)
 
 
 def make_matmul_pattern(
     with_bias: bool = False, activation: str | None = None, transposed_rhs: bool = False
 ) -> Annotated:
     """A matmul, of a transposed right side perhaps; parts ``lhs``, ``rhs``, ``root``, ``bias``."""
-    made = _matmul(transposed_rhs)
-    return _with_bias_and_activation(made, with_bias, activation)
+    annotated = _matmul(transposed_rhs)
+    return _with_bias_and_activation(annotated, with_bias, activation)
 
 
 def _matmul(transposed_rhs: bool) -> Annotated:

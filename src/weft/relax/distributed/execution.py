@@ -28,9 +28,9 @@ class _Finder(Visitor):
         super().__init__()
         self.where = where
 
-    def refuse(self, found: Any) -> None:
+    def refuse(self, value: Any) -> None:
         raise UnsupportedError(
-            f"{self.where}: {found} is for several devices, and weft runs programs on one: graphs "
+            f"{self.where}: {value} is for several devices, and weft runs programs on one: graphs "
             "of distributed tensors can be built, deduced, printed and read, not executed yet"
         )
 

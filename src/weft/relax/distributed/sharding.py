@@ -89,7 +89,7 @@ def _infer_distributed(call: Call, rule: Infer) -> StructInfo:
 def _tensors(call: Call, info: Any) -> list[DTensorStructInfo]:
     """The distributed tensors of an operand, which must not have others."""
     if isinstance(info, TupleStructInfo):
-        return [found for field in info.fields for found in _tensors(call, field)]
+        return [tensor for field in info.fields for tensor in _tensors(call, field)]
     if isinstance(info, TensorStructInfo):
         raise IRTypeError(
             f"{call.op.name}: expected distributed tensors (R.DTensor) alone, got {info} too"
@@ -129,17 +129,17 @@ def _placement(
     operands, result = rule(call, infos, whole)
     specs = []
     for dimension in range(len(infos[0].device_mesh.shape)):
-        found: dict[Hashable, str] = {}
+        divided: dict[Hashable, str] = {}
         for info, labels in zip(infos, operands, strict=True):
             axis = info.placement.dim_specs[dimension].axis
             if axis != -1:
-                found.setdefault(labels[axis], info.placement.to_text())
-        if len(found) > 1:
+                divided.setdefault(labels[axis], info.placement.to_text())
+        if len(divided) > 1:
             raise IRValueError(
                 f"{call.op.name}: dimension {dimension} of the mesh divides two different axes, by "
-                f"{' and '.join(map(repr, found.values()))}; redistribute one operand first"
+                f"{' and '.join(map(repr, divided.values()))}; redistribute one operand first"
             )
-        label = next(iter(found), None)
+        label = next(iter(divided), None)
         known = label is not None and label in result
         specs.append(
             PlacementSpec.sharding(result.index(label)) if known else PlacementSpec.replica()
@@ -164,8 +164,8 @@ def _broadcast_labels(
         labels: Labels = list(range(whole.ndim - ndim, whole.ndim))
         dims = tensor_dims(info.tensor_sinfo)
         if dims is not None and result is not None:
-            for axis, (one, other) in enumerate(zip(dims[::-1], result[::-1], strict=False), 1):
-                if constant_value(one) == 1 and constant_value(other) != 1:
+            for axis, (own, shared) in enumerate(zip(dims[::-1], result[::-1], strict=False), 1):
+                if constant_value(own) == 1 and constant_value(shared) != 1:
                     labels[-axis] = None
         operands.append(labels)
     return operands, list(range(whole.ndim))

@@ -78,12 +78,12 @@ class Placement(Node):
         """The placement that ``"S[0], R"`` means; "" is that of a mesh without dimensions."""
         specs = []
         for part in text.split(",") if text.strip() else []:
-            found = _SPEC.fullmatch(part.strip())
-            if found is None:
+            match = _SPEC.fullmatch(part.strip())
+            if match is None:
                 raise IRValueError(
                     f"Placement.from_text: expected S[axis] and R, such as 'S[0], R', got {text!r}"
                 )
-            axis = found[1]
+            axis = match[1]
             specs.append(
                 PlacementSpec.replica() if axis is None else PlacementSpec.sharding(int(axis))
             )
