@@ -67,7 +67,7 @@ ESCAPES = {
     "the prefix of operators": "R.nn.prefix_.__class__",
     "a private attribute of operators": "R.nn._x",
     "the parts of a namespace": "T.find",
-    "what a namespace holds": "T.lookup",
+    "what a namespace holds": "T.holds",
     "a walrus": "(x := 1)",
     "an await": "await T.exp",
     "a yield": "(yield 1)",

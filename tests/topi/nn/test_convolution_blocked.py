@@ -49,3 +49,9 @@ def test_errors(data, kernel, layouts, message):
     tensors = [te.placeholder(shape, "float32") for shape in (data, kernel)]
     with pytest.raises(IRValueError, match=message):
         conv_blocked(*tensors, 1, 0, 1, 1, layouts)
+
+
+def test_groups_that_do_not_divide_the_filters_are_refused():
+    data, kernel = te.placeholder((1, 3, 5, 5, 4)), te.placeholder((4, 1, 3, 3, 4))
+    with pytest.raises(IRValueError, match="groups"):
+        conv_blocked(data, kernel, 1, 0, 1, 3, ("NCHW4c", "OIHW4i", "NCHW"))
