@@ -188,6 +188,14 @@ def test_the_memory_of_a_view_that_is_declared_inside_is_captured():
     assert a.tolist() == list(range(8))
 
 
+def test_what_an_attribute_is_about_is_not_captured():
+    gone = e.Var("gone", "int64")
+    store = scaled.body
+    func = scaled.with_(body=store.with_(body=s.AttrStmt(gone, "pragma", 1, store.body)))
+    (launch,) = launches_of(outlined(func)["scaled"])
+    assert not any(var is gone for var in launch.args[4:])
+
+
 def test_views_vectors_and_memory_of_the_function_are_captured():
     """Native code of a loop that is worth it: scalars of each type, a vector, views, memory."""
 

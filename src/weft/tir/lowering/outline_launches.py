@@ -63,6 +63,9 @@ class _Captured(UndefinedVars):
         buffer = node.buffer
         self.visit([*buffer.shape, *buffer.strides, buffer.elem_offset])
 
+    def visit_AttrStmt(self, node: s.AttrStmt) -> None:
+        self.visit(node.body)  # an attribute may be about the variable of a loop that is gone
+
     def visit_DeclBuffer(self, node: s.DeclBuffer) -> None:
         self.visit_Buffer(node.buffer)  # a view: its memory is defined elsewhere
         self.visit(node.body)
