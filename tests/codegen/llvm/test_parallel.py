@@ -81,3 +81,39 @@ def test_jumps_are_those_of_the_interpreter(func):
     interp.run(func, y)
     np.testing.assert_array_equal(x, y)
     assert x.any()
+
+
+@T.prim_func
+def doubled(
+    a: T.Buffer((4096, 64), "float32"), b: T.Buffer((4096, 64), "float32"),
+    c: T.Buffer((4096, 64), "float32"),
+):
+    T.func_attr({"tir.noalias": True})
+    for i in T.parallel(4096):
+        for j in range(64):
+            c[i, j] = a[i, j] + b[i, j]
+
+
+def test_what_a_parallel_loop_only_reads_may_be_given_twice_and_be_read_only():
+    a, c = np.ones((4096, 64), "float32"), np.zeros((4096, 64), "float32")
+    a.flags.writeable = False
+    built = weft.build(doubled, target="llvm -num-cores=2")
+    assert "weft.parallel.doubled.0" in built.get_source("ll")
+    built(a, a, c)
+    assert (c == 2).all()
+    with pytest.raises(weft.TVMError, match="shares no memory"):
+        built(c, a, c)
+
+
+def test_a_parallel_loop_that_calls_python_says_so():
+    @T.prim_func
+    def main(a: T.Buffer((4096, 64), "float32")):
+        T.func_attr({"global_symbol": "main"})
+        for i in T.parallel(4096):
+            for j in range(64):
+                a[i, j] = 1.0
+            if a[i, 0] < 0.0:
+                T.evaluate(T.call_packed("a.function", a))
+
+    built = weft.build(main, target="llvm -num-cores=2")
+    assert built["main"].spec.calls_packed

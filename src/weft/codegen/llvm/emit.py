@@ -75,13 +75,10 @@ def emit_module(
         looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
     mod = lower_meaning(lambda expr: is_supported(context, expr), checks)(mod)
-    mod = OutlineLaunches(service_of(cores, bits))(mod)
-    functions = prim_funcs(mod)
-    signatures = {
-        name: signature_of(func, name)
-        for name, func in functions.items() if LAUNCHED not in func.attrs
-    }  # fmt: skip
+    # of a launch it is not known what it writes: signatures are those of the loops
+    signatures = {name: signature_of(func, name) for name, func in prim_funcs(mod).items()}
     context.signatures.update(signatures)
+    functions = prim_funcs(OutlineLaunches(service_of(cores, bits))(mod))
     for done, (name, func) in enumerate(functions.items()):
         tell("generating code: kernel", done + 1, len(functions))
         if LAUNCHED in func.attrs:
