@@ -18,7 +18,7 @@ from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.intrinsic import reinterpret
-from weft.tir.lowering.building import wide
+from weft.tir.lowering.building import either, wide
 from weft.tir.lowering.effects import effects_of, has_noalias
 from weft.tir.lowering.exact_sizes import Sizes, Test
 from weft.tir.lowering.facts import is_call
@@ -138,7 +138,7 @@ def _layout(
 def _apart(argument: Argument, other: Argument, name: str) -> Test:
     sizes = Sizes()
     (first, last), (begin, end) = _ends(sizes, argument), _ends(sizes, other)
-    sizes.need(e.Call("bool", "tir.bitwise_or", [e.LE(last, begin), e.LE(end, first)]))
+    sizes.need(either(e.LE(last, begin), e.LE(end, first)))
     text = (
         f"{name} promises tir.noalias, but its arguments {other.buffer.name} and "
         f"{argument.buffer.name} overlap; pass a copy, or leave the promise out"

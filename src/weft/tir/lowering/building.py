@@ -41,6 +41,11 @@ def all_of(conditions: Sequence[PrimExpr]) -> PrimExpr:
     return functools.reduce(lambda a, b: e.Call(a.dtype, "tir.bitwise_and", [a, b]), conditions)
 
 
+def either(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """Whether one of two conditions holds; both are computed."""
+    return e.Call(a.dtype, "tir.bitwise_or", [a, b])
+
+
 def wide(expr: PrimExpr) -> PrimExpr:
     """An integer as int64."""
     return expr if expr.dtype is _I64 else op.cast(_I64, expr)

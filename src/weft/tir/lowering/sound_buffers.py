@@ -29,10 +29,10 @@ class SoundBuffers:
 
     def enter_memory(self, stmt: s.Allocate | s.AllocateConst) -> None:
         """What an allocation makes."""
-        layout = Layout(tuple(stmt.extents), (), (), bytes_of(stmt.dtype))
         if isinstance(stmt, s.AllocateConst):
-            nbytes = len(stmt.data.numpy().tobytes())
-            layout = Layout((IntImm("int64", nbytes),), (), (), 1)
+            layout = Layout((IntImm("int64", stmt.data.numpy().nbytes),), (), (), 1)
+        else:
+            layout = Layout(tuple(stmt.extents), (), (), bytes_of(stmt.dtype))
         self._memory[id(stmt.buffer_var)] = layout
 
     def memory_of(self, data: e.Var) -> Layout | None:

@@ -14,7 +14,7 @@ from weft.support.errors import IRIndexError
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.intrinsic import reinterpret
-from weft.tir.lowering.building import all_of, constant_of, wide
+from weft.tir.lowering.building import all_of, constant_of, either, wide
 from weft.tir.lowering.exact_sizes import Sizes, Test
 from weft.tir.lowering.layouts import Layout, constant_reach, is_same
 from weft.tir.lowering.proofs import Bounds, Poly, add_scaled, multiply
@@ -113,7 +113,7 @@ def view_test(view: Layout, memory: Layout, what: str) -> Test | None:
     inside.need(own.last <= last)
     if inside.conditions:
         is_inside = all_of(inside.conditions)
-        sizes.need(is_inside if own.is_empty is None else _either(is_inside, own.is_empty))
+        sizes.need(is_inside if own.is_empty is None else either(is_inside, own.is_empty))
     if not sizes.conditions:
         return None
     text = f"{what}: reaches to byte {{a}} of a memory of {{b}} bytes, or before it"
@@ -130,7 +130,7 @@ def reach(sizes: Sizes, layout: Layout) -> Reach:
         sizes.need_exact(extent)
         sizes.need(e.LE(_ZERO, extent))
         is_none = e.EQ(extent, _ZERO)
-        is_empty = is_none if is_empty is None else _either(is_empty, is_none)
+        is_empty = is_none if is_empty is None else either(is_empty, is_none)
     low: PrimExpr = _ZERO
     high: PrimExpr = IntImm("int64", 1)
     if not layout.strides:
@@ -153,7 +153,3 @@ def whole_reach(sizes: Sizes, layout: Layout) -> tuple[PrimExpr, PrimExpr]:
         return first, last
     is_start = constant_of(first) == 0
     return first if is_start else e.Select(is_empty, _ZERO, first), e.Select(is_empty, _ZERO, last)
-
-
-def _either(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    return e.Call("bool", "tir.bitwise_or", [a, b])
