@@ -20,13 +20,7 @@ SPARE = 8
 
 ANY_LIMITS = {
     "codegen": 31,
-    "dynamo": 35,
-    "relax": 74,
-    "relax.backend": 28,
-    "relax.distributed": 16,
     "relax.frontend": 89,
-    "relax.testing": 108,
-    "relax.transform": 49,
     "relax.vm": 43,
     "tir": 21,
     "tir.interp": 41,
@@ -38,9 +32,7 @@ SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})
 
 NAME_LIMITS = {
     "codegen": 24,
-    "relax": 13,
     "relax.frontend": 333,
-    "relax.testing": 7,
     "tir.lowering": 10,
 }
 

@@ -16,7 +16,7 @@ from weft.ir.json_text import load_json
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, DataTypeImm, PrimValue, ShapeExpr, StringImm, Tuple, Var
+from weft.relax.expr import Call, DataTypeImm, Expr, PrimValue, ShapeExpr, StringImm, Tuple, Var
 from weft.relax.expr import const as relax_const
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
@@ -92,7 +92,7 @@ def _described(kind: object, value: Any, tensors: list[NDArray]) -> Described:
     return ("tensor", tuple(value.shape), str(value.dtype))
 
 
-def _expression(described: Described, params: list[Var]) -> object:
+def _expression(described: Described, params: list[Var]) -> Expr:
     """The argument in the function: a parameter for each tensor, else a constant."""
     kind, value = described[:2]
     if kind == "tensor":

@@ -25,7 +25,8 @@ from weft.relax.frontend.torch.registry import overload_name
 from weft.support.errors import IRTypeError, TVMError
 from weft.target.target import TargetLike, target_meant
 
-Compiled = Callable[..., Any]
+Compiled = Callable[..., Sequence[object]]
+"""What torch calls: flat tensors and sizes -> the results in order."""
 
 
 _OPTIONS: Final = frozenset({"relax_pipeline", "target"})
@@ -55,7 +56,9 @@ def weft_backend(
     return make_backend(**(options or {}))(graph_module, example_inputs)
 
 
-def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[..., Compiled]:
+def make_backend(
+    relax_pipeline: Any = "weft", target: Any = None
+) -> Callable[..., Compiled]:
     """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
     target_meant(target)  # refuses what is none, before a graph falls back to PyTorch for it
     relax_pipeline_of(relax_pipeline)
@@ -70,7 +73,7 @@ def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[.
     return backend
 
 
-def decompositions() -> dict[Any, Any]:
+def decompositions() -> dict[torch._ops.OpOverload, Callable[..., object]]:
     """torch's decompositions to core ATen, less the operators that have a converter."""
     table = torch._decomp.core_aten_decompositions()
     return {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import fx
 
@@ -49,10 +47,10 @@ class GraphCall:
             if strides is not None
         )
 
-    def __call__(self, *args: object) -> list[Any]:
+    def __call__(self, *args: object) -> list[torch.Tensor]:
         """The graph's results, in order; None where the graph gives None."""
         inputs = [arg for arg, taken in zip(args, self._taken, strict=True) if taken]
-        results: list[Any] = self._model(*inputs)
+        results: list[torch.Tensor] = self._model(*inputs)
         for index, strides in self._strided:
             compact = results[index]
             shaped = torch.empty_strided(compact.shape, strides, dtype=compact.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import fx
@@ -15,7 +14,7 @@ from weft.relax.frontend.torch.exported_program import import_exported_program
 from weft.support.errors import IRTypeError
 
 
-def relax_dynamo(pipeline: object = None) -> Callable[..., Any]:
+def relax_dynamo(pipeline: object = None) -> Callable[..., Callable[..., Sequence[torch.Tensor]]]:
     """A backend for ``torch.compile(model, backend=relax_dynamo())``.
 
     ``pipeline`` is a pass, or the name of a pipeline of passes; None is weft's own.
@@ -74,9 +73,10 @@ class _WithWeights(torch.nn.Module):
     def _last_input(self) -> object:
         return self.inputs[-1] if self.inputs else None
 
-    def forward(self, *inputs: torch.Tensor) -> Any:
+    def forward(self, *inputs: torch.Tensor) -> Sequence[torch.Tensor]:
         """The graph on the model's inputs and its own weights."""
         given = iter(inputs)
-        return self.graph_module(
+        results: Sequence[torch.Tensor] = self.graph_module(
             *(next(given) if name is None else getattr(self, name) for name in self._order)
         )
+        return results

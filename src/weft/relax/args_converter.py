@@ -10,15 +10,19 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Collection
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from weft.relax.expr import Expr, as_relax_expr
+from weft.ir.expr import RelaxExpr
+from weft.relax.expr import Expr, RelaxLike, as_relax_expr
 from weft.support.errors import IRTypeError, IRValueError
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def _converted(where: str, value: Any, is_list: bool) -> Any:
+def _converted(
+    where: str, value: RelaxLike | None, is_list: bool
+) -> RelaxExpr | list[RelaxExpr] | None:
     """An argument as an expression or a list of such; None stays."""
     if value is None:
         return None
@@ -32,8 +36,8 @@ def _converted(where: str, value: Any, is_list: bool) -> Any:
 
 
 def _converting(
-    func: Callable[..., Any], single: Collection[str], several: Collection[str]
-) -> Callable[..., Any]:
+    func: Callable[P, R], single: Collection[str], several: Collection[str]
+) -> Callable[P, R]:
     signature = inspect.signature(func)
     for name in (*single, *several):
         if name not in signature.parameters:
@@ -43,7 +47,7 @@ def _converting(
             )
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
         bound = signature.bind(*args, **kwargs)
         for name, value in bound.arguments.items():
             if name not in single and name not in several:
@@ -51,12 +55,13 @@ def _converting(
             where, is_list = f"{func.__name__}: {name}", name in several
             kind = signature.parameters[name].kind
             if kind is inspect.Parameter.VAR_POSITIONAL:
-                made: Any = tuple([_converted(where, item, is_list) for item in value])
+                bound.arguments[name] = tuple([_converted(where, item, is_list) for item in value])
             elif kind is inspect.Parameter.VAR_KEYWORD:
-                made = {key: _converted(where, item, is_list) for key, item in value.items()}
+                bound.arguments[name] = {
+                    key: _converted(where, item, is_list) for key, item in value.items()
+                }
             else:
-                made = _converted(where, value, is_list)
-            bound.arguments[name] = made
+                bound.arguments[name] = _converted(where, value, is_list)
         return func(*bound.args, **bound.kwargs)
 
     return wrapper
@@ -66,7 +71,7 @@ class ArgsConverter:
     """The decorators, under the one name ``args_converter``."""
 
     @staticmethod
-    def to_expr(*arg_names: str) -> Decorator:
+    def to_expr(*arg_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """The named arguments become expressions; None stays.
 
         >>> @args_converter.to_expr("x")
@@ -78,12 +83,12 @@ class ArgsConverter:
         return lambda func: _converting(func, arg_names, ())
 
     @staticmethod
-    def to_list_expr(*arg_names: str) -> Decorator:
+    def to_list_expr(*arg_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """The named arguments, lists or tuples, become lists of expressions; None stays."""
         return lambda func: _converting(func, (), arg_names)
 
     @staticmethod
-    def auto(func: Callable[..., Any]) -> Callable[..., Any]:
+    def auto(func: Callable[P, R]) -> Callable[P, R]:
         """Arguments annotated with Expr or list[Expr] (or None) become such; others stay."""
         hints = {name: hint for name, hint in get_type_hints(func).items() if name != "return"}
         single = [name for name, hint in hints.items() if _needed(hint) is Expr]
@@ -91,7 +96,7 @@ class ArgsConverter:
         return _converting(func, single, several)
 
 
-def _needed(hint: Any) -> Any:
+def _needed(hint: object) -> object:
     """What an annotation asks for, None left out."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
@@ -99,7 +104,7 @@ def _needed(hint: Any) -> Any:
     return others[0] if len(others) == 1 else hint
 
 
-def _is_list(hint: Any) -> bool:
+def _is_list(hint: object) -> bool:
     return get_origin(hint) is list and get_args(hint) == (Expr,)
 
 

@@ -14,9 +14,10 @@ Nodes do not change: each edit makes a new block and a new function, which ``mut
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.relax.analysis.bindings import all_bindings, name_to_binding, uses
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.block_builder import BlockBuilder
@@ -26,6 +27,7 @@ from weft.relax.expr import (
     DataflowBlock,
     DataflowVar,
     Function,
+    RelaxLike,
     Var,
     VarBinding,
     as_relax_expr,
@@ -38,17 +40,17 @@ class _Blocks(PyExprVisitor):
     """The dataflow blocks of a function."""
 
     def __init__(self) -> None:
-        self.found: list[DataflowBlock] = []
+        self.blocks: list[DataflowBlock] = []
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> None:
-        self.found.append(block)
+        self.blocks.append(block)
         super().visit_dataflow_block_(block)
 
 
 def _blocks(func: Function) -> list[DataflowBlock]:
     visitor = _Blocks()
     visitor.visit_expr(func)
-    return visitor.found
+    return visitor.blocks
 
 
 class _Editor(PyExprMutator):
@@ -62,16 +64,16 @@ class _Editor(PyExprMutator):
     ) -> None:
         super().__init__()
         self.target, self.edited, self.replaced = target, edited, replaced or {}
-        self.made: Any = target
+        self.rewritten: BindingBlock = target
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         if block is not self.target:
             return super().visit_dataflow_block_(block)
-        self.made = super().visit_dataflow_block_(block) if self.edited is None else self.edited
-        made: BindingBlock = self.made
-        return made
+        edited = self.edited
+        self.rewritten = super().visit_dataflow_block_(block) if edited is None else edited
+        return self.rewritten
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         return super().visit_var_(self.replaced.get(op, op))
 
 
@@ -92,13 +94,13 @@ class DataflowBlockRewrite:
         """Let every use of ``old_var`` in the function be one of ``new_var``."""
         editor = _Editor(self.dfb, replaced={old_var: new_var})
         self.root_fn = editor.visit_expr(self.root_fn)
-        self.dfb = editor.made
+        self.dfb = expect(editor.rewritten, DataflowBlock)
 
     def add_binding(self, binding: Binding) -> None:
         """Add a binding at the end of the block."""
         self._change(lambda bindings: [*bindings, binding])
 
-    def add(self, expr: Any, name: str | None = None, is_dfvar: bool = False) -> None:
+    def add(self, expr: RelaxLike, name: str | None = None, is_dfvar: bool = False) -> None:
         """Bind an expression to a new variable (``tmp0`` ... if unnamed) at the end of the block.
 
         The variable is an output of the block unless ``is_dfvar``.
@@ -149,13 +151,13 @@ class DataflowBlockRewrite:
         """The module with the function as it is now in the place of the one given first."""
         for gvar, func in irmodule.functions.items():
             if func is self.original:
-                made = irmodule.clone()
-                made.update_func(gvar, self.root_fn)
-                return made
+                edited = irmodule.clone()
+                edited.update_func(gvar, self.root_fn)
+                return edited
         raise IRValueError("mutate_irmodule: the module does not have the function")
 
-    def _change(self, change: Callable[[list[Any]], list[Any]]) -> None:
+    def _change(self, change: Callable[[list[Binding]], list[Binding]]) -> None:
         """Replace the block by one of other bindings."""
-        made = DataflowBlock(change([*self.dfb.bindings]))
-        self.root_fn = _Editor(self.dfb, made).visit_expr(self.root_fn)
-        self.dfb = made
+        edited = DataflowBlock(change([*self.dfb.bindings]))
+        self.root_fn = _Editor(self.dfb, edited).visit_expr(self.root_fn)
+        self.dfb = edited

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final, TypeVar, cast
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.node import Array
+from weft.ir.node import Array, expect
 from weft.relax.builder.module_builder import ModuleBuilder
 from weft.relax.builder.normalize import Normalizer, collect_symbols, is_leaf
-from weft.relax.builder.te_call import make_te_call
+from weft.relax.builder.te_call import TeCall, make_te_call
 from weft.relax.expr import (
     Binding,
     BindingBlock,
@@ -36,6 +36,7 @@ from weft.relax.expr import (
     Expr,
     Function,
     MatchCast,
+    RelaxLike,
     SeqExpr,
     Var,
     VarBinding,
@@ -51,6 +52,15 @@ from weft.relax.struct_info import (
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.scopes import Scopes
+from weft.tir.expr import Var as TirVar
+
+E = TypeVar("E", bound=RelaxExpr)
+Params = Var | Iterable[Var]
+"""The parameters of a function; one of them may stand alone."""
+TeFunction = Callable[..., object]
+"""A function on tensor expressions; ``make_te_call`` checks what it returns."""
+Symbols = dict[TirVar, PrimExpr]
+"""Symbolic variables that are in scope, each mapped to itself."""
 
 
 class _Frame:
@@ -65,7 +75,12 @@ class FunctionScope:
     """The function that ``with bb.function(...)`` builds."""
 
     def __init__(
-        self, builder: BlockBuilder, name: str, params: Any, attrs: Mapping[str, Any], is_pure: bool
+        self,
+        builder: BlockBuilder,
+        name: str,
+        params: Array[Var] | None,
+        attrs: Mapping[str, object],
+        is_pure: bool,
     ) -> None:
         self.builder, self.name, self.params = builder, name, params
         self.attrs, self.is_pure = dict(attrs), is_pure
@@ -112,7 +127,7 @@ class DataflowScope:
 class SymbolScope:
     """A scope in which symbolic variables are defined, for tests of ``normalize``."""
 
-    def __init__(self, builder: BlockBuilder, def_vars: Sequence[Any]) -> None:
+    def __init__(self, builder: BlockBuilder, def_vars: Sequence[TirVar]) -> None:
         self.builder = builder
         self.params = [Var(f"v{i}", _shape_of(var)) for i, var in enumerate(def_vars)]
 
@@ -125,7 +140,7 @@ class SymbolScope:
         self.builder.end_scope()
 
 
-def _shape_of(var: Any) -> StructInfo:
+def _shape_of(var: TirVar) -> StructInfo:
     return TensorStructInfo([var], "float32")
 
 
@@ -150,7 +165,7 @@ class BlockBuilder(ModuleBuilder):
     def __init__(self, mod: IRModule | None = None) -> None:
         super().__init__(mod)
         self._frames: list[_Frame] = []
-        self._scopes: list[dict[Any, Any]] = []
+        self._scopes: list[Symbols] = []
         self._values: dict[Var, Expr] = {}
         self._func: FunctionScope | None = None
         self._normalizer = Normalizer(self)
@@ -170,8 +185,8 @@ class BlockBuilder(ModuleBuilder):
     def function(
         self,
         name: str,
-        params: Any = None,
-        attrs: Mapping[str, Any] | None = None,
+        params: Params | None = None,
+        attrs: Mapping[str, object] | None = None,
         pure: bool = True,
         private: bool = False,
     ) -> FunctionScope:
@@ -187,17 +202,13 @@ class BlockBuilder(ModuleBuilder):
         Raises:
             IRTypeError: a parameter is no ``relax.Var``.
         """
-        if isinstance(params, Var):
-            params = [params]
-        if params is not None:
-            _check_params(params)
         attributes = dict(attrs or {})
         if not private:
             attributes["global_symbol"] = name
-        params = None if params is None else Array(params)
-        return FunctionScope(self, name, params, attributes, pure)
+        checked = None if params is None else _checked_params(params)
+        return FunctionScope(self, name, checked, attributes, pure)
 
-    def testing_scope(self, def_vars: Sequence[Any]) -> SymbolScope:
+    def testing_scope(self, def_vars: Sequence[TirVar]) -> SymbolScope:
         """Open a scope in which the given symbolic variables are defined, for tests."""
         return SymbolScope(self, def_vars)
 
@@ -238,7 +249,7 @@ class BlockBuilder(ModuleBuilder):
         finally:
             self._func, self._frames, self._scopes = saved
 
-    def begin_scope(self, params: Any = None) -> None:
+    def begin_scope(self, params: Sequence[Var] | None = None) -> None:
         """Open a scope in which the symbolic variables of ``params`` are defined."""
         self._scopes.append(collect_symbols(params))
 
@@ -248,11 +259,11 @@ class BlockBuilder(ModuleBuilder):
             raise IRValueError("end_scope: no scope is open; call begin_scope first")
         self._scopes.pop()
 
-    def known_symbols(self, skip: int = 0) -> dict[Any, Any]:
+    def known_symbols(self, skip: int = 0) -> Symbols:
         """The symbolic variables that the open scopes define, without those of ``skip`` inner
         ones.
         """
-        known: dict[Any, Any] = {}
+        known: Symbols = {}
         for scope in self._scopes[: len(self._scopes) - skip]:
             known.update(scope)
         return known
@@ -298,7 +309,7 @@ class BlockBuilder(ModuleBuilder):
 
     # Emitting
 
-    def emit(self, expr: Any, name_hint: str = "") -> Var:
+    def emit(self, expr: RelaxLike, name_hint: str = "") -> Var:
         """Bind an expression to a new variable, and return the variable.
 
         Calls among the arguments are bound to variables of their own first (normal form).
@@ -324,7 +335,7 @@ class BlockBuilder(ModuleBuilder):
         var = kind(self._names.fresh(hint), value.struct_info)
         return self.emit_normalized(VarBinding(var, value))
 
-    def inline_sequence(self, value: Any) -> Any:
+    def inline_sequence(self, value: RelaxExpr) -> RelaxExpr:
         """Emit the bindings of a sequence into the open block, and return the sequence's result.
 
         Outside of a dataflow block, the dataflow variables of the sequence become plain ones.
@@ -362,7 +373,7 @@ class BlockBuilder(ModuleBuilder):
                     self._scopes[-1].setdefault(symbol, symbol)
         return var
 
-    def match_cast(self, value: Any, struct_info: StructInfo, name_hint: str = "") -> Var:
+    def match_cast(self, value: RelaxLike, struct_info: StructInfo, name_hint: str = "") -> Var:
         """Check a value against a struct info at run time, and bind the symbols in it that are new.
 
         Args:
@@ -379,11 +390,11 @@ class BlockBuilder(ModuleBuilder):
         var = kind(self._names.fresh(hint), struct_info)
         return self.emit_normalized(MatchCast(var, operand, struct_info))
 
-    def emit_match_cast(self, value: Any, struct_info: StructInfo) -> Var:
+    def emit_match_cast(self, value: RelaxLike, struct_info: StructInfo) -> Var:
         """``match_cast`` under TVM's other name."""
         return self.match_cast(value, struct_info)
 
-    def emit_output(self, output: Any, name_hint: str = "") -> Var:
+    def emit_output(self, output: RelaxLike, name_hint: str = "") -> Var:
         """Bind an expression to a new variable of the dataflow block that is seen after the block.
 
         Args:
@@ -396,7 +407,7 @@ class BlockBuilder(ModuleBuilder):
         var = Var(self._names.fresh(name_hint or "gv"), value.struct_info)
         return self.emit_normalized(VarBinding(var, value))
 
-    def emit_func_output(self, output: Any, params: Any = None) -> GlobalVar:
+    def emit_func_output(self, output: RelaxLike, params: Params | None = None) -> GlobalVar:
         """End the open function with its result, add it to the module, and return its GlobalVar.
 
         Args:
@@ -407,7 +418,7 @@ class BlockBuilder(ModuleBuilder):
         func, name = self._finished(output, params)
         return self.add_func(func, name)
 
-    def emit_func_body_of(self, gvar: GlobalVar, output: Any) -> None:
+    def emit_func_body_of(self, gvar: GlobalVar, output: RelaxLike) -> None:
         """End the open function with its result, and let it replace the function of ``gvar``.
 
         So a function is built that calls itself: ``gvar`` first names a function of its signature.
@@ -415,22 +426,22 @@ class BlockBuilder(ModuleBuilder):
         func, _ = self._finished(output, None)
         self.update_func(gvar, func)
 
-    def _finished(self, output: Any, params: Any) -> tuple[Function, str]:
+    def _finished(self, output: RelaxLike, params: Params | None) -> tuple[Function, str]:
         """The open function with its result, and its name."""
         scope = self._func
         if scope is None:
             raise IRValueError("emit_func_output: no function is open; use `with bb.function(...)`")
         if scope.has_output:
             raise IRValueError(f"function {scope.name!r}: emit_func_output was called twice")
-        self._set_params(scope, params)
+        scope_params = self._set_params(scope, params)
         result = as_relax_expr(output)
         self._close_block()
         result = self._make_outputs(scope, result)
         body = self.normalize(SeqExpr(scope.blocks, result))
         func = Function(
-            scope.params,
+            scope_params,
             body,
-            self._normalizer.visible(body.struct_info, scope.params),
+            self._normalizer.visible(body.struct_info, scope_params),
             scope.is_pure,
             scope.attrs,
         )
@@ -439,23 +450,23 @@ class BlockBuilder(ModuleBuilder):
         scope.has_output = True
         return func, scope.name
 
-    def _set_params(self, scope: FunctionScope, params: Any) -> None:
+    def _set_params(self, scope: FunctionScope, params: Params | None) -> Array[Var]:
+        """Note the parameters of the open function, and return them."""
         if params is not None:
             if scope.params is not None:
                 raise IRValueError(
                     f"function {scope.name!r}: parameters were given to bb.function already"
                 )
-            params = [params] if isinstance(params, Var) else params
-            _check_params(params)
-            scope.params = Array(params)
+            scope.params = _checked_params(params)
         elif scope.params is None:
             raise IRValueError(
                 f"function {scope.name!r}: parameters must be given to bb.function or to "
                 "emit_func_output"
             )
         self._scopes[-1].update(collect_symbols(scope.params))
+        return scope.params
 
-    def _make_outputs(self, scope: FunctionScope, result: Any) -> Any:
+    def _make_outputs(self, scope: FunctionScope, result: RelaxExpr) -> RelaxExpr:
         """Turn dataflow variables in the result into outputs of their blocks."""
         mapping: dict[Var, Var] = {
             var: Var(var.name_hint, var.struct_info) for var in collect(result, DataflowVar)
@@ -471,7 +482,7 @@ class BlockBuilder(ModuleBuilder):
 
     # Tensor expressions
 
-    def call_te(self, te_func: Callable[..., Any], *args: Any, **kwargs: Any) -> Call:
+    def call_te(self, te_func: TeFunction, *args: object, **kwargs: object) -> Call:
         """Make a TensorIR function from a function on tensor expressions, and return a call of it.
 
         Args:
@@ -494,19 +505,17 @@ class BlockBuilder(ModuleBuilder):
             raise IRTypeError(
                 f"emit_te: expected a function on te tensors, got {type(te_func).__name__}"
             )
-        name = kwargs.pop("primfunc_name_hint", None)
-        te_call = make_te_call(te_func, args, kwargs)
-        gvar = self.add_func(te_call.func, name or getattr(te_func, "__name__", "te_func"))
+        gvar, te_call = self._add_te(te_func, args, kwargs)
         call: Call = call_tir(gvar, te_call.args, te_call.out_sinfo, te_call.tir_vars)
         return call
 
     def call_te_with_grad(
         self,
-        te_func: Callable[..., Any],
-        *args: Any,
+        te_func: TeFunction,
+        *args: object,
         te_grad_name: str,
-        te_grad_kwargs: Any = None,
-        **kwargs: Any,
+        te_grad_kwargs: Mapping[str, object] | None = None,
+        **kwargs: object,
     ) -> Call:
         """As ``call_te``, and name the TE function, registered at run time, that is the gradient.
 
@@ -518,16 +527,18 @@ class BlockBuilder(ModuleBuilder):
             te_grad_kwargs: keyword arguments of the gradient.
             kwargs: its keyword arguments.
         """
-        name = kwargs.pop("primfunc_name_hint", None)
-        te_call = make_te_call(te_func, args, kwargs)
-        gvar = self.add_func(te_call.func, name or getattr(te_func, "__name__", "te_func"))
+        gvar, te_call = self._add_te(te_func, args, kwargs)
         call: Call = call_tir_with_grad(
             gvar, te_call.args, te_call.out_sinfo, te_grad_name, te_grad_kwargs, te_call.tir_vars
         )
         return call
 
     def call_te_inplace(
-        self, te_func: Callable[..., Any], inplace_indices: Any, *args: Any, **kwargs: Any
+        self,
+        te_func: TeFunction,
+        inplace_indices: int | Sequence[int],
+        *args: object,
+        **kwargs: object,
     ) -> Call:
         """As ``call_te``, but results are written into inputs.
 
@@ -539,15 +550,21 @@ class BlockBuilder(ModuleBuilder):
             args: its arguments.
             kwargs: its keyword arguments.
         """
-        name = kwargs.pop("primfunc_name_hint", None)
-        te_call = make_te_call(te_func, args, kwargs)
-        gvar = self.add_func(te_call.func, name or getattr(te_func, "__name__", "te_func"))
+        gvar, te_call = self._add_te(te_func, args, kwargs)
         call: Call = call_tir_inplace(
             gvar, te_call.args, inplace_indices, te_call.out_sinfo, te_call.tir_vars
         )
         return call
 
-    def emit_te(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+    def _add_te(
+        self, te_func: TeFunction, args: Sequence[object], kwargs: dict[str, object]
+    ) -> tuple[GlobalVar, TeCall]:
+        """The PrimFunc of a function on tensor expressions, in the module, and what to pass it."""
+        name = kwargs.pop("primfunc_name_hint", None) or getattr(te_func, "__name__", "te_func")
+        te_call = make_te_call(te_func, args, kwargs)
+        return self.add_func(te_call.func, expect(name, str)), te_call
+
+    def emit_te(self, func: TeFunction, *args: object, **kwargs: object) -> Var:
         """Make a TensorIR function from a function on tensor expressions, call it, and bind the
         result.
 
@@ -572,7 +589,7 @@ class BlockBuilder(ModuleBuilder):
         >>> sorted(var.name_hint for var in bb.get().get_global_vars())
         ['double', 'main']
         """
-        hint = kwargs.pop("name_hint", "")
+        hint = expect(kwargs.pop("name_hint", ""), str)
         return self.emit(self.call_te(func, *args, **kwargs), hint)
 
     # Looking things up
@@ -582,18 +599,18 @@ class BlockBuilder(ModuleBuilder):
         return self._values.get(var)
 
     @deep_recursion
-    def normalize(self, expr: Any) -> Any:
+    def normalize(self, expr: E) -> E:
         """The expression in normal form, with struct info; calls inside it are bound in the open
         block.
         """
-        return self._normalizer.visit(expr)
+        return cast(E, self._normalizer.visit(expr))  # which keeps the class of an expression
 
 
 @deep_recursion
 def _check_bound(func: Function, name: str) -> None:
     """Raise IRValueError if the function uses a variable that nothing defines."""
     met = collect(func, (Var, Binding, Function))
-    bound: set[Any] = {item.var for item in met if isinstance(item, Binding)}
+    bound: set[Var] = {item.var for item in met if isinstance(item, Binding)}
     for item in met:
         bound.update(item.params if isinstance(item, Function) else ())
     free = [item for item in met if isinstance(item, Var) and item not in bound]
@@ -606,16 +623,19 @@ def _check_bound(func: Function, name: str) -> None:
         )
 
 
-def _check_params(params: Any) -> None:
+def _checked_params(params: Params) -> Array[Var]:
+    params = [params] if isinstance(params, Var) else params
     if not isinstance(params, Iterable):
         raise IRTypeError(
             f"function: expected a list of relax.Var as parameters, got {type(params).__name__}"
         )
-    for index, param in enumerate(params):
+    checked = Array(params)
+    for index, param in enumerate(checked):
         if not isinstance(param, Var):
             raise IRTypeError(
                 f"function: parameter {index}: expected a relax.Var, got {type(param).__name__}"
             )
+    return checked
 
 
 _ACTIVE: Final[Scopes[BlockBuilder]] = Scopes("block_builders")

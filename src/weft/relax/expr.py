@@ -7,13 +7,13 @@ for variables, where it is their annotation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import PrimExpr, RelaxExpr, as_prim_expr
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr, as_prim_expr
 from weft.ir.function import BaseFunc
 from weft.ir.node import Array, Node, field, node, register_conversion
 from weft.ir.op import Op
@@ -33,9 +33,12 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
+from weft.tir.expr import Var as TirVar
 
 Callee = Any
 """What a call calls: an Op, a GlobalVar, an ExternFunc or a variable of a closure."""
+AttrsLike = Attrs | Mapping[str, object] | None
+"""Attributes of a call or a function; None is none."""
 
 
 class Expr(RelaxExpr):
@@ -43,58 +46,58 @@ class Expr(RelaxExpr):
 
     _extra_slots_: ClassVar[tuple[str, ...]] = ()
 
-    def __add__(self, other: Any) -> Expr:
+    def __add__(self, other: RelaxLike) -> Expr:
         return _operator("add", self, other)
 
-    def __radd__(self, other: Any) -> Expr:
+    def __radd__(self, other: RelaxLike) -> Expr:
         return _operator("add", other, self)
 
-    def __sub__(self, other: Any) -> Expr:
+    def __sub__(self, other: RelaxLike) -> Expr:
         return _operator("subtract", self, other)
 
-    def __rsub__(self, other: Any) -> Expr:
+    def __rsub__(self, other: RelaxLike) -> Expr:
         return _operator("subtract", other, self)
 
-    def __mul__(self, other: Any) -> Expr:
+    def __mul__(self, other: RelaxLike) -> Expr:
         return _operator("multiply", self, other)
 
-    def __rmul__(self, other: Any) -> Expr:
+    def __rmul__(self, other: RelaxLike) -> Expr:
         return _operator("multiply", other, self)
 
-    def __truediv__(self, other: Any) -> Expr:
+    def __truediv__(self, other: RelaxLike) -> Expr:
         return _operator("divide", self, other)
 
-    def __rtruediv__(self, other: Any) -> Expr:
+    def __rtruediv__(self, other: RelaxLike) -> Expr:
         return _operator("divide", other, self)
 
-    def __floordiv__(self, other: Any) -> Expr:
+    def __floordiv__(self, other: RelaxLike) -> Expr:
         return _operator("floor_divide", self, other)
 
-    def __pow__(self, other: Any) -> Expr:
+    def __pow__(self, other: RelaxLike) -> Expr:
         return _operator("power", self, other)
 
-    def __mod__(self, other: Any) -> Expr:
+    def __mod__(self, other: RelaxLike) -> Expr:
         return _operator("mod", self, other)
 
-    def __matmul__(self, other: Any) -> Expr:
+    def __matmul__(self, other: RelaxLike) -> Expr:
         return _operator("matmul", self, other)
 
     def __neg__(self) -> Expr:
         return _operator("negative", self)
 
-    def __lt__(self, other: Any) -> Expr:
+    def __lt__(self, other: RelaxLike) -> Expr:
         return _operator("less", self, other)
 
-    def __le__(self, other: Any) -> Expr:
+    def __le__(self, other: RelaxLike) -> Expr:
         return _operator("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> Expr:
+    def __gt__(self, other: RelaxLike) -> Expr:
         return _operator("greater", self, other)
 
-    def __ge__(self, other: Any) -> Expr:
+    def __ge__(self, other: RelaxLike) -> Expr:
         return _operator("greater_equal", self, other)
 
-    def __call__(self, *args: Any, attrs: Any = None) -> Call:
+    def __call__(self, *args: RelaxLike, attrs: AttrsLike = None) -> Call:
         """A call of this value as a function."""
         return Call(self, args, attrs)
 
@@ -121,7 +124,7 @@ class Expr(RelaxExpr):
         return _operator("astype", self, dtype)
 
 
-def _operator(name: str, *args: Any) -> Expr:
+def _operator(name: str, *args: RelaxLike) -> Expr:
     result: Expr = getattr(slots.relax_operators.get(), name)(*args)
     return result
 
@@ -287,11 +290,11 @@ class Constant(Expr):
     ``struct_info`` follows from it, but of a distributed constant, which is another one.
     """
 
-    data: Any = field(visit=False, stored="NDArray")
+    data: NDArray = field(visit=False, stored="NDArray")
     struct_info: Any = field(default=None, visit=False, stored="StructInfo")
 
     def __init__(
-        self, data: Any, struct_info: StructInfo | None = None, span: Span | None = None
+        self, data: object, struct_info: StructInfo | None = None, span: Span | None = None
     ) -> None:
         self.data = data if isinstance(data, NDArray) else array(data)
         shape, dtype = tuple(self.data.shape), self.data.dtype
@@ -451,11 +454,11 @@ class Function(BaseFunc, Expr):
 
     def __init__(
         self,
-        params: Any,
-        body: Expr,
+        params: Sequence[Var],
+        body: RelaxExpr,
         ret_struct_info: StructInfo | None = None,
         is_pure: bool = True,
-        attrs: Any = None,
+        attrs: AttrsLike = None,
         span: Span | None = None,
     ) -> None:
         if not isinstance(body, SeqExpr):
@@ -483,33 +486,33 @@ class Function(BaseFunc, Expr):
 
     @staticmethod
     def create_empty(
-        params: Any,
+        params: Sequence[Var],
         ret_struct_info: StructInfo,
         is_pure: bool = True,
-        attrs: Any = None,
+        attrs: AttrsLike = None,
         span: Span | None = None,
     ) -> Function:
         """A declaration without a body, as the parser needs for mutual references."""
         func = Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
         return func  # fmt: skip
 
-    def bind_params(self, binding_map: Any) -> Function:
+    def bind_params(self, binding_map: Mapping[str | Var, object]) -> Function:
         """The function with parameters (by name or Var) bound to constants."""
         bound: Function = slots.relax_operators.get().bind_params(self, binding_map)
         return bound
 
-    def bind_symbolic_vars(self, binding_map: Any) -> Function:
+    def bind_symbolic_vars(self, binding_map: Mapping[str | TirVar, PrimExpr | int]) -> Function:
         """The function with symbolic variables (by name or Var) bound to expressions."""
         bound: Function = slots.relax_operators.get().bind_symbolic_vars(self, binding_map)
         return bound
 
-    def inline_functions(self, function_map: Any) -> Self:
+    def inline_functions(self, function_map: Mapping[str | GlobalVar, Function]) -> Self:
         """The function with calls of the given functions inlined."""
         inlined: Self = slots.relax_operators.get().inline_functions(self, function_map)
         return inlined
 
 
-def const(value: Any, dtype: Any = None) -> Constant:
+def const(value: object, dtype: str | DataType | StructInfo | None = None) -> Constant:
     """A constant from a number, a list, a numpy array, a torch tensor or an NDArray.
 
     Python floats are float32, ints int32 and bools bool, unless ``dtype`` (a name or a
@@ -533,7 +536,7 @@ def const(value: Any, dtype: Any = None) -> Constant:
     return Constant(array(data), info)
 
 
-def _converted(data: np.ndarray[Any, Any], dtype: DataType) -> np.ndarray[Any, Any]:
+def _converted(data: np.ndarray, dtype: DataType) -> np.ndarray:
     """``data`` in another type; IRValueError for integers that do not fit."""
     with np.errstate(over="ignore", invalid="ignore"):
         converted = data.astype(dtype.numpy)

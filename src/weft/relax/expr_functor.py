@@ -17,9 +17,10 @@ stays the same object. The passes of weft use these too.
 from __future__ import annotations
 
 import functools
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeVar, overload
 
-from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.sharing import is_visited_once
@@ -52,6 +53,7 @@ from weft.relax.ir.nested_calls import calls_to_bind
 from weft.relax.struct_info import StructInfo
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
+from weft.support.span import Span
 
 C = TypeVar("C", bound=type)
 
@@ -87,8 +89,8 @@ def mutator(mutator_cls: C) -> C:
 
 def _checked(cls: C, base: type, name: str) -> C:
     if not isinstance(cls, type) or not issubclass(cls, base):
-        found = getattr(cls, "__name__", repr(cls))
-        raise IRTypeError(f"@{name}: {found} must be a subclass of {base.__name__}")
+        given = getattr(cls, "__name__", repr(cls))
+        raise IRTypeError(f"@{name}: {given} must be a subclass of {base.__name__}")
     return cls
 
 
@@ -97,7 +99,8 @@ class _Functor:
 
     _dispatch: ClassVar[dict[type, str]] = dict(_METHODS)
 
-    def _method(self, expr: Any) -> Any:
+    def _method(self, expr: RelaxExpr) -> Callable[[RelaxExpr], RelaxExpr]:
+        """The method for the class of an expression."""
         name = self._dispatch.get(type(expr))
         if name is None:
             for base in type(expr).__mro__:
@@ -106,10 +109,10 @@ class _Functor:
                     break
             else:
                 raise IRTypeError(
-                    f"{type(self).__name__}: expected a graph expression, got "
-                    f"{type(expr).__name__}"
+                    f"{type(self).__name__}: expected a graph expression, got {type(expr).__name__}"
                 )
-        return getattr(self, name)
+        method: Callable[[RelaxExpr], RelaxExpr] = getattr(self, name)
+        return method
 
 
 class PyExprVisitor(_Functor):
@@ -250,7 +253,7 @@ class PyExprVisitor(_Functor):
         """The definition of a dataflow variable: as of any variable."""
         self.visit_var_def_(var)
 
-    def visit_span(self, span: Any) -> None:
+    def visit_span(self, span: Span | None) -> None:
         """A source position."""
 
 
@@ -259,7 +262,7 @@ class _Walk:
 
     def __init__(self, root: RelaxExpr) -> None:
         self.root = root
-        self.known: dict[int, tuple[RelaxExpr, Any]] = {}
+        self.known: dict[int, tuple[RelaxExpr, RelaxExpr]] = {}
 
     @functools.cached_property
     def to_bind(self) -> frozenset[int]:
@@ -278,10 +281,14 @@ class PyExprMutator(_Functor):
 
     def __init__(self, mod: IRModule | None = None) -> None:
         self.builder_ = BlockBuilder(mod)
-        self._var_remap: dict[Var, Expr] = {}
+        self._var_remap: dict[Var, RelaxExpr] = {}
 
+    @overload
+    def visit_expr(self, expr: Function) -> Function: ...
+    @overload
+    def visit_expr(self, expr: RelaxExpr) -> RelaxExpr: ...
     @deep_recursion
-    def visit_expr(self, expr: RelaxExpr) -> Any:
+    def visit_expr(self, expr: RelaxExpr) -> RelaxExpr:
         """The rewritten expression, in normal form."""
         kind, walk = type(expr), self._walk
         if walk is not None and is_visited_once(expr):
@@ -298,21 +305,21 @@ class PyExprMutator(_Functor):
         finally:
             self._walk = walk
 
-    def _bound(self, expr: RelaxExpr, value: Any) -> Any:
+    def _bound(self, expr: RelaxExpr, value: RelaxExpr) -> RelaxExpr:
         """A variable that is the value, if the expression needs one and a block is open."""
         walk = self._walk
         if walk is None or id(expr) not in walk.to_bind or isinstance(value, (*LEAVES, Tuple)):
             return value
         return self.builder_.emit(value) if self.builder_.in_block() else value
 
-    def _rebuilt(self, expr: RelaxExpr) -> Any:
-        made = self._method(expr)(expr)
-        if isinstance(made, LEAVES):
-            return made
-        if isinstance(made, Function | SeqExpr) and made.struct_info is not None:
+    def _rebuilt(self, expr: RelaxExpr) -> RelaxExpr:
+        rebuilt = self._method(expr)(expr)
+        if isinstance(rebuilt, LEAVES):
+            return rebuilt
+        if isinstance(rebuilt, Function | SeqExpr) and rebuilt.struct_info is not None:
             if type(self).visit_function_ is PyExprMutator.visit_function_:
-                return made
-        return self.builder_.normalize(made)
+                return rebuilt
+        return self.builder_.normalize(rebuilt)
 
     def visit_binding(self, binding: Binding) -> None:
         """Rewrite a binding and emit it."""
@@ -333,13 +340,19 @@ class PyExprMutator(_Functor):
             return self.visit_dataflow_var_def_(var)
         return self.visit_var_def_(var)
 
+    @overload
+    def visit_expr_post_order(self, expr: Call) -> Call: ...
+    @overload
+    def visit_expr_post_order(self, expr: RelaxExpr) -> RelaxExpr: ...
     @deep_recursion
-    def visit_expr_post_order(self, expr: RelaxExpr) -> Any:
+    def visit_expr_post_order(self, expr: RelaxExpr) -> RelaxExpr:
         """The expression with its children rewritten: where an override starts from."""
-        made = getattr(PyExprMutator, self._method(expr).__name__)(self, expr)
-        return made if isinstance(made, LEAVES) else self.builder_.normalize(made)
+        rebuilt: RelaxExpr = getattr(PyExprMutator, self._method(expr).__name__)(self, expr)
+        return rebuilt if isinstance(rebuilt, LEAVES) else self.builder_.normalize(rebuilt)
 
-    def visit_with_new_scope(self, expr: RelaxExpr, params: Any = None) -> Any:
+    def visit_with_new_scope(
+        self, expr: RelaxExpr, params: Sequence[Var] | None = None
+    ) -> RelaxExpr:
         """The rewritten expression, in a scope of its own."""
         outer, self._walk = self._walk, None
         self.builder_.begin_scope(params)
@@ -349,15 +362,15 @@ class PyExprMutator(_Functor):
             self.builder_.end_scope()
             self._walk = outer
 
-    def lookup_binding(self, var: Any) -> Expr | None:
+    def lookup_binding(self, var: RelaxExpr | None) -> Expr | None:
         """The value that a (rewritten) variable was bound to, or None."""
         return self.builder_.lookup_binding(var) if isinstance(var, Var) else None
 
-    def set_var_remap(self, vid: Any, var: Var) -> None:
+    def set_var_remap(self, vid: Var, var: RelaxExpr) -> None:
         """Let uses of a variable become uses of ``var``; ``vid`` is ``old_var.vid``."""
         self._var_remap[vid] = var
 
-    def get_var_remap(self, vid: Any) -> Any:
+    def get_var_remap(self, vid: Var) -> Any:
         """What stands for the variable now."""
         return self._var_remap.get(vid, vid)
 
@@ -371,42 +384,43 @@ class PyExprMutator(_Functor):
 
     # Expressions
 
-    def visit_constant_(self, op: Constant) -> Any:
+    def visit_constant_(self, op: Constant) -> RelaxExpr:
         """A constant."""
         return op
 
-    def visit_tuple_(self, op: Tuple) -> Any:
+    def visit_tuple_(self, op: Tuple) -> RelaxExpr:
         """A tuple with rewritten fields."""
         fields = self._all(op.fields)
         return op if fields is op.fields else Tuple(fields, span=op.span)
 
-    def _all(self, items: Any) -> Any:
-        made, changed = [], False
+    def _all(self, items: Sequence[RelaxExpr]) -> Sequence[RelaxExpr]:
+        """The rewritten items; the same sequence if none changes."""
+        rewritten, changed = [], False
         for item in items:
             new = self.visit_expr(item)
             changed = changed or new is not item
-            made.append(new)
-        return made if changed else items
+            rewritten.append(new)
+        return rewritten if changed else items
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         """What stands for the variable."""
         return self._var_remap.get(op, op)
 
-    def visit_dataflow_var_(self, op: DataflowVar) -> Any:
+    def visit_dataflow_var_(self, op: DataflowVar) -> RelaxExpr:
         """What stands for the variable: as any variable."""
         return self.visit_var_(op)
 
-    def visit_shape_expr_(self, op: ShapeExpr) -> Any:
+    def visit_shape_expr_(self, op: ShapeExpr) -> RelaxExpr:
         """A shape."""
         values = [self.visit_prim_expr(value) for value in op.values]
         same = all(new is old for new, old in zip(values, op.values, strict=True))
         return op if same else ShapeExpr(values, span=op.span)
 
-    def visit_extern_func_(self, op: ExternFunc) -> Any:
+    def visit_extern_func_(self, op: ExternFunc) -> RelaxExpr:
         """A function registered at run time."""
         return op
 
-    def visit_global_var_(self, op: GlobalVar) -> Any:
+    def visit_global_var_(self, op: GlobalVar) -> RelaxExpr:
         """A reference to a function of the module."""
         return op
 
@@ -435,7 +449,7 @@ class PyExprMutator(_Functor):
 
     def visit_seq_expr_(self, op: SeqExpr) -> Any:
         """A sequence with rewritten blocks and body."""
-        blocks: Any = []
+        blocks: list[BindingBlock] = []
         for block in op.blocks:
             blocks.append(self.visit_binding_block(block))
         self.builder_.begin_binding_block()
@@ -449,15 +463,14 @@ class PyExprMutator(_Functor):
             return op
         return SeqExpr(merged_blocks(blocks), body, span=op.span)
 
-    def visit_if_(self, op: If) -> Any:
+    def visit_if_(self, op: If) -> RelaxExpr:
         """A conditional with everything rewritten."""
         cond = self.visit_expr(op.cond)
         then = self.visit_with_new_scope(op.true_branch)
         other = self.visit_with_new_scope(op.false_branch)
-        made = op.with_(cond=cond, true_branch=then, false_branch=other)
-        return made
+        return op.with_(cond=cond, true_branch=then, false_branch=other)
 
-    def visit_op_(self, op: Op) -> Any:
+    def visit_op_(self, op: Op) -> RelaxExpr:
         """An operator."""
         return op
 
@@ -466,20 +479,20 @@ class PyExprMutator(_Functor):
         value = self.visit_expr(op.tuple_value)
         return op if value is op.tuple_value else TupleGetItem(value, op.index, span=op.span)
 
-    def visit_prim_value_(self, op: PrimValue) -> Any:
+    def visit_prim_value_(self, op: PrimValue) -> RelaxExpr:
         """A scalar."""
         value = self.visit_prim_expr(op.value)
         return op if value is op.value else PrimValue(value)
 
-    def visit_string_imm_(self, op: StringImm) -> Any:
+    def visit_string_imm_(self, op: StringImm) -> RelaxExpr:
         """A string."""
         return op
 
-    def visit_data_type_imm_(self, op: DataTypeImm) -> Any:
+    def visit_data_type_imm_(self, op: DataTypeImm) -> RelaxExpr:
         """A data type."""
         return op
 
-    def visit_prim_expr(self, expr: Any) -> Any:
+    def visit_prim_expr(self, expr: PrimExpr) -> PrimExpr:
         """A scalar expression inside of a shape."""
         return expr
 
@@ -494,7 +507,7 @@ class PyExprMutator(_Functor):
             return
         self.reemit(binding, var, value)
 
-    def reemit(self, binding: VarBinding, var: Var, value: Any) -> None:
+    def reemit(self, binding: VarBinding, var: Var, value: RelaxExpr) -> None:
         """Emit ``var = value`` in the place of ``binding``."""
         value = self.builder_.inline_sequence(value)
         var = self.with_struct_info(var, value.struct_info)
@@ -523,12 +536,12 @@ class PyExprMutator(_Functor):
     def _finish_block(self, block: BindingBlock) -> BindingBlock:
         for binding in block.bindings:
             self.visit_binding(binding)
-        made = self.builder_.end_block()
-        if len(made.bindings) == len(block.bindings) and all(
-            new is old for new, old in zip(made.bindings, block.bindings, strict=True)
+        rewritten = self.builder_.end_block()
+        if len(rewritten.bindings) == len(block.bindings) and all(
+            new is old for new, old in zip(rewritten.bindings, block.bindings, strict=True)
         ):
             return block
-        return made
+        return rewritten
 
     def visit_var_def_(self, var: Var) -> Var:
         """The variable itself."""
@@ -538,13 +551,13 @@ class PyExprMutator(_Functor):
         """The variable itself: as any variable."""
         return self.visit_var_def_(var)
 
-    def visit_span(self, span: Any) -> Any:
+    def visit_span(self, span: Span | None) -> Span | None:
         """A source position."""
         return span
 
 
 class _PostOrder(PyExprVisitor):
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Callable[[RelaxExpr], object]) -> None:
         self.function = function
 
     def visit_expr(self, expr: RelaxExpr) -> None:
@@ -552,6 +565,6 @@ class _PostOrder(PyExprVisitor):
         self.function(expr)
 
 
-def post_order_visit(expr: RelaxExpr, fvisit: Any) -> None:
+def post_order_visit(expr: RelaxExpr, fvisit: Callable[[RelaxExpr], object]) -> None:
     """Call ``fvisit`` on every expression below ``expr``, operands first."""
     _PostOrder(fvisit).visit_expr(expr)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import IntImm, PrimExpr, RelaxExpr, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, RelaxExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.support import slots
 from weft.support.dtype import DataType
@@ -55,14 +55,22 @@ class PrimStructInfo(StructInfo):
     dtype: DataType
     value: PrimExpr | None = None
 
-    def __init__(self, dtype: Any = None, value: Any = None, span: Span | None = None) -> None:
+    def __init__(
+        self,
+        dtype: str | DataType | PrimExpr | None = None,
+        value: ExprLike | None = None,
+        span: Span | None = None,
+    ) -> None:
         if isinstance(dtype, PrimExpr):
             dtype, value = None, dtype
         if value is not None and not isinstance(value, PrimExpr):
             value = as_prim_expr(value)
-        if dtype is None and value is None:
+        if dtype is not None:
+            self.dtype = DataType(dtype)
+        elif value is not None:
+            self.dtype = value.dtype
+        else:
             raise IRValueError("PrimStructInfo: expected a dtype or a value")
-        self.dtype = DataType(dtype) if dtype is not None else value.dtype
         self.value, self.span, self._cache = value, span, None
 
 
@@ -114,7 +122,7 @@ class TensorStructInfo(StructInfo):
             raise IRValueError(f"TensorStructInfo: shape of rank {rank}, but ndim={self.ndim}")
         self.ndim = rank
 
-    def same_shape(self) -> Array[Any] | None:
+    def same_shape(self) -> Array[PrimExpr] | None:
         """The dimensions as an Array where the shape is explicit, else None."""
         return getattr(self.shape, "values", None)
 
@@ -133,19 +141,22 @@ class FuncStructInfo(StructInfo):
     params: Array[StructInfo] | None = field(defines=True)
     ret: StructInfo
     purity: bool = True
-    derive_func: Callable[..., Any] | str | None = field(
+    derive_func: Callable[..., StructInfo] | str | None = field(
         default=None, compare=False, visit=False, stored="str | None"
     )
 
     @staticmethod
     def opaque_func(
-        *, ret: StructInfo | None = None, derive_func: Any = None, purity: bool = False
+        *,
+        ret: StructInfo | None = None,
+        derive_func: Any = None,
+        purity: bool = False,
     ) -> FuncStructInfo:
         """A function of unknown parameters."""
         return FuncStructInfo(None, ret or ObjectStructInfo(), purity, derive_func)
 
 
-def check_ndim(ndim: Any) -> None:
+def check_ndim(ndim: object) -> None:
     """Raise IRValueError for what is no number of dimensions (-1: unknown).
 
     What is done for each dimension would take hours for a number that a damaged file may say.
@@ -157,7 +168,7 @@ def check_ndim(ndim: Any) -> None:
         )
 
 
-def as_dimension(value: Any) -> PrimExpr:
+def as_dimension(value: ExprLike) -> PrimExpr:
     """A dimension: a Python int becomes int64; an expression must be an integer."""
     if isinstance(value, int) and not isinstance(value, bool):
         return IntImm(_INT64, value)

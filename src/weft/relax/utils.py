@@ -14,7 +14,7 @@ __all__ = ["args_converter", "convert_to_expr", "copy_with_new_vars"]
 
 def copy_with_new_vars(func: Function) -> Function:
     """The function with new parameters, bound variables and symbolic variables."""
-    made = substitution.copy_with_new_vars(func)
-    fresh = {symbol: Var(symbol.name, symbol.dtype) for symbol in defined_symbolic_vars(made)}
-    result: Function = substitution.replace(made, symbols=fresh)
+    copy = substitution.copy_with_new_vars(func)
+    fresh = {symbol: Var(symbol.name, symbol.dtype) for symbol in defined_symbolic_vars(copy)}
+    result: Function = substitution.replace(copy, symbols=fresh)
     return result

@@ -18,13 +18,13 @@ import numpy as np
 from weft.ir.functor import collect
 from weft.ir.op import Op
 from weft.relax.backend.patterns import make_matmul_pattern
-from weft.relax.expr import Call, Expr, Function
+from weft.relax.expr import Call, Constant, Expr, Function
 from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.fusion.fuse_ops_by_pattern import FusionPattern, PatternCheckContext
 from weft.runtime.module import Module
 from weft.runtime.registry import register_func
 
-_Array = np.ndarray[Any, Any]
+_Array = np.ndarray
 
 DTYPES: Final = frozenset({"float32", "float64"})
 """What a BLAS has products of."""
@@ -49,7 +49,9 @@ PATTERNS: Final = (_pattern("blas.matmul_transposed", True), _pattern("blas.matm
 
 @register_func("relax.ext.blas")
 def blas_modules(
-    functions: Sequence[Function], _options: Mapping[str, Any], _constants: Mapping[Any, str]
+    functions: Sequence[Function],
+    _options: Mapping[str, object],
+    _constants: Mapping[Constant, str],
 ) -> list[Module]:
     """A runtime module with a function for each product."""
     products = {str(func.attrs["global_symbol"]): _product(func) for func in functions}

@@ -7,10 +7,10 @@ stays as it is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext, Sequential
+from weft.ir.transform import Pass, PassContext, Sequential
 from weft.relax.backend import blas
 from weft.relax.transform.fusion.fuse_ops_by_pattern import FuseOpsByPattern, FusionPattern
 from weft.relax.transform.fusion.run_codegen import RunCodegen
@@ -43,7 +43,7 @@ def dispatch_to_libraries(mod: IRModule) -> IRModule:
     return result
 
 
-def DispatchToLibraries() -> Any:  # noqa: N802 - as the other passes are named
+def DispatchToLibraries() -> Pass:  # noqa: N802 - as the other passes are named
     """The pass that sends to libraries what the target's ``-libs`` names, to ``blas`` products."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

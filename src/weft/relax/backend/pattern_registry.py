@@ -8,15 +8,18 @@ written from simple to special.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from weft.relax.transform.fusion.fuse_ops_by_pattern import FusionPattern, as_fusion_pattern
+from weft.relax.transform.fusion.fuse_ops_by_pattern import (
+    FusionPattern,
+    FusionPatternLike,
+    as_fusion_pattern,
+)
 from weft.support.registration import refuse_second
 
 _REGISTERED: list[FusionPattern] = []
 
 
-def register_patterns(patterns: Sequence[Any], *, override: bool = False) -> None:
+def register_patterns(patterns: Sequence[FusionPatternLike], *, override: bool = False) -> None:
     """Register FusionPatterns or tuples of their arguments; later ones have higher priority.
 
     Raises:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.relax.dpl.kinds import DFPattern, GlobalVarPattern, TuplePattern
 from weft.relax.dpl.pattern import is_const, is_op, wildcard
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
@@ -56,7 +54,7 @@ def _matmul(transposed_rhs: bool) -> Annotated:
 
 
 def make_residual_block_pattern(
-    node_output: Any, binary_op: str = "relax.add", activation: str | None = None
+    node_output: DFPattern | Annotated, binary_op: str = "relax.add", activation: str | None = None
 ) -> Annotated:
     """A value (a pattern, or one with parts) combined with a residual input, part ``residual``."""
     inner, parts = node_output if isinstance(node_output, tuple) else (node_output, {})

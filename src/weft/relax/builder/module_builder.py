@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
@@ -16,6 +16,9 @@ from weft.support.errors import IRTypeError
 from weft.tir.function import PrimFunc
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_]")
+
+Outline = tuple[type[BaseFunc] | int, ...]
+"""What equal functions agree on: class, number of parameters and attributes, sizes of blocks."""
 
 
 class NameSupply:
@@ -44,7 +47,7 @@ class FunctionIndex:
     """Functions by structure. A function is hashed only when one of its outline is looked for."""
 
     def __init__(self) -> None:
-        self.waiting: dict[Any, list[tuple[GlobalVar, BaseFunc]]] = {}
+        self.waiting: dict[Outline, list[tuple[GlobalVar, BaseFunc]]] = {}
         self.hashed: dict[int, list[GlobalVar]] = {}
 
     def add(self, gvar: GlobalVar, func: BaseFunc) -> None:
@@ -58,9 +61,9 @@ class FunctionIndex:
         return self.hashed.get(structural_hash(func), []) if self.hashed else []
 
 
-def _outline(func: BaseFunc) -> tuple[Any, ...]:
-    """What equal functions agree on and is found without a walk."""
-    outline: tuple[Any, ...] = (type(func), len(getattr(func, "params", ())), len(func.attrs))
+def _outline(func: BaseFunc) -> Outline:
+    """What equal functions agree on and needs no walk to know."""
+    outline: Outline = (type(func), len(getattr(func, "params", ())), len(func.attrs))
     if not isinstance(func, Function):
         return outline
     return (*outline, *[len(block.bindings) for block in func.body.blocks])

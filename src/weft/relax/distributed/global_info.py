@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from weft.ir.expr import IntImm, Range
 from weft.ir.global_info import GlobalInfo
 from weft.ir.node import Array, field, node
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.span import Span
 
 
 @node
@@ -34,7 +34,7 @@ class DeviceMesh(GlobalInfo):
         shape: Sequence[int],
         device_ids: Sequence[int] | Range,
         device_range: Range | None = None,
-        span: Any = None,
+        span: Span | None = None,
     ) -> None:
         if isinstance(device_ids, Range):
             device_range = device_ids

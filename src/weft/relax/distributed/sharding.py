@@ -14,18 +14,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.operator_rules import OperatorRules
 from weft.ir.structural import structural_equal
 from weft.ir.traits import Trait
+from weft.relax.distributed.global_info import DeviceMesh
 from weft.relax.distributed.struct_info import (
     DTensorStructInfo,
     Placement,
     PlacementSpec,
     replicated,
 )
-from weft.relax.expr import Call, Constant, Var
+from weft.relax.expr import Call, Constant, Expr, Var
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value, same_dim
 from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
@@ -86,7 +87,7 @@ def _infer_distributed(call: Call, rule: Infer) -> StructInfo:
     return DTensorStructInfo(whole, mesh, _placement(call, infos, whole, labels))
 
 
-def _tensors(call: Call, info: Any) -> list[DTensorStructInfo]:
+def _tensors(call: Call, info: StructInfo) -> list[DTensorStructInfo]:
     """The distributed tensors of an operand, which must not have others."""
     if isinstance(info, TupleStructInfo):
         return [tensor for field in info.fields for tensor in _tensors(call, field)]
@@ -97,7 +98,7 @@ def _tensors(call: Call, info: Any) -> list[DTensorStructInfo]:
     return [info] if isinstance(info, DTensorStructInfo) else []
 
 
-def _whole_operand(arg: Any) -> Any:
+def _whole_operand(arg: Expr) -> Expr:
     """An operand like this one whose tensors are not distributed."""
     info = _whole(arg.struct_info)
     if info is arg.struct_info:
@@ -105,7 +106,7 @@ def _whole_operand(arg: Any) -> Any:
     return Constant(arg.data, info) if isinstance(arg, Constant) else Var("whole", info)
 
 
-def _whole(info: Any) -> Any:
+def _whole(info: StructInfo) -> StructInfo:
     if isinstance(info, DTensorStructInfo):
         return info.tensor_sinfo
     if isinstance(info, TupleStructInfo) and _distributed_fields(info):
@@ -113,7 +114,7 @@ def _whole(info: Any) -> Any:
     return info
 
 
-def _replicated(info: StructInfo, mesh: Any) -> StructInfo:
+def _replicated(info: StructInfo, mesh: DeviceMesh) -> StructInfo:
     if isinstance(info, TensorStructInfo):
         return replicated(info, mesh)
     if isinstance(info, TupleStructInfo):

@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.node import Node
@@ -61,7 +60,7 @@ class ASTPrinter:
         self.include_type_annotations = include_type_annotations
         self.include_call_attrs = include_call_attrs
 
-    def visit_expr(self, expr: Any) -> str:
+    def visit_expr(self, expr: Node) -> str:
         """The text of an expression, a binding or a block."""
         if isinstance(expr, Op):
             return self.call("Op", {"name": expr.name})
@@ -82,18 +81,18 @@ class ASTPrinter:
                 fields.update(self.annotations(expr.struct_info))
         return self.call(type(expr).__name__, fields)
 
-    def annotations(self, info: StructInfo) -> dict[str, Any]:
+    def annotations(self, info: StructInfo) -> dict[str, StructInfo | _Plain]:
         """What stands behind the fields of an expression, as the options say."""
-        found: dict[str, Any] = {}
+        annotations: dict[str, StructInfo | _Plain] = {}
         if self.include_struct_info_annotations:
-            found["struct_info"] = info
+            annotations["struct_info"] = info
         if self.include_type_annotations:
-            found["checked_type_"] = _Plain(self.visit_type_(info))
-        return found
+            annotations["checked_type_"] = _Plain(self.visit_type_(info))
+        return annotations
 
     def visit_struct_info_(self, struct_info_node: StructInfo) -> str:
         """The text of a struct info: what is known of it."""
-        info: Any = struct_info_node
+        info = struct_info_node
         known: tuple[str, ...]
         if isinstance(info, TensorStructInfo):
             known = ("dtype", "ndim") if info.shape is None else ("dtype", "shape")
@@ -113,21 +112,22 @@ class ASTPrinter:
         if isinstance(info, FuncStructInfo) and info.params is None:
             return self.call("PackedFuncType", {})
         name, fields = _TYPES.get(type(info), _TYPES[ObjectStructInfo])
-        made = {}
+        texts = {}
         for field, source in fields:
             value = getattr(info, source)
             if isinstance(value, tuple):
                 value = [_Plain(self.visit_type_(item)) for item in value]
-            made[field] = _Plain(self.visit_type_(value)) if field == "ret_type" else value
-        return self.call(name, made)
+            texts[field] = _Plain(self.visit_type_(value)) if field == "ret_type" else value
+        return self.call(name, texts)
 
-    def call(self, name: str, fields: Mapping[str, Any]) -> str:
+    def call(self, name: str, fields: Mapping[str, object]) -> str:
         """``name(field=..., ...)``."""
         texts = [f"{field}={self.value(value)}" for field, value in fields.items()]
-        is_tensor = isinstance(fields.get("data"), NDArray) and fields["data"].shape
-        return self.listed(texts, f"{name}(", ")", is_long=bool(is_tensor))
+        data = fields.get("data")
+        is_tensor = isinstance(data, NDArray) and data.shape != ()
+        return self.listed(texts, f"{name}(", ")", is_long=is_tensor)
 
-    def value(self, value: Any) -> str:
+    def value(self, value: object) -> str:
         """The text of a field."""
         if isinstance(value, Node):
             return self.visit_expr(value)
@@ -156,7 +156,7 @@ class _Plain(str):
 
 @deep_recursion
 def dump_ast(
-    exp: Any,
+    exp: Node,
     indent_str: str = "    ",
     include_struct_info_annotations: bool = True,
     include_type_annotations: bool = False,

@@ -5,10 +5,10 @@ Models of users are written with ``relax.frontend.nn``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from weft.relax.block_builder import BlockBuilder
+from weft.ir.expr import ExprLike
+from weft.relax.block_builder import BlockBuilder, TeFunction
 from weft.relax.expr import Expr, Var
 from weft.relax.op.binary import add
 from weft.relax.op.linear_algebra import matmul
@@ -18,10 +18,10 @@ from weft.support.errors import IRTypeError, IRValueError
 
 
 def _builder() -> BlockBuilder:
-    found = BlockBuilder.current()
-    if found is None:
+    builder = BlockBuilder.current()
+    if builder is None:
         raise IRValueError("relax.testing.nn: expected a BlockBuilder with an open function")
-    return found
+    return builder
 
 
 def emit(expr: Expr, name_hint: str = "") -> Var:
@@ -29,32 +29,36 @@ def emit(expr: Expr, name_hint: str = "") -> Var:
     return _builder().emit(expr, name_hint)
 
 
-def emit_te(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Var:
+def emit_te(func: TeFunction, *args: object, **kwargs: object) -> Var:
     """Bind a call of a tensor-expression function in the current function."""
     return _builder().emit_te(func, *args, **kwargs)
 
 
 def _unique(name: str) -> str:
     """The name, with a number where the current builder has given it out."""
-    found = BlockBuilder.current()
-    return name if found is None else found.get_unique_name(name)
+    builder = BlockBuilder.current()
+    return name if builder is None else builder.get_unique_name(name)
 
 
 class Placeholder(Var):
     """An input of the model."""
 
-    def __init__(self, shape: Sequence[Any], dtype: str = "float32", name: str = "data") -> None:
+    def __init__(
+        self, shape: Sequence[ExprLike], dtype: str = "float32", name: str = "data"
+    ) -> None:
         super().__init__(_unique(name), _info(shape, dtype))
 
 
 class Parameter(Var):
     """A weight of the model."""
 
-    def __init__(self, shape: Sequence[Any], dtype: str = "float32", name: str = "param") -> None:
+    def __init__(
+        self, shape: Sequence[ExprLike], dtype: str = "float32", name: str = "param"
+    ) -> None:
         super().__init__(_unique(name), _info(shape, dtype))
 
 
-def _info(shape: Any, dtype: str) -> TensorStructInfo:
+def _info(shape: Sequence[ExprLike], dtype: str) -> TensorStructInfo:
     if not isinstance(shape, list | tuple):
         raise IRTypeError(f"expected a list or a tuple as shape, got {type(shape).__name__}")
     return TensorStructInfo(shape, dtype)
@@ -68,20 +72,20 @@ class Module:
 
     def parameters(self) -> list[Parameter]:
         """The weights."""
-        found: list[Parameter] = []
+        parameters: list[Parameter] = []
         for value in vars(self).values():
-            found += _parameters(value)
-        return found
+            parameters += _parameters(value)
+        return parameters
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Expr) -> Expr:
         """The result for inputs."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Expr) -> Expr:
         return self.forward(*args)
 
 
-def _parameters(value: Any) -> list[Parameter]:
+def _parameters(value: object) -> list[Parameter]:
     if isinstance(value, Parameter):
         return [value]
     if isinstance(value, Module):
@@ -96,10 +100,10 @@ def _parameters(value: Any) -> list[Parameter]:
 class Sequential(Module):
     """Layers one after the other."""
 
-    def __init__(self, *modules: Any) -> None:
+    def __init__(self, *modules: Module) -> None:
         self.modules = modules
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Expr) -> Expr:
         """The result of the last layer."""
         (value,) = args
         for module in self.modules:
@@ -110,27 +114,30 @@ class Sequential(Module):
 class ReLU(Module):
     """The positive part."""
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Expr) -> Expr:
         """``relu`` of the input."""
-        return emit(relu(*args))
+        (data,) = args
+        return emit(relu(data))
 
 
 class LogSoftmax(Module):
     """The logarithm of softmax over the last axis."""
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Expr) -> Expr:
         """``log_softmax`` of the input."""
-        return emit(log_softmax(*args))
+        (data,) = args
+        return emit(log_softmax(data))
 
 
 class Linear(Module):
     """``x @ weight + bias``; ``weight`` is (in_features, out_features)."""
 
-    def __init__(self, in_features: Any, out_features: Any, bias: bool = True) -> None:
+    def __init__(self, in_features: ExprLike, out_features: ExprLike, bias: bool = True) -> None:
         self.weight = Parameter((in_features, out_features), name="linear_weight")
         self.bias = Parameter((out_features,), name="linear_bias") if bias else None
 
-    def forward(self, *args: Any) -> Any:
+    def forward(self, *args: Expr) -> Expr:
         """The product of the input and the weight, plus the bias."""
-        made = emit(matmul(*args, self.weight))
-        return made if self.bias is None else emit(add(made, self.bias))
+        (data,) = args
+        product = emit(matmul(data, self.weight))
+        return product if self.bias is None else emit(add(product, self.bias))

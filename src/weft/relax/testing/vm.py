@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from weft.runtime.ndarray import array
+from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 from weft.runtime.vm.virtual_machine import VirtualMachine
 
 
-def _add(a: Any, b: Any) -> Any:
+def _add(a: NDArray, b: NDArray) -> NDArray:
     return array(a.numpy() + b.numpy())
 
 
-def _mul(a: Any, b: Any) -> Any:
+def _mul(a: NDArray, b: NDArray) -> NDArray:
     return array(a.numpy() * b.numpy())
 
 
-def _equal_zero(a: Any) -> Any:
+def _equal_zero(a: NDArray) -> NDArray:
     return array(np.all(a.numpy() == 0))
 
 
-def _subtract_one(a: Any) -> Any:
+def _subtract_one(a: NDArray) -> NDArray:
     return array(a.numpy() - 1)
 
 
-def _identity(a: Any, b: Any) -> None:
+def _identity(a: NDArray, b: NDArray) -> None:
     array(a.numpy()).copyto(b)
 
 
-def _tile(a: Any, b: Any) -> None:
+def _tile(a: NDArray, b: NDArray) -> None:
     array(np.tile(a.numpy(), (1, 2))).copyto(b)
 
 
-FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
+FUNCTIONS: Final[dict[str, Callable[..., object]]] = {
     "move": lambda value: value,
     "add": _add,
     "mul": _mul,
@@ -54,10 +54,11 @@ for _name, _function in FUNCTIONS.items():
     register_func(f"test.vm.{_name}", _function, override=True)
 
 
-def check_saved_func(vm: VirtualMachine, func_name: str, *inputs: Any) -> Any:
+def check_saved_func(vm: VirtualMachine, func_name: str, *inputs: NDArray) -> NDArray:
     """The result of a function, after a check that a saved call of it gives the same."""
     saved = f"{func_name}_saved"
     vm.save_function(func_name, saved, *inputs)
-    result, again = vm[func_name](*inputs), vm[saved]()
+    result: NDArray = vm[func_name](*inputs)
+    again: NDArray = vm[saved]()
     np.testing.assert_allclose(result.numpy(), again.numpy(), rtol=1e-7, atol=1e-7)
     return result

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.transform import (
     FunctionPass,
@@ -13,7 +15,7 @@ from weft.ir.transform import (
     PassInfo,
     function_pass_decorator,
 )
-from weft.relax.expr import DataflowBlock, Function
+from weft.relax.expr import BindingBlock, DataflowBlock, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.support.recursion import deep_recursion
 
@@ -25,7 +27,7 @@ with ``transform_function``."""
 class UnfusedFunctions(PyExprMutator):
     """A mutator that leaves alone what another compiler takes, or what is fused already."""
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         """A function that is neither is rewritten."""
         taken = {"Codegen", "Composite", "Primitive"} & set(op.attrs)
         return op if taken else super().visit_function_(op)
@@ -36,7 +38,7 @@ class _Blocks(PyExprMutator):
         super().__init__()
         self.function, self.mod, self.ctx = function, mod, ctx
 
-    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         rewritten = self.function(super().visit_dataflow_block_(block), self.mod, self.ctx)
         return rewritten
 
@@ -97,7 +99,7 @@ def over_functions(
     """A module pass that rewrites each graph function, which may look at the others."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        functions: dict[Any, Any] = {
+        functions: dict[GlobalVar, BaseFunc] = {
             gvar: function(func, mod) if isinstance(func, Function) else func
             for gvar, func in mod.functions.items()
         }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from weft.ir.expr import RelaxExpr
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.builder.normalize import is_leaf, merged_blocks
 from weft.relax.expr import (
@@ -76,7 +77,7 @@ class FunctionFrame(SeqFrame):
         self.params: list[Var] = []
         self.attrs: dict[str, object] = {}
         self.ret_struct_info: StructInfo | None = None
-        self.output: Expr | None = None
+        self.output: RelaxExpr | None = None
         self.symbols: dict[str, TirVar] = {}
         self.is_local = False
 

@@ -6,10 +6,10 @@ other than 0 that somebody wrote stays. The patterns: ``weft.relax.analysis.op_p
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.op_pattern import has_op_pattern, op_pattern
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.function import PrimFunc
@@ -17,7 +17,7 @@ from weft.tir.function import PrimFunc
 
 def annotate_op_patterns(mod: IRModule) -> IRModule:
     """The module with an attribute ``op_pattern`` on each PrimFunc."""
-    functions: dict[Any, Any] = {
+    functions: dict[GlobalVar, BaseFunc] = {
         gvar: _annotated(func) if isinstance(func, PrimFunc) else func
         for gvar, func in mod.functions.items()
     }
@@ -35,7 +35,7 @@ def _annotated(func: PrimFunc) -> PrimFunc:
     return func.with_attr("op_pattern", kind)
 
 
-def AnnotateTIROpPattern() -> Any:  # noqa: N802 - TVM's name
+def AnnotateTIROpPattern() -> Pass:  # noqa: N802 - TVM's name
     """The pass that writes the pattern of each PrimFunc on it."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -29,16 +29,17 @@ bindings are fused: ``weft.relax.transform.fusion.fusion_partition``. Option
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import GlobalVar
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.dependencies import binding_dependencies
 from weft.relax.analysis.op_pattern import OpPatternKind, known_pattern
 from weft.relax.expr import (
+    Binding,
     Call,
     DataflowBlock,
     DataflowVar,
@@ -109,7 +110,7 @@ def _nodes(mod: IRModule, block: DataflowBlock, weights: set[Var]) -> Sequence[F
     return nodes
 
 
-def _pattern(mod: IRModule, binding: Any, weights: set[Var]) -> OpPatternKind:
+def _pattern(mod: IRModule, binding: Binding, weights: set[Var]) -> OpPatternKind:
     """The pattern of a binding: that of the PrimFunc it calls; a field is only passed on."""
     value = binding.value
     if not isinstance(binding, VarBinding):
@@ -124,7 +125,7 @@ def _pattern(mod: IRModule, binding: Any, weights: set[Var]) -> OpPatternKind:
     return OpPatternKind.OPAQUE
 
 
-def FuseOps(fuse_opt_level: int = -1) -> Any:  # noqa: N802 - TVM's name
+def FuseOps(fuse_opt_level: int = -1) -> Pass:  # noqa: N802 - TVM's name
     """The pass that fuses calls; level -1 is that of the PassContext, 0 fuses nothing."""
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:

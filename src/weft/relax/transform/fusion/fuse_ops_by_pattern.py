@@ -30,9 +30,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.bindings import udchain
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.dpl.kinds import CallPattern, DFPattern, TupleGetItemPattern
@@ -58,15 +58,15 @@ from weft.support.errors import IRTypeError, IRValueError, PassError
 class PatternCheckContext:
     """What a check function sees of a match."""
 
-    matched_expr: Any
+    matched_expr: RelaxExpr
     """The value of the last binding of the match."""
-    annotated_expr: Mapping[str, Any]
+    annotated_expr: Mapping[str, RelaxExpr]
     """What the annotation patterns stand for, by name."""
-    matched_bindings: Mapping[Var, Any]
+    matched_bindings: Mapping[Var, RelaxExpr]
     """The bindings that would be grouped."""
     var_usages: Mapping[Var, Sequence[Var]]
     """For each variable of the block, the variables whose values use it."""
-    value_to_bound_var: Mapping[Any, Var]
+    value_to_bound_var: Mapping[RelaxExpr, Var]
     """The variable of each value of the block."""
 
 
@@ -82,7 +82,7 @@ class FusionPattern:
     pattern: DFPattern
     annotation_patterns: Mapping[str, DFPattern] = field(default_factory=dict)
     check: Callable[[PatternCheckContext], bool] | None = None
-    attrs_getter: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    attrs_getter: Callable[[Mapping[str, RelaxExpr]], Mapping[str, object]] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not isinstance(self.pattern, DFPattern):
@@ -94,7 +94,11 @@ class FusionPattern:
             object.__setattr__(self, "annotation_patterns", {})
 
 
-def as_fusion_pattern(given: Any) -> FusionPattern:
+FusionPatternLike = FusionPattern | tuple[Any, ...]
+"""A FusionPattern, or a tuple of its arguments."""
+
+
+def as_fusion_pattern(given: FusionPatternLike) -> FusionPattern:
     """A FusionPattern from one, or from a tuple of its arguments."""
     if isinstance(given, FusionPattern):
         return given
@@ -137,7 +141,7 @@ class _BlockPartition:
         self.order = UnitOrder(block.bindings)
         bound = [binding for binding in block.bindings if isinstance(binding, VarBinding)]
         self.values = {binding.var: binding.value for binding in bound}
-        self.names: dict[Any, Var] = {binding.value: binding.var for binding in bound}
+        self.names: dict[RelaxExpr, Var] = {binding.value: binding.var for binding in bound}
         self._users: Mapping[Var, Sequence[Var]] | None = None
 
     def group_at(self, binding: VarBinding) -> None:
@@ -149,7 +153,7 @@ class _BlockPartition:
             context = self.context(binding, matches, taken)
             if self.fusion.check is not None and not self.fusion.check(context):
                 continue
-            attrs = {"Composite": self.fusion.name}
+            attrs: dict[str, object] = {"Composite": self.fusion.name}
             if self.fusion.attrs_getter is not None:
                 attrs.update(self.fusion.attrs_getter(context.annotated_expr))
             self.order.merge(taken, Group(attrs))
@@ -243,16 +247,16 @@ class _Annotator(PyExprMutator):
             if not isinstance(func, Function) or "Composite" in func.attrs:
                 continue
             if func.attrs.get("Codegen") is None:
-                result = self.visit_expr(func)
-                if result is not func:
-                    self.builder_.update_func(gvar, result)
+                rewritten = self.visit_expr(func)
+                if rewritten is not func:
+                    self.builder_.update_func(gvar, rewritten)
         if not self.wrapped:
             return self.mod
         result = self.builder_.get()
         kept = {gvar: func for gvar, func in result.functions.items() if gvar not in self.wrapped}
         return IRModule(kept, None, result.attrs, result.global_infos)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = super().visit_call_(op)
         func = self.mod.functions.get(call.op) if isinstance(call.op, GlobalVar) else None
         if not isinstance(func, Function) or "Composite" not in func.attrs:
@@ -285,11 +289,11 @@ def _wrapper(func: Function) -> Function:
 
 
 def FuseOpsByPattern(  # noqa: N802 - TVM's name
-    patterns: Sequence[Any],
+    patterns: Sequence[FusionPatternLike],
     bind_constants: bool = True,
     annotate_codegen: bool = False,
     entry_functions: Sequence[str] | None = None,
-) -> Any:
+) -> Pass:
     """The pass that groups what patterns match; ``bind_constants`` keeps constants inside."""
     fusions = [as_fusion_pattern(pattern) for pattern in patterns]
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
-from weft.relax.expr import Call, Expr, Function, ShapeExpr, Tuple, TupleGetItem, Var
+from weft.ir.transform import Pass, PassContext
+from weft.relax.expr import Call, Function, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import match_params
 from weft.relax.op.base import call_tir, call_tir_inplace
@@ -66,7 +67,7 @@ class _Rewriter(PyExprMutator):
         super().__init__()
         self.fused = fused
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if not isinstance(call.op, GlobalVar) or call.op.name_hint not in self.fused:
             return call
@@ -88,7 +89,7 @@ class _Rewriter(PyExprMutator):
             return fused_call
         return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), given)
 
-    def rebuilt(self, layout: Any, var: Var, count: int, given: list[Expr]) -> Expr:
+    def rebuilt(self, layout: Any, var: Var, count: int, given: list[RelaxExpr]) -> RelaxExpr:
         """The result of the fused function from the outputs of the PrimFunc."""
         if isinstance(layout, tuple):
             return Tuple([self.rebuilt(item, var, count, given) for item in layout])
@@ -96,7 +97,7 @@ class _Rewriter(PyExprMutator):
             return given[-1 - layout]
         return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
 
-    def tensors(self, arg: Any) -> list[Expr]:
+    def tensors(self, arg: RelaxExpr) -> list[RelaxExpr]:
         """The tensors of an argument; shapes are passed by symbols."""
         info = arg.struct_info
         if isinstance(info, ShapeStructInfo | PrimStructInfo):
@@ -105,7 +106,7 @@ class _Rewriter(PyExprMutator):
             return [arg]
         if isinstance(arg, Tuple):
             return [item for field in arg.fields for item in self.tensors(field)]
-        leaves: list[Expr] = []
+        leaves: list[RelaxExpr] = []
         for index in range(len(info.fields)):
             leaves.extend(self.tensors(self.builder_.emit(TupleGetItem(arg, index))))
         return leaves
@@ -114,13 +115,12 @@ class _Rewriter(PyExprMutator):
 def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with its Primitive functions fused."""
     fused: dict[str, Fused] = {}
-    functions: dict[Any, Any] = {}
+    functions: dict[GlobalVar, BaseFunc] = {}
     for gvar, func in mod.functions.items():
         if isinstance(func, Function) and bool(func.attrs.get("Primitive", 0)):
             fuser = KernelFuser(mod, gvar.name_hint, func)
-            rewritten = fuser.fuse()
             new_gvar = GlobalVar(gvar.name_hint)
-            functions[new_gvar] = rewritten
+            functions[new_gvar] = fuser.fuse()
             fused[gvar.name_hint] = Fused(
                 new_gvar, func, fuser.extra, fuser.layout, fuser.places, fuser.kept
             )
@@ -130,13 +130,11 @@ def fuse_tir(mod: IRModule, _ctx: PassContext) -> IRModule:
         return mod
     for gvar, func in functions.items():
         if isinstance(func, Function):
-            rewritten = _Rewriter(fused).visit_expr(func)
-            functions[gvar] = rewritten
+            functions[gvar] = _Rewriter(fused).visit_expr(func)
     result = IRModule(functions, None, mod.attrs, mod.global_infos)
     return eliminate_dead_code(result)
 
 
-def FuseTIR() -> Any:  # noqa: N802 - TVM's name
+def FuseTIR() -> Pass:  # noqa: N802 - TVM's name
     """The pass that makes one PrimFunc of each Primitive function."""
     return make_module_pass("FuseTIR", fuse_tir)
-

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Map, expect
 from weft.ir.structural import structural_equal
 from weft.relax.analysis.bindings import all_bindings
-from weft.relax.expr import Call, Function, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
+from weft.relax.expr import Binding, Call, Function, MatchCast, ShapeExpr, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import symbolic_vars, tensor_dims
 from weft.relax.op.base import CALL_TIR, CALL_TIR_INPLACE
 from weft.relax.struct_info import (
@@ -69,7 +69,7 @@ class KernelFuser:
         self.scalars: dict[TirVar, None] = {}
         self.all_te = True
         self.callees: list[PrimFunc] = []
-        self.annotations: dict[str, Any] = {}
+        self.annotations: dict[str, object] = {}
 
     def fail(self, text: str) -> UnsupportedError:
         return UnsupportedError(f"FuseTIR: {self.name}: {text}")
@@ -102,7 +102,7 @@ class KernelFuser:
         self.inputs.append(buffer)
         return buffer
 
-    def binding(self, binding: Any) -> None:
+    def binding(self, binding: Binding) -> None:
         value = binding.value
         if isinstance(value, Call):
             self.values[binding.var] = self.call(value)
@@ -111,7 +111,7 @@ class KernelFuser:
         else:
             raise self.fail(f"{binding.var.name_hint} is bound to a {type(value).__name__}")
 
-    def value(self, expr: Any) -> Value:
+    def value(self, expr: RelaxExpr) -> Value:
         if isinstance(expr, Tuple):
             return tuple([self.value(item) for item in expr.fields])
         if isinstance(expr, TupleGetItem):
@@ -144,10 +144,7 @@ class KernelFuser:
                 f"{len(params)} buffers"
             )
         results_of_call = [
-            decl_buffer(
-                tensor_dims(info) or (), info.dtype, out.name, scope=out.scope(),
-                axis_separators=separators_of(out),
-            )
+            _result_buffer(expect(info, TensorStructInfo), out)
             for info, out in zip(fresh, outputs, strict=True)
         ]
         self.inline(callee, params, [*inputs, *results_of_call], call)
@@ -161,7 +158,9 @@ class KernelFuser:
         is_tuple = isinstance(call.struct_info, TupleStructInfo)
         return tuple(results) if is_tuple else results[0]
 
-    def inline(self, callee: PrimFunc, params: Any, targets: list[Buffer], call: Call) -> None:
+    def inline(
+        self, callee: PrimFunc, params: Sequence[TirVar], targets: list[Buffer], call: Call
+    ) -> None:
         """Append the callee's body with its parameters replaced."""
         mapping: dict[Any, Any] = {}
         seen: set[Buffer] = set()
@@ -257,7 +256,18 @@ class KernelFuser:
         return func
 
 
-def shared_attrs(callees: list[PrimFunc]) -> dict[str, Any]:
+def _result_buffer(info: TensorStructInfo, out: Buffer) -> Buffer:
+    """A buffer for a result of a call, of the memory scope and axes of the callee's ``out``."""
+    return decl_buffer(
+        tensor_dims(info) or (),
+        info.dtype,
+        out.name,
+        scope=out.scope(),
+        axis_separators=separators_of(out),
+    )
+
+
+def shared_attrs(callees: list[PrimFunc]) -> dict[str, object]:
     """The attributes that hold for the fused function: those on which all its callees agree.
 
     Names, patterns and positions of parameters belong to a callee alone.
@@ -294,7 +304,7 @@ def layout_of(value: Value, outputs: list[Buffer], passed: dict[Buffer, int]) ->
     return outputs.index(value) if value in outputs else -1 - passed[value]
 
 
-def flat_infos(info: Any) -> list[Any]:
+def flat_infos(info: StructInfo) -> list[StructInfo]:
     """The tensors in a struct info, tuples opened."""
     if isinstance(info, TupleStructInfo):
         return [inner for item in info.fields for inner in flat_infos(item)]

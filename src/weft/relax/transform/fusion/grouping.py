@@ -37,7 +37,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import Mutator
 from weft.ir.module import IRModule
 from weft.ir.node import expect
@@ -46,6 +46,7 @@ from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.variables import free_symbolic_vars
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
+    Binding,
     Call,
     Constant,
     DataflowBlock,
@@ -61,7 +62,7 @@ from weft.relax.expr import (
     VarBinding,
 )
 from weft.relax.ir.lattice import symbolic_vars
-from weft.relax.ir.substitution import Substitution
+from weft.relax.ir.substitution import InfoOrNone, Substitution
 from weft.relax.struct_info import TupleStructInfo
 from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
@@ -74,7 +75,7 @@ _KERNEL_CALLS = (Op.get("relax.call_tir"), Op.get("relax.call_tir_inplace"))
 class Group:
     """Bindings that become one function; ``attrs`` are its attributes beside ``Primitive``."""
 
-    attrs: dict[str, Any] = field(default_factory=dict)
+    attrs: dict[str, object] = field(default_factory=dict)
     name: str = ""
     """What the function is called; empty for the names of what it calls."""
 
@@ -135,9 +136,7 @@ class _Grouper(Mutator):
             if group is not None:
                 members.setdefault(group, []).append(index)
         chosen = {
-            group: indices
-            for group, indices in members.items()
-            if len(indices) > 1 or group.attrs
+            group: indices for group, indices in members.items() if len(indices) > 1 or group.attrs
         }
         return self.rewritten(block, chosen) if chosen else block
 
@@ -153,7 +152,7 @@ class _Grouper(Mutator):
             for index in indices:
                 unit_of[index] = indices[-1]
         outputs = _outputs_of_units(bindings, unit_of)
-        rebound: list[Any] = []
+        rebound: list[Binding] = []
         for unit in _sorted_units(bindings, unit_of):
             if unit not in by_unit:
                 rebound.append(bindings[unit])
@@ -165,7 +164,9 @@ class _Grouper(Mutator):
                 rebound.extend(self.call(group, inside, results))
         return DataflowBlock(rebound)
 
-    def call(self, group: Group, bindings: Sequence[Any], results: Sequence[Var]) -> list[Any]:
+    def call(
+        self, group: Group, bindings: Sequence[Binding], results: Sequence[Var]
+    ) -> list[Binding]:
         """The bindings that call the function of a group."""
         grouped = GroupedFunction(bindings, results, self.lift_constants)
         func = grouped.function(group.attrs)
@@ -190,7 +191,7 @@ class _Grouper(Mutator):
         return VarBinding(var, value)
 
 
-def _outputs_of_units(bindings: Sequence[Any], unit_of: Sequence[int]) -> dict[int, list[Var]]:
+def _outputs_of_units(bindings: Sequence[Binding], unit_of: Sequence[int]) -> dict[int, list[Var]]:
     """The results of each unit: outputs of the block, then what others use, in order of use."""
     unit_of_var = {b.var: unit for b, unit in zip(bindings, unit_of, strict=True)}
     results: dict[int, dict[Var, None]] = {}
@@ -207,7 +208,7 @@ def _outputs_of_units(bindings: Sequence[Any], unit_of: Sequence[int]) -> dict[i
     return {unit: [*variables] for unit, variables in results.items()}
 
 
-def _sorted_units(bindings: Sequence[Any], unit_of: Sequence[int]) -> list[int]:
+def _sorted_units(bindings: Sequence[Binding], unit_of: Sequence[int]) -> list[int]:
     """The units so that each comes after those it depends on, else in the order of bindings."""
     needed: dict[int, dict[int, None]] = {unit: {} for unit in unit_of}
     for unit, dependencies in zip(unit_of, binding_dependencies(bindings), strict=True):
@@ -247,10 +248,10 @@ class GroupedFunction:
     """The function of some bindings: its parameters, and what is passed to them."""
 
     def __init__(
-        self, bindings: Sequence[Any], results: Sequence[Var], lift_constants: bool = True
+        self, bindings: Sequence[Binding], results: Sequence[Var], lift_constants: bool = True
     ) -> None:
         self.bindings, self.results, self.lift_constants = bindings, results, lift_constants
-        self.arguments: list[Expr] = []
+        self.arguments: list[RelaxExpr] = []
         self.params: list[Var] = []
         self.inside = {binding.var for binding in bindings}
         self.whole = _whole_tuples(bindings)
@@ -264,7 +265,7 @@ class GroupedFunction:
         called = [_called_name(b.value) for b in self.bindings if isinstance(b.value, Call)]
         return "_".join(["fused", *called])
 
-    def collect(self, value: Any) -> None:
+    def collect(self, value: RelaxExpr) -> None:
         """Make parameters of what a value takes from outside."""
         if isinstance(value, Call):
             kernel = value.op in _KERNEL_CALLS
@@ -280,7 +281,7 @@ class GroupedFunction:
             for leaf in operands(value):
                 self.argument(leaf)
 
-    def argument(self, arg: Any) -> None:
+    def argument(self, arg: RelaxExpr) -> None:
         """A parameter for an argument, unless it is known, defined inside or inlined."""
         if arg in self.inside or arg in self.replaced or not _is_value(arg):
             return
@@ -304,12 +305,12 @@ class GroupedFunction:
             name = source.name_hint if isinstance(source, Var) else "param"
             self.parameter(key, TupleGetItem(source, item.index), f"{name}_{item.index}")
 
-    def parameter(self, key: Any, arg: Expr, name: str) -> None:
+    def parameter(self, key: Any, arg: RelaxExpr, name: str) -> None:
         self.arguments.append(arg)
         self.params.append(Var(name, arg.struct_info))
         self.replaced[key] = self.params[-1]
 
-    def function(self, attrs: Mapping[str, Any]) -> Function:
+    def function(self, attrs: Mapping[str, object]) -> Function:
         """The function; symbols that no parameter defines become its last one."""
         block, outputs = self.body()
         body = SeqExpr([block], outputs[0] if len(outputs) == 1 else Tuple(outputs))
@@ -331,7 +332,7 @@ class GroupedFunction:
     def body(self) -> tuple[DataflowBlock, list[Var]]:
         """The block in terms of the parameters, and its outputs in order."""
         copier = _Copier(self.replaced)
-        bindings: list[Any] = []
+        bindings: list[Binding] = []
         fields: dict[Var, Var] = {}
         for binding in self.bindings:
             value = binding.value
@@ -361,7 +362,7 @@ class _Copier(Substitution):
         super().__init__({key: param for key, param in replaced.items() if isinstance(key, Var)})
         self.replaced = replaced
 
-    def info(self, info: Any) -> Any:
+    def info(self, info: InfoOrNone) -> InfoOrNone:
         """Struct infos speak of symbols, which stay for now."""
         return info
 
@@ -373,7 +374,7 @@ class _Copier(Substitution):
         return super().visit(node)
 
 
-def _whole_tuples(bindings: Sequence[Any]) -> set[Var]:
+def _whole_tuples(bindings: Sequence[Binding]) -> set[Var]:
     """The tuples that a binding takes as a whole, not by a field."""
     return {
         leaf
@@ -384,7 +385,7 @@ def _whole_tuples(bindings: Sequence[Any]) -> set[Var]:
     }
 
 
-def _is_value(arg: Any) -> bool:
+def _is_value(arg: RelaxExpr) -> bool:
     """Whether an argument is passed: not a function or a text, nor a number or shape of numbers."""
     if isinstance(arg, Tuple):
         return any(_is_value(item) for item in arg.fields)

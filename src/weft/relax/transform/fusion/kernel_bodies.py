@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from weft.ir.expr import IntImm, Range
+from weft.ir.expr import IntImm, PrimExpr, Range
 from weft.ir.functor import rewrite
 from weft.ir.node import Array
 from weft.tir.analysis.block_access_region import get_block_access_region
@@ -13,7 +14,7 @@ from weft.tir.linear_difference import constant_difference
 from weft.tir.stmt import Block, BlockRealize, Stmt
 
 
-def root_block(body: Any) -> Block | None:
+def root_block(body: Stmt) -> Block | None:
     """The root block of a PrimFunc's body, if it holds no more than a body and its buffers."""
     if not isinstance(body, BlockRealize) or body.block.iter_vars:
         return None
@@ -21,7 +22,7 @@ def root_block(body: Any) -> Block | None:
     return None if block.match_buffers or block.init is not None else block
 
 
-def with_regions(body: Any, buffers: list[Any]) -> Stmt:
+def with_regions(body: Stmt, buffers: list[Buffer]) -> Stmt:
     """A former root block says what it reads and writes, as every other block does."""
     if not isinstance(body, BlockRealize) or body.block.reads or body.block.writes:
         nested: Stmt = body
@@ -33,7 +34,7 @@ def with_regions(body: Any, buffers: list[Any]) -> Stmt:
     return body.with_(block=block)
 
 
-def with_joined_regions(body: Any) -> Stmt:
+def with_joined_regions(body: Stmt) -> Stmt:
     """The statement with one region for each buffer that a block reads or writes.
 
     Two parameters of a callee may have become one buffer.
@@ -48,9 +49,9 @@ def with_joined_regions(body: Any) -> Stmt:
     return rewritten
 
 
-def joined_regions(regions: Any) -> Any:
+def joined_regions(regions: Sequence[BufferRegion]) -> Sequence[BufferRegion]:
     """The regions with those of one buffer joined to the smallest that holds them."""
-    joined: dict[Buffer, Any] = {}
+    joined: dict[Buffer, BufferRegion] = {}
     for region in regions:
         known = joined.get(region.buffer)
         if known is None:
@@ -61,7 +62,7 @@ def joined_regions(regions: Any) -> Any:
     return regions if len(joined) == len(regions) else Array(joined.values())
 
 
-def hull(lhs: Range, rhs: Range, extent: Any) -> Range:
+def hull(lhs: Range, rhs: Range, extent: PrimExpr) -> Range:
     """The range of both; the whole axis where the distance is no constant."""
     start = constant_difference(rhs.min, lhs.min)
     end = constant_difference(rhs.min + rhs.extent, lhs.min + lhs.extent)

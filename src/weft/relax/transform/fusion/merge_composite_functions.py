@@ -18,12 +18,20 @@ are removed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
-from weft.relax.expr import BindingBlock, Call, DataflowBlock, Function, SeqExpr, Var, VarBinding
+from weft.ir.transform import Pass, PassContext
+from weft.relax.expr import (
+    Binding,
+    BindingBlock,
+    Call,
+    DataflowBlock,
+    Function,
+    SeqExpr,
+    Var,
+    VarBinding,
+)
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.ir.substitution import copy_with_new_vars
 from weft.relax.transform.fusion.fuse_ops_by_pattern import add_public, codegen_name
@@ -34,7 +42,7 @@ from weft.relax.transform.host.purity import to_non_dataflow
 from weft.relax.transform.passes import make_module_pass
 
 
-def composite_of(mod: IRModule, callee: Any) -> Function | None:
+def composite_of(mod: IRModule, callee: RelaxExpr) -> Function | None:
     """The composite function that a callee names, if it does."""
     func = mod.functions.get(callee) if isinstance(callee, GlobalVar) else None
     return func if isinstance(func, Function) and "Composite" in func.attrs else None
@@ -95,14 +103,14 @@ class _Finisher(PyExprMutator):
         """The finished module."""
         for gvar, func in self.mod.functions.items():
             if gvar in self.old and isinstance(func, Function) and is_groupable(func):
-                result = self.visit_expr(func)
-                if result is not func:
-                    self.builder_.update_func(gvar, result)
+                rewritten = self.visit_expr(func)
+                if rewritten is not func:
+                    self.builder_.update_func(gvar, rewritten)
         result = self.builder_.get()
         kept = {gvar: func for gvar, func in result.functions.items() if gvar not in self.renamed}
         return IRModule(kept, None, result.attrs, result.global_infos)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = super().visit_call_(op)
         if not isinstance(call.op, GlobalVar) or call.op in self.old:
             return call
@@ -124,8 +132,10 @@ def self_contained(mod: IRModule, func: Function) -> Function:
     return func.with_(body=SeqExpr(blocks, func.body.body))
 
 
-def _localized(mod: IRModule, bindings: Sequence[Any], local: dict[GlobalVar, Var]) -> list[Any]:
-    copies: list[Any] = []
+def _localized(
+    mod: IRModule, bindings: Sequence[Binding], local: dict[GlobalVar, Var]
+) -> list[Binding]:
+    copies: list[Binding] = []
     for binding in bindings:
         call = binding.value
         composite = composite_of(mod, call.op) if isinstance(call, Call) else None
@@ -142,7 +152,7 @@ def _localized(mod: IRModule, bindings: Sequence[Any], local: dict[GlobalVar, Va
     return copies
 
 
-def MergeCompositeFunctions() -> Any:  # noqa: N802 - TVM's name
+def MergeCompositeFunctions() -> Pass:  # noqa: N802 - TVM's name
     """The pass that merges the composite functions of one backend."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weft.backends.cpu.vectors.merge_parallel_loops import (
     Partition,
@@ -31,12 +30,14 @@ from weft.backends.cpu.vectors.merge_parallel_loops import (
     shared_partition,
     statements,
 )
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.traits import Trait, has
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.dependencies import operands
 from weft.relax.expr import (
+    Binding,
     Call,
     Constant,
     DataflowBlock,
@@ -54,8 +55,9 @@ from weft.relax.transform.passes import make_module_pass
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.tir.analysis.loop_slabs import LoopAccesses, loop_accesses
+from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import For
+from weft.tir.stmt import For, Stmt
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,9 @@ class _Kernel:
     var: Var
     name: str
     func: PrimFunc
-    tensors: tuple[Any, ...]
+    tensors: tuple[RelaxExpr, ...]
     """What is passed for each buffer, the result last."""
-    stmts: Sequence[Any]
+    stmts: Sequence[Stmt]
 
     def reads(self, var: Var) -> bool:
         """Whether a tensor is an argument."""
@@ -80,7 +82,7 @@ class _Loops:
     def __init__(self) -> None:
         self.known: dict[For, LoopAccesses] = {}
 
-    def partition(self, kernel: _Kernel, stmt: Any, call: Hashable) -> Partition | None:
+    def partition(self, kernel: _Kernel, stmt: Stmt, call: Hashable) -> Partition | None:
         """A statement's partition, with buffers known by what the call passes for them."""
         loop = parallel_loop(stmt)
         if loop is None:
@@ -88,7 +90,7 @@ class _Loops:
         if loop not in self.known:
             self.known[loop] = loop_accesses(loop)
         accesses = self.known[loop]
-        names: dict[Any, Hashable] = {data: (call, data) for data in accesses.slabs}
+        names: dict[TirVar, Hashable] = {data: (call, data) for data in accesses.slabs}
         buffers = [kernel.func.buffer_map[param].data for param in kernel.func.params]
         names.update(zip(buffers, kernel.tensors, strict=True))
         return partition_of(loop, accesses, names)
@@ -123,7 +125,7 @@ class _Run:
         sources = [each for each in self.kernels if kernel.reads(each.var)]
         return not sources or all(len(each.stmts) == 1 for each in (kernel, *sources))
 
-    def sees(self, binding: Any) -> None:
+    def sees(self, binding: Binding) -> None:
         """A binding between kernels, which computes nothing."""
         if any(leaf in self.renamed or leaf in self.results() for leaf in operands(binding.value)):
             self.renamed.add(binding.var)
@@ -159,7 +161,7 @@ def _runs(mod: IRModule, block: DataflowBlock, loops: _Loops, machine: Machine) 
         yield current
 
 
-def _kernel(mod: IRModule, binding: Any) -> _Kernel | None:
+def _kernel(mod: IRModule, binding: Binding) -> _Kernel | None:
     """The kernel of a binding: one tensor that a PrimFunc computes from tensors of known shapes."""
     call = binding.value
     if not isinstance(binding, VarBinding) or getattr(call, "op", None) is not CALL_TIR:
@@ -179,7 +181,7 @@ def _kernel(mod: IRModule, binding: Any) -> _Kernel | None:
     return _Kernel(binding.var, call.args[0].name_hint, func, tensors, statements(func))
 
 
-def _is_view(binding: Any) -> bool:
+def _is_view(binding: Binding) -> bool:
     """Whether a binding computes nothing: a name, a field, another shape."""
     value = binding.value
     if isinstance(value, Call):
@@ -213,7 +215,7 @@ def _with_loops_merged(mod: IRModule, known: set[str]) -> IRModule:
     return merged
 
 
-def MergeParallelKernels() -> Any:  # noqa: N802 - a pass
+def MergeParallelKernels() -> Pass:  # noqa: N802 - a pass
     """The pass that merges kernels whose parallel loops share a partition."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -18,13 +18,13 @@ memory. ``relax.build`` links the modules; constants are the attribute ``const_n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.expr import Call, Constant, ExternFunc, Function, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
@@ -36,7 +36,7 @@ from weft.support.errors import PassError
 
 def run_codegen(
     mod: IRModule,
-    target_options: Mapping[str, Mapping[str, Any]] | None = None,
+    target_options: Mapping[str, Mapping[str, object]] | None = None,
     entry_functions: Sequence[str] = (),
 ) -> IRModule:
     """The module with marked functions compiled; the same if there are none."""
@@ -86,7 +86,10 @@ def _constant_names(marked: Mapping[GlobalVar, Function]) -> dict[Constant, str]
 
 
 def _compiled(
-    backend: str, functions: list[Function], options: dict[str, Any], names: dict[Constant, str]
+    backend: str,
+    functions: list[Function],
+    options: Mapping[str, object],
+    names: dict[Constant, str],
 ) -> list[Module]:
     """What a backend makes of its functions, checked to be complete."""
     registered = f"relax.ext.{backend}"
@@ -120,13 +123,13 @@ class _Redirection(PyExprMutator):
 
     def run(self) -> IRModule:
         """The module without marked functions."""
-        functions: dict[Any, Any] = {}
+        functions: dict[GlobalVar, BaseFunc] = {}
         for gvar, func in self.mod.functions.items():
             if gvar not in self.marked:
                 functions[gvar] = self.visit_expr(func) if isinstance(func, Function) else func
         return IRModule(functions, None, self.mod.attrs, self.mod.global_infos)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = super().visit_call_(op)
         func = self.marked.get(call.op) if isinstance(call.op, GlobalVar) else None
         if func is None:
@@ -137,9 +140,9 @@ class _Redirection(PyExprMutator):
 
 
 def RunCodegen(  # noqa: N802 - TVM's name
-    target_options: Mapping[str, Mapping[str, Any]] | None = None,
+    target_options: Mapping[str, Mapping[str, object]] | None = None,
     entry_functions: Sequence[str] | None = None,
-) -> Any:
+) -> Pass:
     """The pass that hands marked functions to their backends."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -10,17 +10,16 @@ TVM, Chen et al. 2018, for groups of any shape).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from weft.relax.analysis.dependencies import binding_dependencies
-from weft.relax.expr import Var
+from weft.relax.expr import Binding, Var
 from weft.relax.transform.fusion.grouping import Group
 
 
 class UnitOrder:
     """The groups of a block so far; a binding without a group is a unit of its own."""
 
-    def __init__(self, bindings: Sequence[Any]) -> None:
+    def __init__(self, bindings: Sequence[Binding]) -> None:
         self.place: dict[Var, int] = {b.var: index for index, b in enumerate(bindings)}
         self.variables: list[Var] = [binding.var for binding in bindings]
         self.needs = binding_dependencies(bindings)

@@ -12,16 +12,19 @@ pass of the name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 from weft.arith.analyzer import Analyzer
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, RelaxExpr
 from weft.ir.functor import collect, post_order_visit, substitute
+from weft.ir.node import Node
+from weft.ir.transform import Pass
 from weft.relax import op
 from weft.relax.analysis.compile_time import computable_at_compile_time
 from weft.relax.dpl import is_op, rewrite_call, wildcard
-from weft.relax.expr import Function
+from weft.relax.dpl.matcher import Pattern
+from weft.relax.expr import Expr, Function
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.transform.passes import make_function_pass
 from weft.tir.expr import Add, Mul, Sub, Var
@@ -49,11 +52,13 @@ class _Chains:
         self.turned_right = matmul(self.a, transposed(matmul(self.c, self.b)))
         self.pattern = self.left | self.right | self.turned_left | self.turned_right
 
-    def rewritten(self, expr: Any, matched: Mapping[Any, Any]) -> Any:
+    def rewritten(self, expr: Expr, matched: Mapping[Pattern, RelaxExpr]) -> Expr | None:
         """The call, or the same in the other order."""
         factors = [matched[part] for part in (self.a, self.b, self.c)]
         known = [factor in self.known for factor in factors]
-        shapes: list[Any] = [tensor_dims(factor.struct_info) or [] for factor in factors]
+        shapes: list[Sequence[PrimExpr]] = [
+            tensor_dims(factor.struct_info) or [] for factor in factors
+        ]
         if all(known) or not all(shapes):
             return expr
         turned = [number for number in self.turned(matched) if len(shapes[number]) != 1]
@@ -68,13 +73,13 @@ class _Chains:
         a, b, c = factors
         return op.matmul(op.matmul(a, b), c) if is_left else op.matmul(a, op.matmul(b, c))
 
-    def turned(self, matched: Mapping[Any, Any]) -> tuple[int, ...]:
+    def turned(self, matched: Mapping[Pattern, RelaxExpr]) -> tuple[int, ...]:
         """Which factors stand in a product that is transposed."""
         if self.turned_left in matched:
             return 0, 1
         return (1, 2) if self.turned_right in matched else ()
 
-    def better(self, known: list[bool], shapes: list[Any]) -> bool | None:
+    def better(self, known: list[bool], shapes: list[Sequence[PrimExpr]]) -> bool | None:
         """Whether the first product comes first; None if it is not known."""
         if known[1] and (known[0] or known[2]):
             return known[0]
@@ -96,7 +101,7 @@ def is_positive(value: PrimExpr, bounds: Bounds, strict: bool = True) -> bool:
     grows with a symbol that has none.
     """
     value = Analyzer().simplify(value)
-    odd: list[Any] = []
+    odd: list[Node] = []
     post_order_visit(value, lambda node: odd.append(node) if _is_odd(node) else None)
     symbols = collect(value, Var)
     if odd:
@@ -117,11 +122,11 @@ def is_positive(value: PrimExpr, bounds: Bounds, strict: bool = True) -> bool:
     return is_positive(substitute(value, {symbol: last}), bounds, strict)
 
 
-def _is_odd(node: Any) -> bool:
+def _is_odd(node: Node) -> bool:
     return isinstance(node, PrimExpr) and not isinstance(node, _POLYNOMIAL)
 
 
-def AdjustMatmulOrder() -> Any:  # noqa: N802 - TVM's name
+def AdjustMatmulOrder() -> Pass:  # noqa: N802 - TVM's name
     """The pass; see the module's docstring."""
 
     def run(func: Function) -> Function:

@@ -6,11 +6,9 @@ its name.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule, rename_functions
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.function import PrimFunc
 
@@ -40,6 +38,6 @@ def _prefixed(mod: IRModule, prefix: str) -> dict[GlobalVar, GlobalVar]:
     return renamed
 
 
-def AttachGlobalSymbol() -> Any:  # noqa: N802 - TVM's name
+def AttachGlobalSymbol() -> Pass:  # noqa: N802 - TVM's name
     """The pass that makes every function visible from outside."""
     return make_module_pass("AttachGlobalSymbol", attach_global_symbol)

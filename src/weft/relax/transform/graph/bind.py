@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.expr import Function, Var
 from weft.relax.rewrite.binding import bind_params, bind_symbolic_vars, function_symbols
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRValueError, PassError
+from weft.tir.expr import Var as TirVar
+
+Symbols = Mapping[str | TirVar, PrimExpr | int]
+"""Symbolic variables, by name or themselves, and what takes their places."""
 
 
-def BindParams(func_name: str, params: Mapping[Any, Any]) -> Any:  # noqa: N802 - TVM's name
+def BindParams(func_name: str, params: Mapping[Any, object]) -> Pass:  # noqa: N802 - TVM's name
     """The pass that binds parameters of one function, by name or Var, to arrays."""
     if not isinstance(params, Mapping):
         raise PassError(
@@ -44,8 +49,8 @@ def _function(mod: IRModule, name: str, what: str) -> Function:
 
 
 def BindSymbolicVars(  # noqa: N802 - TVM's name
-    binding_map: Mapping[Any, Any], func_name: str | None = None
-) -> Any:
+    binding_map: Symbols, func_name: str | None = None
+) -> Pass:
     """The pass that replaces symbolic variables, in one function or in all graph functions."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
@@ -62,9 +67,9 @@ def BindSymbolicVars(  # noqa: N802 - TVM's name
     return make_module_pass("BindSymbolicVars", run)
 
 
-def _users(mod: IRModule, binding_map: Mapping[Any, Any]) -> dict[Any, Any]:
+def _users(mod: IRModule, binding_map: Symbols) -> dict[GlobalVar, tuple[Function, Symbols]]:
     """Each graph function with the part of the map that it uses; a key without use is an error."""
-    users: dict[Any, Any] = {}
+    users: dict[GlobalVar, tuple[Function, Symbols]] = {}
     unused = dict(binding_map)
     names: dict[str, None] = {}
     for gvar, func in mod.functions.items():

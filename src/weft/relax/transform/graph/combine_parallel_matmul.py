@@ -227,7 +227,7 @@ class _Plan:
         self.insert(group)
         return group
 
-    def branch(self, binding: Any) -> _Branch:
+    def branch(self, binding: Binding) -> _Branch:
         """The product with the bias and the activation that follow it."""
         branch = _Branch(binding.value, binding.var)
         user = self.only_user(binding.var)

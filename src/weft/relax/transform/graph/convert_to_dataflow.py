@@ -8,11 +8,13 @@ its block uses becomes a dataflow variable (weft/relax/rewrite/canonical.py).
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from weft.ir.expr import RelaxExpr
+from weft.ir.transform import Pass
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.builder.normalize import merged_blocks
-from weft.relax.expr import BindingBlock, Call, DataflowBlock, Function, If, SeqExpr
+from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, Function, If, SeqExpr
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.rewrite.canonical import canonicalize_bindings
 from weft.relax.transform.passes import make_function_pass
@@ -23,10 +25,10 @@ class _Converter(PyExprMutator):
         super().__init__()
         self.min_size = min_size
 
-    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+    def visit_seq_expr_(self, op: SeqExpr) -> SeqExpr:
         seq = super().visit_seq_expr_(op)
         blocks: list[BindingBlock] = []
-        run: list[Any] = []
+        run: list[Binding] = []
         inside: list[DataflowBlock] = []  # the dataflow blocks in the run
         for block in seq.blocks:
             if isinstance(block, DataflowBlock):
@@ -46,18 +48,18 @@ class _Converter(PyExprMutator):
             return seq
         return SeqExpr(merged, seq.body, span=seq.span)
 
-    def finished(self, run: list[Any], inside: list[DataflowBlock]) -> BindingBlock:
+    def finished(self, run: list[Binding], inside: list[DataflowBlock]) -> BindingBlock:
         """The block of a run: dataflow if it is long enough or was one already."""
         if len(inside) == 1 and len(inside[0].bindings) == len(run):
             return inside[0]
         return DataflowBlock(run) if inside or len(run) >= self.min_size else BindingBlock(run)
 
 
-def _is_dataflow(value: Any) -> bool:
+def _is_dataflow(value: RelaxExpr) -> bool:
     return not isinstance(value, If) and not (isinstance(value, Call) and is_impure_call(value))
 
 
-def _same_blocks(rebuilt: Any, blocks: Any) -> bool:
+def _same_blocks(rebuilt: Sequence[BindingBlock], blocks: Sequence[BindingBlock]) -> bool:
     """Whether the blocks hold the same bindings in the same kinds of block."""
     return len(rebuilt) == len(blocks) and all(
         new is old
@@ -76,7 +78,7 @@ def convert_to_dataflow(func: Function, min_size: int = 2) -> Function:
     return canonicalize_bindings(rewritten)
 
 
-def ConvertToDataflow(min_size: int = 2) -> Any:  # noqa: N802 - TVM's name
+def ConvertToDataflow(min_size: int = 2) -> Pass:  # noqa: N802 - TVM's name
     """The pass that makes dataflow blocks of runs of at least ``min_size`` pure bindings."""
 
     def run(func: Function) -> Function:

@@ -7,13 +7,13 @@ is called but not there may call any other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from weft.ir.expr import GlobalVar
+from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Function
 from weft.relax.transform.passes import make_module_pass
@@ -24,7 +24,7 @@ from weft.tir.function import PrimFunc
 
 def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:
     """The module with what its entry functions need."""
-    functions: dict[Any, Any] = {
+    functions: dict[GlobalVar, BaseFunc] = {
         gvar: remove_all_unused(func) if isinstance(func, Function) else func
         for gvar, func in mod.functions.items()
     }
@@ -53,7 +53,7 @@ def _entries(mod: IRModule, names: Sequence[str] | None) -> list[str]:
     return [*(names or ()), *public]
 
 
-def _reach(entries: list[str], functions: dict[str, Any]) -> set[str]:
+def _reach(entries: list[str], functions: Mapping[str, BaseFunc]) -> set[str]:
     reached: set[str] = set()
     todo = list(entries)
     while todo:
@@ -65,7 +65,7 @@ def _reach(entries: list[str], functions: dict[str, Any]) -> set[str]:
     return reached
 
 
-def _callees(func: Any) -> list[str]:
+def _callees(func: BaseFunc | None) -> list[str]:
     """The names of the functions that a function calls or refers to."""
     if isinstance(func, PrimFunc):  # what a call in TensorIR calls is no child of it
         called = [call.op for call in collect(func, TirCall)]
@@ -73,7 +73,9 @@ def _callees(func: Any) -> list[str]:
     return [gvar.name_hint for gvar in collect(func, GlobalVar)]
 
 
-def DeadCodeElimination(entry_functions: Sequence[str] | None = None) -> Any:  # noqa: N802 - as TVM
+def DeadCodeElimination(  # noqa: N802 - TVM's name
+    entry_functions: Sequence[str] | None = None,
+) -> Pass:
     """The pass that removes unreachable functions and unused bindings."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -8,12 +8,20 @@ names the dimensions, which operators that take a shape need.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import ApplyPassToFunction, Pass
 from weft.relax import op
-from weft.relax.expr import Call, ExternFunc, MatchCast, ShapeExpr, Tuple, Var, const
+from weft.relax.expr import (
+    Call,
+    ExternFunc,
+    Function,
+    MatchCast,
+    ShapeExpr,
+    Tuple,
+    Var,
+    const,
+)
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.shape_arith import INT64
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
@@ -26,7 +34,7 @@ class _Decomposer(PyExprMutator):
         super().__init__()
         self.keep_training = keep_training
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if call.op is _BATCH_NORM:
             info = call.args[0].struct_info
@@ -37,7 +45,7 @@ class _Decomposer(PyExprMutator):
             return self.tensor_to_shape(call)
         return call
 
-    def tensor_to_shape(self, call: Call) -> Any:
+    def tensor_to_shape(self, call: Call) -> RelaxExpr:
         """The shape, with a symbol for each of its dimensions."""
         extents = self.builder_.emit(
             op.call_pure_packed(_BUILTIN, call.args[0], sinfo_args=call.struct_info)
@@ -60,7 +68,7 @@ def _batch_norm(call: Call) -> Tuple:
     axis = attrs["axis"] % info.ndim
     others = [i for i in range(info.ndim) if i != axis]
 
-    def widened(vector: Any) -> Any:
+    def widened(vector: RelaxExpr) -> RelaxExpr:
         return op.expand_dims(vector, others) if others else vector
 
     epsilon = const(attrs["epsilon"], info.dtype)
@@ -81,7 +89,7 @@ def DecomposeOpsForInference(  # noqa: N802 - as TVM
     ``keep_training`` leaves batch norms whose statistics are those of the batch as they are.
     """
 
-    def decompose(func: Any) -> Any:
+    def decompose(func: Function) -> Function:
         return _Decomposer(keep_training).visit_expr(func)
 
     function_pass = make_function_pass("DecomposeOps", decompose)

@@ -6,14 +6,13 @@ R.add(a, a)``; CanonicalizeBindings takes ``b`` away. weft/relax/rewrite/common_
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.transform import Pass
 from weft.relax.expr import Function
 from weft.relax.rewrite.common_subexpr import eliminate_common_subexpr
 from weft.relax.transform.passes import make_function_pass
 
 
-def EliminateCommonSubexpr(call_only: bool = False) -> Any:  # noqa: N802 - TVM's name
+def EliminateCommonSubexpr(call_only: bool = False) -> Pass:  # noqa: N802 - TVM's name
     """The pass that computes equal values once; ``call_only`` leaves tuples and fields alone."""
 
     def run(func: Function) -> Function:

@@ -6,11 +6,9 @@ return f(a, b)`` and ``f(t_0, t_1): return t_0``. So later passes see which fiel
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     BindingBlock,
@@ -54,7 +52,7 @@ def _expanded(func: Function) -> Function:
     return Function(params, body, func.ret_struct_info, func.is_pure, func.attrs, func.span)
 
 
-def _leaves(arg: Any) -> list[Any]:
+def _leaves(arg: RelaxExpr) -> list[RelaxExpr]:
     """The fields of a tuple, of inner tuples too; what is no tuple is its own leaf."""
     if not isinstance(arg.struct_info, TupleStructInfo):
         return [arg]
@@ -83,6 +81,6 @@ def expand_tuple_arguments(mod: IRModule, _ctx: PassContext) -> IRModule:
     return change_signatures(mod, changes)
 
 
-def ExpandTupleArguments() -> Any:  # noqa: N802 - TVM's name
+def ExpandTupleArguments() -> Pass:  # noqa: N802 - TVM's name
     """The pass that hands tuples to private functions field by field."""
     return make_module_pass("ExpandTupleArguments", expand_tuple_arguments)

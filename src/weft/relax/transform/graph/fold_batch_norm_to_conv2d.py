@@ -12,8 +12,7 @@ convolution, and the normalisation the only user of its result.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -25,9 +24,11 @@ from weft.relax.expr import (
     Constant,
     DataflowBlock,
     DataflowVar,
+    Expr,
     Function,
     TupleGetItem,
     Var,
+    VarBinding,
     const,
 )
 from weft.relax.expr_functor import PyExprMutator
@@ -43,20 +44,20 @@ class _Folder(PyExprMutator):
         super().__init__()
         self.counts, self.keep_training = counts, keep_training
         self.original: dict[Var, Var] = {}
-        self.made: dict[Any, Var] | None = None
+        self.folded_norms: dict[Var, Var] | None = None
         """What norms of this dataflow block became, where several take their results."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
-        self.made = {}
+        self.folded_norms = {}
         rewritten: BindingBlock = super().visit_dataflow_block_(block)
-        self.made = None
+        self.folded_norms = None
         return rewritten
 
-    def visit_var_binding_(self, binding: Any) -> None:
+    def visit_var_binding_(self, binding: VarBinding) -> None:
         super().visit_var_binding_(binding)
         self.original[self.get_var_remap(binding.var)] = binding.var
 
-    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> RelaxExpr:
         item = super().visit_tuple_getitem_(op)
         norm = self.lookup_binding(item.tuple_value)
         if item.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
@@ -75,29 +76,31 @@ class _Folder(PyExprMutator):
             return item
         return self.once(item.tuple_value, conv, norm) or item
 
-    def once(self, tensors: Any, conv: Call, norm: Call) -> Any:
+    def once(self, tensors: Var, conv: Call, norm: Call) -> RelaxExpr | None:
         """``folded``, computed once for all who take the result of a norm."""
         is_shared = self.counts.get(self.original.get(tensors, tensors), 0) > 1
-        if self.made is None or not is_shared:
+        if self.folded_norms is None or not is_shared:
             return self.folded(conv, norm)
-        if tensors not in self.made:
+        if tensors not in self.folded_norms:
             folded = self.folded(conv, norm)
             if folded is None:
                 return None
-            self.made[tensors] = self.builder_.emit(folded)
-        return self.made[tensors]
+            self.folded_norms[tensors] = self.builder_.emit(folded)
+        return self.folded_norms[tensors]
 
-    def constant(self, arg: Any) -> Any:
+    def constant(self, arg: RelaxExpr) -> Constant | None:
         """The constant that an argument is, or None."""
         value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
         return value if isinstance(value, Constant) else None
 
-    def folded(self, conv: Call, norm: Call) -> Any:
+    def folded(self, conv: Call, norm: Call) -> Expr | None:
         """The convolution with scaled weights and a bias, or None."""
-        weight, *params = [self.constant(arg) for arg in (conv.args[1], *norm.args[1:])]
+        known = [self.constant(arg) for arg in (conv.args[1], *norm.args[1:])]
+        constants = [constant for constant in known if constant is not None]
         axes = _channel_axes(conv, norm)
-        if weight is None or None in params or axes is None:
+        if len(constants) < len(known) or axes is None:
             return None
+        weight, *params = constants
         dtypes = {c.struct_info.dtype for c in (weight, *params)} | {conv.struct_info.dtype}
         if len(dtypes) != 1:
             return None
@@ -115,7 +118,7 @@ class _Folder(PyExprMutator):
         return op.add(convolution, op.reshape(bias, _at(out_axis, channels)))
 
 
-def _at(axis: int, extent: Any) -> list[Any]:
+def _at(axis: int, extent: PrimExpr | None) -> list[PrimExpr | int | None]:
     """A shape of four dimensions, 1 but for one."""
     return [extent if position == axis else 1 for position in range(4)]
 

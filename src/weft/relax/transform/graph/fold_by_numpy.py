@@ -8,7 +8,7 @@ compile.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -58,7 +58,7 @@ def _counts(kind: DataType) -> bool:
     return not kind.is_bool and kind.bits >= 8
 
 
-def _computed(call: Call, kind: DataType) -> np.ndarray[Any, Any] | None:
+def _computed(call: Call, kind: DataType) -> np.ndarray | None:
     """What the numpy reference gives; None where it gives an error, as the program would."""
     reference = reference_of(call.op) if isinstance(call.op, Op) else None
     if reference is None:

@@ -7,20 +7,23 @@ its rule first. Arrays above ``LIMIT`` bytes that do not come from at least as l
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, TypeGuard
 
 import numpy as np
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.analysis.written import written_variables
 from weft.relax.expr import (
     Call,
     Constant,
+    Expr,
     Function,
     ShapeExpr,
     Tuple,
@@ -32,12 +35,14 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
-from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy
 from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.passes import make_module_pass
+from weft.runtime.ndarray import NDArray
 from weft.support import slots
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, Stmt
 
@@ -51,7 +56,7 @@ WORK: Final = 1 << 34
 def _work(func: PrimFunc) -> int:
     """How often the statements of a function of known extents run, at least once for each nest."""
     total = 0
-    stack: list[tuple[Any, int]] = [(func.body, 1)]
+    stack: list[tuple[Stmt, int]] = [(func.body, 1)]
     while stack:
         stmt, times = stack.pop()
         if isinstance(stmt, For):
@@ -76,27 +81,29 @@ class _Folder(PyExprMutator):
         super().visit_var_binding_(binding)
         self.is_written = outer
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         var = super().visit_var_(op)
         value = self.lookup_binding(var)
         return value if isinstance(value, Constant) or _is_fixed(value) else var
 
-    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> RelaxExpr:
         item = super().visit_tuple_getitem_(op)
         value = self.lookup_binding(getattr(item, "tuple_value", None))
         if isinstance(value, Tuple) and isinstance(value.fields[item.index], Constant):
             return value.fields[item.index]
         return item
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if not isinstance(call.op, Op) or self.is_written:
             return call
         if call.op is CALL_TIR:
-            return self.fold(call, self.builder_.function_of(call.args[0]))
+            kernel = call.args[0]
+            func = self.builder_.function_of(kernel) if isinstance(kernel, GlobalVar) else None
+            return self.fold(call, func)
         return self.fold_operator(call)
 
-    def fold_operator(self, call: Call) -> Any:
+    def fold_operator(self, call: Call) -> Expr:
         """Lower an operator on constants in a scratch builder and fold the call_tir."""
         if call.op in _SHAPES:
             return _SHAPES[call.op](call)
@@ -115,15 +122,16 @@ class _Folder(PyExprMutator):
         constant = self.fold(lowered, scratch.function_of(expect(lowered.args[0], GlobalVar)))
         return call if constant is lowered else constant
 
-    def fold(self, call: Call, func: Any) -> Any:
+    def fold(self, call: Call, func: BaseFunc | None) -> Expr:
         if len(call.args) > 2 or not isinstance(func, PrimFunc) or not _is_small(call):
             return call
-        if not isinstance(call.args[1], Tuple) or not _all_constant(call.args[1].fields):
+        operands = call.args[1]
+        if not isinstance(operands, Tuple) or not _all_constant(operands.fields):
             return call
         func = _specialised(func, call)
         if _work(func) > WORK:
             return call
-        outputs = slots.evaluate.get()(func, _arrays(call.args[1]))
+        outputs = slots.evaluate.get()(func, _arrays(operands))
         constants = [Constant(array) for array in outputs]
         if isinstance(call.sinfo_args[0], TupleStructInfo):
             return Tuple(constants)
@@ -138,20 +146,20 @@ def _specialised(func: PrimFunc, call: Call) -> PrimFunc:
     info = call.sinfo_args[0]
     results = info.fields if isinstance(info, TupleStructInfo) else [info]
     infos = [*[arg.struct_info for arg in expect(call.args[1], Tuple).fields], *results]
-    known: dict[Any, Any] = {}
+    known: dict[TirVar, Buffer] = {}
     for (param, buffer), of in zip(buffers.items(), infos, strict=True):
         known[param] = decl_buffer(tensor_dims(of), buffer.dtype, buffer.name)
     return func.specialize(known)
 
 
-def _is_fixed(value: Any) -> bool:
+def _is_fixed(value: RelaxExpr | None) -> TypeGuard[ShapeExpr]:
     """Whether a value is a shape of constants."""
     if not isinstance(value, ShapeExpr):
         return False
     return all(constant_value(dim) is not None for dim in value.values)
 
 
-def _shape_to_tensor(call: Call) -> Any:
+def _shape_to_tensor(call: Call) -> Expr:
     """A shape of constants as a tensor."""
     values = [constant_value(dim) for dim in getattr(call.args[0], "values", None) or [None]]
     if any(value is None for value in values):
@@ -159,7 +167,7 @@ def _shape_to_tensor(call: Call) -> Any:
     return Constant(np.array(values, "int64"))
 
 
-def _tensor_to_shape(call: Call) -> Any:
+def _tensor_to_shape(call: Call) -> Expr:
     """A constant tensor as a shape."""
     given = call.args[0]
     if not isinstance(given, Constant) or given.data.dtype != "int64":
@@ -174,18 +182,18 @@ _SHAPES: Final = {
 """Operators between shapes and tensors, which have no rule of legalisation."""
 
 
-def _arrays(args: Any) -> list[Any]:
-    return [arg.data for arg in args.fields]
+def _arrays(args: Tuple) -> list[NDArray]:
+    return [expect(arg, Constant).data for arg in args.fields]
 
 
-def _all_constant(args: Any) -> bool:
+def _all_constant(args: Sequence[RelaxExpr]) -> bool:
     """Whether every tensor among the arguments is a constant."""
     if [arg for arg in args if isinstance(arg.struct_info, TupleStructInfo) and not _open(arg)]:
         return False
     return all(isinstance(arg, Constant) for arg in _tensors(args))
 
 
-def _open(arg: Any) -> bool:
+def _open(arg: RelaxExpr) -> bool:
     """Whether a tuple shows all its fields, those of inner tuples too."""
     if not isinstance(arg, Tuple):
         return False
@@ -195,13 +203,13 @@ def _open(arg: Any) -> bool:
     return True
 
 
-def _bytes(info: Any) -> int | None:
+def _bytes(info: StructInfo) -> int | None:
     """The size of a tensor or tuple of known shape."""
     if isinstance(info, TupleStructInfo):
         sizes = [_bytes(field) for field in info.fields]
         return None if None in sizes else sum(size or 0 for size in sizes)
     dims = tensor_dims(info)
-    if dims is None or info.dtype == "void":
+    if dims is None or not isinstance(info, TensorStructInfo) or info.dtype == "void":
         return None
     total = int(info.dtype.itemsize)
     for dim in dims:
@@ -222,8 +230,8 @@ def _is_small(call: Call) -> bool:
     return size is not None and (size <= LIMIT or size <= 2 * inputs)
 
 
-def _tensors(args: Any) -> list[Any]:
-    leaves: list[Any] = []
+def _tensors(args: Sequence[RelaxExpr]) -> list[RelaxExpr]:
+    leaves: list[RelaxExpr] = []
     for arg in args:
         if isinstance(arg, Tuple):
             leaves.extend(_tensors(arg.fields))
@@ -235,7 +243,7 @@ def _tensors(args: Any) -> list[Any]:
 def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module with constant parts computed; the same if there are none."""
     folder = _Folder(mod)
-    functions: dict[Any, Any] = {}
+    functions: dict[GlobalVar, BaseFunc] = {}
     for gvar, func in mod.functions.items():
         folded = func
         if isinstance(func, Function):
@@ -249,6 +257,6 @@ def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
     return IRModule(functions, None, mod.attrs, mod.global_infos)
 
 
-def FoldConstant() -> Any:  # noqa: N802 - TVM's name
+def FoldConstant() -> Pass:  # noqa: N802 - TVM's name
     """The pass that computes what depends on constants only."""
     return make_module_pass("FoldConstant", fold_constant)

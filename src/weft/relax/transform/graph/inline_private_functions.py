@@ -7,10 +7,8 @@ y = R.exp(x); return y``. A function that is recursive, or that is used otherwis
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.purity import detect_recursion
 from weft.relax.analysis.variables import all_global_vars
 from weft.relax.expr import Function
@@ -49,6 +47,6 @@ def _inlined(func: Function, callees: dict[str, Function]) -> Function:
     return func if inlined is func else canonicalize_bindings(inlined)
 
 
-def InlinePrivateFunctions() -> Any:  # noqa: N802 - TVM's name
+def InlinePrivateFunctions() -> Pass:  # noqa: N802 - TVM's name
     """The pass that inlines private graph functions."""
     return make_module_pass("InlinePrivateFunctions", inline_private_functions)

@@ -12,16 +12,17 @@ function with the values captured (Johnsson, "Lambda lifting", 1985).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.node import expect
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
-from weft.relax.expr import Call, Function, ShapeExpr, Tuple, Var, VarBinding
+from weft.relax.expr import Call, Expr, Function, ShapeExpr, Tuple, Var, VarBinding
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.op.base import invoke_closure, invoke_pure_closure, make_closure
 from weft.relax.struct_info import FuncStructInfo, ShapeStructInfo
@@ -92,11 +93,11 @@ class _Lifted:
 
     own: Var
     gvar: GlobalVar
-    captured: list[Any] = field(default_factory=list)
+    captured: list[Expr] = field(default_factory=list)
     params: list[Var] = field(default_factory=list)
     sources: list[Var] = field(default_factory=list)
 
-    def closure(self, values: Any) -> Call:
+    def closure(self, values: Sequence[RelaxExpr]) -> Call:
         """The closure over ``values``."""
         return make_closure(self.gvar, Tuple(values))
 
@@ -125,15 +126,14 @@ class _Lifter(PyExprMutator):
         job = _Lifted(binding.var, GlobalVar(self.names[binding.var]))
         self.capture(job, func)
         params = [*func.params, *job.params]
-        info: Any = func.struct_info
+        info = expect(func.struct_info, FuncStructInfo)
         job.gvar.struct_info = FuncStructInfo(
             [param.struct_info for param in params], info.ret, func.is_pure
         )
         if job.captured:
             self.closures.add(binding.var)
         else:
-            callee: Any = job.gvar
-            self._var_remap[binding.var] = callee
+            self.set_var_remap(binding.var, job.gvar)
         lifted = copy_with_new_vars(self.body_of(job, func, params))
         job.gvar.struct_info = lifted.struct_info
         self.lifted[job.gvar] = lifted
@@ -166,17 +166,17 @@ class _Lifter(PyExprMutator):
         self._var_remap.update(outer)
         return Function(params, body, body.struct_info, func.is_pure, func.attrs, func.span)
 
-    def is_own(self, callee: Any) -> bool:
+    def is_own(self, callee: RelaxExpr) -> bool:
         """Whether a function names itself, and is a closure."""
         job = self.current
         return job is not None and callee is job.own and bool(job.captured)
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         if self.current is not None and self.is_own(op):
             return self.builder_.emit(self.current.closure(self.current.params), op.name_hint)
         return super().visit_var_(op)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         if self.current is not None and self.is_own(op.op):
             args = [*(self.visit_expr(arg) for arg in op.args), *self.current.params]
             return Call(self.current.gvar, args, op.attrs, op.sinfo_args, op.span)
@@ -192,13 +192,13 @@ def lambda_lift(mod: IRModule, _ctx: PassContext) -> IRModule:
     lifter = _Lifter(mod)
     if not lifter.names:
         return mod
-    functions: dict[Any, Any] = {
+    functions: dict[GlobalVar, BaseFunc] = {
         gvar: lifter.visit_expr(func) if isinstance(func, Function) else func
         for gvar, func in mod.functions.items()
     }
     return IRModule({**functions, **lifter.lifted}, None, mod.attrs, mod.global_infos)
 
 
-def LambdaLift() -> Any:  # noqa: N802 - TVM's name
+def LambdaLift() -> Pass:  # noqa: N802 - TVM's name
     """The pass that moves local functions to the module."""
     return make_module_pass("LambdaLift", lambda_lift, opt_level=1)

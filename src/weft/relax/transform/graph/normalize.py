@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Function
 from weft.relax.transform.passes import make_module_pass
@@ -23,6 +21,6 @@ def normalize(mod: IRModule, _ctx: PassContext) -> IRModule:
     return IRModule(functions, None, mod.attrs, mod.global_infos)
 
 
-def Normalize() -> Any:  # noqa: N802 - TVM's name
+def Normalize() -> Pass:  # noqa: N802 - TVM's name
     """The pass that brings functions into normal form."""
     return make_module_pass("Normalize", normalize)

@@ -6,11 +6,9 @@ Before: a private ``f`` and a public ``f1`` whose ``global_symbol`` is "f". Afte
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule, rename_functions
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.builder.module_builder import NameSupply
 from weft.relax.transform.passes import make_module_pass
 from weft.support.errors import IRValueError
@@ -50,6 +48,6 @@ def _named(gvar: GlobalVar, name: str) -> GlobalVar:
     return renamed
 
 
-def NormalizeGlobalVar() -> Any:  # noqa: N802 - TVM's name
+def NormalizeGlobalVar() -> Pass:  # noqa: N802 - TVM's name
     """The pass that names public functions by their ``global_symbol``."""
     return make_module_pass("NormalizeGlobalVar", normalize_global_var)

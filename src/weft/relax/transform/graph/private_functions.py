@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.block_builder import BlockBuilder
@@ -60,7 +60,7 @@ class Change:
     """
 
     func: Function
-    rewrite_call: Callable[[BlockBuilder, GlobalVar, Call], Any]
+    rewrite_call: Callable[[BlockBuilder, GlobalVar, Call], RelaxExpr]
 
 
 class _Callers(PyExprMutator):
@@ -72,7 +72,7 @@ class _Callers(PyExprMutator):
             self.callees[name] = GlobalVar(name)
             self.callees[name].struct_info = change.func.struct_info
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = super().visit_call_(op)
         name = call.op.name_hint if isinstance(call.op, GlobalVar) else ""
         if name not in self.changes:
@@ -88,7 +88,7 @@ def change_signatures(mod: IRModule, changes: Mapping[str, Change]) -> IRModule:
         name: Change(_cleaned(change.func), change.rewrite_call) for name, change in changes.items()
     }
     callers = _Callers(mod, changes)
-    functions: dict[Any, Any] = {}
+    functions: dict[GlobalVar, BaseFunc] = {}
     for gvar, func in mod.functions.items():
         if not isinstance(func, Function):
             functions[gvar] = func

@@ -6,12 +6,11 @@ Before: ``a = reshape(x, (2, 6)); b = reshape(a, (3, 4)); c = reshape(b, (3, 4))
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
+from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import same_dims
@@ -32,11 +31,11 @@ class _Remover(PyExprMutator):
         self.local = set()
         return rewritten
 
-    def visit_binding(self, binding: Any) -> None:
+    def visit_binding(self, binding: Binding) -> None:
         super().visit_binding(binding)
         self.local.add(self.get_var_remap(binding.var))
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if call.op is not _RESHAPE:
             return call
@@ -46,7 +45,7 @@ class _Remover(PyExprMutator):
             return source
         return call if source is call.args[0] else Call(_RESHAPE, [source, call.args[1]])
 
-    def source(self, data: Any) -> Any:
+    def source(self, data: RelaxExpr) -> RelaxExpr:
         """What a tensor is a reshape of, where that may be used here, else the tensor."""
         value = self.lookup_binding(data)
         if not isinstance(value, Call) or value.op is not _RESHAPE:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.node import expect
+from weft.ir.transform import Pass, PassContext
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     BindingBlock,
@@ -45,7 +45,7 @@ class _Usage(PyExprVisitor):
         self.source: dict[Var, str] = {}
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        value: Any = binding.value
+        value: RelaxExpr = binding.value
         name = self.callee(value)
         if isinstance(value, Var) and value in self.source:  # another name of the same result
             self.source[binding.var] = self.source[value]
@@ -54,10 +54,10 @@ class _Usage(PyExprVisitor):
         else:
             self.source[binding.var] = name
             self.called[name] = None
-            for arg in value.args:
+            for arg in expect(value, Call).args:
                 self.visit_expr(arg)
 
-    def callee(self, value: Any) -> str | None:
+    def callee(self, value: RelaxExpr) -> str | None:
         """The name of the candidate that a value is a call of."""
         name = getattr(getattr(value, "op", None), "name_hint", None)
         is_call = isinstance(value, Call) and isinstance(value.op, GlobalVar)
@@ -90,14 +90,14 @@ def _without_outputs(func: Function, kept: list[int]) -> Change:
     variables = [Var(f"output_{index}", field.struct_info) for index, field in enumerate(fields)]
     pairs = zip(variables, fields, strict=True)
     bindings = [VarBinding(whole, func.body.body), *[VarBinding(v, f) for v, f in pairs]]
-    result: Any = variables[0] if len(kept) == 1 else Tuple(variables)
+    result: RelaxExpr = variables[0] if len(kept) == 1 else Tuple(variables)
     body = SeqExpr([*func.body.blocks, BindingBlock(bindings)], result)
     shortened = Function(func.params, body, result.struct_info, func.is_pure, func.attrs, func.span)
 
-    def rewrite_call(builder: BlockBuilder, callee: GlobalVar, call: Call) -> Any:
-        info: Any = func.ret_struct_info
+    def rewrite_call(builder: BlockBuilder, callee: GlobalVar, call: Call) -> RelaxExpr:
+        info = expect(func.ret_struct_info, TupleStructInfo)
         new = builder.emit(Call(callee, call.args, call.attrs, call.sinfo_args, call.span))
-        results: list[Any] = [PrimValue(math.nan)] * len(info.fields)  # nobody looks at these
+        results: list[RelaxExpr] = [PrimValue(math.nan)] * len(info.fields)  # nobody looks at these
         for place, index in enumerate(kept):
             results[index] = new if len(kept) == 1 else TupleGetItem(new, place)
         return Tuple(results)
@@ -120,13 +120,13 @@ def remove_unused_outputs(mod: IRModule, _ctx: PassContext) -> IRModule:
             usage.visit_expr(func)
     changes = {}
     for name in usage.called:
-        info: Any = candidates[name].ret_struct_info
+        info = expect(candidates[name].ret_struct_info, TupleStructInfo)
         fields = usage.used[name]
         if fields is not None and len(fields) < len(info.fields):
             changes[name] = _without_outputs(candidates[name], sorted(fields))
     return change_signatures(mod, changes)
 
 
-def RemoveUnusedOutputs() -> Any:  # noqa: N802 - TVM's name
+def RemoveUnusedOutputs() -> Pass:  # noqa: N802 - TVM's name
     """The pass that removes results of private functions that no caller uses."""
     return make_module_pass("RemoveUnusedOutputs", remove_unused_outputs)

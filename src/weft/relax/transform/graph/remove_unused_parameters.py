@@ -8,11 +8,9 @@ every caller can tell its value.
 
 from __future__ import annotations
 
-from typing import Any
-
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Function, PrimValue, Var
@@ -25,6 +23,7 @@ from weft.relax.transform.graph.private_functions import (
     private_functions,
 )
 from weft.relax.transform.passes import make_module_pass
+from weft.tir.expr import Var as TirVar
 
 
 class _Calls(PyExprVisitor):
@@ -39,7 +38,7 @@ class _Calls(PyExprVisitor):
         super().visit_call_(op)
 
 
-def _symbol_values(func: Function, call: Call) -> dict[Any, Any]:
+def _symbol_values(func: Function, call: Call) -> dict[TirVar, PrimExpr]:
     """The values of the symbolic variables that the parameters define, at a call."""
     params = [param.struct_info for param in func.params]
     return match_params(params, [arg.struct_info for arg in call.args])
@@ -99,6 +98,6 @@ def remove_unused_parameters(mod: IRModule, _ctx: PassContext) -> IRModule:
     return change_signatures(mod, changes)
 
 
-def RemoveUnusedParameters() -> Any:  # noqa: N802 - TVM's name
+def RemoveUnusedParameters() -> Pass:  # noqa: N802 - TVM's name
     """The pass that removes parameters of private functions that these do not use."""
     return make_module_pass("RemoveUnusedParameters", remove_unused_parameters)

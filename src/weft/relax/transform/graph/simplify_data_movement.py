@@ -18,13 +18,22 @@ them by search; ONNX Runtime's transpose optimizer pushes them by rules of cost)
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import BindingBlock, Call, Constant, DataflowBlock, Function, Var
+from weft.relax.expr import (
+    BindingBlock,
+    Call,
+    Constant,
+    DataflowBlock,
+    Expr,
+    Function,
+    Var,
+    VarBinding,
+)
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.rewrite.canonical import canonicalize_bindings
 from weft.relax.transform.graph.movement import MOVEMENTS
@@ -39,7 +48,7 @@ class _Known:
     """What they are bound to."""
     products: set[Var] = field(default_factory=set)
     """Those that come from a product, moved and combined by element."""
-    renamed: dict[Var, Any] = field(default_factory=dict)
+    renamed: dict[Var, RelaxExpr] = field(default_factory=dict)
     """Those that a rule found to be another value."""
 
 
@@ -56,19 +65,19 @@ class _Mover(PyExprMutator):
         self.known = outer
         return rewritten
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         outer, self.known = self.known, None  # what a local function sees is bound elsewhere
         rewritten = super().visit_function_(op)
         self.known = outer
         return rewritten
 
-    def visit_var_binding_(self, binding: Any) -> None:
+    def visit_var_binding_(self, binding: VarBinding) -> None:
         super().visit_var_binding_(binding)
         var = self.get_var_remap(binding.var)
         self.counts[var] = self.counts.get(binding.var, 0)
         self.note(var)
 
-    def note(self, var: Any) -> None:
+    def note(self, var: Var) -> None:
         """Remember what a variable is bound to."""
         value, known = self.lookup_binding(var), self.known
         if known is None:
@@ -83,14 +92,16 @@ class _Mover(PyExprMutator):
             ):
                 known.products.add(var)
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         var = super().visit_var_(op)
-        return var if self.known is None else self.known.renamed.get(var, var)
+        if self.known is None or not isinstance(var, Var):
+            return var
+        return self.known.renamed.get(var, var)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         return self.simplified(self.visit_expr_post_order(op))
 
-    def simplified(self, call: Any) -> Any:
+    def simplified(self, call: Expr) -> Expr:
         """A call after all rules; each rule moves something one step, so that there is an end."""
         while self.known is not None and isinstance(call, Call):
             rule = MOVEMENTS.get(call.op)
@@ -102,11 +113,11 @@ class _Mover(PyExprMutator):
 
     # What rules may ask
 
-    def value(self, expr: Any) -> Call | None:
+    def value(self, expr: RelaxExpr) -> Call | None:
         """The call that a variable of the block at hand is bound to."""
         return self.known.calls.get(expr) if self.known and isinstance(expr, Var) else None
 
-    def emit(self, expr: Any) -> Any:
+    def emit(self, expr: Expr) -> Expr:
         """Bind a value, simplified by the rules; the variable, or what it is the same as."""
         value = self.simplified(self.builder_.normalize(expr))
         if not isinstance(value, Call):
@@ -115,13 +126,13 @@ class _Mover(PyExprMutator):
         self.note(var)
         return var
 
-    def follows_product(self, expr: Any) -> bool:
+    def follows_product(self, expr: RelaxExpr) -> bool:
         """Whether a value comes, moved and combined by element, from a kernel that fuses those."""
         return self.known is not None and expr in self.known.products
 
-    def is_used_once(self, expr: Any) -> bool:
+    def is_used_once(self, expr: RelaxExpr) -> bool:
         """Whether one binding uses a value, as far as the program goes."""
-        return self.counts.get(expr, 1) <= 1
+        return not isinstance(expr, Var) or self.counts.get(expr, 1) <= 1
 
 
 def _simplified(func: Function) -> Function:

@@ -15,12 +15,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Call,
     Constant,
@@ -29,6 +33,7 @@ from weft.relax.expr import (
     Function,
     Tuple,
     Var,
+    VarBinding,
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
@@ -63,7 +68,7 @@ class _Splitter(PyExprMutator):
         self.cut = _plan(block)
         return super().visit_dataflow_block_(block)
 
-    def visit_var_binding_(self, binding: Any) -> None:
+    def visit_var_binding_(self, binding: VarBinding) -> None:
         plan = self.cut.get(binding.var)
         if plan is None:
             super().visit_var_binding_(binding)
@@ -74,7 +79,7 @@ class _Splitter(PyExprMutator):
         joined_parts = Tuple(parts) if is_tuple else parts[0]
         self.reemit(binding, binding.var, self.builder_.normalize(joined_parts))
 
-    def part(self, product: _Product, begin: int, end: int) -> Any:
+    def part(self, product: _Product, begin: int, end: int) -> Var:
         """Some columns of a product."""
         emit, call = self.builder_.emit, product.call
         weights = Constant(_columns(product.weights, begin, end))
@@ -86,14 +91,14 @@ class _Splitter(PyExprMutator):
         return emit(op.add(bias, piece) if product.is_bias_first else op.add(piece, bias))
 
 
-def _columns(array: Constant, begin: int, end: int) -> Any:
+def _columns(array: Constant, begin: int, end: int) -> np.ndarray:
     return array.data.numpy()[..., begin:end].copy()
 
 
 def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int]]]]:
     """What becomes of the slices and splits of products."""
     values = {binding.var: binding.value for binding in block.bindings}
-    users: dict[Var, list[Any]] = {}
+    users: dict[Var, list[Binding]] = {}
     for binding in block.bindings:
         for var, count in uses(binding.value).items():
             users.setdefault(var, []).extend([binding] * count)
@@ -112,7 +117,7 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int
 
 
 def _product_of(
-    var: Var, values: dict[Var, Any], users: dict[Var, list[Any]]
+    var: Var, values: dict[Var, RelaxExpr], users: dict[Var, list[Binding]]
 ) -> _Product | None:
     """The product of constant weights that a variable is, with its bias."""
     value: Any = values.get(var)
@@ -145,7 +150,7 @@ def _is_bias(bias: Constant, total: Call) -> bool:
     )
 
 
-def _ranges(call: Any) -> list[tuple[int, int]] | None:
+def _ranges(call: Call) -> list[tuple[int, int]] | None:
     """The ranges of columns that a slice or split takes; None if it takes something else."""
     if not isinstance(call, Call) or call.op not in (_SLICE, _SPLIT):
         return None

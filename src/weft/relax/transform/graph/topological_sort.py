@@ -14,11 +14,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
+from weft.ir.transform import Pass
 from weft.relax.analysis.dependencies import binding_dependencies, operands
 from weft.relax.analysis.variables import free_vars
-from weft.relax.expr import BindingBlock, DataflowBlock, Function, SeqExpr, Var
+from weft.relax.expr import Binding, BindingBlock, DataflowBlock, Function, SeqExpr, Var
 from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
 from weft.relax.transform.passes import make_function_pass
 from weft.support.errors import PassError
@@ -30,7 +32,7 @@ Edges = dict[Hashable, dict[Hashable, None]]
 """From a node to its neighbours, in order; nodes are positions in the block, variables, _ENTRY."""
 
 
-def _used_vars(value: Any) -> list[Var]:
+def _used_vars(value: RelaxExpr) -> list[Var]:
     """The variables that a value uses, in order."""
     if isinstance(value, Function):
         return [*free_vars(value)]
@@ -65,7 +67,7 @@ class _OuterUses(PyExprVisitor):
 class _Graph:
     """The graph of one block: what each binding needs, and who needs it."""
 
-    def __init__(self, bindings: Sequence[Any], params: dict[Var, int], outer: dict[Var, int]):
+    def __init__(self, bindings: Sequence[Binding], params: dict[Var, int], outer: dict[Var, int]):
         self.bindings = bindings
         self.needs: Edges = {}
         self.users: Edges = {}
@@ -163,7 +165,7 @@ class _Sorter(PyExprMutator):
 
 def TopologicalSort(  # noqa: N802 - TVM's name
     order: str = "depth-first", direction: str = "from-inputs"
-) -> Any:
+) -> Pass:
     """The pass that sorts the bindings of dataflow blocks.
 
     ``order`` is "depth-first" or "breadth-first", ``direction`` "from-inputs" or "from-outputs".

@@ -8,11 +8,10 @@ are inferred anew; what an operator cannot take raises its error.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.variables import all_global_vars
 from weft.relax.expr import Function, Var
 from weft.relax.expr_functor import PyExprMutator
@@ -60,7 +59,7 @@ class _Updater(PyExprMutator):
         renewed_param: Var = self.get_var_remap(param.vid)
         return renewed_param
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         for param in op.params:
             self.asked(param)
         return super().visit_function_(op)
@@ -106,7 +105,7 @@ def update_param_struct_info(
 
 def UpdateParamStructInfo(  # noqa: N802 - TVM's name
     sinfo_func: Callable[[Var], StructInfo | None],
-) -> Any:
+) -> Pass:
     """The pass that asks ``sinfo_func`` for the struct info of each parameter (None: unchanged)."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

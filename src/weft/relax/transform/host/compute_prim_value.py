@@ -14,12 +14,11 @@ Constants and plain variables stay.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.ir.type import PrimType
 from weft.relax.expr import Call, Function, PrimValue
 from weft.relax.expr_functor import PyExprMutator
@@ -31,11 +30,11 @@ from weft.tir.stmt import Evaluate
 
 
 class _PrimValueComputer(PyExprMutator):
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         """The result is what it was, though nobody can read its value from the call any more."""
         return super().visit_function_(op).with_(ret_struct_info=op.ret_struct_info)
 
-    def visit_prim_value_(self, op: PrimValue) -> Any:
+    def visit_prim_value_(self, op: PrimValue) -> RelaxExpr:
         value = op.value
         used = list(dict.fromkeys(collect(value, Var)))
         if isinstance(value, Var) or not used:
@@ -58,7 +57,7 @@ def compute_prim_value(mod: IRModule) -> IRModule:
     return mutate_module(mod, mutator)
 
 
-def ComputePrimValue() -> Any:  # noqa: N802 - TVM's name
+def ComputePrimValue() -> Pass:  # noqa: N802 - TVM's name
     """The pass that computes scalar expressions by PrimFuncs."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
+from weft.ir.transform import Pass
 from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.transform.passes import make_function_pass
@@ -13,7 +13,7 @@ from weft.relax.transform.passes import make_function_pass
 class _Impure(PyExprMutator):
     """Calls that only say that they are pure become plain calls."""
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         if op.op in (Op.get("relax.call_pure_packed"), Op.get("relax.call_inplace_packed")):
             attrs = op.attrs if op.op == Op.get("relax.call_pure_packed") else None
             return super().visit_call_(Call(op.args[0], op.args[1:], attrs, op.sinfo_args))
@@ -22,7 +22,7 @@ class _Impure(PyExprMutator):
             return super().visit_call_(Call(closure, op.args, op.attrs, op.sinfo_args))
         return super().visit_call_(op)
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         return _forced(super().visit_function_(op))
 
 
@@ -59,7 +59,7 @@ def to_non_dataflow(func: Function) -> Function:
     return rewritten
 
 
-def RemovePurityChecking() -> Any:  # noqa: N802 - TVM's name
+def RemovePurityChecking() -> Pass:  # noqa: N802 - TVM's name
     """The pass that marks pure functions with ``relax.force_pure`` and calls plainly in them.
 
     ``call_pure_packed`` and ``call_inplace_packed`` become calls of the function itself,
@@ -69,6 +69,6 @@ def RemovePurityChecking() -> Any:  # noqa: N802 - TVM's name
     return make_function_pass("RemovePurityChecking", remove_purity_checking)
 
 
-def ToNonDataflow() -> Any:  # noqa: N802 - TVM's name
+def ToNonDataflow() -> Pass:  # noqa: N802 - TVM's name
     """The pass that turns dataflow blocks into plain ones."""
     return make_function_pass("ToNonDataflow", to_non_dataflow)

@@ -11,9 +11,9 @@ in place writes has no view that is needed afterwards.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
+from weft.ir.transform import Pass
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.compile_time import has_reshape_pattern
 from weft.relax.analysis.inplace import copies_to_keep
@@ -22,6 +22,7 @@ from weft.relax.expr import (
     Call,
     DataflowBlock,
     DataflowVar,
+    Expr,
     Function,
     Tuple,
     Var,
@@ -41,8 +42,8 @@ class _ReshapeRewriter(PyExprMutator):
     def __init__(self, mod: IRModule, counts: dict[Var, int]) -> None:
         super().__init__()
         self.mod, self.counts = mod, counts
-        self.known: dict[Any, bool] = {}
-        self.values: dict[Var, Any] = {}
+        self.known: dict[GlobalVar, bool] = {}
+        self.values: dict[Var, Expr] = {}
         """What the variables of the block at hand are bound to."""
         self.views: dict[Var, Call] = {}
         """Those of them that become views, and the reshapes that make them."""
@@ -68,11 +69,12 @@ class _ReshapeRewriter(PyExprMutator):
         else:
             self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(view)))
 
-    def is_its_own(self, tensor: Any) -> bool:
+    def is_its_own(self, tensor: RelaxExpr) -> bool:
         """Whether a tensor is what a kernel of this block wrote, for one use."""
-        return self.counts.get(tensor) == 1 and self.is_of_a_kernel(tensor)
+        is_used_once = isinstance(tensor, Var) and self.counts.get(tensor) == 1
+        return is_used_once and self.is_of_a_kernel(tensor)
 
-    def is_of_a_kernel(self, tensor: Any) -> bool:
+    def is_of_a_kernel(self, tensor: RelaxExpr) -> bool:
         """Whether the memory of a tensor is what one kernel of this block, or some, wrote."""
         value = self.values.get(tensor) if isinstance(tensor, DataflowVar) else None
         if not isinstance(value, Call) or not isinstance(value.struct_info, TensorStructInfo):
@@ -82,24 +84,25 @@ class _ReshapeRewriter(PyExprMutator):
             return place < 0 or self.is_of_a_kernel(value.args[1].fields[place])
         return value.op is CALL_TIR and self.reshaped(value) is None
 
-    def reshaped(self, call: Any) -> Call | None:
+    def reshaped(self, call: RelaxExpr) -> Call | None:
         """The call as a reshape of its first argument (it does not read others), or None."""
         if not isinstance(call, Call) or call.op is not CALL_TIR:
             return None
-        if not isinstance(call.args[1], Tuple):
+        callee, operands = call.args[:2]
+        if not isinstance(callee, GlobalVar) or not isinstance(operands, Tuple):
             return None
-        arguments, info = call.args[1].fields, call.struct_info
+        arguments, info = operands.fields, call.struct_info
         if not arguments or not isinstance(info, TensorStructInfo):
             return None
         given = arguments[0].struct_info
         before, after = tensor_dims(given), tensor_dims(info)
         if before is None or after is None or given.dtype != info.dtype:
             return None
-        if not self.is_reshape(call.args[0]) or not same_dim(product(before), product(after)):
+        if not self.is_reshape(callee) or not same_dim(product(before), product(after)):
             return None
         return reshape(arguments[0], info.shape)
 
-    def is_reshape(self, callee: Any) -> bool:
+    def is_reshape(self, callee: GlobalVar) -> bool:
         """Whether a PrimFunc of the module copies in row-major order; asked once each."""
         if callee not in self.known:
             func = self.mod[callee] if callee in self.mod else None
@@ -113,6 +116,6 @@ def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
     return rewritten
 
 
-def RewriteDataflowReshape() -> Any:  # noqa: N802 - TVM's name
+def RewriteDataflowReshape() -> Pass:  # noqa: N802 - TVM's name
     """The pass that makes reshapes of kernels that only copy."""
     return over_functions("RewriteDataflowReshape", rewrite_dataflow_reshape)

@@ -10,11 +10,13 @@ LowerAllocTensor before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.operator_rules import OperatorRules
+from weft.ir.transform import Pass
 from weft.relax.expr import Call, DataTypeImm, ExternFunc, Function, PrimValue, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import ObjectStructInfo, TupleStructInfo
@@ -97,7 +99,7 @@ def _unplanned(call: Call) -> Call:
 
 
 class _BuiltinLowerer(PyExprMutator):
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return call
@@ -114,7 +116,7 @@ def vm_builtin_lower(func: Function) -> Function:
     return rewritten
 
 
-def LowerRuntimeBuiltin() -> Any:  # noqa: N802 - TVM's name
+def LowerRuntimeBuiltin() -> Pass:  # noqa: N802 - TVM's name
     """The pass that turns operators into what the virtual machine carries out."""
     return make_function_pass("LowerRuntimeBuiltin", vm_builtin_lower)
 

@@ -26,13 +26,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from weft.ir.expr import GlobalVar, IntImm, PrimExpr
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import Op
 from weft.ir.structural import structural_key
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.builder.normalize import LEAVES, merged_blocks
 from weft.relax.expr import (
     BindingBlock,
@@ -77,7 +78,7 @@ def _number(value: int) -> PrimValue:
     return PrimValue(IntImm(INT64, value))
 
 
-def _packed(name: str, arguments: Sequence[Expr], info: StructInfo) -> Call:
+def _packed(name: str, arguments: Sequence[RelaxExpr], info: StructInfo) -> Call:
     return Call(ExternFunc(f"vm.builtin.{name}"), arguments, None, [info])
 
 
@@ -206,7 +207,7 @@ def _extents(info: StructInfo | None) -> Sequence[PrimExpr] | None:
 class _Match:
     """Extents of a value to compare or to keep."""
 
-    value: Expr
+    value: RelaxExpr
     pattern: Sequence[PrimExpr]
     context: str
 
@@ -219,7 +220,7 @@ class _Checked:
     """
 
     info: StructInfo | None
-    value: Expr
+    value: RelaxExpr
     always: bool = False
     dynamic_only: bool = False
 
@@ -326,7 +327,7 @@ class _ShapeLowerer(PyExprMutator):
                 "extents can be bound"
             )
 
-    def bound(self, value: Expr) -> Expr:
+    def bound(self, value: RelaxExpr) -> RelaxExpr:
         """The value as something that can be used twice."""
         return value if isinstance(value, (*LEAVES, Tuple)) else self.builder_.emit(value)
 
@@ -345,7 +346,7 @@ class _ShapeLowerer(PyExprMutator):
             self.emit("check_tuple_info", [value, _number(len(info.fields))], context)
         for index, field in enumerate(info.fields):
             if isinstance(value, Tuple):
-                part: Expr = value.fields[index]
+                part: RelaxExpr = value.fields[index]
             elif is_tuple:
                 part = self.builder_.normalize(TupleGetItem(value, index))
             else:
@@ -353,7 +354,7 @@ class _ShapeLowerer(PyExprMutator):
                 part = self.builder_.normalize(part)
             self.check(_Checked(field, part, item.always, item.dynamic_only), context, todo)
 
-    def emit(self, name: str, arguments: list[Expr], context: str) -> None:
+    def emit(self, name: str, arguments: Sequence[RelaxExpr], context: str) -> None:
         """A call for its effect, with the text of its error."""
         text = StringImm(context if self.emit_err_ctx else "")
         self.builder_.emit(_packed(name, [*arguments, text], NOTHING), "_")
@@ -367,7 +368,7 @@ class _ShapeLowerer(PyExprMutator):
 
     def match(self, item: _Match, all_known: bool) -> bool:
         """Emit the match; whether some extent has to be compared later."""
-        arguments: list[Expr] = [item.value, self.heap]
+        arguments: list[RelaxExpr] = [item.value, self.heap]
         is_number = isinstance(item.value.struct_info, PrimStructInfo)
         if not is_number:
             arguments.append(_number(len(item.pattern)))
@@ -414,7 +415,7 @@ class _ShapeLowerer(PyExprMutator):
 
     # What the graph's own expressions become
 
-    def visit_shape_expr_(self, op: ShapeExpr) -> Any:
+    def visit_shape_expr_(self, op: ShapeExpr) -> RelaxExpr:
         if all(isinstance(value, IntImm) for value in op.values):
             return op
         arguments: list[Expr] = [self.heap, _number(len(op.values))]
@@ -422,7 +423,7 @@ class _ShapeLowerer(PyExprMutator):
             arguments += self.extent(value)
         return _packed("make_shape", arguments, ShapeStructInfo(None, len(op.values)))
 
-    def visit_prim_value_(self, op: PrimValue) -> Any:
+    def visit_prim_value_(self, op: PrimValue) -> RelaxExpr:
         if not op.value.dtype.is_integral or not collect(op.value, Var):
             return op
         return _packed("make_prim_value", [self.heap, *self.extent(op.value)], op.struct_info)
@@ -441,7 +442,7 @@ class _ShapeLowerer(PyExprMutator):
         self.run(todo)
         super().visit_match_cast_(binding)
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         raise IRTypeError(
             f"VMShapeLower: {self.name} holds a local function; run relax.transform.LambdaLift "
             "before"
@@ -453,7 +454,7 @@ def _load_as(load: Any, var: Var) -> PrimExpr:
     return loaded
 
 
-def _as_int64(value: Any) -> PrimExpr:
+def _as_int64(value: PrimExpr) -> PrimExpr:
     widened: PrimExpr = value if value.dtype == INT64 else value.astype("int64")
     return widened
 
@@ -485,14 +486,14 @@ _CHECKS: Final[dict[type, tuple[str, Callable[[Any], StructInfo], Callable[[Any]
 def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
     """The module with symbolic extents on heaps."""
     lowerer = _ShapeLowerer(mod, emit_err_ctx)
-    functions: list[tuple[GlobalVar, Any]] = list(mod.functions.items())
+    functions: list[tuple[GlobalVar, BaseFunc]] = list(mod.functions.items())
     for gvar, func in functions:
         if isinstance(func, Function):
             lowerer.builder_.update_func(gvar, lowerer.function(gvar.name_hint, func))
     return lowerer.builder_.get()
 
 
-def VMShapeLower(*, emit_err_ctx: bool = True) -> Any:  # noqa: N802 - TVM's name
+def VMShapeLower(*, emit_err_ctx: bool = True) -> Pass:  # noqa: N802 - TVM's name
     """The pass that puts symbolic extents on heaps of the virtual machine."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

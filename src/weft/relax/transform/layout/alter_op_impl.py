@@ -11,11 +11,11 @@ sees what the padding holds: whether its result there can be ignored is for who 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from weft import te
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.transform import ModulePass, PassContext
@@ -25,7 +25,7 @@ from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import INT64, constant_value
 from weft.relax.op.base import CALL_TIR
-from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import PassError
 from weft.tir.expr import Var
@@ -35,7 +35,9 @@ from weft.tir.stmt_functor import renew_defs
 
 _NAME = "operator_name"
 
-Transforms = Sequence[Any]
+Transform = IndexMap | Callable[..., object] | tuple[IndexMap, Sequence[int]] | None
+"""How one buffer is transformed; with axis separators in a tuple."""
+Transforms = Sequence[Transform]
 """For each buffer of a PrimFunc an IndexMap, a function of indices, or None."""
 
 
@@ -69,14 +71,13 @@ def AlterOpImpl(  # noqa: N802 - as TVM
     return make_module_pass("AlterOpImpl", run)
 
 
-def _index_map(given: Any) -> IndexMap | None:
+def _index_map(given: Transform) -> IndexMap | None:
     """The IndexMap of one, of a function, or of a pair with separators."""
     if given is None or isinstance(given, IndexMap):
         return given
     if callable(given):
         return IndexMap.from_func_with_separators(given)[0]
-    index_map: IndexMap = given[0]
-    return index_map
+    return given[0]
 
 
 class _Buffer:
@@ -85,14 +86,15 @@ class _Buffer:
     def __init__(self, index_map: IndexMap | None, separators: Any, inputs: Any) -> None:
         self.index_map, self.separators, self.inputs = index_map, separators, inputs
 
-    def info(self, info: Any) -> Any:
+    def info(self, info: StructInfo) -> StructInfo:
         """What the tensor is after the transformation."""
         if self.index_map is None:
             return info
         dims = self.index_map.map_shape(_dims(info))
-        return TensorStructInfo(dims, info.dtype, info.vdevice)
+        tensor = expect(info, TensorStructInfo)
+        return TensorStructInfo(dims, tensor.dtype, tensor.vdevice)
 
-    def transformed(self, value: Any, index_map: IndexMap | None) -> Any:
+    def transformed(self, value: RelaxExpr, index_map: IndexMap | None) -> RelaxExpr:
         """The transformation of a value; a scalar constant is the same in every layout."""
         if index_map is None or (isinstance(value, Constant) and not _dims(value.struct_info)):
             return value
@@ -111,19 +113,20 @@ class _Alterer(PyExprMutator):
         super().__init__(mod)
         self.mod, self.implementations = mod, implementations
         self.transforms, self.separators = transforms, separators
-        self.made: dict[str, Any] = {}
+        self.altered_kernels: dict[str, GlobalVar] = {}
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
-        if call.op is not CALL_TIR or call.args[0] not in self.mod:
+        kernel = call.args[0] if call.op is CALL_TIR else None
+        if not isinstance(kernel, GlobalVar) or kernel not in self.mod:
             return call
-        old = self.mod[call.args[0]]
+        old = self.mod[kernel]
         name = str(old.attrs.get(_NAME, "")) if isinstance(old, PrimFunc) else ""
         if name not in self.implementations:
             return call
         return self.altered(call, old, name)
 
-    def altered(self, call: Call, old: PrimFunc, name: str) -> Any:
+    def altered(self, call: Call, old: PrimFunc, name: str) -> RelaxExpr:
         """The call of the replacement between transformations."""
         new = self.implementations[name]
         if len(new.params) != len(old.params):
@@ -131,10 +134,10 @@ class _Alterer(PyExprMutator):
                 f"AlterOpImpl: {name}: expected a replacement with {len(old.params)} parameters "
                 f"as {expect(call.args[0], GlobalVar).name_hint} has, got {len(new.params)}"
             )
-        if name not in self.made:
+        if name not in self.altered_kernels:
             func = new.with_attr(_NAME, name).without_attr("global_symbol")
             hint = f"{name}_replacement".replace(".", "_")
-            self.made[name] = self.builder_.add_func(func, hint)
+            self.altered_kernels[name] = self.builder_.add_func(func, hint)
         buffers = self.buffers(name, len(new.params))
         (out,) = call.sinfo_args
         outs = list(out.fields) if isinstance(out, TupleStructInfo) else [out]
@@ -143,8 +146,8 @@ class _Alterer(PyExprMutator):
         last = buffers[len(inputs) : len(inputs) + len(outs)]
         infos = [b.info(info) for b, info in zip(last, outs, strict=True)]
         new_out = TupleStructInfo(infos) if isinstance(out, TupleStructInfo) else infos[0]
-        callee: list[Any] = [self.made[name], Tuple(args), *call.args[2:]]
-        replacement = Call(CALL_TIR, callee, call.attrs, [new_out])
+        operands: list[RelaxExpr] = [self.altered_kernels[name], Tuple(args), *call.args[2:]]
+        replacement = Call(CALL_TIR, operands, call.attrs, [new_out])
         if not isinstance(out, TupleStructInfo):
             return self.restored(replacement, last[0], out)
         if all(buffer.index_map is None for buffer in last):
@@ -159,7 +162,7 @@ class _Alterer(PyExprMutator):
         after, before = ((table.get(name) or [None] * count) for table in self.separators)
         return [_Buffer(*item) for item in zip(transforms, after, before, strict=True)]
 
-    def restored(self, value: Any, buffer: _Buffer, info: Any) -> Any:
+    def restored(self, value: RelaxExpr, buffer: _Buffer, info: StructInfo) -> RelaxExpr:
         """An output as the program had it."""
         if buffer.index_map is None:
             return value
@@ -168,11 +171,13 @@ class _Alterer(PyExprMutator):
         if constant_value(padding) == 0:
             return buffer.transformed(value, inverse)
         padded = self.builder_.emit(buffer.transformed(value, inverse))
-        gvar = self.builder_.add_func(_remove_pad(len(dims), str(info.dtype)), "remove_pad")
+        gvar = self.builder_.add_func(
+            _remove_pad(len(dims), str(expect(info, TensorStructInfo).dtype)), "remove_pad"
+        )
         return Call(CALL_TIR, [gvar, Tuple([padded])], None, [info])
 
 
-def _dims(info: Any) -> Any:
+def _dims(info: StructInfo) -> Sequence[PrimExpr]:
     dims = tensor_dims(info)
     if dims is None:
         raise PassError(f"AlterOpImpl: expected a tensor of known shape to transform, got {info}")

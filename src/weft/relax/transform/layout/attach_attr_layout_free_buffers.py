@@ -9,11 +9,11 @@ weight are not seen through: CanonicalizeBindings comes before.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import PassContext, Sequential
-from weft.relax.expr import Call, Constant, Function, Var
+from weft.relax.expr import Call, Constant, Function, Tuple, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import CALL_TIR
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
@@ -30,37 +30,40 @@ class _Attacher(PyExprMutator):
         super().__init__(mod)
         self.mod = mod
         self.weights: set[Var] = set()
-        self.made: dict[Any, Any] = {}
+        self.marked_kernels: dict[tuple[GlobalVar, tuple[int, ...]], GlobalVar] = {}
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         count = op.attrs.get("num_input")
         if count is not None:
             self.weights = set(op.params[int(count) :])
         return super().visit_function_(op)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
-        if call.op is not CALL_TIR or call.args[0] not in self.mod:
+        if call.op is not CALL_TIR:
             return call
-        func = self.mod[call.args[0]]
+        kernel, operands = call.args[:2]
+        if not isinstance(kernel, GlobalVar) or kernel not in self.mod:
+            return call
+        func = self.mod[kernel]
         if not isinstance(func, PrimFunc):
             return call
         free = tuple(
             index
-            for index, arg in enumerate(call.args[1].fields)
+            for index, arg in enumerate(expect(operands, Tuple).fields)
             if isinstance(arg, Constant) or arg in self.weights
         )
-        gvar = self.marked(call.args[0], func, free)
-        if gvar is call.args[0]:
+        gvar = self.marked(kernel, func, free)
+        if gvar is kernel:
             return call
         return Call(CALL_TIR, [gvar, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
 
-    def marked(self, gvar: Any, func: PrimFunc, free: tuple[int, ...]) -> Any:
+    def marked(self, gvar: GlobalVar, func: PrimFunc, free: tuple[int, ...]) -> GlobalVar:
         """The copy of a PrimFunc with that attribute."""
-        known = self.made.get((gvar, free))
+        known = self.marked_kernels.get((gvar, free))
         if known is None:
             copy = renew_defs(func.with_attr(ATTRIBUTE, list(free)))
-            known = self.made[gvar, free] = self.builder_.add_func(copy, gvar.name_hint)
+            known = self.marked_kernels[gvar, free] = self.builder_.add_func(copy, gvar.name_hint)
         return known
 
 

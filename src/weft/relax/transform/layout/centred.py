@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.relax.expr import Call, Constant, Expr, ShapeExpr, Var
 from weft.relax.ir.lattice import tensor_dims
@@ -19,7 +20,7 @@ _WIDE: Final = ("int16", "int32", "int64")
 _ASTYPE, _SUBTRACT = Op.get("relax.astype"), Op.get("relax.subtract")
 _MOVING: Final = (Op.get("relax.reshape"), Op.get("relax.expand_dims"))
 
-Lookup = Callable[[Any], Any]
+Lookup = Callable[[RelaxExpr], RelaxExpr | None]
 """What a variable is bound to, or None."""
 
 
@@ -81,15 +82,18 @@ def known(expr: Expr, lookup: Lookup) -> Constant | None:
         return value
     if not isinstance(value, Call) or not is_exact(value):
         return None
-    args = [arg if isinstance(arg, ShapeExpr) else known(arg, lookup) for arg in value.args]
-    if any(arg is None for arg in args):
-        return None
+    args: list[Expr] = []
+    for arg in value.args:
+        constant = arg if isinstance(arg, ShapeExpr) else known(arg, lookup)
+        if constant is None:
+            return None
+        args.append(constant)
     resolved = Call(value.op, args, value.attrs, value.sinfo_args)
     resolved.struct_info = value.struct_info
     return fold_by_numpy(resolved)
 
 
-def _value(expr: Any, lookup: Lookup) -> Any:
+def _value(expr: RelaxExpr, lookup: Lookup) -> RelaxExpr | None:
     return lookup(expr) if isinstance(expr, Var) else expr
 
 
@@ -115,5 +119,6 @@ def _limits(zero: Expr, lookup: Lookup) -> tuple[int, int] | None:
         numbers = value.data.numpy()
         low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
         return (low, high) if low >= -128 and high <= 255 else None
-    is_moved = isinstance(value, Call) and value.op in _MOVING
-    return _limits(value.args[0], lookup) if is_moved else None
+    if isinstance(value, Call) and value.op in _MOVING:
+        return _limits(value.args[0], lookup)
+    return None

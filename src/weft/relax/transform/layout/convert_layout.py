@@ -17,9 +17,10 @@ USENIX ATC 2019, section 3.2, describe the transformation.)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from weft.ir.attrs import Attrs
+from weft.ir.expr import RelaxExpr
+from weft.ir.node import Node
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import (
@@ -37,7 +38,7 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
-from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.struct_info import ShapeStructInfo, StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.layout.layouts import LAYOUTS
 from weft.relax.transform.layout.layouts.order import (
     AxisOrder,
@@ -87,11 +88,11 @@ class _Converter(PyExprMutator):
         self.desired = desired
         self.orders: dict[Var, Order] = {}
         self.in_dataflow = False
-        self.conversions: dict[tuple[Any, AxisOrder], Any] = {}  # of the block at hand
+        self.conversions: dict[tuple[RelaxExpr, AxisOrder], RelaxExpr] = {}  # of the block at hand
 
     # Orders
 
-    def order(self, expr: Any) -> Order:
+    def order(self, expr: RelaxExpr) -> Order:
         """In which order an expression of the program is stored now."""
         if isinstance(expr, Tuple):
             return tuple(self.order(field) for field in expr.fields)
@@ -99,7 +100,7 @@ class _Converter(PyExprMutator):
             return self.orders[expr]
         return _plain(expr.struct_info) if isinstance(expr, Var | Constant) else None
 
-    def converted(self, expr: Any, want: Order) -> Any:
+    def converted(self, expr: RelaxExpr, want: Order) -> RelaxExpr:
         """An expression of the program, stored in an order."""
         have = self.order(expr)
         if isinstance(expr, Tuple) and isinstance(want, tuple):
@@ -116,7 +117,7 @@ class _Converter(PyExprMutator):
                 known = self.conversions[expr, want] = self.builder_.emit(known)
         return known
 
-    def moved(self, value: Any, have: Order, want: Order) -> Any:
+    def moved(self, value: RelaxExpr, have: Order, want: Order) -> RelaxExpr:
         """A value in another order."""
         if have == want or have is None or want is None:
             return value
@@ -140,7 +141,7 @@ class _Converter(PyExprMutator):
         self.in_dataflow, self.conversions = outer, known
         return rewritten
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         return self.converted(op, _plain(op.struct_info))
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
@@ -152,7 +153,7 @@ class _Converter(PyExprMutator):
         else:
             super().visit_var_binding_(binding)
 
-    def convert_passing(self, binding: VarBinding, value: Any) -> None:
+    def convert_passing(self, binding: VarBinding, value: RelaxExpr) -> None:
         """A binding that computes nothing: its value keeps its order, unless it is an output."""
         if isinstance(value, TupleGetItem):
             whole = self.order(value.tuple_value)
@@ -202,7 +203,7 @@ class _Converter(PyExprMutator):
         have = [self.order(arg) if _has_order(arg) else None for arg in call.args]
         return rule(Request(call, have, self.desired(call)))
 
-    def finish(self, binding: VarBinding, value: Any, have: Order) -> None:
+    def finish(self, binding: VarBinding, value: RelaxExpr, have: Order) -> None:
         """Emit a value that is stored in an order; an output gets the program's."""
         want = _plain(binding.var.struct_info)
         if isinstance(binding.var, DataflowVar):
@@ -235,7 +236,7 @@ class _Converter(PyExprMutator):
         self.builder_.emit_normalized(MatchCast(var, value, cast))
 
 
-def _plain(info: Any) -> Order:
+def _plain(info: StructInfo) -> Order:
     """The order in which the program names the axes."""
     if isinstance(info, TupleStructInfo):
         return tuple(_plain(item) for item in info.fields)
@@ -244,19 +245,19 @@ def _plain(info: Any) -> Order:
     return None
 
 
-def _has_order(arg: Any) -> bool:
+def _has_order(arg: RelaxExpr) -> bool:
     """Whether an argument holds tensors, not shapes or scalars."""
     if isinstance(arg, Tuple):
         return all(_has_order(field) for field in arg.fields)
     return isinstance(arg, Var | Constant) and not isinstance(arg.struct_info, ShapeStructInfo)
 
 
-def _is_unknown(info: Any) -> bool:
+def _is_unknown(info: StructInfo) -> bool:
     """Whether a tensor of unknown rank is among what an argument holds."""
     if isinstance(info, TupleStructInfo):
         return any(_is_unknown(item) for item in info.fields)
     return isinstance(info, TensorStructInfo) and info.ndim == -1
 
 
-def _same(new: Sequence[Any], old: Sequence[Any]) -> bool:
+def _same(new: Sequence[Node], old: Sequence[Node]) -> bool:
     return all(a is b for a, b in zip(new, old, strict=True))

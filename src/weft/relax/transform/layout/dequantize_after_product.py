@@ -14,8 +14,9 @@ algorithms compute with half as many products or fewer stay in float32.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
@@ -60,14 +61,15 @@ class _Mover(PyExprMutator):
             return product
         if dtype_of(product) != "float32" or (not self.has_bytes and _has_fewer_products(product)):
             return product
-        parts = [self.dequantized(arg) for arg in product.args]
+        operands = [self.dequantized(arg) for arg in product.args]
+        parts = [operand for operand in operands if operand is not None]
         check = _matmul_scales if product.op is _MATMUL else _conv2d_scales
-        if None in parts:
+        if len(parts) < len(operands) or not _is_short(product, parts):
             return product
-        if not _is_short(product, parts):
+        left, right = [self.scale(part) for part in parts]
+        if left is None or right is None or not check(product, left, right):
             return product
-        scales = [self.scale(part) for part in parts]
-        return self.product(product, parts, scales) if check(product, *scales) else product
+        return self.product(product, parts, (left, right))
 
     def dequantized(self, expr: Expr) -> _Dequantized | None:
         """An operand as bytes, their zero point and scale."""
@@ -90,7 +92,7 @@ class _Mover(PyExprMutator):
                     return _Dequantized(centred, scale)
         return None
 
-    def scale(self, part: Any) -> Expr | None:
+    def scale(self, part: _Dequantized) -> Expr | None:
         """The scale in the order of the operand's axes; None if that is not known."""
         sizes = sizes_of(part.scale)
         if part.axes is None or not sizes:
@@ -99,7 +101,7 @@ class _Mover(PyExprMutator):
             return None
         return self.builder_.emit(op.permute_dims(part.scale, part.axes))
 
-    def product(self, call: Call, parts: Any, scales: Any) -> Expr:
+    def product(self, call: Call, parts: Sequence[_Dequantized], scales: tuple[Expr, Expr]) -> Expr:
         emit = self.builder_.emit
         attrs = {**call.attrs, "out_dtype": "int32"}
         total = emit(Call(call.op, [self.integers(part) for part in parts], attrs))
@@ -118,10 +120,10 @@ class _Mover(PyExprMutator):
         return numbers if part.axes is None else emit(op.permute_dims(numbers, part.axes))
 
 
-def _matmul_scales(call: Call, left: Any, right: Any) -> bool:
+def _matmul_scales(call: Call, left: Expr, right: Expr) -> bool:
     """Whether scales are of rows on the left, of columns on the right."""
     sizes = sizes_of(call.args[0])
-    if left is None or right is None or not sizes or len(sizes_of(call.args[1]) or ()) < 2:
+    if not sizes or len(sizes_of(call.args[1]) or ()) < 2:
         return False
     rows, columns = sizes_of(left), sizes_of(right)
     if rows is None or columns is None or len(sizes) < 2:
@@ -129,7 +131,7 @@ def _matmul_scales(call: Call, left: Any, right: Any) -> bool:
     return (not rows or rows[-1] == 1) and (len(columns) < 2 or columns[-2] == 1)
 
 
-def _conv2d_scales(call: Call, left: Any, right: Any) -> bool:
+def _conv2d_scales(call: Call, left: Expr, right: Expr) -> bool:
     """Whether scales are one of the image and one of each filter."""
     geometry, sizes = geometry_of(call), sizes_of(right) if right is not None else None
     if geometry is None or sizes is None or left is None or sizes_of(left) != []:
@@ -145,17 +147,20 @@ def _has_fewer_products(call: Call) -> bool:
     return sizes is not None and has_form(sizes)
 
 
-def _is_short(call: Call, parts: Any) -> bool:
+def _is_short(call: Call, parts: Sequence[_Dequantized]) -> bool:
     """Whether no sum leaves int32: so many products of the largest that the operands reach."""
     sizes = sizes_of(call.args[0]) if call.op is _MATMUL else sizes_of(call.args[1])
     steps = (sizes or [None])[-1:] if call.op is _MATMUL else (sizes or [None])[1:]
     if any(size is None for size in steps):
         return False
-    return math.prod([*steps, *[part.integers.reach for part in parts]]) <= _LARGEST
+    return (
+        math.prod([*[step or 0 for step in steps], *[part.integers.reach for part in parts]])
+        <= _LARGEST
+    )
 
 
 def _moved(func: Function) -> Function:
-    target: Any = Target.current(allow_none=True)
+    target = Target.current(allow_none=True)
     machine = machine_of(target)
     if func.attrs.get("Primitive") or not machine.dot_products:
         return func

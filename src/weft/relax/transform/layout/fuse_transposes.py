@@ -15,8 +15,9 @@ transpose joins if it keeps the last axis and only the attention uses it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.transform import Pass, PassContext
@@ -47,7 +48,7 @@ def _groups_of(block: DataflowBlock) -> dict[Var, Group]:
     return groups
 
 
-def _joins(value: Any) -> bool:
+def _joins(value: RelaxExpr | None) -> bool:
     """Whether it is a transpose that keeps runs of memory."""
     if not isinstance(value, Call) or name_of(value) != PERMUTE:
         return False
@@ -55,7 +56,7 @@ def _joins(value: Any) -> bool:
     return axes is not None and axes[-1:] == [len(axes) - 1]
 
 
-def _is_only_for(var: Any, user: Var, users: Mapping[Var, list[Var]]) -> bool:
+def _is_only_for(var: RelaxExpr, user: Var, users: Mapping[Var, list[Var]]) -> bool:
     return isinstance(var, DataflowVar) and users.get(var) == [user]
 
 

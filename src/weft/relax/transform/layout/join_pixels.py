@@ -13,8 +13,7 @@ these stay.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Function
@@ -24,12 +23,12 @@ from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.passes import make_function_pass
 
-Dims = tuple[Any, ...]
+Dims = tuple[PrimExpr | int, ...]
 """A shape."""
 
 
 class _Joiner(PyExprMutator):
-    def visit_call_(self, call: Call) -> Any:
+    def visit_call_(self, call: Call) -> RelaxExpr:
         rewritten = super().visit_call_(call)
         images = images_of_pixels(rewritten) if rewritten.op is IMAGE_CONVOLUTION else None
         if images is None:

@@ -13,8 +13,9 @@ One instruction multiplies four bytes in the time in which int16 allows two.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class _Offset:
 
     tensor: Expr | None
     """A zero point in int32 that is not known."""
-    number: Any
+    number: np.ndarray
     """What is known, an array of int32."""
 
     @property
@@ -96,10 +97,10 @@ class _Offsetter(PyExprMutator):
 class _Parts:
     """A product of bytes: its operator and weights, their sums, and the padding before it."""
 
-    op: Any
-    attrs: Any
-    weights: Any
-    sums: Any
+    op: Op
+    attrs: Mapping[str, object]
+    weights: np.ndarray
+    sums: np.ndarray
     widths: tuple[int, ...] = ()
 
 
@@ -108,7 +109,7 @@ def _is_signed_byte(weights: Constant) -> bool:
     return numbers.dtype.kind in "iu" and bool(((numbers >= -128) & (numbers <= 127)).all())
 
 
-def _matmul(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts | None:
+def _matmul(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> _Parts | None:
     """A product of matrices, whose offset is the same in all of a row."""
     sizes = sizes_of(numbers)
     shape = offset.number.shape if offset.tensor is None else sizes_of(offset.tensor)
@@ -119,7 +120,7 @@ def _matmul(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts 
     return _Parts(call.op, call.attrs, weights, weights.sum(-2, dtype=np.int32, keepdims=True))
 
 
-def _conv2d(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts | None:
+def _conv2d(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> _Parts | None:
     """A convolution of all channels; its images have one offset, known where they are padded."""
     attrs, sizes = call.attrs, geometry_of(call)
     if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
@@ -140,7 +141,7 @@ def _conv2d(call: Call, numbers: Expr, weights: Any, offset: _Offset) -> _Parts 
 
 
 def _offset(func: Function) -> Function:
-    target: Any = Target.current(allow_none=True)
+    target = Target.current(allow_none=True)
     if func.attrs.get("Primitive") or not machine_of(target).multiplies_bytes:
         return func
     rewritten = _Offsetter().visit_expr(func)

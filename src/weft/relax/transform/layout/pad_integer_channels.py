@@ -7,7 +7,7 @@ make blocks (``block_channels``), and instructions take four channels (``Machine
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -60,7 +60,7 @@ def _is_of_integers(call: Call) -> bool:
 
 
 def _padded(func: Function) -> Function:
-    target: Any = Target.current(allow_none=True)
+    target = Target.current(allow_none=True)
     if func.attrs.get("Primitive") or not machine_of(target).dot_products:
         return func
     return _Padder().visit_expr(func)

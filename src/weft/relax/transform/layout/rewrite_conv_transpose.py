@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from weft import topi
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import ModulePass
@@ -75,7 +75,7 @@ class _Rewriter(UnfusedFunctions):
         axes = _axes(rewritten)
         return rewritten if axes is None else self.rewritten(rewritten, axes)
 
-    def rewritten(self, call: Any, axes: list[_Axis]) -> Expr:
+    def rewritten(self, call: Call, axes: list[_Axis]) -> Expr:
         """The convolution, and what interleaves its results."""
         attrs = call.attrs
         groups = int(attrs["groups"])
@@ -114,11 +114,11 @@ class _Rewriter(UnfusedFunctions):
         return emit(relax_op.reshape(weights, shape))
 
 
-def _axes(call: Any) -> list[_Axis] | None:
+def _axes(call: RelaxExpr) -> list[_Axis] | None:
     """The axes of a transposed convolution that can be rewritten; None for other calls."""
-    form = _FORMS.get(call.op) if isinstance(call, Call) else None
-    if form is None:
+    if not isinstance(call, Call) or call.op not in _FORMS:
         return None
+    form = _FORMS[call.op]
     sizes, dims = geometry_of(call), tensor_dims(call.struct_info)
     if sizes is None or dims is None or sizes.is_dilated:
         return None

@@ -10,14 +10,15 @@ the convolution has filters, and where nothing else uses the product.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.unused import remove_all_unused
-from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
+from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Expr, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
@@ -33,14 +34,14 @@ _MULTIPLY = Op.get("relax.multiply")
 class _Scaler(PyExprMutator):
     def __init__(self) -> None:
         super().__init__()
-        self.scaled: dict[Var, tuple[Any, Any]] = {}
+        self.scaled: dict[Var, tuple[Expr, Expr]] = {}
         """Products that only such a convolution uses: the image and the gate."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.scaled = _plan(block)
         return super().visit_dataflow_block_(block)
 
-    def visit_call_(self, call: Call) -> Any:
+    def visit_call_(self, call: Call) -> RelaxExpr:
         data = call.args[0] if call.op is IMAGE_CONVOLUTION else None
         scaled = self.scaled.get(data) if isinstance(data, Var) else None
         if scaled is None:
@@ -51,14 +52,14 @@ class _Scaler(PyExprMutator):
         return self.builder_.normalize(convolution)
 
 
-def _plan(block: DataflowBlock) -> dict[Var, tuple[Any, Any]]:
+def _plan(block: DataflowBlock) -> dict[Var, tuple[Expr, Expr]]:
     """The products whose factor can go to the weights."""
     values = {binding.var: binding.value for binding in block.bindings}
     users: dict[Var, int] = {}
     for binding in block.bindings:
         for var, count in uses(binding.value).items():
             users[var] = users.get(var, 0) + count
-    factors: dict[Var, tuple[Any, Any]] = {}
+    factors: dict[Var, tuple[Expr, Expr]] = {}
     for value in values.values():
         data = value.args[0] if isinstance(value, Call) and value.op is IMAGE_CONVOLUTION else None
         if isinstance(data, DataflowVar) and users.get(data) == 1 and _is_pointwise(value):
@@ -79,7 +80,7 @@ def _is_pointwise(call: Call) -> bool:
     return bool(high and wide and filters) and (high or 0) * (wide or 0) >= LEAST * (filters or 0)
 
 
-def _image_and_gate(product: Any) -> tuple[Any, Any] | None:
+def _image_and_gate(product: RelaxExpr | None) -> tuple[Expr, Expr] | None:
     """The factors of a product of an image and a number for each of its channels."""
     if not isinstance(product, Call) or product.op is not _MULTIPLY:
         return None
@@ -91,7 +92,7 @@ def _image_and_gate(product: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def _sizes(value: Any) -> list[int] | None:
+def _sizes(value: RelaxExpr) -> list[int] | None:
     """The four sizes of an image or its weights; None where one is not known."""
     dims = tensor_dims(value.struct_info)
     sizes = [constant_value(dim) for dim in dims or ()]

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.ir.expr import GlobalVar, IntImm
+from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
-from weft.ir.node import Map
-from weft.ir.transform import PassContext
+from weft.ir.node import Map, Node
+from weft.ir.transform import Pass, PassContext
 from weft.ir.type import PointerType
 from weft.relax.builder.module_builder import NameSupply
 from weft.relax.expr import Call, Function
@@ -27,7 +28,7 @@ from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.passes import make_module_pass
-from weft.tir.buffer import decl_buffer
+from weft.tir.buffer import Buffer, decl_buffer
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
@@ -55,7 +56,7 @@ def _extents(info: TensorStructInfo) -> tuple[int | None, ...] | None:
 
 def _specialised(func: PrimFunc, site: Site) -> PrimFunc:
     """The kernel for what a call tells; the same if it knew."""
-    known: dict[TirVar, Any] = {}
+    known: dict[TirVar, Buffer] = {}
     for param, (extents, _) in zip(func.params, site, strict=True):
         buffer = func.buffer_map[param]
         pairs = [*zip(buffer.shape, extents or (), strict=False)]
@@ -68,7 +69,7 @@ def _specialised(func: PrimFunc, site: Site) -> PrimFunc:
 
 def _in_scopes(func: PrimFunc, scopes: list[str]) -> PrimFunc:
     """The kernel with its buffers in other memory; ``""`` leaves one where it is."""
-    mapping: dict[Any, Any] = {}
+    mapping: dict[Node, Node] = {}
     for param, scope in zip(func.params, scopes, strict=True):
         buffer = func.buffer_map[param]
         if scope and buffer.scope() != scope:
@@ -106,7 +107,7 @@ class _Redirector(PyExprMutator):
         super().__init__()
         self.versions = versions
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = super().visit_call_(op)
         if call.op is not CALL_TIR or not isinstance(call.args[0], GlobalVar):
             return call
@@ -126,7 +127,7 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
             sites.visit_expr(func)
     versions: dict[tuple[str, Site], GlobalVar] = {}
     replaced: dict[str, GlobalVar] = {}
-    specialised: dict[GlobalVar, Any] = {}
+    specialised: dict[GlobalVar, PrimFunc] = {}
     for gvar, func in mod.functions.items():
         if not isinstance(func, PrimFunc) or any(p not in func.buffer_map for p in func.params):
             continue
@@ -146,7 +147,7 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
     if not versions:
         return mod
     redirector = _Redirector(versions)
-    functions: dict[Any, Any] = {
+    functions: dict[GlobalVar, BaseFunc] = {
         gvar: redirector.visit_expr(func) if isinstance(func, Function) else func
         for gvar, func in mod.functions.items()
         if gvar.name_hint not in replaced
@@ -154,6 +155,6 @@ def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
     return IRModule({**functions, **specialised}, None, mod.attrs, mod.global_infos)
 
 
-def SpecializePrimFuncBasedOnCallSite() -> Any:  # noqa: N802 - TVM's name
+def SpecializePrimFuncBasedOnCallSite() -> Pass:  # noqa: N802 - TVM's name
     """The pass that specialises kernels for the extents and memory of their calls."""
     return make_module_pass("SpecializePrimFuncBasedOnCallSite", specialize_prim_funcs)

@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.expr import Call, Function, Tuple, TupleGetItem
 from weft.relax.expr_functor import PyExprMutator
@@ -94,7 +95,7 @@ def _rewrites(func: PrimFunc, stmts: list[Stmt]) -> list[_Rewrite] | None:
 
 
 class _Unmark(Mutator):
-    def visit_Block(self, block: Block) -> Any:
+    def visit_Block(self, block: Block) -> Block:
         rest = {k: v for k, v in (block.annotations or {}).items() if k != LAYOUT_REWRITE_PREPROC}
         return self.visit_default(block).with_(annotations=rest)
 
@@ -132,7 +133,7 @@ def _root(stmts: list[Stmt], allocated: list[Buffer]) -> BlockRealize:
     return BlockRealize([], IntImm("bool", 1), block)
 
 
-def _attrs(func: PrimFunc, suffix: str) -> dict[str, Any]:
+def _attrs(func: PrimFunc, suffix: str) -> dict[str, object]:
     attrs = {k: v for k, v in func.attrs.items() if k != LAYOUT_FREE_BUFFERS}
     if "global_symbol" in attrs:
         attrs["global_symbol"] = f"{attrs['global_symbol']}{suffix}"
@@ -140,16 +141,19 @@ def _attrs(func: PrimFunc, suffix: str) -> dict[str, Any]:
 
 
 class _Splitter(PyExprMutator):
-    def __init__(self, mod: IRModule, splits: dict[Any, _Split]) -> None:
+    def __init__(self, mod: IRModule, splits: dict[GlobalVar, _Split]) -> None:
         super().__init__(mod)
         self.splits = splits
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
-        split = self.splits.get(call.args[0]) if call.op is CALL_TIR else None
-        if split is None:
+        if call.op is not CALL_TIR:
             return call
-        name, args = call.args[0].name_hint, list(call.args[1].fields)
+        kernel, operands = call.args[:2]
+        if not isinstance(kernel, GlobalVar) or kernel not in self.splits:
+            return call
+        split = self.splits[kernel]
+        name, args = kernel.name_hint, list(expect(operands, Tuple).fields)
         prepack = self.builder_.add_func(split.prepack, f"{name}_weight_prepack")
         compute = self.builder_.add_func(split.compute, f"{name}_prepacked")
         weights = Tuple([args[item.index] for item in split.rewrites])

@@ -9,7 +9,7 @@ int8 stay as they are where the processor has one for those.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
@@ -49,7 +49,7 @@ class _Widener(PyExprMutator):
 
 
 def _widened(func: Function) -> Function:
-    target: Any = Target.current(allow_none=True)
+    target = Target.current(allow_none=True)
     machine = machine_of(target)
     if func.attrs.get("Primitive") or not machine.dot_products:
         return func

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 import numpy.typing as npt
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
 from weft.relax.expr import Call, Constant, Tuple, Var
@@ -105,13 +106,13 @@ class _Finder(UnfusedFunctions):
                 if saved > 0 and more <= limit:
                     yield saved / max(more, 1), more, key, form
 
-    def visit_constant_(self, op: Constant) -> Any:
+    def visit_constant_(self, op: Constant) -> RelaxExpr:
         """Constants are counted."""
         self.held.append(op)
         self.sizes[id(op)] = op.data._array.nbytes
         return op
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         form = form_of(call)
         weights = None if form is None else self.constant(call.args[1])
@@ -124,7 +125,7 @@ class _Finder(UnfusedFunctions):
         self.forms[id(weights), form] = [choice for choice in best if choice is not None]
         return call
 
-    def constant(self, arg: Any) -> Constant | None:
+    def constant(self, arg: RelaxExpr) -> Constant | None:
         """The constant that an argument is."""
         value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
         return value if isinstance(value, Constant) else None
@@ -173,7 +174,7 @@ class _Replacer(_Finder):
         return None
 
 
-def form_of(call: Any) -> Form | None:
+def form_of(call: RelaxExpr) -> Form | None:
     """The sizes of a convolution that Winograd's algorithms can compute; None for others.
 
     The tile is 2, a band one row, a panel one block: to be chosen.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ _SAMPLES: Final = 2
 """Tiles of data: normal numbers, and such numbers after a relu."""
 
 
-def error_of(weights: npt.NDArray[Any], transformed: npt.NDArray[Any]) -> float:
+def error_of(weights: npt.NDArray[np.floating], transformed: npt.NDArray[np.floating]) -> float:
     """The largest error of a filter, relative to its own largest result.
 
     ``weights`` are (filters, channels, 3, 3) in float32, ``transformed`` what
@@ -40,7 +40,9 @@ def error_of(weights: npt.NDArray[Any], transformed: npt.NDArray[Any]) -> float:
     return float(errors.max()) if np.isfinite(errors).all() else float("inf")
 
 
-def _direct(weights: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _direct(
+    weights: npt.NDArray[np.floating], data: npt.NDArray[np.floating]
+) -> npt.NDArray[np.floating]:
     """(samples, tile, tile, filters) in float64."""
     filters, channels = weights.shape[:2]
     windows = np.lib.stride_tricks.sliding_window_view(data, (WINDOW, WINDOW), (2, 3))
@@ -51,7 +53,9 @@ def _direct(weights: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[An
     return products.reshape(samples, tile, tile, filters)
 
 
-def _winograd(transformed: npt.NDArray[Any], data: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _winograd(
+    transformed: npt.NDArray[np.floating], data: npt.NDArray[np.floating]
+) -> npt.NDArray[np.floating]:
     """The same in float32, by the algorithm."""
     side, _, channels, filters = transformed.shape
     known = matrices(side - WINDOW + 1)

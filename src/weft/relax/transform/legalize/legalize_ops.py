@@ -10,12 +10,12 @@ well. Rules: the rows of operators (weft.relax.op.definition).
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Hashable, Mapping
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.expr import Call
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
@@ -44,9 +44,9 @@ class LegalizeMutator(PyExprMutator):
     ) -> None:
         super().__init__(mod)
         self.custom, self.enable_warning = custom, enable_warning
-        self.memo: dict[Any, Lowering] = {}
+        self.memo: dict[Hashable, Lowering] = {}
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return call
@@ -66,7 +66,7 @@ class LegalizeMutator(PyExprMutator):
         if self.enable_warning and op.get_attr("params") is not None:
             logger.warning("LegalizeOps: no rule for %s; it stays as it is", op.name)
 
-    def memoised(self, rule: Rule, call: Call) -> Any:
+    def memoised(self, rule: Rule, call: Call) -> RelaxExpr:
         """What the rule makes of the call, or has made of an equal one."""
         cached = call_key(call)
         if cached is None:
@@ -81,11 +81,11 @@ class LegalizeMutator(PyExprMutator):
             self.memo[rule, key] = lowering
         return lowered
 
-    def lowered(self, rule: Rule, call: Call) -> Any:
+    def lowered(self, rule: Rule, call: Call) -> RelaxExpr:
         """What the rule makes of the call, lowered itself: rules may use operators."""
         return self.expanded(rule, call)[0]
 
-    def expanded(self, rule: Rule, call: Call) -> tuple[Any, bool]:
+    def expanded(self, rule: Rule, call: Call) -> tuple[RelaxExpr, bool]:
         """What the rule makes of the call, and whether it has bound variables before that."""
         builder = self.builder_
         if builder.current_block_is_dataflow():
@@ -109,7 +109,7 @@ class LegalizeMutator(PyExprMutator):
         return lowered, bool(emitted.bindings)
 
 
-def _check_result(call: Call, result: Any) -> None:
+def _check_result(call: Call, result: RelaxExpr) -> None:
     """Refuse a result that is certainly of another type than the call it stands for."""
     declared, actual = call.struct_info, result.struct_info
     if declared is None or actual is None:
@@ -143,7 +143,7 @@ def legalize_ops(
 def LegalizeOps(  # noqa: N802 - TVM's name
     customize_legalize_map: Mapping[str, Rule] | None = None,
     enable_warning: bool = False,
-) -> Any:
+) -> Pass:
     """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables.
 
     With ``enable_warning`` operators without a rule are logged.

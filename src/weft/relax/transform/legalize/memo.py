@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
-from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
-from weft.ir.node import expect
+from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, RelaxExpr, StringImm
+from weft.ir.node import Array, expect
 from weft.relax.expr import (
     Call,
     Constant,
@@ -48,8 +47,8 @@ class Lowering:
 
     gvar: GlobalVar
     positions: tuple[int, ...]
-    rest: tuple[Any, ...]
-    sinfo_args: Any
+    rest: tuple[RelaxExpr, ...]
+    sinfo_args: Array[StructInfo]
     struct_info: StructInfo | None
 
     def call(self, leaves: list[Expr]) -> Call:
@@ -60,7 +59,7 @@ class Lowering:
         return kernel_call
 
 
-def lowering_of(call: Any, leaves: list[Expr]) -> Lowering | None:
+def lowering_of(call: RelaxExpr, leaves: list[Expr]) -> Lowering | None:
     """The form of what a rule has made; None if it is more than a call_tir of the arguments."""
     if not isinstance(call, Call) or call.op is not CALL_TIR:
         return None
@@ -88,7 +87,7 @@ def call_key(call: Call) -> tuple[Hashable, list[Expr]] | None:
     return (call.op.name, args, attrs, same), leaves
 
 
-def _argument_key(arg: Any, leaves: list[Expr]) -> Hashable:
+def _argument_key(arg: RelaxExpr, leaves: list[Expr]) -> Hashable:
     if isinstance(arg, Tuple):
         return ("tuple", *[_argument_key(item, leaves) for item in arg.fields])
     if isinstance(arg, ShapeExpr):
@@ -120,7 +119,7 @@ def _info_key(info: StructInfo | None) -> Hashable:
     raise _NoKeyError
 
 
-def _value_key(value: Any) -> Hashable:
+def _value_key(value: object) -> Hashable:
     """A key of a number, a text, a list of them, or an expression over symbolic variables."""
     if isinstance(value, IntImm | FloatImm):
         return (str(value.dtype), repr(value.value))

@@ -36,6 +36,7 @@ from typing import Any, Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.ir.transform import Pass
 from weft.relax.analysis.allocation import Life, find_allocations
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import (
@@ -189,6 +190,6 @@ def assign_offsets(func: Function, mod: IRModule) -> Function:
     return rewritten
 
 
-def AssignOffsets() -> Any:  # noqa: N802 - a pass
+def AssignOffsets() -> Pass:  # noqa: N802 - a pass
     """The pass that packs the storages of a block into one."""
     return over_functions("AssignOffsets", assign_offsets)

@@ -18,10 +18,12 @@ before.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
+from weft.ir.transform import Pass
 from weft.relax.expr import Call, Expr, Function, Tuple
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op import builtin, vm
@@ -39,7 +41,7 @@ NEW_OUTPUT: Final = -1
 
 
 class _CallTIRRewriter(PyExprMutator):
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or not isinstance(call.op, Op):
             return call
@@ -95,6 +97,6 @@ def call_tir_rewrite(func: Function) -> Function:
     return rewritten
 
 
-def CallTIRRewrite() -> Any:  # noqa: N802 - TVM's name
+def CallTIRRewrite() -> Pass:  # noqa: N802 - TVM's name
     """The pass that gives calls in destination-passing style their destinations."""
     return make_function_pass("CallTIRRewrite", call_tir_rewrite)

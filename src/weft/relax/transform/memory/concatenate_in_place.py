@@ -19,15 +19,18 @@ before, so that schedules see results that are whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeGuard
 
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.node import expect
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.bindings import uses
 from weft.relax.analysis.concatenation import concatenated_axis, extents_along, into_part
 from weft.relax.expr import (
     Binding,
     BindingBlock,
+    Call,
     DataflowBlock,
     DataflowVar,
     Function,
@@ -46,7 +49,7 @@ class _Part:
     """What a kernel writes of a concatenation: the PrimFunc that does it, and the result."""
 
     kernel: PrimFunc
-    whole: Any
+    whole: VarBinding
     is_last: bool
 
 
@@ -55,49 +58,52 @@ class _Joiner(PyExprMutator):
         super().__init__(mod)
         self.mod = mod
         self.counts: dict[Var, int] = {}
-        self.axes: dict[Any, int | None] = {}
+        self.axes: dict[GlobalVar, int | None] = {}
         self.parts: dict[Var, _Part] = {}
         self.started: dict[Var, Var] = {}
         """Concatenations of which some parts are written, and the variable that holds them."""
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> Function:
         self.counts = dict(uses(op))
         return super().visit_function_(op)
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer, self.parts = self.parts, {}
-        kernels = [binding for binding in block.bindings if _is_kernel(binding, self.mod)]
-        calls: dict[Var, Any] = {binding.var: binding.value for binding in kernels}
+        mod = self.mod
+        kernels = [binding for binding in block.bindings if _is_kernel(binding, mod)]
+        calls = {binding.var: expect(binding.value, Call) for binding in kernels}
         for binding in kernels:
             self.parts.update(self.parts_of(binding, calls))
         rewritten = super().visit_dataflow_block_(block)
         self.parts = outer
         return rewritten
 
-    def parts_of(self, whole: Any, calls: dict[Var, Any]) -> dict[Var, _Part]:
+    def parts_of(self, whole: VarBinding, calls: dict[Var, Call]) -> dict[Var, _Part]:
         """The kernels that can write their part of a concatenation; empty if not all can."""
-        callee, given = whole.value.args[0], whole.value.args[1].fields
+        callee, given = _callee(calls[whole.var]), expect(calls[whole.var].args[1], Tuple).fields
         axis = self.axis_of(callee)
         if axis is None or not all(self.is_free(operand, calls) for operand in given):
             return {}
         *sizes, extent = extents_along(self.mod[callee], axis)
         last = [var for var in calls if var in set(given)][-1]
-        begins, begin = {}, 0
-        for var, size in zip(given, sizes, strict=True):
-            kernel = into_part(self.mod[calls[var].args[0]], axis, begin, extent)
+        begins: dict[Var, _Part] = {}
+        begin = 0
+        for operand, size in zip(given, sizes, strict=True):
+            var = expect(operand, Var)
+            kernel = into_part(self.mod[_callee(calls[var])], axis, begin, extent)
             if kernel is None:
                 return {}
             begins[var] = _Part(kernel, whole, var is last)
             begin += size
         return begins
 
-    def axis_of(self, callee: Any) -> int | None:
+    def axis_of(self, callee: GlobalVar) -> int | None:
         """The axis along which a PrimFunc concatenates; asked once each."""
         if callee not in self.axes:
             self.axes[callee] = concatenated_axis(self.mod[callee])
         return self.axes[callee]
 
-    def is_free(self, var: Any, calls: dict[Var, Any]) -> bool:
+    def is_free(self, var: RelaxExpr, calls: dict[Var, Call]) -> bool:
         """Whether a kernel of this block writes a tensor that one call reads, once."""
         is_inside = isinstance(var, DataflowVar) and var in calls and self.counts.get(var) == 1
         return is_inside and var not in {part.whole.var for part in self.parts.values()}
@@ -111,9 +117,10 @@ class _Joiner(PyExprMutator):
 
     def write(self, binding: VarBinding, part: _Part) -> None:
         """Emit the kernel of a part in the memory of the whole."""
-        call = self.visit_expr(binding.value)
-        arguments, info = list(call.args[1].fields), part.whole.value.struct_info
-        gvar = self.builder_.add_func(part.kernel, f"{call.args[0].name_hint}_part")
+        call = expect(self.visit_expr(binding.value), Call)
+        kernel, operands = expect(call.args[0], GlobalVar), expect(call.args[1], Tuple)
+        arguments, info = list(operands.fields), part.whole.value.struct_info
+        gvar = self.builder_.add_func(part.kernel, f"{kernel.name_hint}_part")
         held = self.started.get(part.whole.var)
         if held is None:
             writing = call_tir(gvar, Tuple(arguments), info)
@@ -127,9 +134,13 @@ class _Joiner(PyExprMutator):
             self.started[part.whole.var] = self.builder_.emit(writing)
 
 
-def _is_kernel(binding: Binding, mod: IRModule) -> bool:
+def _callee(call: Call) -> GlobalVar:
+    return expect(call.args[0], GlobalVar)
+
+
+def _is_kernel(binding: Binding, mod: IRModule) -> TypeGuard[VarBinding]:
     """Whether a binding is one tensor that a PrimFunc writes, given tensors only."""
-    value: Any = binding.value
+    value = binding.value
     if not isinstance(binding, VarBinding) or getattr(value, "op", None) is not CALL_TIR:
         return False
     if len(value.args) != 2 or not isinstance(value.args[1], Tuple):
@@ -142,6 +153,6 @@ def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
     return mutate_module(mod, _Joiner(mod))
 
 
-def ConcatenateInPlace() -> Any:  # noqa: N802 - a pass
+def ConcatenateInPlace() -> Pass:  # noqa: N802 - a pass
     """The pass that lets kernels write into the tensor that their results are put together in."""
     return make_module_pass("ConcatenateInPlace", _run)

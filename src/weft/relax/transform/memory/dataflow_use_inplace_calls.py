@@ -20,10 +20,11 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.node import expect
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.inplace import inplace_opportunities
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Binding, Call, DataflowBlock, MatchCast, Tuple, VarBinding
+from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, MatchCast, Tuple, VarBinding
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import call_tir_inplace
 from weft.relax.transform.legalize.legalize_ops import LegalizeMutator
@@ -86,7 +87,7 @@ class _InplaceMutator(PyExprMutator):
         self.kernels = InplaceKernels(self.builder_)
         self.chosen: dict[int, int] = {}
 
-    def visit_dataflow_block_(self, block: DataflowBlock) -> Any:
+    def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer = self.chosen
         self.chosen = {
             id(block.bindings[opportunity.binding_idx]): opportunity.arg_idxs[0]
@@ -101,7 +102,7 @@ class _InplaceMutator(PyExprMutator):
         if index is None or not isinstance(binding, VarBinding | MatchCast):
             super().visit_binding(binding)
             return
-        call = self.visit_expr(binding.value)
+        call = expect(self.visit_expr(binding.value), Call)
         try:
             value = self.builder_.normalize(self.kernels.call(call, index))
         except LegalizeError:  # an argument that stands in the kernel, as a scalar
@@ -116,7 +117,7 @@ def dataflow_use_inplace_calls(mod: IRModule) -> IRModule:
     return mutate_module(mod, mutator)
 
 
-def DataflowUseInplaceCalls() -> Any:  # noqa: N802 - TVM's name
+def DataflowUseInplaceCalls() -> Pass:  # noqa: N802 - TVM's name
     """The pass that lets element-wise operators write over arguments that nothing needs later."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:

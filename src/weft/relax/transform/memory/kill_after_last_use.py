@@ -9,10 +9,12 @@ their outer variables end with the whole ``if``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
+from weft.ir.transform import Pass
 from weft.relax.expr import (
     Binding,
     Call,
@@ -42,7 +44,7 @@ _KILL_OF: Final = {
 }
 
 
-def _operator(value: Any) -> str:
+def _operator(value: RelaxExpr) -> str:
     """The name of the operator that a binding's value calls, else ""."""
     return value.op.name if isinstance(value, Call) and isinstance(value.op, Op) else ""
 
@@ -95,7 +97,7 @@ class _KillInserter(PyExprMutator):
         super().__init__()
         self.ends: dict[Var, list[tuple[int, Var]]] = {}
 
-    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+    def visit_seq_expr_(self, op: SeqExpr) -> SeqExpr:
         outer, self.ends = self.ends, _LastUses().sequence(op)
         rewritten = super().visit_seq_expr_(op)
         self.ends = outer
@@ -132,6 +134,6 @@ def kill_after_last_use(func: Function) -> Function:
     return rewritten
 
 
-def KillAfterLastUse() -> Any:  # noqa: N802 - TVM's name
+def KillAfterLastUse() -> Pass:  # noqa: N802 - TVM's name
     """The pass that lets go of every value after its last use."""
     return make_function_pass("KillAfterLastUse", kill_after_last_use)

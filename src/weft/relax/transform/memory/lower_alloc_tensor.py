@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
+from weft.ir.transform import Pass
 from weft.relax.expr import Call, Function
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.shape_arith import product
@@ -24,7 +26,7 @@ ALLOC_TENSOR = Op.get("relax.builtin.alloc_tensor")
 
 
 class _AllocTensorLowerer(PyExprMutator):
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         if not isinstance(call, Call) or call.op is not ALLOC_TENSOR:
             return call
@@ -47,6 +49,6 @@ def lower_alloc_tensor(func: Function) -> Function:
     return rewritten
 
 
-def LowerAllocTensor() -> Any:  # noqa: N802 - TVM's name
+def LowerAllocTensor() -> Pass:  # noqa: N802 - TVM's name
     """The pass that gives each tensor that was not planned storage of its own."""
     return make_function_pass("LowerAllocTensor", lower_alloc_tensor)

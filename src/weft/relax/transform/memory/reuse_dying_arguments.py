@@ -21,8 +21,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.inplace import inplace_opportunities
 from weft.relax.expr import Binding, BindingBlock, Call, DataflowBlock, Tuple, VarBinding
 from weft.relax.expr_functor import PyExprMutator
@@ -38,8 +39,8 @@ class _Reuser(PyExprMutator):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.mod = mod
-        self.places: dict[Any, tuple[int, ...]] = {}
-        self.kernels: dict[tuple[Any, int], Any] = {}
+        self.places: dict[GlobalVar, tuple[int, ...]] = {}
+        self.kernels: dict[tuple[GlobalVar, int], GlobalVar | None] = {}
         """The kernels that write in place, by the one that does not and the argument."""
         self.chosen: dict[int, tuple[int, ...]] = {}
 
@@ -84,7 +85,7 @@ class _Reuser(PyExprMutator):
         writing = call_tir_inplace(writer, given, [index], [call.struct_info])
         self.reemit(binding, binding.var, self.builder_.normalize(writing))
 
-    def writer_of(self, kernel: Any, index: int) -> Any:
+    def writer_of(self, kernel: GlobalVar, index: int) -> GlobalVar | None:
         """The kernel that writes over an argument."""
         key = kernel, index
         if key not in self.kernels:
@@ -98,6 +99,6 @@ def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
     return mutate_module(mod, _Reuser(mod))
 
 
-def ReuseDyingArguments() -> Any:  # noqa: N802 - a pass
+def ReuseDyingArguments() -> Pass:  # noqa: N802 - a pass
     """The pass that lets kernels write over arguments that nothing needs afterwards."""
     return make_module_pass("ReuseDyingArguments", _run)

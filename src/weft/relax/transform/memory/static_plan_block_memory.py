@@ -35,6 +35,7 @@ from typing import Any, Final
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
+from weft.ir.transform import Pass
 from weft.relax.analysis.allocation import Allocations, find_allocations
 from weft.relax.analysis.bindings import bindings_in_order
 from weft.relax.expr import Binding, Call, Function, ShapeExpr, Var, VarBinding
@@ -194,6 +195,6 @@ def _is_plannable(call: Call) -> bool:
     return isinstance(info, TensorStructInfo) and info.dtype != "void"
 
 
-def StaticPlanBlockMemory() -> Any:  # noqa: N802 - TVM's name
+def StaticPlanBlockMemory() -> Pass:  # noqa: N802 - TVM's name
     """The pass that lets tensors of one block share storage."""
     return over_functions("StaticPlanBlockMemory", static_plan_block_memory)

@@ -7,10 +7,10 @@ inputs takes an empty tuple, so that callers need not know.
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import Array
+from weft.ir.transform import Pass
 from weft.relax.expr import BindingBlock, Function, SeqExpr, TupleGetItem, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.struct_info import TupleStructInfo
@@ -32,7 +32,7 @@ class _Bundler(PyExprMutator):
         self.bound = outer
         return rewritten
 
-    def visit_var_(self, op: Var) -> Any:
+    def visit_var_(self, op: Var) -> RelaxExpr:
         index = self.weights.get(op)
         if index is None:
             return super().visit_var_(op)
@@ -41,7 +41,7 @@ class _Bundler(PyExprMutator):
             self.bound[op] = self.builder_.emit(field, op.name_hint)
         return self.bound[op]
 
-    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+    def visit_seq_expr_(self, op: SeqExpr) -> SeqExpr:
         outer, self.bound = self.bound, {}
         rewritten = super().visit_seq_expr_(op)
         self.bound = outer
@@ -67,7 +67,7 @@ def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> 
     return rewritten
 
 
-def BundleModelParams(param_tuple_name: str | None = None) -> Any:  # noqa: N802 - TVM's name
+def BundleModelParams(param_tuple_name: str | None = None) -> Pass:  # noqa: N802 - TVM's name
     """The pass that makes one tuple of the weights, named "model_params" if not told otherwise."""
 
     def run(func: Function, mod: IRModule) -> Function:  # noqa: ARG001 - a function of the module

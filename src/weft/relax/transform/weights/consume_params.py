@@ -7,8 +7,6 @@ tuple cannot and keeps it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.ir.expr import IntImm
 from weft.relax.expr import ExternFunc, Function, PrimValue, TupleGetItem, Var, VarBinding
 from weft.relax.expr_functor import PyExprMutator
@@ -41,6 +39,6 @@ class _Consumer(PyExprMutator):
 
 def consume_params(func: Function) -> Function:
     """The function of one tuple of weights that resets each field when it has read it."""
-    rewritten: Any = _Consumer(func.params[-1]).visit_expr(func)
+    rewritten = _Consumer(func.params[-1]).visit_expr(func)
     consumed: Function = rewritten
     return consumed

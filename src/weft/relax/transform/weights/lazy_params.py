@@ -16,10 +16,11 @@ leave the first ``num_input`` parameters as they are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
+from weft.ir.node import Node
+from weft.ir.transform import Pass
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import (
     Binding,
@@ -66,9 +67,9 @@ class Weights:
         self.numbers = {param: number for number, param in enumerate(params)}
         self.load = load
 
-    def before(self, expr: Any) -> Iterator[Binding]:
-        """The bindings that an expression needs: the call, and the cast that is the weight."""
-        for var in collect(expr, Var):
+    def before(self, code: Node) -> Iterator[Binding]:
+        """The bindings that load the weights which ``code`` is the first to use."""
+        for var in collect(code, Var):
             number = self.numbers.pop(var, None)
             if number is not None:
                 yield from loaded(self.load(number, var.name_hint), var)
@@ -141,7 +142,9 @@ def with_lazy_outputs(func: Function) -> Function:
 class Results:
     """The values that a function returns, each to be handed over once it is there."""
 
-    def __init__(self, fields: Sequence[RelaxExpr], store: Callable[[int, Any], Call]) -> None:
+    def __init__(
+        self, fields: Sequence[RelaxExpr], store: Callable[[int, RelaxExpr], Call]
+    ) -> None:
         self.store = store
         self.waiting: dict[int, RelaxExpr] = dict(enumerate(fields))
 
@@ -161,21 +164,21 @@ class Results:
 
 def normalized(func: Function) -> Function:
     """The function with the struct info of every binding."""
-    in_normal_form: Any = BlockBuilder().normalize(func)
+    in_normal_form = BlockBuilder().normalize(func)
     normal: Function = in_normal_form
     return normal
 
 
-def without_attr(attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
+def without_attr(attrs: Mapping[str, object], name: str) -> dict[str, object]:
     """Attributes without one of them."""
     return {key: value for key, value in attrs.items() if key != name}
 
 
-def LazyGetInput() -> Any:  # noqa: N802 - TVM's name
+def LazyGetInput() -> Pass:  # noqa: N802 - TVM's name
     """The pass; see ``with_lazy_inputs``."""
     return make_function_pass("LazyGetInput", with_lazy_inputs)
 
 
-def LazySetOutput() -> Any:  # noqa: N802 - TVM's name
+def LazySetOutput() -> Pass:  # noqa: N802 - TVM's name
     """The pass; see ``with_lazy_outputs``."""
     return make_function_pass("LazySetOutput", with_lazy_outputs)

@@ -18,9 +18,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.expr import (
     Binding,
@@ -77,10 +78,10 @@ class _Rewriter:
     def load(self, index: int, name: str) -> Call:  # noqa: ARG002 - a Load
         return self.packed(self.getter, self.extra[0], PrimValue(index))
 
-    def store(self, index: int, value: Any) -> Call:
+    def store(self, index: int, value: RelaxExpr) -> Call:
         return self.packed(str(self.setter), self.extra[1], PrimValue(index), value)
 
-    def packed(self, name: str, extra: list[Var], *args: Any) -> Call:
+    def packed(self, name: str, extra: list[Var], *args: RelaxExpr) -> Call:
         call = Call(ExternFunc(name), [*extra, *args], None, [ObjectStructInfo()])
         call.struct_info = ObjectStructInfo()
         return call
@@ -115,7 +116,7 @@ class _Rewriter:
         lazy = Function(self.params(), SeqExpr([block], result), ObjectStructInfo(), False, attrs)
         return normalized(lazy)
 
-    def output(self, result: Any) -> Binding | None:
+    def output(self, result: RelaxExpr) -> Binding | None:
         """The binding of the tuple that is returned; None if it stands in the return."""
         if isinstance(result, Tuple):
             return None
@@ -168,7 +169,7 @@ def LazyTransformParams(  # noqa: N802 - TVM's name
     fset_item: str | None = "set_item",
     extra_get_item_params: Sequence[Var] | None = None,
     extra_set_item_params: Sequence[Var] | None = None,
-) -> Any:
+) -> Pass:
     """The pass: weights by ``fget_item(*extra, index)``, results to ``fset_item(*extra, i, v)``.
 
     Without ``fset_item`` the results are returned as before.

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.op import Op
 from weft.relax.analysis.variables import free_vars
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Call,
     DataflowBlock,
@@ -26,11 +28,12 @@ from weft.relax.expr import (
 )
 from weft.relax.expr_functor import PyExprVisitor
 from weft.relax.ir.lattice import defining_vars, symbolic_vars
+from weft.tir.expr import Var as TirVar
 
 STOP: Final = Op.get("relax.builtin.stop_lift_params")
 
 
-def definable_symbols(params: Iterable[Var]) -> dict[Any, None]:
+def definable_symbols(params: Iterable[Var]) -> dict[TirVar, None]:
     """The symbolic variables that parameters define, in order."""
     return {symbol: None for param in params for symbol in defining_vars(param.struct_info)}
 
@@ -40,11 +43,11 @@ class LiftPlan:
     """What of a function is computed from its weights before it runs."""
 
     func: Function
-    lifted: list[Any] = field(default_factory=list)
+    lifted: list[Binding] = field(default_factory=list)
     """The liftable bindings, in order."""
     from_weights: set[Var] = field(default_factory=set)
     """The weights, and the variables computed from them."""
-    at_runtime: set[Any] = field(default_factory=set)
+    at_runtime: set[Var | TirVar] = field(default_factory=set)
     """The graph and symbolic variables that what is not lifted uses."""
 
     @property
@@ -63,7 +66,7 @@ class LiftPlan:
         bound = [binding.var for binding in self.lifted]
         return lifted + [v for v in bound if v in self.from_weights and v in self.at_runtime]
 
-    def symbols(self) -> list[Any]:
+    def symbols(self) -> list[TirVar]:
         """The symbolic variables needed at run time that only weights define, not outputs."""
         known = definable_symbols([*self.inputs, *self.outputs()])
         return [
@@ -77,7 +80,7 @@ class _Collector(PyExprVisitor):
     def __init__(self, plan: LiftPlan, is_shared: Callable[[Var], bool]) -> None:
         self.plan, self.is_shared = plan, is_shared
         self.block: BindingBlock | None = None
-        self.liftable: set[Any] = {*plan.weights, *definable_symbols(plan.weights)}
+        self.liftable: set[Var | TirVar] = {*plan.weights, *definable_symbols(plan.weights)}
         plan.from_weights.update(plan.weights)
 
     def visit_seq_expr_(self, op: SeqExpr) -> None:
@@ -87,7 +90,7 @@ class _Collector(PyExprVisitor):
                 self.visit_binding(binding)
         self.use(op.body)
 
-    def visit_binding(self, binding: Any) -> None:
+    def visit_binding(self, binding: Binding) -> None:
         used = free_vars(binding.value)
         if self.can_lift(binding, used) and self.is_shared(binding.var):
             self.plan.lifted.append(binding)
@@ -101,12 +104,12 @@ class _Collector(PyExprVisitor):
             if isinstance(binding, MatchCast):
                 self.plan.at_runtime.update(symbolic_vars(binding.struct_info))
 
-    def use(self, value: Any) -> None:
+    def use(self, value: RelaxExpr) -> None:
         """Note what an expression that is not lifted uses."""
         self.plan.at_runtime.update(free_vars(value))
         self.plan.at_runtime.update(symbolic_vars(value))
 
-    def can_lift(self, binding: Any, used: Iterable[Var]) -> bool:
+    def can_lift(self, binding: Binding, used: Iterable[Var]) -> bool:
         """Whether a binding depends on weights only."""
         value = binding.value
         if not isinstance(self.block, DataflowBlock) or isinstance(value, ExternFunc):

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from weft.ir.expr import GlobalVar, RelaxExpr
+from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
-from weft.ir.transform import PassContext
+from weft.ir.node import expect
+from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
+    Binding,
     BindingBlock,
     Call,
     DataflowBlock,
@@ -44,6 +47,7 @@ from weft.relax.transform.weights.lift_plan import STOP, LiftPlan, lift_plan
 from weft.relax.transform.weights.shared_weights import SharedPlan
 from weft.relax.utils import copy_with_new_vars
 from weft.support.errors import PassError
+from weft.tir.expr import Var as TirVar
 
 _SUFFIX = "transform_params"
 
@@ -55,19 +59,19 @@ class _WithoutLifted(PyExprMutator):
         super().__init__()
         self.lifted = lifted
 
-    def visit_binding(self, binding: Any) -> None:
+    def visit_binding(self, binding: Binding) -> None:
         if binding.var not in self.lifted:
             super().visit_binding(binding)
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         return self.visit_expr(op.args[0]) if op.op is STOP else super().visit_call_(op)
 
 
 def _transform_function(
-    weights: list[Var], lifted: list[Any], symbols: list[Any], outputs: list[Var]
+    weights: list[Var], lifted: Sequence[Binding], symbols: list[TirVar], outputs: list[Var]
 ) -> Function:
     """The function from the tuple of weights to the tuple of what the others need."""
-    results: list[Any] = [ShapeExpr(symbols)] if symbols else []
+    results: list[RelaxExpr] = [ShapeExpr(symbols)] if symbols else []
     whole = Tuple([*results, *outputs])
     if not whole.fields:
         body = SeqExpr([], whole)
@@ -80,7 +84,7 @@ def _transform_function(
 
 
 def _runtime_function(
-    plan: LiftPlan, symbols: list[Any], outputs: Sequence[Sequence[Var]]
+    plan: LiftPlan, symbols: list[TirVar], outputs: Sequence[Sequence[Var]]
 ) -> Function:
     """The function that takes what was computed from the weights; an output may have two names."""
     lifted = {binding.var for binding in plan.lifted if binding.var in plan.from_weights}
@@ -122,12 +126,13 @@ def _composed(first: Function, second: Function) -> Function:
 class _Lifting:
     """A module while its functions are lifted: the new functions by name."""
 
-    functions: dict[str, Any]
+    functions: dict[str, BaseFunc]
 
     def transform(self, name: str, func: Function) -> None:
         """Add a function of weights; behind the one of that name if there is one."""
         earlier = self.functions.get(name)
-        self.functions[name] = func if earlier is None else _composed(earlier, func)
+        is_first = earlier is None
+        self.functions[name] = func if is_first else _composed(expect(earlier, Function), func)
 
     def each(self, targets: dict[str, Function]) -> None:
         """Lift from every function by itself."""
@@ -153,7 +158,7 @@ class _Lifting:
 
 def _targets(mod: IRModule, names: Sequence[str]) -> dict[str, Function]:
     """The functions with ``num_input``, or those named, by name."""
-    functions: dict[str, Any] = {gvar.name_hint: func for gvar, func in mod.functions.items()}
+    functions: dict[str, BaseFunc] = {gvar.name_hint: func for gvar, func in mod.functions.items()}
     for name in names:
         func = functions.get(name)
         if not isinstance(func, Function) or "num_input" not in func.attrs:
@@ -162,13 +167,11 @@ def _targets(mod: IRModule, names: Sequence[str]) -> dict[str, Function]:
                 "the attribute num_input"
             )
     if names:
-        return {name: functions[name] for name in names}
+        return {name: expect(functions[name], Function) for name in names}
     return {
         name: func
         for name, func in sorted(functions.items())
-        if isinstance(func, Function)
-        and "num_input" in func.attrs
-        and not name.endswith(_SUFFIX)
+        if isinstance(func, Function) and "num_input" in func.attrs and not name.endswith(_SUFFIX)
     }
 
 
@@ -190,20 +193,19 @@ def lift_transform_params(
             public = func.with_attr("global_symbol", name)
             consume = ctx.config.get("relax.lift_transform_params.consume_params", False)
             lifting.functions[name] = consume_params(public) if consume else public
-    functions: dict[Any, Any] = {
+    functions: dict[GlobalVar | str, BaseFunc] = {
         gvar if lifting.functions[gvar.name_hint] is func else gvar.name_hint: (
             lifting.functions.pop(gvar.name_hint)
         )
         for gvar, func in mod.functions.items()
     }
-    return lambda_lift(
-        IRModule({**functions, **lifting.functions}, None, mod.attrs, mod.global_infos), ctx
-    )
+    functions.update(lifting.functions)
+    return lambda_lift(IRModule(functions, None, mod.attrs, mod.global_infos), ctx)
 
 
 def LiftTransformParams(  # noqa: N802 - TVM's name
     shared_transform: bool | Sequence[str] = False,
-) -> Any:
+) -> Pass:
     """The pass that moves what depends on weights only to ``<function>_transform_params``.
 
     With ``shared_transform`` True (or names of functions) to one ``transform_params`` for all

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.structural import structural_equal, structural_key
-from weft.relax.expr import Function, Var, VarBinding
+from weft.relax.expr import Binding, Function, Var, VarBinding
 from weft.relax.ir.substitution import replace
 from weft.relax.transform.weights.lift_plan import LiftPlan, definable_symbols, lift_plan
 from weft.support.errors import PassError
+from weft.tir.expr import Var as TirVar
 
 
 @dataclass
@@ -23,7 +25,7 @@ class _Value:
     """A binding, and the numbers of the functions that compute its value."""
 
     binding: VarBinding
-    expr: Any
+    expr: RelaxExpr
     functions: set[int] = field(default_factory=set)
 
 
@@ -34,7 +36,7 @@ class SharedPlan:
         self.names = [*functions]
         self.functions = [*functions.values()]
         self.variables: dict[Var, Var] = {}
-        self.symbols: dict[Any, Any] = {}
+        self.symbols: dict[TirVar, TirVar] = {}
         self.match_weights()
         shared = self.match_bindings()
         self.plans = [lift_plan(func, self.variables.__contains__) for func in self.functions]
@@ -67,7 +69,7 @@ class SharedPlan:
                 pairs = zip(definable_symbols([mine]), definable_symbols([its]), strict=True)
                 self.symbols.update(pairs)
 
-    def match_bindings(self) -> list[VarBinding]:
+    def match_bindings(self) -> list[Binding]:
         """Let bindings of the same value correspond; the first function's shared ones."""
         values: dict[Any, list[_Value]] = {}
         value_of: dict[Var, _Value] = {}
@@ -85,7 +87,7 @@ class SharedPlan:
                 value.functions.add(number)
                 value_of[binding.var] = value
                 common[binding.var] = value.binding.var
-        shared = []
+        shared: list[Binding] = []
         for var, value in value_of.items():
             if len(value.functions) == len(self.functions):
                 self.variables[var] = value.binding.var
@@ -110,7 +112,7 @@ class SharedPlan:
             for var in self.whole.outputs()
         ]
 
-    def common_symbols(self) -> list[Any]:
+    def common_symbols(self) -> list[TirVar]:
         """The symbolic variables of weights that a function needs and no output defines."""
         known = definable_symbols(self.whole.outputs())
         return [
@@ -119,7 +121,7 @@ class SharedPlan:
             if symbol in self.whole.at_runtime and symbol not in known
         ]
 
-    def symbols_of(self, number: int) -> list[Any]:
+    def symbols_of(self, number: int) -> list[TirVar]:
         """The common symbols as one function calls them."""
         weights = definable_symbols(self.plans[number].weights)
         back = dict(zip(definable_symbols(self.whole.weights), weights, strict=True))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.relax import op
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, same_dim, same_dims
 from weft.relax.transform.graph.movement.scope import (
     MOVEMENTS,
@@ -25,38 +25,37 @@ _SWAP: Final = [0, 2, 1, 3]
 
 
 @MOVEMENTS.of("nn.attention", "nn.attention_bias")
-def attention(scope: Scope, call: Call) -> Any:
+def attention(scope: Scope, call: Call) -> Expr | None:
     """The same attention of fewer operands."""
     query, key, value, *bias = call.args
     kept = [extent for extent in bias if not _is_zero(extent)]
     shared = _shared(scope, key, value)
     if len(kept) == len(bias) and shared is None:
         return None
-    key, value = shared or (key, value)
+    shared_key, shared_value = shared or (key, value)
     attrs = call.attrs
-    return op.nn.attention(
-        query, key, value, kept[0] if kept else None, attrs["scale"], attrs["causal_mask"],
-        attrs["window_size"],
-    )  # fmt: skip
+    scale, mask, window = attrs["scale"], attrs["causal_mask"], attrs["window_size"]
+    left = kept[0] if kept else None
+    return op.nn.attention(query, shared_key, shared_value, left, scale, mask, window)
 
 
-def _is_zero(bias: Any) -> bool:
+def _is_zero(bias: Expr) -> bool:
     array = constant_of(bias)
     return array is not None and not array.any()
 
 
-def _shared(scope: Scope, key: Any, value: Any) -> tuple[Any, Any] | None:
+def _shared(scope: Scope, key: Expr, value: Expr) -> tuple[Expr, Expr] | None:
     """Keys and values without repetition, if both repeat heads alike."""
-    sources = _before_repetition(scope, key), _before_repetition(scope, value)
-    if sources[0] is None or sources[1] is None:
+    keys, values = _before_repetition(scope, key), _before_repetition(scope, value)
+    if keys is None or values is None:
         return None
-    heads = [dims_of(source) for source in sources]
+    heads = [dims_of(keys), dims_of(values)]
     if heads[0] is None or heads[1] is None or not same_dim(heads[0][1], heads[1][1]):
         return None
-    return permuted(scope, sources[0], _SWAP), permuted(scope, sources[1], _SWAP)
+    return permuted(scope, keys, _SWAP), permuted(scope, values, _SWAP)
 
 
-def _before_repetition(scope: Scope, heads: Any) -> Any:
+def _before_repetition(scope: Scope, heads: Expr) -> Expr | None:
     """What has (batch, owners, length, features) of (batch, length, owners * times, features)."""
     outer = made_by(scope, heads, PERMUTE)
     if outer is None or axes_of(outer) != _SWAP:

@@ -7,12 +7,12 @@ where the tensor comes from a product: elsewhere the operator may be wanted by w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.traits import Trait
 from weft.relax import op
-from weft.relax.expr import Call, Constant, Tuple
+from weft.relax.expr import Call, Constant, Expr, Tuple
 from weft.relax.ir.shape_arith import same_dim, same_dims
 from weft.relax.transform.graph.movement.scope import (
     MOVEMENTS,
@@ -33,7 +33,7 @@ from weft.relax.transform.graph.movement.scope import (
 
 
 @MOVEMENTS.of(Trait.ELEMENTWISE)
-def sink(scope: Scope, call: Call) -> Any:
+def sink(scope: Scope, call: Call) -> Expr | None:
     """The operator on what its arguments are moved from, moved."""
     if name_of(call) == "relax.where":
         chosen = _decided(call)
@@ -53,7 +53,7 @@ def sink(scope: Scope, call: Call) -> Any:
     return None
 
 
-def _decided(call: Call) -> Any:
+def _decided(call: Call) -> Expr | None:
     """What ``where`` gives if its condition is constant and one thing everywhere."""
     condition = constant_of(call.args[0])
     if condition is None or not condition.size or condition.all() != condition.any():
@@ -62,16 +62,17 @@ def _decided(call: Call) -> Any:
     return chosen if same_dims(dims_of(chosen), dims_of(call)) else None
 
 
-def _applied(call: Call, replaced: dict[int, Any]) -> Call:
+def _applied(call: Call, replaced: Mapping[int, Expr]) -> Call:
     """The operator on other arguments."""
     args = [replaced.get(index, arg) for index, arg in enumerate(call.args)]
     return Call(call.op, args, call.attrs, call.sinfo_args)
 
 
-def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -> Any:
+def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExpr]) -> Expr | None:
     axes = axes_of(inner)
     assert axes is not None
-    moved, spread = {}, []
+    moved: dict[int, Expr] = {}
+    spread = []
     for index, arg in enumerate(call.args):
         shape, other = dims_of(arg), made_by(scope, arg, PERMUTE)
         if other is not None and axes_of(other) == axes:
@@ -87,18 +88,19 @@ def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -
     return op.permute_dims(scope.emit(_applied(call, moved)), axes)
 
 
-def _is_small(shape: Sequence[Any], dims: Sequence[Any]) -> bool:
+def _is_small(shape: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> bool:
     """Whether an operand is spread over an axis of the result."""
     return any(
         is_unit(mine) and not is_unit(whole) for mine, whole in zip(shape, dims, strict=True)
     )
 
 
-def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -> Any:
+def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExpr]) -> Expr | None:
     before = dims_of(inner.args[0])
     if before is None:
         return None
-    moved, wanted = {}, {}
+    moved: dict[int, Expr] = {}
+    wanted = {}
     for index, arg in enumerate(call.args):
         shape, other = dims_of(arg), made_by(scope, arg, RESHAPE)
         if other is not None and same_dims(dims_of(other.args[0]), before):
@@ -115,7 +117,9 @@ def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[Any]) -
     return op.reshape(scope.emit(_applied(call, moved)), dims)
 
 
-def _shape_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any]) -> Any:
+def _shape_below(
+    shape: Sequence[PrimExpr], dims: Sequence[PrimExpr], before: Sequence[PrimExpr]
+) -> list[PrimExpr] | None:
     """The shape in which an operand goes with the tensor before its reshape; None if in none."""
     if same_dims(shape, dims):
         return list(before)
@@ -128,7 +132,9 @@ def _shape_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any
     return trailing if kept else _spread_below(shape, dims, before)
 
 
-def _spread_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[Any]) -> Any:
+def _spread_below(
+    shape: Sequence[PrimExpr], dims: Sequence[PrimExpr], before: Sequence[PrimExpr]
+) -> list[PrimExpr] | None:
     """The same for one that is spread over all axes that the reshape changes, as a bias is."""
     first = len(dims) - len(shape)
     whole = [*dims[:first], *shape]
@@ -136,17 +142,17 @@ def _spread_below(shape: Sequence[Any], dims: Sequence[Any], before: Sequence[An
     count = uses[-1] + 1
     if count > len(before) or not same_dims(dims[:count], before[:count]):
         return None
-    units = [1] * len(before)
+    units: list[PrimExpr] = [IntImm("int64", 1)] * len(before)
     return [*units[:first], *whole[first:count], *units[count:]]
 
 
-def _may_move(scope: Scope, arg: Any) -> bool:
+def _may_move(scope: Scope, arg: Expr) -> bool:
     """Whether a reshape of an operand takes nothing from the kernel that makes it."""
     return isinstance(arg, Constant) or not (scope.is_used_once(arg) and scope.value(arg))
 
 
 @MOVEMENTS.of("concat")
-def concat(scope: Scope, call: Call) -> Any:
+def concat(scope: Scope, call: Call) -> Expr | None:
     """Tensors that are transposed alike are joined before that."""
     fields = list(call.args[0].fields) if isinstance(call.args[0], Tuple) else []
     inner = [made_by(scope, field, PERMUTE) for field in fields]

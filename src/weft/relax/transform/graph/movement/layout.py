@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import same_dims
 from weft.relax.transform.graph.movement.scope import (
     MOVEMENTS,
@@ -28,7 +29,7 @@ RESHAPES: Final = ("reshape", "expand_dims", "squeeze", "flatten")
 
 
 @MOVEMENTS.of(*RESHAPES)
-def reshape(scope: Scope, call: Call) -> Any:
+def reshape(scope: Scope, call: Call) -> Expr | None:
     """``reshape(reshape(x))`` is one; a reshape to the shape at hand is none."""
     dims, before = dims_of(call), dims_of(call.args[0])
     if dims is None or before is None:
@@ -42,7 +43,7 @@ def reshape(scope: Scope, call: Call) -> Any:
 
 
 @MOVEMENTS.of("permute_dims")
-def permute(scope: Scope, call: Call) -> Any:
+def permute(scope: Scope, call: Call) -> Expr | None:
     """``permute(permute(x))`` is one; moving axes of extent 1 is a reshape."""
     axes, dims, given = axes_of(call), dims_of(call.args[0]), call.args[0]
     if axes is None or dims is None:
@@ -60,7 +61,7 @@ def permute(scope: Scope, call: Call) -> Any:
     return None if inner is None else _below(scope, inner, axes, dims)
 
 
-def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[Any]) -> Any:
+def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[PrimExpr]) -> Expr | None:
     """``permute(reshape(y))`` as ``reshape(permute(y))`` where the reshape moves units only."""
     before = dims_of(inner.args[0])
     if before is None or not moves_units_only(before, dims):
@@ -73,7 +74,7 @@ def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[Any]) 
 
 
 @MOVEMENTS.of("broadcast_to")
-def broadcast(scope: Scope, call: Call) -> Any:
+def broadcast(scope: Scope, call: Call) -> Expr | None:
     """A broadcast to the shape at hand is none; one that only adds axes of 1 is a reshape."""
     del scope
     dims, before = dims_of(call), dims_of(call.args[0])

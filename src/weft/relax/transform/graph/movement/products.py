@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import PrimExpr
 from weft.relax import op
-from weft.relax.expr import Call
+from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, product, same_dim
 from weft.relax.transform.graph.movement.scope import (
     MOVEMENTS,
@@ -26,7 +27,7 @@ along another axis, all of them are one axis."""
 
 
 @MOVEMENTS.of("matmul")
-def matmul(scope: Scope, call: Call) -> Any:
+def matmul(scope: Scope, call: Call) -> Expr | None:
     """``matmul(reshape(x), w)`` is ``reshape(matmul(x, w))`` where only axes of 1 move.
 
     Rows that are few in their last axis become one axis: (197, 1, 768) is (197, 768).
@@ -45,12 +46,12 @@ def matmul(scope: Scope, call: Call) -> Any:
     return None
 
 
-def _reshaped(scope: Scope, given: Any, call: Call) -> Any:
+def _reshaped(scope: Scope, given: Expr, call: Call) -> Expr | None:
     reshaped = Call(call.op, [given, call.args[1]], call.attrs, call.sinfo_args)
     return op.reshape(scope.emit(reshaped), dims_of(call))
 
 
-def _is_same_matrix(before: Sequence[Any], dims: Sequence[Any]) -> bool:
+def _is_same_matrix(before: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> bool:
     """Whether rows and columns stay as they are and the tensor before has no fewer rows."""
     return (
         same_dim(before[-1], dims[-1]) and moves_units_only(before[:-1], dims[:-1])
@@ -58,7 +59,7 @@ def _is_same_matrix(before: Sequence[Any], dims: Sequence[Any]) -> bool:
     )  # fmt: skip
 
 
-def _has_few_rows(dims: Sequence[Any]) -> bool:
+def _has_few_rows(dims: Sequence[PrimExpr]) -> bool:
     """Whether the last axis of rows has few of them, and another one has more."""
     sizes = [constant_value(dim) for dim in dims[:-1]]
     if len(dims) < 3 or None in sizes or 0 in sizes:

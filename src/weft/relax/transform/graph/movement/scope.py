@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
+import numpy as np
+
+from weft.ir.expr import PrimExpr
 from weft.ir.operator_rules import OperatorRules
 from weft.relax import op
-from weft.relax.expr import Call, Constant
+from weft.relax.expr import Call, Constant, Expr
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value, same_dims
 
@@ -15,20 +18,20 @@ from weft.relax.ir.shape_arith import constant_value, same_dims
 class Scope(Protocol):
     """The walk over a dataflow block."""
 
-    def value(self, expr: Any) -> Call | None:
+    def value(self, expr: Expr) -> Call | None:
         """The call that a variable of the block at hand is bound to."""
 
-    def emit(self, expr: Any) -> Any:
+    def emit(self, expr: Expr) -> Expr:
         """Bind a value, simplified by the rules; the variable, or what it is the same as."""
 
-    def follows_product(self, expr: Any) -> bool:
+    def follows_product(self, expr: Expr) -> bool:
         """Whether a value comes, moved and combined by element, from a kernel that fuses those."""
 
-    def is_used_once(self, expr: Any) -> bool:
+    def is_used_once(self, expr: Expr) -> bool:
         """Whether one binding uses a value, as far as the program goes."""
 
 
-Rule = Callable[[Scope, Call], Any]
+Rule = Callable[[Scope, Call], Expr | None]
 MOVEMENTS: Final = OperatorRules[Rule]("relax.")
 """What to compute instead of a call of an operator."""
 
@@ -41,29 +44,29 @@ def name_of(call: Call | None) -> str:
     return getattr(call.op, "name", "") if isinstance(call, Call) else ""
 
 
-def made_by(scope: Scope, expr: Any, name: str) -> Call | None:
+def made_by(scope: Scope, expr: Expr, name: str) -> Call | None:
     """The call that computes a value, if it is one of that operator."""
     value = scope.value(expr)
     return value if name_of(value) == name else None
 
 
-def dims_of(expr: Any) -> list[Any] | None:
+def dims_of(expr: Expr) -> list[PrimExpr] | None:
     """The extents of a tensor, if known."""
     dims = tensor_dims(getattr(expr, "struct_info", None))
     return None if dims is None else list(dims)
 
 
-def is_unit(dim: Any) -> bool:
+def is_unit(dim: PrimExpr) -> bool:
     """Whether an extent is 1."""
     return constant_value(dim) == 1
 
 
-def without_units(dims: Sequence[Any]) -> list[Any]:
+def without_units(dims: Sequence[PrimExpr]) -> list[PrimExpr]:
     """The extents other than 1."""
     return [dim for dim in dims if not is_unit(dim)]
 
 
-def moves_units_only(before: Sequence[Any], after: Sequence[Any]) -> bool:
+def moves_units_only(before: Sequence[PrimExpr], after: Sequence[PrimExpr]) -> bool:
     """Whether a reshape only puts in or leaves out axes of extent 1."""
     return same_dims(without_units(before), without_units(after))
 
@@ -88,16 +91,16 @@ def inverse(axes: Sequence[int]) -> list[int]:
     return [list(axes).index(axis) for axis in range(len(axes))]
 
 
-def permuted(scope: Scope, expr: Any, axes: Sequence[int]) -> Any:
+def permuted(scope: Scope, expr: Expr, axes: Sequence[int]) -> Expr:
     """A tensor with its axes in another order, as a variable."""
     return scope.emit(op.permute_dims(expr, list(axes)))
 
 
-def reshaped(scope: Scope, expr: Any, dims: Sequence[Any]) -> Any:
+def reshaped(scope: Scope, expr: Expr, dims: Sequence[PrimExpr]) -> Expr:
     """A tensor in another shape, as a variable."""
     return scope.emit(op.reshape(expr, list(dims)))
 
 
-def constant_of(expr: Any) -> Any:
+def constant_of(expr: Expr) -> np.ndarray | None:
     """The array of a constant, else None."""
     return expr.data.numpy() if isinstance(expr, Constant) else None

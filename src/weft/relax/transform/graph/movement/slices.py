@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import PrimExpr
+from weft.ir.node import expect
 from weft.relax import op
-from weft.relax.expr import Call, PrimValue, Tuple
+from weft.relax.expr import Call, Expr, PrimValue, Tuple
 from weft.relax.ir.shape_arith import constant_value, product, same_dim
 from weft.relax.transform.graph.movement.scope import (
     MOVEMENTS,
@@ -21,7 +22,7 @@ from weft.relax.transform.graph.movement.scope import (
 
 
 @MOVEMENTS.of("take")
-def take(scope: Scope, call: Call) -> Any:
+def take(scope: Scope, call: Call) -> Expr | None:
     """The element at a constant position of an axis is a slice of it."""
     dims, position, axis = dims_of(call.args[0]), constant_of(call.args[1]), call.attrs["axis"]
     if dims is None or position is None or position.ndim or axis is None:
@@ -38,7 +39,7 @@ def one_range(call: Call) -> tuple[int, int, int] | None:
     dims = dims_of(call.args[0])
     if dims is None or not all(isinstance(arg, Tuple) for arg in call.args[1:]):
         return None
-    axes, begins, ends, *strides = [_numbers(arg) for arg in call.args[1:]]
+    axes, begins, ends, *strides = [_numbers(expect(arg, Tuple)) for arg in call.args[1:]]
     if any(numbers is None or len(numbers) != 1 for numbers in (axes, begins, ends, *strides)):
         return None
     assert axes is not None
@@ -51,7 +52,7 @@ def one_range(call: Call) -> tuple[int, int, int] | None:
     return axes[0] % len(dims), begin, max(begin, end)
 
 
-def _numbers(arg: Any) -> list[int] | None:
+def _numbers(arg: Tuple) -> list[int] | None:
     numbers = [
         constant_value(item.value) if isinstance(item, PrimValue) else None for item in arg.fields
     ]
@@ -59,7 +60,7 @@ def _numbers(arg: Any) -> list[int] | None:
 
 
 @MOVEMENTS.of("strided_slice")
-def strided_slice(scope: Scope, call: Call) -> Any:
+def strided_slice(scope: Scope, call: Call) -> Expr | None:
     """The slice of a transpose is the transpose of a slice; the same of reshapes that allow it."""
     where, dims = one_range(call), dims_of(call.args[0])
     if where is None or dims is None:
@@ -82,7 +83,7 @@ def strided_slice(scope: Scope, call: Call) -> Any:
 
 
 def _axis_before(
-    before: Sequence[Any] | None, dims: Sequence[Any], axis: int
+    before: Sequence[PrimExpr] | None, dims: Sequence[PrimExpr], axis: int
 ) -> tuple[int, int] | None:
     """The axis that a reshape took ``axis`` from, and how many of its elements one step is."""
     if before is None:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from weft.ir.expr import PrimExpr
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.infer import int64
 from weft.relax.op.layout import parse_layout
@@ -67,7 +68,7 @@ class AxisOrder:
         new = tuple((axis, 0) for axis in range(more))
         return AxisOrder((*new, *((axis + more, factor) for axis, factor in self.axes)))
 
-    def divides(self, dims: Sequence[Any] | None) -> bool:
+    def divides(self, dims: Sequence[PrimExpr] | None) -> bool:
         """Whether the extents of split axes are proved multiples of the parts."""
         if not self.is_blocked:
             return True

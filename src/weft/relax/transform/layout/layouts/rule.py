@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.operator_rules import OperatorRules
 from weft.relax.expr import Call
 from weft.relax.ir.lattice import tensor_dims
@@ -48,8 +49,8 @@ class Answer:
 
     inputs: Sequence[Order]
     output: Order
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-    args: Mapping[int, Any] = field(default_factory=dict)
+    attrs: Mapping[str, object] = field(default_factory=dict)
+    args: Mapping[int, RelaxExpr] = field(default_factory=dict)
 
 
 Rule = Callable[[Request], Answer | None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Constant, const
 from weft.relax.transform.layout.layouts.order import AxisOrder, Order, identity
@@ -47,7 +47,7 @@ def broadcasting(request: Request) -> Answer:
     return Answer(inputs, chosen.below(highest))
 
 
-def of_equal_ranks(args: Sequence[Any], orders: Sequence[Order]) -> list[Any]:
+def of_equal_ranks(args: Sequence[RelaxExpr], orders: Sequence[Order]) -> list[RelaxExpr]:
     """Operands of ``broadcasting``, where constants have the axes of extent one that they lack.
 
     Of fewer axes, a bias of channels that are last would keep its operator from blocks of them. A
