@@ -27,7 +27,7 @@ class CPUBackend:
         return machine_of(target)
 
     def options(self, target: Target) -> LLVMOptions:
-        """What LLVM is told about it."""
+        """What LLVM is told about that processor: triple, name, features, level."""
         return llvm_options(target)
 
     def graph(self, target: Target) -> tuple[Pass, ...]:  # noqa: ARG002 - one for all
@@ -43,7 +43,7 @@ class CPUBackend:
         return pipeline.SCHEDULES
 
     def emit(self, mod: IRModule, target: Target, *, checks: bool = True) -> NativeCode:
-        """LLVM IR of every function, compiled to one object file."""
+        """Compile the functions of ``mod`` to one object file, with or without safety checks."""
         return compile_module(mod, target, checks=checks)
 
 

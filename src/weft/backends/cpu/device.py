@@ -1,4 +1,4 @@
-"""The CPU as a device: memory of this process, whose code is loaded beside it."""
+"""The CPU as a device: its memory is that of this process, and its code is loaded into it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ class HostDevice:
     """A ``weft.runtime.device_api.DeviceAPI`` for the CPU that this process runs on."""
 
     def count(self) -> int:
-        """One: all cores are one device."""
+        """How many devices there are: one, since all cores are one device."""
         return 1
 
     def alloc(self, device_id: int, nbytes: int, alignment: int) -> Memory:
-        """Memory that the array of bytes which owns it frees."""
+        """Allocate ``nbytes``, which are freed with the last reference to the result."""
         if ALIGNMENT % alignment:
             raise IRValueError(f"expected an alignment that divides {ALIGNMENT}, got {alignment}")
         block, address = aligned_empty((nbytes,), _BYTE, nbytes)
         return Memory(CPU_TYPE, device_id, address, nbytes, block)
 
     def copy(self, target: Memory, source: Memory, nbytes: int) -> None:
-        """The bytes at once."""
+        """Copy ``nbytes`` from ``source`` to ``target``."""
         ctypes.memmove(target.address, source.address, nbytes)
 
     def load(self, code: bytes) -> NativeLibrary:
-        """An object file in the memory of this process."""
+        """Load an object file into the memory of this process."""
         return NativeLibrary(code)
 
     def sync(self, device_id: int) -> None:
-        """Nothing to wait for: calls have ended when they return."""
+        """Return at once: a call on the CPU has ended when it returns."""
 
 
 HOST: Final = HostDevice()

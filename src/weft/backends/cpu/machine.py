@@ -1,9 +1,9 @@
 """Cores, vectors, multiply-add units and caches of a CPU, as passes and schedules ask for them.
 
-``machine_of(target)`` derives them: what the target says first, then, for this machine's own
-processor, what the operating system says of its caches, then figures that hold for the
-architecture. Options of ``llvm`` targets that override: ``-num-cores``, ``-vector-width`` (bits),
-``-fma-ports``, ``-l1d-cache-bytes``, ``-l2-cache-bytes``, ``-l3-cache-bytes``.
+``machine_of(target)`` takes each figure from the first source that has it: the target's options;
+the operating system, if the target is this machine's processor (caches only); defaults of the
+architecture. The options of ``llvm`` targets are ``-num-cores``, ``-vector-width`` (bits),
+``-fma-ports``, ``-l1d-cache-bytes``, ``-l2-cache-bytes`` and ``-l3-cache-bytes``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.target.target import Target
 _CACHES: Final = {
     "l1d-cache-bytes": 32 << 10, "l2-cache-bytes": 512 << 10, "l3-cache-bytes": 8 << 20
 }  # fmt: skip
-"""Options and what is assumed of a processor that is neither this one nor described."""
+"""Option -> the size that is assumed if neither the target nor the operating system says it."""
 _LEVELS: Final = {(1, "Data"): "l1d-cache-bytes", (2, "Unified"): "l2-cache-bytes",
                   (3, "Unified"): "l3-cache-bytes"}  # fmt: skip
 _SYSFS: Final = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -32,7 +32,7 @@ _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def is_cpu(target: Target) -> bool:
-    """Whether a backend makes code for CPUs from this target."""
+    """Whether the target is a CPU for which a backend makes code."""
     return "cpu" in target.keys and has_backend(target.kind)
 
 
@@ -53,7 +53,8 @@ def machine_of(target: Target) -> Machine:
     dots = architecture.dot_products.get(bits, ())
     offered = tuple([name for name, needed in dots if offers(present, needed)])
     return Machine(
-        # Of the machine, not of this process: what is built does not depend on who may use what.
+        # All cores of the machine, not only those that this process may use: the code that is built
+        # must not depend on that.
         target.num_cores or os.cpu_count() or 1, bits,
         next(count for least, count in architecture.registers if bits >= least),
         int(target.attrs.get("fma-ports", 2)), caches[0], caches[1], caches[2],
@@ -64,7 +65,7 @@ def machine_of(target: Target) -> Machine:
 
 @functools.cache
 def _host_caches() -> dict[str, int]:
-    """The sizes of this machine's caches, as Linux says them; empty where it says none."""
+    """The sizes of this machine's caches, read from Linux; empty on other systems."""
     sizes = {}
     for entry in sorted(_SYSFS.glob("index*")):
         try:

@@ -56,69 +56,70 @@ from weft.tir.transform.unroll_loop import UnrollLoop
 from weft.tir.transform.vectorize_loop import VectorizeLoop
 
 LOWER: tuple[Pass, ...] = (
-    ConvertSSA(),  # what holds of a variable is taken to hold wherever it stands
-    VerifyThreadMemory(),  # refuses what no order of threads makes right, by the names of blocks
+    ConvertSSA(),  # first: later passes take a fact about a variable to hold wherever it stands
+    VerifyThreadMemory(),  # while blocks have names: refuses what is wrong in any order of threads
     LowerCrossThreadReduction(),  # while blocks still say what is a reduction
     PlanAndUpdateBufferAllocationLocation(),  # while blocks still say what is a reduction
     LowerInitBlock(),  # needs the reduction axes, which the next pass removes
     ConvertBlocksToOpaque(),
-    LowerMatchBuffer(),  # needs axes replaced, so that regions speak of loops only
-    CompactBufferAllocation(is_strict=False),  # last user of block scopes; tiles are registers
-    LowerOpaqueBlock(),  # blocks end here: plain loops, branches, allocations
-    SerializeThreads(),  # a CPU has no threads of a GPU; from here on there are loops only
+    LowerMatchBuffer(),  # after axes are replaced, so that regions depend on loops only
+    CompactBufferAllocation(is_strict=False),  # needs block scopes; makes tiles fit registers
+    LowerOpaqueBlock(),  # no blocks from here on: plain loops, branches, allocations
+    SerializeThreads(),  # a CPU has no GPU threads; from here on there are loops only
     # FlattenBuffer is not here: code generation checks each axis of an access and computes int64
     # offsets itself, and after flattening an index that leaves its axis would go unseen.
-    FlattenVectorAccess(),  # before Simplify, which takes quotients and remainders apart
+    FlattenVectorAccess(),  # before Simplify, which rewrites the quotients that it looks for
     Simplify(),  # before vectorising: fewer, simpler indices to widen
     SkipPadding(),  # before loops are cut, and while annotations are where blocks put them
-    FillTails(),  # while guards are where blocks put them, on indices that are simple
+    FillTails(),  # after Simplify, and while guards are where blocks put them
     PrefetchNextIteration(),  # while a panel has one load in one loop
-    PartitionGuardedLoops(),  # before vectorising: a lane-wise test keeps a loop scalar
-    VectorizeReduction(),  # once tails are loops of their own, whose rows are not joined together
-    TransposeTile(),  # once tails are loops of their own, while the nest is two plain loops
-    SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, not three of 8
+    PartitionGuardedLoops(),  # before vectorising: a test per lane would keep a loop scalar
+    VectorizeReduction(),  # after loops are cut: the rows of a cut-off tail are not a full group
+    TransposeTile(),  # after loops are cut, and while the nest is two plain loops
+    SplitVectorLoop(),  # LLVM takes vectors of 24 lanes apart, but not three of 8
     VectorizeLoop(),
     UnrollLoop(),  # after vectorising: an unrolled loop may hold vector statements
-    Simplify(),  # unrolling leaves constants to fold
-    StartWithFirst(),  # when statements of unrolled loops follow each other
-    ShuffleLoad(),  # when what lanes pick is a matter of constants
+    Simplify(),  # folds the constants that unrolling leaves
+    StartWithFirst(),  # after unrolling, when statements follow each other
+    ShuffleLoad(),  # after unrolling, when lanes pick elements by constants
     RemoveNoOp(),
-    StorageRewrite(),  # after what removes statements: shorter lives
+    StorageRewrite(),  # after the passes that remove statements: buffers live shorter
     ConvertSSA(),  # simplifying and unrolling copy expressions, and the lets in them
 )
-"""From a PrimFunc with blocks to what code generation takes."""
+"""Lowers a PrimFunc with blocks to the loops and statements that code generation takes."""
 
 SCHEDULES: tuple[ScheduleRule, ...] = (Winograd(), Default())
-"""Stages of Winograd's algorithm by their names, every other function by its structure."""
+"""The first rule knows the stages of Winograd's algorithm by their names; the second one schedules
+every other function by its structure."""
 
 GRAPH: tuple[Pass, ...] = (
     *NORMS,
-    RewriteConvTranspose(),  # into convolutions, for the passes below
+    RewriteConvTranspose(),  # makes convolutions, which the passes below improve
     ScaleWeights(),  # before channels are in blocks
     DequantizeAfterProduct(),  # while weights are bytes
-    OffsetIntegers(),  # bytes less a zero point become bytes, where that is a product's operand
+    OffsetIntegers(),  # before WidenIntegers: keeps bytes that have a zero point subtracted bytes
     WidenIntegers(),  # before weights are folded
-    PadIntegerChannels(),  # so that they make blocks
+    PadIntegerChannels(),  # before BlockChannels: pads channels to whole blocks
     BlockChannels(),  # while convolutions are operators
-    JoinPixels(),  # of those whose channels are in no blocks
-    FoldConstant(),  # what only depends on weights is computed now
+    JoinPixels(),  # after BlockChannels: for convolutions whose channels are in no blocks
+    FoldConstant(),  # computes what depends on weights only
     SimplifyDataMovement(),  # while attention, transposes and products are operators
     SplitMatmul(),  # after slices have moved up to the products
-    DispatchToLibraries(),  # what the target asks for, while products are operators
-    FuseTransposes(),  # those that found nothing to cancel with
-    UseWinograd(),  # once the weights of convolutions are constants in blocks
+    DispatchToLibraries(),  # while products are operators: gives libraries what the target says
+    FuseTransposes(),  # after SimplifyDataMovement: takes the transposes that are left
+    UseWinograd(),  # after FoldConstant: weights must be constants in blocks
     *KERNELS,
     AttachAttrLayoutFreeBuffers(),  # tells schedules which arguments are weights
-    MultiplyByReciprocal(),  # while softmax is the blocks that define it
-    LargestOfSoftmax(),  # once its quotients are products
+    MultiplyByReciprocal(),  # while a softmax is the blocks that define it
+    LargestOfSoftmax(),  # after MultiplyByReciprocal, whose form it looks for
     ScheduleGeneratedFunctions(*SCHEDULES),  # vectors, tiles, threads
-    SplitLayoutRewritePreproc(),  # what lays weights out anew becomes a kernel of its own
-    FoldConstant(),  # which runs now, once
-    ConcatenateInPlace(),  # once kernels are scheduled, for results that are whole
-    DeadCodeElimination(),  # those kernels
-    CanonicalizeBindings(),  # before neighbours are looked for: results have one name each
-    MergeParallelKernels(),  # neighbours that share a partition, once all are scheduled
-    ReuseDyingArguments(),  # last: a part of a concatenation, or of a merged loop, saves more
-    DeadCodeElimination(),  # kernels whose calls all write in place
+    SplitLayoutRewritePreproc(),  # makes a kernel of each block that lays a weight out anew
+    FoldConstant(),  # runs these kernels now, once
+    ConcatenateInPlace(),  # after schedules, which it does not disturb
+    DeadCodeElimination(),  # removes the kernels that were replaced
+    CanonicalizeBindings(),  # before neighbours are looked for: gives each result one name
+    MergeParallelKernels(),  # after schedules: merges neighbours that share a partition
+    ReuseDyingArguments(),  # last: concatenating in place and merging save more memory traffic
+    DeadCodeElimination(),  # removes kernels that are no longer called
 )
-"""What ``weft.compile`` does to a graph for a CPU."""
+"""The passes of ``weft.compile`` over a graph for a CPU."""

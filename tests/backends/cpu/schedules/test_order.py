@@ -17,7 +17,7 @@ from weft.backends.cpu.schedules.order import (
     share_of_busiest,
     tiles_of,
 )
-from weft.backends.cpu.schedules.together import fused
+from weft.backends.cpu.schedules.parallel_depth import depth_of_counts
 from weft.driver.pipeline import lower_tir
 from weft.target.machine import Machine
 from weft.tir.interp import run
@@ -65,7 +65,7 @@ def test_cores_share_what_has_no_tile_that_is_cut_off():
 def test_the_busiest_core_does_at_least_its_share(counts, cores):
     share = share_of_busiest([Tiles(count) for count in counts], cores)
     assert 1 / cores <= share <= 1
-    depth = fused(counts, [False] * len(counts), cores)
+    depth = depth_of_counts(counts, [False] * len(counts), cores)
     assert 0 <= depth <= len(counts)
 
 

@@ -1,4 +1,4 @@
-"""Instruction sets as tables: which family of processors a triple names, and what is known of it.
+"""Tables of instruction sets: the family of processors that a triple names, and its properties.
 
 >>> architecture_of("aarch64-linux-gnu").elf_machine
 183
@@ -20,19 +20,19 @@ _SYSTEMS: Final = (
     "linux", "android", "darwin", "macosx", "ios", "windows", "win32", "freebsd", "netbsd",
     "openbsd", "none", "wasi",
 )  # fmt: skip
-"""Operating systems as the words of triples begin."""
+"""How the word of a triple for the operating system begins."""
 
 
 def architecture_of(triple: str) -> Architecture:
-    """The family of processors that a triple begins with; one without any entry if not known."""
+    """The family of processors that a triple begins with; if unknown, one with default entries."""
     name = triple.partition("-")[0].lower()
     return _BY_NAME.get(name) or Architecture(name)
 
 
 def system_of(triple: str) -> tuple[str, str]:
-    """Architecture and operating system of a triple: what decides whether object code loads.
+    """The architecture and the operating system of a triple, which decide if object code loads.
 
-    Vendor and C library are left out, since triples leave them out as well.
+    Vendor and C library are left out, since many triples leave them out as well.
 
     >>> system_of("aarch64-linux-gnu") == system_of("arm64-unknown-linux-gnu")
     True

@@ -22,7 +22,7 @@ _PROCESSORS: Final[dict[str, tuple[str, ...]]] = {
     "neoverse-n1": _V82, "neoverse-v1": (*_V86, "sve"), "neoverse-n2": (*_V86, "sve", "sve2"),
     "neoverse-v2": (*_V86, "sve", "sve2"), "apple-m1": _V82, "apple-m2": _V86, "apple-m3": _V86,
 }  # fmt: skip
-"""What software for the processor may count on; cryptography is an option of most."""
+"""Processor -> features that each of its kind has; cryptography is optional in most."""
 
 AARCH64: Final = Architecture(
     "aarch64",

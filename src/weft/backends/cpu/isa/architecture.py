@@ -3,8 +3,9 @@
 Everything that names a processor, an instruction or a feature stands in such a row (``x86.py``,
 ``aarch64.py``); the rest of weft asks the row of the target's triple. Features have LLVM's names.
 
-What needs features says so in a text: ``+`` joins those that it takes, a blank separates choices,
-and an empty text needs none (``weft.backends.cpu.isa.features.offers``).
+Needs are written as a text: ``"avx512vnni+avx512vl avxvnni"`` means both of the first two or the
+third. ``+`` joins features that are needed together, a blank separates choices, and an empty text
+needs nothing (``weft.backends.cpu.isa.features.offers``).
 """
 
 from __future__ import annotations
@@ -22,29 +23,29 @@ class Statement(NamedTuple):
 
 
 class Intrinsic(NamedTuple):
-    """An instruction as a function of LLVM IR, and what its last operands are: (type, value)."""
+    """An instruction as a function of LLVM IR, and the (type, value) of its last operands."""
 
     name: str
     rest: tuple[tuple[str, str], ...] = ()
 
 
 class Loading(NamedTuple):
-    """How the addresses in relocatable code are filled in: types of relocation in ELF files."""
+    """Numbers of the relocation types in ELF files by which our own loader fills in addresses."""
 
     address: int
-    """The whole address, in 8 bytes."""
+    """Writes the whole address of a symbol, in 8 bytes."""
     distance: int
-    """The distance from the place, in 4 bytes."""
+    """Writes the distance from here to a symbol, in 4 bytes."""
     call: int
-    """The same to a function, or to a jump to it where the function is far away."""
+    """Writes the distance to a function, or to a jump to it if the function is too far away."""
     entries: tuple[int, ...]
-    """The same to the entry of a symbol in the table of addresses."""
+    """Write the distance to the symbol's entry in the table of addresses (GOT)."""
     jump: bytes
-    """Jumps to the address in an entry; its last 4 bytes, the distance to that, follow."""
+    """The code that jumps to the address in such an entry; the 4-byte distance to it follows."""
 
 
 NOTHING = Statement("", "")
-"""Stands where a processor has no such instruction."""
+"""Stands for an instruction that the processor does not have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,73 +59,75 @@ class Architecture:
     elf_machine: int = 0
     """Its number in the header of ELF files."""
     relocations: frozenset[int] = frozenset()
-    """The types of relocation that code of weft has, by their numbers in ELF files."""
+    """The numbers of the relocation types that weft's code contains."""
     loading: Loading | None = None
-    """For the runtime's own loader; None: LLVM loads code."""
+    """What the runtime's own loader needs; None: LLVM loads the code."""
     pause: Statement = NOTHING
-    """Tells the processor that a thread looks at one place until it changes."""
+    """Tells the processor that a thread is waiting in a loop for memory to change."""
 
     # Processors and features.
 
     processors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """LLVM's name of a processor -> the instruction sets that it has."""
     other_processors: frozenset[str] | None = None
-    """Names that LLVM knows beside those; None: all others are left to LLVM."""
+    """Other names that LLVM knows; a name that is in neither is an error. None: LLVM decides."""
     needs: Mapping[str, str] = field(default_factory=dict)
-    """Feature -> those that LLVM turns on with it; where one of them is turned off, so is it."""
+    """Feature -> the features that LLVM turns on with it. Turning one of these off turns it off."""
     instruction_features: str = ""
-    """A pattern of the beginnings of features that are instructions, not tuning."""
+    """A pattern that matches the start of features that are instructions, not tuning."""
     kernel_features: tuple[str, ...] = ()
-    """Features that kernels make use of, as ``weft doctor`` tells them."""
+    """The features that kernels use; ``weft doctor`` prints which of them there are."""
     always: frozenset[str] = frozenset()
-    """Features that calls need: LLVM ends the process where they are off."""
+    """Features that must stay on: without them LLVM aborts the process at the first call."""
     portable: str = ""
-    """A target whose code runs on most processors of the family, and which these are."""
+    """For error messages: a target for most processors of the family, and which these are."""
 
-    # Linux's words for what the processor has.
+    # Linux's names of features.
 
     linux_line: str = ""
     """How the line of features in ``/proc/cpuinfo`` begins."""
     linux_names: Mapping[str, str] = field(default_factory=dict)
-    """LLVM's name of a feature -> Linux's, without ``.``, ``-`` and ``_``, where they differ."""
+    """LLVM's name of a feature -> Linux's name, where they differ; without ``.``, ``-``, ``_``."""
     bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Features that are other features together, without ``.``, ``-`` and ``_``."""
+    """Feature -> the features that it stands for; without ``.``, ``-``, ``_``."""
 
     # Vectors.
 
     vectors: tuple[tuple[int, str], ...] = ((128, ""),)
-    """Bits of a vector register and what it needs, the widest first."""
+    """(bits of a vector register, what it needs), the widest first."""
     preferred: int = 0
-    """Vectors of so many bits are to be preferred, where LLVM by itself prefers shorter ones."""
+    """The bits of a vector that LLVM is told to prefer where it would prefer shorter ones."""
     wide_processors: Mapping[str, str] = field(default_factory=dict)
-    """Processors that are not in ``processors`` -> the feature by which they have the widest."""
+    """Processor that is not in ``processors`` -> the feature that gives it the widest vectors."""
     registers: tuple[tuple[int, int], ...] = ((0, 32),)
-    """Of vectors of so many bits and more there are so many registers, the widest first."""
+    """(bits, registers): how many registers there are for vectors of at least so many bits, the
+    widest first."""
     fuses: str = ""
-    """What a product and a sum in one instruction, rounded once, needs."""
+    """What a multiply-add in one instruction, rounded once, needs."""
     has_maximum: bool = False
-    """Whether one instruction is the maximum of two floats, NaN where one is."""
+    """Whether one instruction computes the maximum of two floats, NaN if one of them is NaN."""
     masked: tuple[tuple[int, str], ...] = ()
-    """Bits of elements of which a load leaves lanes out, and what that needs, the fewest first."""
+    """(bits of an element, what it needs): loads that leave lanes out, for elements of at least so
+    many bits; the fewest bits first."""
     rich: str | None = None
-    """What the instructions of ``rich_operations`` need; None: there are none."""
+    """What the instructions of ``rich_operations`` need; None: the family has none of them."""
     looks_up: tuple[tuple[int, str], ...] = ()
-    """Lanes of float32 of which one instruction picks any, and what it needs, the most first."""
+    """(lanes, what it needs): instructions that pick any of so many float32, the most first."""
     dot_products: Mapping[int, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """Bits of a vector -> instructions that multiply small integers and add some products, and what
-    each needs, the best first."""
+    """Bits of a vector -> (instruction, what it needs): instructions that multiply small integers
+    and add some of the products, the best first."""
     byte_dots: frozenset[str] = frozenset()
-    """Those that take unsigned and signed bytes, four products at a time."""
+    """The ``dot_products`` of four unsigned with four signed bytes."""
 
     # Intrinsics of LLVM.
 
     prefix: str = ""
-    """How the names of its own intrinsics begin."""
+    """How the names of the family's own intrinsics begin."""
     intrinsic_needs: tuple[tuple[str, str], ...] = ()
-    """How the name of an intrinsic goes on (a pattern), and what it needs; the first that fits
-    counts."""
+    """(pattern of the rest of an intrinsic's name, what it needs); the first match counts."""
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
-    """Operation and type of vector -> the intrinsic: ``"min f32x4"``. ``min`` and ``max`` give the
-    second operand where both are zeros or one is NaN; ``majority`` the bits that two of three have;
-    ``scale`` x * 2**power in the lanes of a mask; ``permute`` the lanes that places name;
-    ``truncate`` the whole part, the least integer where none fits."""
+    """Operation and type of vector -> the intrinsic, as in ``"min f32x4"``. ``min`` and ``max``
+    return the second operand if both are zeros or one is NaN; ``majority`` returns the bits that
+    two of three have; ``scale`` is x * 2**power in the lanes of a mask; ``permute`` returns the
+    lanes that its indices name; ``truncate`` is the integer part, or the least integer if the value
+    fits in none."""

@@ -1,4 +1,4 @@
-"""Which instruction sets a processor's name and a list of features stand for, as in LLVM."""
+"""The instruction sets that a processor's name and a list of features stand for, as in LLVM."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ T = TypeVar("T")
 def instruction_sets(architecture: Architecture, cpu: str, features: str) -> frozenset[str]:
     """The instruction sets of a processor with a list of features such as ``+avx2,-avx512f``.
 
-    Of two that disagree the later one counts. A feature brings along what it needs, and takes along
-    what needs it. A processor that its architecture does not list has one that no other has.
+    If two entries of the list disagree, the later one counts. ``+`` also turns on what the feature
+    needs, ``-`` also turns off what needs it. A processor that the architecture does not list gets
+    a feature of its own, which no other processor has.
 
     >>> from weft.backends.cpu.isa.x86 import X86_64
     >>> old, new = [instruction_sets(X86_64, f"x86-64-v{n}", "+avx,-avx2") for n in (2, 3)]
@@ -37,13 +38,13 @@ def instruction_sets(architecture: Architecture, cpu: str, features: str) -> fro
 
 
 def is_instruction_set(architecture: Architecture, feature: str) -> bool:
-    """Whether a feature is one of instructions, not of tuning."""
+    """Whether a feature stands for instructions, not for tuning."""
     pattern = architecture.instruction_features
     return not pattern or re.match(pattern, feature) is not None
 
 
 def offers(present: AbstractSet[str], needed: str) -> bool:
-    """Whether one of some sets of features is there.
+    """Whether one of the choices in ``needed`` is present.
 
     >>> offers({"avx512vnni", "avx512f"}, "avx512vnni+avx512vl avxvnni")
     False
@@ -53,7 +54,7 @@ def offers(present: AbstractSet[str], needed: str) -> bool:
 
 
 def first_offered(present: AbstractSet[str], rows: Sequence[tuple[T, str]], default: T) -> T:
-    """The first of some rows (value, what it needs) whose needs are there.
+    """The value of the first row (value, needs) whose needs are present; else ``default``.
 
     >>> first_offered({"avx2"}, ((16, "avx512f"), (8, "avx2")), 0)
     8
@@ -62,7 +63,7 @@ def first_offered(present: AbstractSet[str], rows: Sequence[tuple[T, str]], defa
 
 
 def of_its_own(cpu: str) -> str:
-    """What a processor has that is not in its architecture's list."""
+    """The feature that stands for all that an unlisted processor has."""
     return f"the processor {cpu}"
 
 

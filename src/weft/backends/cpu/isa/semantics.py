@@ -1,7 +1,8 @@
 """What vector instructions of processors compute, by the name of their LLVM intrinsic.
 
-The interpreter of TensorIR asks here. Each takes the lanes of its arguments as numpy arrays and
-gives lanes; sums are exact before they wrap. The reference is Intel's Intrinsics Guide.
+The interpreter of TensorIR calls these functions. Each takes the lanes of its arguments as numpy
+arrays and returns the lanes of the result as exact integers, which the caller wraps to the type.
+The reference is Intel's Intrinsics Guide.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """x86-64: the processors of AMD and Intel.
 
-The levels of x86-64 are those of its System V ABI (section 3.1.1, "Processor Architecture"), the
-rest is each processor's own. What only an operating system uses is left out.
+The levels x86-64-v2 to v4 are those of the System V ABI (section 3.1.1, "Processor Architecture");
+the other features are each processor's own. Features that only operating systems use are left out.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ _INTRINSIC_NEEDS: Final = (
 
 _AVX512: Final = "avx512f+avx512vl"
 _NEAREST: Final = (("i32", "4"),)
-"""The operand of 512-bit instructions that says how to round: as is set."""
+"""The operand of 512-bit instructions that selects the rounding: 4 is the mode that is set."""
 _SUFFIXES: Final = (("f32", 32, "ps"), ("f64", 64, "pd"))
 _INTRINSICS: Final = {
     **{

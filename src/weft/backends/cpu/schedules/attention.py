@@ -1,16 +1,17 @@
 """Attention without the matrix of all scores: softmax(Q K^T) V for a block of queries at a time.
 
-A block of queries runs through all of it while its scores stay in cache. They lie with the queries
-innermost, so that everything up to the division is done on vectors of queries: the product with
-the keys (a register tile of keys by queries; a block of queries is transposed first, in registers),
-the largest score, the powers and their sum, without a sum across the lanes of a vector. The product
-with the values then has vectors of features; its tile is divided by the sums when it is stored.
+Each block of queries passes all stages while its scores stay in cache. The scores are stored with
+the queries innermost, so that vectors run over queries in every stage up to the division: the
+product with the keys (a register tile of keys by queries, for which a block of queries is
+transposed in registers first), the largest score, the powers and their sum. No stage has to sum
+across the lanes of a vector. In the product with the values, vectors run over features; each tile
+is divided by the sums of its queries when it is stored.
 
 Source: Dao, Fu, Ermon, Rudra and Re, "FlashAttention" (NeurIPS 2022), and Rabe and Staats,
-"Self-attention Does Not Need O(n^2) Memory" (2021). Their sums over blocks of keys, corrected when
-a larger score comes, are not needed here: a block's scores are ``keys * queries of a block``
-numbers, which fit a second-level cache up to thousands of keys, and beyond that each is used for
-``4 * features`` operations while it is read once.
+"Self-attention Does Not Need O(n^2) Memory" (2021). They sum over blocks of keys and correct the
+sums when a larger score comes. That is not needed here: the scores of a block, ``keys * queries of
+a block`` numbers, fit the second cache for up to thousands of keys, and beyond that each score is
+read once for ``4 * features`` operations.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.loop_partition import HINT as LOOP_PARTITION_HINT
 
 _VECTORS: Final = 2
-"""Vectors of queries in a block: a tile of two has enough rows to hide its loads."""
+"""Vectors of queries in a block: a tile that is two vectors wide has enough rows to hide loads."""
 _WIDEST: Final = 4
-"""Vectors of features in a tile at most."""
+"""The most vectors of features in a tile."""
 _START: Final = 2
-"""What the start and the end of a tile of scores cost, in keys."""
+"""What the start and the end of a tile of scores cost, in keys: as long as two more would take."""
 _LEAST: Final = 4
-"""Keys that take as long as fewer: with these multiply-adds wait for each other."""
+"""A tile of fewer keys takes as long as one of four: its multiply-adds wait for each other."""
 _STREAM: Final = 16
-"""Bytes of values that come from the second cache in a cycle, while all else goes on."""
+"""Bytes of values that the second cache delivers in a cycle while everything else goes on."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,15 @@ class Parts:
     largest: BlockRV
     """(batch, head, query), of the logits."""
     powers: BlockRV
+    """``exp(logits - largest)``."""
     total: BlockRV
     """(batch, head, query), of the powers."""
     share: BlockRV
-    """(batch, head, query), one over the total."""
+    """(batch, head, query), the reciprocal of the total."""
     combined: BlockRV
-    """Any order of batch, query, head and feature, summed over keys."""
+    """Batch, query, head and feature in any order, summed over keys."""
     result: BlockRV
+    """What is combined times the share."""
 
 
 def schedule(sch: Schedule, machine: Machine) -> bool:
@@ -86,7 +89,7 @@ def schedule(sch: Schedule, machine: Machine) -> bool:
     _blocks_of_keys(sch, parts, inside, keys)
     sch.compute_at(packed, inside)
     depth = 1 if sch.get(outer) is sch.get(inside) else 2
-    run_in_parallel(sch, [outer], machine)  # refused where two blocks would write one place
+    run_in_parallel(sch, [outer], machine)
     for block, after in ((parts.scores, parts.logits), (parts.combined, parts.result)):
         _tile(sch, block, len(sch.get_loops(after)) - 2)
     _transpose(sch, packed)
@@ -124,13 +127,13 @@ def _parts(sch: Schedule) -> Parts | None:
 
 
 def _spatial_producer(sch: Schedule, block: BlockRV) -> BlockRV | None:
-    """The one block that a block reads, if it computes each element by itself."""
+    """The only block whose result ``block`` reads, if that is spatial; else None."""
     producers = sch.get_producers(block)
     return producers[0] if len(producers) == 1 and Nest(sch, producers[0]).is_spatial else None
 
 
 def _is_attention(sch: Schedule, parts: Parts) -> bool:
-    """Whether the blocks read each other, and the tensors, as attention does."""
+    """Whether the blocks read each other, and the function's arguments, as in attention."""
     expected = {
         parts.logits: [parts.scores], parts.largest: [parts.logits],
         parts.powers: [parts.logits, parts.largest], parts.total: [parts.powers],
@@ -149,7 +152,7 @@ def _is_attention(sch: Schedule, parts: Parts) -> bool:
 
 
 def _axes(nest: Nest) -> list[Var]:
-    """The axes in the order in which they index the result; empty if it is another form."""
+    """The axes in the order in which they index the result; empty if indices are no plain axes."""
     if len(nest.stores) != 1:
         return []
     indices = nest.stores[0].indices
@@ -158,7 +161,7 @@ def _axes(nest: Nest) -> list[Var]:
 
 
 def _query_of(scores: Nest, query: Var) -> Access | None:
-    """The load of the queries: the only one that is at the place of a query, which it names."""
+    """The load of the queries: the only one with ``query`` as an index; None if there is none."""
     queries = [load for load in scores.loads if load.uses(query)]
     return queries[0] if len(queries) == 1 and queries[0].position(query) is not None else None
 
@@ -167,7 +170,7 @@ def _query_of(scores: Nest, query: Var) -> Access | None:
 
 
 def _transposed_queries(sch: Schedule, scores: Nest, query: Var) -> BlockRV:
-    """A copy of the queries that has them innermost."""
+    """Copy the queries to a buffer with queries innermost; returns the block that copies."""
     load = _query_of(scores, query)
     assert load is not None
     place = load.position(query)
@@ -189,8 +192,9 @@ def _blocks_of_queries(
 ) -> tuple[LoopRV, LoopRV]:
     """Tile the result and the product with the values.
 
-    Returns the parallel loop and the one over blocks of queries. It is the same one unless the last
-    block is smaller and the heads keep the cores busy: a loop by itself is cut there.
+    Returns the parallel loop and the loop over blocks of queries. They are one loop, unless the
+    last block is smaller and the heads alone keep the cores busy: lowering can cut off the last
+    iteration of a loop that is not fused.
     """
     result = Nest(sch, parts.result)
     rows_of_result = _rows_of(sch, result, parts.share)
@@ -218,12 +222,12 @@ def _blocks_of_queries(
 
 
 def _keep_busy(parts: int | None, machine: Machine) -> bool:
-    """Whether so many equal parts keep all cores busy but for an eighth of the time."""
+    """Whether equal parts, as many as ``parts``, keep the cores busy for 7/8 of the time."""
     return parts is not None and (parts % machine.cores == 0 or parts >= 8 * machine.cores)
 
 
 def _across(length: int | None, lanes: int) -> int:
-    """The queries of a block: two vectors, or one where less of the last block is empty then."""
+    """How many queries a block has: two vectors, or one if less of the last block is then empty."""
     if length is None:
         return lanes * _VECTORS
     sizes = [lanes * count for count in range(_VECTORS, 0, -1)]
@@ -231,9 +235,9 @@ def _across(length: int | None, lanes: int) -> int:
 
 
 def _keys_of_tile(machine: Machine, across: int, keys: int | None, is_masked: bool) -> int:
-    """The keys of a register tile: what takes the fewest cycles, starts and ends of tiles counted.
+    """How many keys a register tile has, so that all tiles take the fewest cycles.
 
-    With a mask, a tile that divides the keys if there is one: loops are cut at the mask already.
+    With a mask, tiles that divide the keys come first: lowering cuts the loop at the mask already.
     """
     most = most_rows(machine, -(-across // machine.lanes()))
     if keys is None or keys <= most:
@@ -246,18 +250,18 @@ def _keys_of_tile(machine: Machine, across: int, keys: int | None, is_masked: bo
 
 
 def _tiles(keys: int, rows: int) -> float:
-    """What tiles of so many keys take, in keys."""
+    """The cost of tiles of ``rows`` keys, in the time of a key."""
     whole, left = divmod(keys, rows)
     return whole * (rows + _START) + (max(left, _LEAST) + _START if left else 0)
 
 
 def _tile_of(machine: Machine, across: int, length: int | None, columns: int | None) -> Tile:
-    """The register tile of the product with the values: what takes the fewest cycles a product.
+    """The register tile of the product with the values that takes the fewest cycles.
 
-    The values of a head stream from the second cache. The tile divides the block of queries: parts
-    of other blocks would be computed twice. Where the last block is smaller, the tile does not
-    divide that one: a condition on whole tiles, ``3 * block + tile < 5``, is more than the check of
-    what covers what can prove.
+    The values of a head stream from the second cache. The tile divides the block of queries, since
+    else queries of the next block would be computed twice. It must not divide the last block, if
+    that is smaller: the guard would be on whole tiles (``3 * block + tile < 5``), and the proof
+    that producers cover what is read fails on such guards.
     """
     lanes = machine.lanes()
     width = 4 * lanes if columns is None else columns
@@ -271,19 +275,19 @@ def _tile_of(machine: Machine, across: int, length: int | None, columns: int | N
         for rows in range(1, min(most_rows(machine, vectors), across) + 1)
         if across % rows == 0 and (not tail or tail % rows)
     ]  # fmt: skip
-    rest = Tile(lanes, 1, lanes)  # of targets whose vectors are longer than their registers many
+    rest = Tile(lanes, 1, lanes)  # for targets that have more lanes than registers
     return min(tiles, key=lambda tile: (_cycles(machine, tile, width), -tile.rows), default=rest)
 
 
 def _cycles(machine: Machine, tile: Tile, width: int) -> float:
-    """Cycles of a step over the width, for each row."""
+    """Cycles per row of one step of the reduction over ``width`` columns."""
     streamed = 4 * tile.columns / _STREAM
     step = max(tile.products / machine.fma_ports, (tile.vectors + tile.rows) / 2, 4.75, streamed)
     return step / tile.rows * -(-width // tile.columns)
 
 
 def _rows_of(sch: Schedule, result: Nest, share: BlockRV) -> tuple[Var, Var, Var] | None:
-    """The axes of the result at which it reads one over the sums: batch, head, query."""
+    """The axes by which the result reads the shares: batch, head, query; None for another form."""
     written = Nest(sch, share).stores[0].buffer
     loads = [load for load in collect(result.block.body, BufferLoad) if load.buffer is written]
     axes = [axis for axis in loads[0].indices if isinstance(axis, Var)] if loads else []
@@ -294,7 +298,10 @@ def _rows_of(sch: Schedule, result: Nest, share: BlockRV) -> tuple[Var, Var, Var
 
 
 def _blocks_of_keys(sch: Schedule, parts: Parts, inside: LoopRV, rows: int) -> None:
-    """Everything before the product with the values in a block; scores in tiles of keys."""
+    """Compute all stages before the product with the values in the loop over blocks of queries.
+
+    The scores are computed in register tiles of ``rows`` keys.
+    """
     for block in (parts.share, parts.total, parts.powers, parts.largest, parts.logits):
         sch.compute_at(block, inside)
     query, key = sch.get_loops(parts.logits)[-2:]
@@ -303,13 +310,14 @@ def _blocks_of_keys(sch: Schedule, parts: Parts, inside: LoopRV, rows: int) -> N
     sch.unroll(row)
     sch.vectorize(query)
     if len(Nest(sch, parts.logits).loads) == 1:
-        sch.annotate(query, LOOP_PARTITION_HINT, 0)  # on the diagonal a lane chooses, in registers
+        # On the diagonal of a mask lanes choose between values in registers; no loop need be cut.
+        sch.annotate(query, LOOP_PARTITION_HINT, 0)
     sch.set_scope(parts.scores, 0, "local")
     sch.compute_at(parts.scores, keys)
 
 
 def _tile(sch: Schedule, block: BlockRV, depth: int) -> None:
-    """A sum below ``depth`` loops, its tile in registers: steps outermost, rows, columns."""
+    """Order the loops of a sum below ``depth`` loops: steps outermost, then the register tile."""
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, depth)
     steps = [loops[axis] for axis in nest.reduced if axis in loops]
@@ -322,7 +330,7 @@ def _tile(sch: Schedule, block: BlockRV, depth: int) -> None:
 
 
 def _transpose(sch: Schedule, packed: BlockRV) -> None:
-    """The copy of a block of queries: read along features, stored along queries."""
+    """Mark the copy of a block of queries for TransposeTile."""
     query, feature = sch.get_loops(packed)[-2:]
     sch.reorder(feature, query)
     sch.annotate(feature, TRANSPOSE, 1)
@@ -330,7 +338,7 @@ def _transpose(sch: Schedule, packed: BlockRV) -> None:
 
 
 def _vectors_of_queries(sch: Schedule, block: BlockRV, place: int) -> None:
-    """Spatial blocks: the loop over queries innermost, as vectors."""
+    """Move the loop over queries, at position ``place``, innermost and make it vectors."""
     loops = list(sch.get_loops(block))
     query = loops[place]
     loops.remove(query)
@@ -339,9 +347,9 @@ def _vectors_of_queries(sch: Schedule, block: BlockRV, place: int) -> None:
 
 
 def _accumulate(sch: Schedule, source: BlockRV, block: BlockRV, depth: int) -> None:
-    """The largest logit, or the sum of powers, taken where what is accumulated is computed.
+    """Compute the largest logit, or the sum of powers, in the loops of ``source``, which it reads.
 
-    ``depth`` is that of the loop over keys, or tiles of them.
+    ``depth`` is the number of loops around the loop over keys, or over tiles of keys.
     """
     keys = sch.get_loops(source)[depth]
     sch.reverse_compute_at(block, keys)
@@ -356,7 +364,7 @@ def _accumulate(sch: Schedule, source: BlockRV, block: BlockRV, depth: int) -> N
 
 
 def _fill_tails(sch: Schedule, parts: Parts) -> None:
-    """Let the last block of queries be whole vectors in what is kept for the block alone."""
+    """Compute the last block of queries in whole vectors, in all buffers local to a block."""
     kept = {sch.get(block).writes[0].buffer.data for block in (parts.combined, parts.result)}
     for block in blocks_of(sch):
         if sch.get(block).writes[0].buffer.data not in kept:

@@ -117,6 +117,4 @@ def crossing(loads: Sequence[Access], axes: Sequence[Var], rows: Sequence[Var]) 
     border: those that stand in one index with it, as ``x[row + axis]``.
     """
     places = [set(collect(index, Var)) for load in loads for index in load.indices]
-    return [
-        axis for axis in axes if any(axis in place and place & set(rows) for place in places)
-    ]
+    return [axis for axis in axes if any(axis in place and place & set(rows) for place in places)]

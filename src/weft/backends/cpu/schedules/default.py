@@ -1,12 +1,18 @@
 """The default schedule of a function for a CPU: which program fits each of its blocks.
 
-A function that is one attention has a program of its own (``attention``). In others, blocks that
-only move or combine elements are inlined first. Then, from the last block to the first, each result
-is scheduled together with what only it needs: windows (``windows``, ``pixels``) or a tiled
-reduction whose result it takes element by element (``tiled``), reductions along rows (``rows``),
-values that run along them (``scans``), or by itself, in tiles where it reads along another axis
-than it writes (``transposed``), else in vectors (``elementwise``). A program that a block does not
-fit leaves it as it is, so that every function gets a schedule.
+A function that is one attention has a program of its own (``attention``). In other functions,
+blocks that only move or combine elements are inlined first. Then, from the last block to the first,
+each result is scheduled together with the blocks that only it needs, by the first program that
+fits:
+
+- ``windows`` or ``pixels``, if it reads element by element what windows over an image give;
+- ``tiled`` or ``dots``, if it reads the result of a reduction element by element;
+- ``rows``, if it needs reductions along rows;
+- ``scans``, if it is a running sum or its like;
+- ``transposed``, if it reads along another axis than it writes;
+- ``elementwise``, if it is spatial.
+
+A block that no program fits stays as it is, so every function gets a schedule.
 """
 
 from __future__ import annotations
@@ -41,7 +47,11 @@ Program = Callable[[Schedule], bool]
 
 
 def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
-    """Schedule every block of the function; the schedule that came out of it."""
+    """Schedule every block of the function.
+
+    ``weights`` are buffers that are known when the model is built. Returns a new schedule; ``sch``
+    itself may stay as it was.
+    """
     whole = _tried(sch, lambda trial: attention.schedule(trial, machine))
     if whole is not sch:
         return whole
@@ -69,7 +79,9 @@ def _with_its_producers(
     sch: Schedule, result: BlockRV, waiting: list[BlockRV], machine: Machine,
     weights: Collection[Buffer],
 ) -> Schedule:  # fmt: skip
-    """Schedule a spatial block with the blocks that only it needs; those are taken off the list."""
+    """Schedule a spatial block with the blocks that only it needs, and remove those from
+    ``waiting``.
+    """
     only = _only_for(sch, result, waiting)
     for block in only:
         nest = Nest(sch, block)
@@ -104,7 +116,9 @@ def _windows(
     sch: Schedule, block: BlockRV, result: BlockRV | None, waiting: list[BlockRV],
     program: Callable[..., bool], machine: Machine,
 ) -> Schedule:  # fmt: skip
-    """Schedule a block that takes windows; the blocks that pad for it are taken off the list."""
+    """Schedule a block of windows with the blocks that pad for it, and remove those from
+    ``waiting``.
+    """
     before = {sch.get(pad) for pad in windows.paddings(sch, block)}
     padded = [other for other in waiting if sch.get(other) in before]
     scheduled = _tried(sch, lambda trial: program(trial, block, result, machine, padded))
@@ -119,7 +133,7 @@ def _tiled(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     weights: Collection[Buffer],
 ) -> Schedule:  # fmt: skip
-    """Tile a reduction by the processor's dot products, where it is a sum of those."""
+    """Tile a reduction, with the processor's dot products if it is a sum of those."""
     if dots.fits(Nest(sch, block), machine, weights):
         scheduled = _tried(sch, lambda trial: dots.schedule(trial, block, result, machine, weights))
         if scheduled is not sch:
@@ -134,7 +148,7 @@ def _rows(
 
 
 def _tried(sch: Schedule, program: Program) -> Schedule:
-    """The schedule after a program; the old one, untouched, where the program does not fit."""
+    """The schedule after running a program; ``sch`` itself, unchanged, if it does not fit."""
     trial = sch.copy()
     try:
         return trial if program(trial) else sch
@@ -151,7 +165,10 @@ def _tried(sch: Schedule, program: Program) -> Schedule:
 
 
 def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> list[BlockRV]:
-    """The waiting blocks whose results only ``result``, or others of them, read; in order."""
+    """The waiting blocks that only ``result`` reads, directly or through others of them.
+
+    They keep their order.
+    """
     inside = {sch.get(result)}
     only = []
     for block in reversed(waiting):
@@ -164,7 +181,7 @@ def _only_for(sch: Schedule, result: BlockRV, waiting: Sequence[BlockRV]) -> lis
 
 
 def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
-    """Whether ``result`` reads what ``block`` writes at its own place only."""
+    """Whether ``result`` alone reads what ``block`` writes, each element at its own index."""
     nest = Nest(sch, result)
     axes = nest.result_axes()
     written = {store.buffer for store in Nest(sch, block).stores}
@@ -181,7 +198,7 @@ def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
 
 
 def inlined(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Schedule:
-    """Compute spatial blocks where they are read, unless that repeats work that is dear."""
+    """Inline spatial blocks into the blocks that read them, unless that repeats costly work."""
     for block in blocks_of(sch):
         nest = Nest(sch, block)
         if nest.is_spatial and (
@@ -200,6 +217,7 @@ def _inline(block: BlockRV) -> Program:
 
 
 def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
+    """Whether a block only moves elements, or computes them cheaply or only once if inlined."""
     consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]
     if not consumers or len(nest.stores) != 1:
         return False
@@ -213,14 +231,12 @@ def _is_worth_inlining(sch: Schedule, nest: Nest) -> bool:
 
 
 def _repeats(consumer: Nest) -> bool:
-    """Whether a reduction reads an element more than once: it has an axis that the place lacks."""
+    """Whether a reduction reads elements more than once, as tiled reductions do."""
     return tiled.roles_of(consumer, ()) is not None
 
 
-def _is_left_out(
-    sch: Schedule, nest: Nest, machine: Machine, weights: Collection[Buffer]
-) -> bool:
-    """Whether a block is a padding whose zeros the tiles of a sum leave out."""
+def _is_left_out(sch: Schedule, nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
+    """Whether a block pads with zeros whose products the tiles of a sum leave out (``borders``)."""
     if not borders.is_padding(nest) or not borders.pads_with_zero(nest):
         return False
     consumers = [Nest(sch, block) for block in sch.get_consumers(nest.rv)]

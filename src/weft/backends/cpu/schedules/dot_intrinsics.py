@@ -1,9 +1,10 @@
 """Dot products of x86: ``vpmaddwd`` (SSE2, AVX2, AVX-512BW), ``vpdpwssd`` and ``vpdpbusd`` (VNNI).
 
-Each computes ``C[i] += sum of A[k] * B[i, k]`` in int32, over two int16 or over four bytes, those
-of A unsigned and those of B signed: one machine vector of B, packed so many steps of a reduction at
-a time, against as many numbers of A. All wrap as int32 does: they are exact modulo 2**32 (Intel's
-Intrinsics Guide; the packing is that of FBGEMM, Khudia et al., 2021).
+Each computes ``C[i] += sum of A[k] * B[i, k] over k`` in int32, where ``k`` has two values of int16
+or four bytes, unsigned in A and signed in B. B fills one machine vector, the numbers of one sum
+next to each other; the two or four numbers of A are repeated for each sum. The sums wrap as int32
+does, so they are exact modulo 2**32 (Intel's Intrinsics Guide; the packing is that of FBGEMM,
+Khudia et al., 2021).
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from weft.tir.tensor_intrinsic import TensorIntrin
 
 @dataclass(frozen=True)
 class Dot:
-    """An instruction: the steps of the reduction that it takes, and the types of A and B."""
+    """An instruction: how many steps of the reduction it takes, and the data types of A and B."""
 
     instruction: str
     steps: int
     left: str
     right: str
     accumulates: bool
-    """Whether it adds to the sums; else a second instruction does."""
+    """Whether it adds the products to the sums; if not, a second instruction does."""
 
     def intrin(self, lanes: int) -> str:
-        """The name of the tensor intrinsic for so many sums.
+        """The name of the tensor intrinsic that computes ``lanes`` sums.
 
         >>> DOTS["vpmaddwd"].intrin(8)
         'dot_8x2_vpmaddwd'
@@ -68,9 +69,10 @@ def dot_product_desc(lanes: int, dot: Dot) -> PrimFunc:
 
 
 def dot_product_sum(lanes: int, dot: Dot, name: str, total: Any, left: Any, right: Any) -> Any:
-    """The sums plus dot products, by an LLVM intrinsic of that name.
+    """The expression of ``total`` plus the dot products, by the LLVM intrinsic ``name``.
 
-    ``left`` are the numbers of A, packed in an int32 for each sum, and ``right`` those of B.
+    ``left`` has the numbers of A, packed into one int32 and repeated for each sum; ``right`` has
+    those of B.
     """
     wide = f"int32x{lanes}"
     if dot.accumulates:
@@ -115,7 +117,7 @@ INTRINSICS: Final = {
         for name in ("vpdpwssd", "vpdpbusd") for bits in (128, 256, 512)
     },
 }  # fmt: skip
-"""Instruction and lanes -> LLVM's name."""
+"""(instruction, lanes) -> LLVM's name of it."""
 
 for (_instruction, _lanes), _name in INTRINSICS.items():
     _dot = DOTS[_instruction]

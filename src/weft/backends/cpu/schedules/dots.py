@@ -1,9 +1,10 @@
-"""Products of 8-bit and 16-bit integers, summed in int32: some steps of the reduction at a time.
+"""Products of 8-bit and 16-bit integers that are summed in int32, by instructions of dot products.
 
-The tile is that of ``tiled``; its steps are dot products, which x86 has of two int16 and of four
-bytes (``dot_intrinsics``). One operand has the numbers of a dot product next to each other in
-memory, the other is copied into panels ``[.., columns / width, steps / 4, width, 4]``, a weight
-when the model is built. Columns and steps are padded with zeros to whole tiles and dot products.
+The tile is that of ``tiled``, but each of its steps is a dot product: x86 has instructions for
+those of two int16 and of four bytes (``dot_intrinsics``). One operand must have the numbers of a
+dot product next to each other in memory. The other is copied into panels
+``[.., columns / width, steps / 4, width, 4]``; a weight is copied when the model is built. Columns
+and steps are padded with zeros to whole tiles and dot products.
 """
 
 from __future__ import annotations
@@ -28,24 +29,26 @@ from weft.tir.schedule.schedule import Schedule
 
 @dataclass(frozen=True)
 class _Product:
-    """Roles of the axes, and of the operands."""
+    """A sum of products that an instruction computes: the roles of its axes and operands."""
 
     roles: tiled.Roles
     dot: Dot
     """The instruction."""
     inner: Var
-    """The axis of the reduction of which one instruction takes several steps."""
+    """The axis of the reduction along which one instruction takes several steps."""
     panels: Access
-    """The operand that has columns."""
+    """The operand that the columns index, which is copied into panels."""
     is_weight: bool
+    """Whether that operand is known when the model is built."""
 
 
 def fits(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> bool:
-    """Whether a block is a sum of products that the machine's instruction computes."""
+    """Whether a block is a sum of products that an instruction of the machine computes."""
     return _product_of(nest, machine, weights) is not None
 
 
 def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _Product | None:
+    """The instruction for a block, and its operands; None if no instruction fits."""
     roles = tiled.roles_of(nest, weights)
     if not machine.dot_products or roles is None or not _is_sum_of_products(nest):
         return None
@@ -72,7 +75,7 @@ def _product_of(nest: Nest, machine: Machine, weights: Collection[Buffer]) -> _P
 
 
 def _is_axis(index: PrimExpr) -> bool:
-    """Whether an index is an axis, perhaps one of a single value, as of windows of one pixel."""
+    """Whether an index is a plain axis, or the constant that is left of an axis of one value."""
     return isinstance(index, Var | IntImm)
 
 
@@ -93,13 +96,18 @@ def schedule(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     weights: Collection[Buffer],
 ) -> bool:  # fmt: skip
-    """Tile a sum of products of integers and what follows it, as ``tiled.schedule`` does."""
+    """Tile a sum of products of integers, and ``result``, which reads it element by element.
+
+    ``weights`` are buffers that are known when the model is built. Returns False if no instruction
+    of the machine computes the sum.
+    """
     nest = Nest(sch, block)
     dots = _product_of(nest, machine, weights)
     if dots is None:
         return False
     sizes = _sizes(nest, dots, machine)
-    # Of columns that are less than a tile, only those that are used would be computed in its place.
+    # If all columns are less than a tile, the tile is a copy of its own: computed in the loops of
+    # the result, it would have only the columns that the result uses, and no whole vector.
     is_cut = (nest.extent(dots.roles.column) or 0) < sizes.columns
     copies, back = _pad(sch, nest, dots, sizes)
     if back is not None or copies:
@@ -134,9 +142,10 @@ def _column(nest: Nest) -> Var:
 
 
 def _sizes(nest: Nest, dots: _Product, machine: Machine) -> tiled.Sizes:
-    """What a tile holds: whole vectors, of which all tiles have as many.
+    """What a tile holds of each axis; columns are whole vectors, as many in each tile.
 
-    An instruction that does not add needs a register for its sums before they are added.
+    An instruction that does not accumulate needs one register more, for the products that are yet
+    to be added.
     """
     roles, lanes = dots.roles, machine.lanes()
     spare = 0 if dots.dot.accumulates else 1
@@ -158,9 +167,10 @@ def _sizes(nest: Nest, dots: _Product, machine: Machine) -> tiled.Sizes:
 def _pad(
     sch: Schedule, nest: Nest, dots: _Product, sizes: tiled.Sizes
 ) -> tuple[list[BlockRV], BlockRV | None]:
-    """Pad columns to whole tiles, and steps to dot products, where they are not.
+    """Pad columns to whole tiles and steps to whole dot products, where they are not.
 
-    The blocks that copy operands, and the one that copies the result without its padding.
+    Returns the blocks that copy operands, and the block that copies the result without its padding
+    (None if the result is not padded).
     """
     parts = {dots.roles.column: sizes.columns, dots.inner: dots.dot.steps}
     if all((nest.extent(axis) or 0) % size == 0 for axis, size in parts.items()):
@@ -179,7 +189,10 @@ def _pad(
 def _panels(
     sch: Schedule, nest: Nest, dots: _Product, sizes: tiled.Sizes, copies: list[BlockRV]
 ) -> list[BlockRV]:
-    """Lay an operand out in panels; the copies, with this one, that are made at every call."""
+    """Lay the operand with columns out in panels.
+
+    Returns the copies that every call makes: ``copies``, and the panels unless they are a weight.
+    """
     buffer = dots.panels.buffer
     at = [region.buffer for region in nest.block.reads].index(buffer)
     own = [copy for copy in copies if buffer in [w.buffer for w in sch.get(copy).writes]]
@@ -193,7 +206,11 @@ def _panels(
 
 
 def _panel_map(nest: Nest, dots: _Product, width: int) -> Callable[..., list[PrimExpr]]:
-    """What is not reduced, columns / width, the other steps, steps / 4, width, 4."""
+    """The index map of the panels.
+
+    Its axes are the operand's axes that are not reduced, columns / width, the other axes that are
+    reduced, steps / 4, width, 4 (or 2, for pairs of int16).
+    """
     load, together = dots.panels, dots.dot.steps
     column, inner = load.position(dots.roles.column), load.position(dots.inner)
     assert column is not None
@@ -213,7 +230,7 @@ def _panel_map(nest: Nest, dots: _Product, width: int) -> Callable[..., list[Pri
 
 
 def _schedule_copy(sch: Schedule, copy: BlockRV, machine: Machine) -> None:
-    """A copy that is made at every call: vectors along the last axis, the others in parallel."""
+    """Schedule a copy that every call makes: vectors along the last axis, the first in parallel."""
     *outer, last = sch.get_loops(copy)
     size = elementwise.extent_of(sch, last)
     if size is None or size > machine.lanes():
@@ -227,7 +244,7 @@ def _schedule_copy(sch: Schedule, copy: BlockRV, machine: Machine) -> None:
 def _tile_dots(
     sch: Schedule, block: BlockRV, dots: _Product, result: BlockRV, machine: Machine
 ) -> None:
-    """Inside the tile: steps outermost, rows and vectors unrolled, an instruction for each."""
+    """Order the loops of a tile: steps outermost, rows and vectors unrolled, then instructions."""
     roles = dots.roles
     tile = [axis for axis in (roles.tall, roles.row, roles.wide) if axis is not None]
     shared = len(sch.get_loops(result)) - len(tile) - 1
@@ -239,10 +256,10 @@ def _tile_dots(
     sch.reorder(*other, steps, *rows, column, inner)
     start = sch.decompose_reduction(block, (*other, steps)[0])
     tiled.mark_tile(sch, sch.get_loops(start)[shared:])
-    if dots.dot.accumulates:  # else more sums would wait to be added than registers
+    if dots.dot.accumulates:  # if not, more products would wait to be added than registers hold
         tiled.unroll_some(sch, steps, [*rows, column], machine)
     vectors, lanes = sch.split(column, [None, machine.lanes()])
     for loop in (*rows, vectors):
         sch.unroll(loop)
-    sch.blockize(lanes)  # takes the test for the last rows, which an intrinsic cannot have
+    sch.blockize(lanes)  # the block gets the guard of the last rows; an intrinsic can have none
     sch.tensorize(lanes, dots.dot.intrin(machine.lanes()))

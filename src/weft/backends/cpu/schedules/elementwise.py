@@ -1,19 +1,20 @@
-"""Blocks that compute each element by itself: one parallel loop around one vector loop.
+"""Blocks that compute each element by itself: a parallel loop around a loop of vectors.
 
-Axes that follow each other in memory, wherever they are used, are one: all of them, or the last
-ones, as the pixels of an image to which a number for each channel is added. That axis becomes
-vectors. It is not cut into vectors here but where its size is known to have rests: lowering cuts it
-first where a condition on it changes, as between the parts of a concatenation, and then into
-vectors (SplitVectorLoop).
+Axes that follow each other in the memory of everything that is read and written become one loop.
+That may be all axes, or the last ones, such as those of the pixels of an image to which a number
+per channel is added. This loop is marked as vectors as a whole. Lowering cuts it first where a
+condition on it changes, as between the parts of a concatenation, and then into vectors
+(SplitVectorLoop). Here it is cut only so that cores can share it, or so that what other rows read
+again stays in the first cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
+from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.schedules.places import Part, Places, loops_of_parts, parts_of
-from weft.backends.cpu.schedules.together import together
 from weft.dlight.nest import Nest, loops_of
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
@@ -26,44 +27,58 @@ from weft.tir.schedule.schedule import Schedule
 from weft.tir.transform.vectorize_loop import MASKED_LANES
 
 _VECTORS: Final = 4
-"""Vectors in flight: loads of one hide behind the arithmetic of another."""
+"""Vectors of one iteration: the loads of one overlap with the arithmetic of another."""
 _LEAST: Final = 16
-"""Elements of an innermost axis that is worth cutting another one for."""
+"""An axis is cut only if its innermost part keeps at least this many elements."""
 _FEW: Final = 4
-"""Elements that lie next to each other and are computed in vectors of their own."""
+"""How many values an axis may have whose elements lie between those of a vector (three colours)."""
 _SHARES: Final = 64
-"""A part that other rows read again has an element for so many bytes of the first cache: most of
-it is for what streams past."""
+"""A part of a row that other rows read again has one element for so many bytes of the first cache;
+most of the cache is for what streams past."""
 _IMAGES: Final = 8
+"""How many images have the same row computed one after the other; rows of more images would fall to
+the same places of the cache."""
 _ROW: Final = 256
-"""Images whose rows, of so many elements at most, are computed one after the other: the place of
-the second is known by then. Of more images, rows would meet in the same places of the cache."""
+"""The longest row for which that is done, in elements."""
 _ROWS: Final = 8
-"""Rows from which elements are taken at once, where they lie at the same places: those are read,
-and computed, once. More leave no registers for places.
-"""
+"""How many rows are computed together if elements at the same positions are taken from each, so
+that a position is loaded once for all. More would leave no registers for the positions."""
 _MASKED: Final = 64
-"""Elements of a row, some of them chosen by their place, that is computed in whole vectors."""
+"""The longest row that is computed in whole masked vectors, if some of its elements are chosen by
+their position."""
 _SHORT: Final = 1 << 14
-"""Elements, some of them chosen by their place, that one loop computes."""
+"""The most elements that one loop computes if some are chosen by their position."""
+
+
+class _Loops(NamedTuple):
+    """The loops of a block in their order, outermost first."""
+
+    outer: list[LoopRV]
+    again: list[LoopRV]
+    """Loops whose iterations read again what they read along ``inner``."""
+    beside: list[LoopRV]
+    """A short loop, unrolled around each vector: its elements lie between those of the vector, or
+    it runs over rows from which elements at the same positions are taken."""
+    inner: LoopRV
+    """The loop that becomes vectors: all axes that act as one with the last axis."""
 
 
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
-    """Schedule a spatial block; False if it is none."""
+    """Schedule a spatial block; False for any other block."""
     nest = Nest(sch, block)
     if not nest.is_spatial:
         return False
     loops = sch.get_loops(block)
     if not loops:
         return True
-    outer, again, inner, beside = _order(sch, nest, loops)
+    outer, again, beside, inner = _order(sch, nest, loops)
     size = extent_of(sch, inner)
     is_alone = all(extent_of(sch, loop) == 1 for loop in (*outer, *again))
     part = _part(nest, size, is_alone, machine)
     part = _held(size, machine) if again else part
     part = machine.lanes() if beside else part
     if not again and not beside and part is None and size is not None and size <= _ROW:
-        outer, again = _placed_together(sch, nest, outer)
+        outer, again = _images_together(sch, nest, outer)
     if part is not None:
         around, inner = sch.split(inner, [None, part])
         sch.reorder(around, *again, *beside, inner)
@@ -75,20 +90,24 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
         if size is not None and size <= _MASKED and _may_mask(nest, machine):
             sch.annotate(inner, MASKED_LANES, 1)
         sch.vectorize(inner)
-    depth = together(sch, outer, machine)
+    depth = parallel_depth(sch, outer, machine)
     if depth:
         run_in_parallel(sch, outer[:depth], machine)
     return True
 
 
 def _may_mask(nest: Nest, machine: Machine) -> bool:
-    """Whether something is read or not by the place along the last axis, in lanes of vectors."""
+    """Whether the position on the last axis decides if a load is done, and vectors can mask it."""
     bits = min([load.buffer.dtype.bits for load in nest.loads], default=0)
     return nest.spatial[-1] in _chosen_by(nest) and machine.masks(bits)
 
 
 def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int | None:
-    """In what parts the inner loop runs, so that cores can share it; None: as a whole."""
+    """How long the parts are that the inner loop is cut into, so that cores can share it.
+
+    ``size`` is the extent of the inner loop, ``is_alone`` whether the other loops have one
+    iteration. None: the loop stays whole.
+    """
     width = machine.lanes() * _VECTORS
     if size is None:
         return width if is_alone else machine.lanes()
@@ -100,7 +119,7 @@ def _part(nest: Nest, size: int | None, is_alone: bool, machine: Machine) -> int
 def _held(size: int | None, machine: Machine) -> int | None:
     """The longest part of a row that stays in the first cache while other rows read it again.
 
-    None where it all does, or where no such part divides the row.
+    None if the whole row does, or if no such part divides the row.
     """
     most = machine.l1 // _SHARES
     if size is None or size <= most:
@@ -109,19 +128,14 @@ def _held(size: int | None, machine: Machine) -> int | None:
     return max([part for part in range(lanes, most + 1, lanes) if size % part == 0], default=None)
 
 
-def _order(
-    sch: Schedule, nest: Nest, loops: Sequence[LoopRV]
-) -> tuple[list[LoopRV], list[LoopRV], LoopRV, list[LoopRV]]:
-    """The outer loops; those of them, inside of the others, that read again what is read along
-    the next; the one that becomes vectors, of all axes that are one with the last; and a loop
-    whose elements lie next to each other in what is read, between those of the vectors.
-    """
+def _order(sch: Schedule, nest: Nest, loops: Sequence[LoopRV]) -> _Loops:
+    """Split, fuse and reorder the loops of a block."""
     if len(loops) > 1 and _is_flat(nest):
-        return [], [], sch.fuse(*loops), []
+        return _Loops([], [], [], sch.fuse(*loops))
     parts = parts_of(nest, _LEAST) if len(nest.stores) == 1 else None
     split = loops_of_parts(sch, nest, parts) if parts else None
     if not parts or split is None:
-        return [*loops[:-1]], [], loops[-1], []
+        return _Loops([*loops[:-1]], [], [], loops[-1])
     of_parts, others = split
     chosen, last = _chosen_by(nest) | _computed_with(nest), parts[-1]
     free = [part for part in parts if part.axis not in chosen]
@@ -140,17 +154,18 @@ def _order(
     fused = sch.fuse(*inner) if len(inner) > 1 else inner[0]
     if placed:
         outermost, row = sch.split(rows[-1], [None, min(placed[-1].extent, _ROWS)])
-        return [*outer, outermost], [], fused, [row]
-    return outer, rows[: len(again)], fused, rows[len(again) :]
+        return _Loops([*outer, outermost], [], [row], fused)
+    return _Loops(outer, rows[: len(again)], rows[len(again) :], fused)
 
 
-def _placed_together(
+def _images_together(
     sch: Schedule, nest: Nest, outer: list[LoopRV]
 ) -> tuple[list[LoopRV], list[LoopRV]]:
-    """Rows of a few images one after the other, where the place of a row is computed by floats.
+    """Compute the same row of a few images one after the other, if floats tell where it is read.
 
-    That takes longer than to compute on the row, as in images that are resized; rows that are only
-    moved need nothing else meanwhile. Returns the outer loops, and those inside of them.
+    An example is resizing: to compute from which row of the old image a new row is interpolated
+    takes longer than the row itself, and all images can share it. Blocks that only move elements
+    stay as they are. Returns the outer loops, and the loop over images inside of them.
     """
     if len(outer) < 2 or isinstance(nest.stores[0].value, BufferLoad):
         return outer, []
@@ -172,14 +187,16 @@ def _placed_together(
 
 
 def _reads_again(places: Places, part: Part, last: Part) -> bool:
-    """Whether something is read along the last part that does not depend on this one."""
+    """Whether something that is read along ``last`` is read again for each value of ``part``."""
     steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
     return any(stride == 0 and last_stride != 0 for stride, last_stride in steps)
 
 
 def _read_places(nest: Nest, last: Part) -> list[set[Var]]:
-    """The axes of each place that is read from memory along the last part, as columns that are
-    taken of rows are; without those that floats, or functions, are computed for.
+    """The axes of each index that is itself loaded from memory along ``last``.
+
+    In ``x[row, table[column]]`` these are the axes of ``table[column]``. Indices that are computed
+    with floats or by functions are left out.
     """
     axes_of_places: list[set[Var]] = []
     for load in nest.loads:
@@ -190,22 +207,23 @@ def _read_places(nest: Nest, last: Part) -> list[set[Var]]:
 
 
 def _is_computed(indices: Sequence[PrimExpr]) -> bool:
-    """Whether floats, or functions, are computed for indices."""
+    """Whether indices are computed with floats or by functions."""
     nodes = collect(indices, PrimExpr)
     return any(node.dtype.is_float or isinstance(node, Call) for node in nodes)
 
 
 def _is_between(places: Places, part: Part, last: Part) -> bool:
-    """Whether a few elements of a part lie between two of the last one, as colours of pixels do.
+    """Whether the few elements of ``part`` lie between two elements of ``last`` in what is read.
 
-    Then the vectors of all of them read the same lines of cache.
+    The colours of a pixel lie between two pixels, for example: then the vectors of all colours read
+    the same cache lines.
     """
     steps = zip(places.steps[part][1:], places.steps[last][1:], strict=True)
     return part.extent <= _FEW and (1, part.extent) in steps
 
 
 def _chosen_by(nest: Nest) -> set[Var]:
-    """The axes that what is computed is chosen by."""
+    """The axes in the conditions of ``if_then_else``."""
     choices = [
         call.args[0] for call in collect(nest.block.body, Call)
         if getattr(call.op, "name", "") == "tir.if_then_else"
@@ -214,7 +232,7 @@ def _chosen_by(nest: Nest) -> set[Var]:
 
 
 def _is_flat(nest: Nest) -> bool:
-    """Whether every access is at the place of the instance, so that axes need not be told apart."""
+    """Whether every access has the block's axes as its indices, so that all axes are one."""
     axes = [axis.var for axis in nest.axes if nest.extent(axis.var) != 1]
     places = [load.indices for load in nest.loads if load.indices]
     runs = nest.result_axes() == axes and all(_axes_of(place) == axes for place in places)
@@ -222,31 +240,35 @@ def _is_flat(nest: Nest) -> bool:
 
 
 def _computed_with(nest: Nest) -> set[Var]:
-    """The axes that values depend on otherwise than by what is read there: no runs of several.
+    """The axes that values are computed with (``x[i] * i``), which are not joined with others.
 
-    Empty where the last axis is short: better compute quotients and remainders than short vectors.
+    Joined, they would have to be computed back by quotients and remainders. If the last axis is
+    short, that is better than short vectors, and no axis is excepted.
     """
     size = nest.extent(nest.spatial[-1]) if nest.spatial else None
     if size is not None and size < _LEAST:
         return set()
-    values = [_Unread().visit(store.value) for store in nest.stores]
+    values = [_WithoutIndices().visit(store.value) for store in nest.stores]
     return set(collect(values, Var)) & set(nest.spatial)
 
 
-class _Unread(Mutator):
-    """Takes the places out of all loads."""
+class _WithoutIndices(Mutator):
+    """Replaces the indices of all loads by zeros, so that only other uses of axes are left."""
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
         return load.with_(indices=[op.const(0, index.dtype) for index in load.indices])
 
 
 def _axes_of(place: Sequence[PrimExpr]) -> list[PrimExpr]:
-    """The indices but for those that are always the first."""
+    """The indices without constant zeros."""
     return [index for index in place if not op.is_const_int(index, 0)]
 
 
 def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) -> LoopRV:
-    """Fuse loops and run them in parallel; whether that pays is decided by code generation."""
+    """Fuse loops and run them in parallel (code generation decides whether that pays).
+
+    Raises ScheduleError if two iterations would write the same element.
+    """
     fused = sch.fuse(*outer) if len(outer) > 1 else outer[0]
     if machine.cores > 1:
         sch.parallel(fused)
@@ -254,7 +276,7 @@ def run_in_parallel(sch: Schedule, outer: Sequence[LoopRV], machine: Machine) ->
 
 
 def vectorize_inside(sch: Schedule, nest: Nest, axis: Var, skip: int, machine: Machine) -> None:
-    """Make vectors of the loop that runs an axis, below the ``skip`` outermost loops."""
+    """Make vectors of the loop of an axis, if it lies below the ``skip`` outermost loops."""
     loop = loops_of(sch, nest, skip).get(axis)
     if loop is None:
         return

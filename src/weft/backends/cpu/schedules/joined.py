@@ -1,9 +1,11 @@
-"""Rows of rows as one axis of a tiled reduction: the pixels of an image for windows of one pixel.
+"""Joins the rows of an image and the pixels of a row into one axis of a tiled reduction.
 
-A tile of pixels need not end where a row of the image does. Seven pixels in two vectors of 8 lanes
-are more accumulators than 16 registers hold, and of seven a tile of five leaves two; of all 49
-pixels only the last tile is cut off. In memory nothing moves (JoinPixels says the same to the graph
-where channels are not in blocks).
+That suits windows of one pixel (1x1 convolutions), whose tiles need not end where a row of the
+image ends. Take an image of 7x7 pixels and two vectors of channels: 16 registers hold the
+accumulators of six pixels at most, so each row of seven leaves a small tile that keeps few
+registers busy. Of all 49 pixels only the last tile is cut off. No data moves, since the rows
+follow each other in memory already. (JoinPixels does the same in the graph, for channels that are
+not in blocks.)
 """
 
 from __future__ import annotations
@@ -22,20 +24,21 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
 _GAIN: Final = 0.97
-"""The share of the cycles at most that one axis may take: what a row holds is plainer."""
+"""The axes are joined if that takes at most this share of the cycles: two axes are plainer code."""
 
 Pair = tuple[Var, Var]
-"""The axis that counts rows, and the one along a row."""
+"""The axis that counts the rows of an image, and the axis along a row."""
 
 
 def join_rows(
     sch: Schedule, nest: Nest, result: BlockRV, pair: tuple[Var | None, Var | None], work: Work,
     machine: Machine,
 ) -> bool:  # fmt: skip
-    """Make one axis of rows and what they hold, where tiles are better for it and memory allows.
+    """Join the two axes ``pair`` of a reduction if tiles are better for it and memory allows it.
 
-    ``nest`` is a reduction into a local buffer, which ``result`` takes element by element; its
-    axes ``pair`` are those that ``work`` calls ``high`` and ``rows``. Returns whether it did.
+    ``nest`` is a reduction into a local buffer, which ``result`` reads element by element. ``pair``
+    are the axes that ``work`` calls ``high`` and ``rows``; None stands for an axis that is not
+    there. Returns whether the axes were joined, in both blocks.
     """
     tall, row = pair
     if tall is None or row is None or work.rows is None or work.high is None:
@@ -45,35 +48,40 @@ def join_rows(
         return False
     other = Nest(sch, result)
     own = (tall, row)
-    its = _alike(nest, other, own)
-    if its is None or not _can_join(nest, own) or not _can_join(other, its):
+    others = _corresponding(nest, other, own)
+    if others is None or not _can_join(nest, own) or not _can_join(other, others):
         return False
     stored = [nest.simplified(index) for index in nest.stores[0].indices]
-    sch.transform_block_layout(result, _as_one([axis.var for axis in other.axes], its, work.rows))
+    outer_axes = [axis.var for axis in other.axes]
+    sch.transform_block_layout(result, _as_one(outer_axes, others, work.rows))
     sch.transform_block_layout(nest.rv, _as_one([axis.var for axis in nest.axes], own, work.rows))
     sch.transform_layout(nest.rv, ("write", 0), _as_one(stored, own, work.rows))
     return True
 
 
-def _alike(nest: Nest, other: Nest, pair: Pair) -> Pair | None:
-    """The axes of a block that takes a result element by element; None if it has them otherwise."""
-    mine, its = nest.result_axes(), other.result_axes()
-    if mine is None or its is None or len(mine) != len(its):
+def _corresponding(nest: Nest, other: Nest, pair: Pair) -> Pair | None:
+    """The axes of ``other`` that index its result where ``pair`` indexes the result of ``nest``.
+
+    None if the results have different ranks, or are not indexed by plain axes.
+    """
+    axes, of_other = nest.result_axes(), other.result_axes()
+    if axes is None or of_other is None or len(axes) != len(of_other):
         return None
-    same = dict(zip(mine, its, strict=True))
+    same = dict(zip(axes, of_other, strict=True))
     return same[pair[0]], same[pair[1]]
 
 
 def _can_join(nest: Nest, pair: Pair) -> bool:
-    """Whether whatever the two axes index lies in memory as if they were one."""
+    """Whether every access that uses the two axes could use one joined axis instead."""
     stores = [
         Access(store.buffer, tuple([nest.simplified(index) for index in store.indices]))
         for store in nest.stores
     ]
-    return all(_are_one(nest, access, pair) for access in (*nest.loads, *stores))
+    return all(_are_adjacent(nest, access, pair) for access in (*nest.loads, *stores))
 
 
-def _are_one(nest: Nest, access: Access, pair: Pair) -> bool:
+def _are_adjacent(nest: Nest, access: Access, pair: Pair) -> bool:
+    """Whether an access uses neither axis, or both as ``[.., tall, row, ..]`` with whole rows."""
     tall, row = pair
     if not access.uses(tall) and not access.uses(row):
         return True
@@ -85,7 +93,7 @@ def _are_one(nest: Nest, access: Access, pair: Pair) -> bool:
 
 
 def _as_one(axes: Sequence[Any], pair: Pair, size: int) -> Callable[..., list[PrimExpr]]:
-    """The index map that puts both axes where the first is."""
+    """The index map ``(.., tall, .., row, ..) -> (.., tall * size + row, ..)``."""
     tall, row = [next(i for i, axis in enumerate(axes) if axis is item) for item in pair]
 
     def joined(*place: Any) -> list[PrimExpr]:

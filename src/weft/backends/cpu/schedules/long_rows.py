@@ -1,9 +1,10 @@
-"""Sums of rows that are longer than registers hold: whole rows at once, their sum in the cache.
+"""Sums of rows (``y[j] = sum of x[k, j] over k``) that are longer than the registers can hold.
 
-Each number is read once, so memory is what takes the time, and memory is fast along runs: the sums
-of a part of the columns that registers hold would read a piece of a page, skip the rest of it and
-come back. A few rows are added in registers to what the first cache holds, so that it is read and
-written once for all of them.
+Such a kernel reads each number once, so memory limits it, and memory is fastest along long runs. A
+tile as narrow as the registers would read a piece of a page, go on to the next row, and come back
+to the page later. So a tile of sums is as wide as an eighth of the first cache, where the sums stay
+while rows stream past. Up to four rows are added at a time, in registers, so that each sum is
+loaded and stored once for all of them.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from weft.tir.schedule.random_variable import LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _SHARE: Final = 8
-"""The sums take so small a part of the first cache; the rest is for what streams past."""
+"""The sums take this part of the first cache, an eighth; the rest is for what streams past."""
 _TOGETHER: Final = 4
-"""Rows at a time: what is read and written of the sums is less than half of what is read then."""
+"""At most so many rows are added at a time: then sums are half of the memory traffic or less."""
 _BYTES: Final = 4
+"""Bytes of a sum."""
 
 
 def long_row(machine: Machine, work: Work) -> int | None:
-    """The columns of a tile of sums in the cache, shared by the cores; None if registers do.
+    """How many columns a tile of sums in the cache has; None if registers hold a core's share.
 
     >>> machine = Machine(2, 512, 32, 2, 32 << 10, 1 << 20, 8 << 20)
     >>> [long_row(machine, Work(1, size, depth=64, once=True)) for size in (960, 1024, 3000)]
@@ -42,7 +44,7 @@ def long_row(machine: Machine, work: Work) -> int | None:
 
 
 def exceeds_registers(sch: Schedule, tail: Sequence[LoopRV], machine: Machine) -> bool:
-    """Whether the loops of a tile are one row of more sums than registers hold."""
+    """Whether a tile, given by its loops, is a single row with more sums than registers hold."""
     sizes = [extent_of(sch, loop) for loop in tail]
     is_row = all(size == 1 for size in sizes[:-1])
     columns = sizes[-1] if sizes and is_row else None
@@ -50,11 +52,12 @@ def exceeds_registers(sch: Schedule, tail: Sequence[LoopRV], machine: Machine) -
 
 
 def add_together(sch: Schedule, step: LoopRV, column: LoopRV, machine: Machine) -> LoopRV:
-    """Add a few rows, of which ``step`` is the loop, to the sums of one vector after the other.
+    """Add a few rows at a time to the sums, one vector of sums after the other.
 
-    Returns the loop over so many rows.
+    ``step`` is the loop over rows and ``column`` the loop along the sums. Returns the loop over
+    groups of rows.
     """
-    size = extent_of(sch, step) or 1  # of an unknown number, one at a time
+    size = extent_of(sch, step) or 1  # a symbolic number of rows: one at a time
     some = max([count for count in range(1, _TOGETHER + 1) if size % count == 0])
     rows, few = sch.split(step, [None, some])
     vector, lane = sch.split(column, [None, machine.lanes()])

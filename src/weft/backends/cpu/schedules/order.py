@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from weft.backends.cpu.schedules.together import fused
+from weft.backends.cpu.schedules.parallel_depth import depth_of_counts
 from weft.target.machine import Machine
 
 _FAR: Final = 24
@@ -113,9 +113,7 @@ def best_order(
     return best
 
 
-def _orders(
-    machine: Machine, columns: Side, rows: Side, may_be_by_row: bool
-) -> Iterator[Order]:
+def _orders(machine: Machine, columns: Side, rows: Side, may_be_by_row: bool) -> Iterator[Order]:
     """All orders but the usual one (columns outside, no groups), the plainest first.
 
     There are none where what the columns index exceeds the second cache. In the usual order these
@@ -158,10 +156,11 @@ def share_of_busiest(loops: Sequence[Tiles], cores: int) -> float:
     >>> share_of_busiest([Tiles(5, 0.25), Tiles(8)], 2)
     0.5882352941176471
     """
-    depth = fused([tiles.count for tiles in loops], [tiles.last != 1.0 for tiles in loops], cores)
+    counts = [tiles.count for tiles in loops]
+    depth = depth_of_counts(counts, [tiles.last != 1.0 for tiles in loops], cores)
     if depth == 0:
         return 1.0
-    counts = [tiles.count for tiles in loops[:depth]]
+    counts = counts[:depth]
     if math.prod(counts) > _MANY:
         return 1 / cores
     work = [math.prod(each) for each in itertools.product(*[t.weights for t in loops[:depth]])]

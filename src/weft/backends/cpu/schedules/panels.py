@@ -57,9 +57,7 @@ def panel(
     return None
 
 
-def _panel_map(
-    nest: Nest, load: Access, column: Var, width: int
-) -> Callable[..., list[PrimExpr]]:
+def _panel_map(nest: Nest, load: Access, column: Var, width: int) -> Callable[..., list[PrimExpr]]:
     """The index map of the panels: other axes, columns / width, axes of the reduction, width."""
     at = load.position(column)
     assert at is not None
@@ -75,7 +73,7 @@ def _panel_map(
 
 
 def schedule_panel(sch: Schedule, panel: BlockRV, machine: Machine) -> None:
-    """Run a copy that is made in every call in parallel, over its outer loops."""
+    """Run in parallel the outer loops of a panel that every call copies anew."""
     loops = sch.get_loops(panel)
     if len(loops) > 2:
         run_in_parallel(sch, loops[:-2], machine)

@@ -1,11 +1,12 @@
-"""Long sums in parts, for their accuracy: a part in registers, then added to the total.
+"""Sums a long reduction in parts, which makes the result more accurate.
 
-Each addition rounds the sum so far, so the error of ``n`` numbers, one added after the other, grows
-with ``n``; that of parts of ``p`` numbers, which are added after it, with ``p + n / p`` (Higham,
-"Accuracy and Stability of Numerical Algorithms", 2002, section 4.2). Libraries of products have
-such parts, as they cut the reduction for the caches (Goto and van de Geijn, 2008): a model whose
-sums are one chain is further from the exact result than theirs. A tile's total is read and written
-once a part, which takes the time of a step or two.
+Each addition rounds the sum so far, so the error of adding ``n`` numbers one after the other grows
+with ``n``. If parts of ``p`` numbers are summed first and their sums are added then, it grows with
+``p + n / p`` (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2).
+Libraries of matrix products sum in such parts anyway, since they cut the reduction for the caches
+(Goto and van de Geijn, 2008); with one chain of additions a model would be further from the exact
+result than with those libraries. A part is summed in registers and then added to the tile's total;
+the load and the store of the total take about as long as a step or two of the reduction.
 """
 
 from __future__ import annotations
@@ -20,24 +21,25 @@ from weft.tir.schedule.random_variable import BlockRV
 from weft.tir.schedule.schedule import Schedule
 
 _LONG: Final = 512
-"""Steps of a sum that is cut; shorter ones are one chain, and so are parts."""
+"""Sums of fewer steps stay one chain of additions; no part has more steps than this."""
 _PART: Final = 128
-"""Steps of a part, near enough: so few that the total is still in the first cache."""
+"""How many steps a part should have: so few that the total is still in the first cache after it."""
 
 
 class Cut(NamedTuple):
-    """Of the axes of a reduction, outermost first: where those of a part start."""
+    """Where to cut the axes of a reduction, which are in order from the outermost, into parts."""
 
     axis: int
-    """The place of the axis that is cut; all after it are in a part as a whole."""
+    """The position of the axis that is cut; a part has the axes after it as a whole."""
     size: int
-    """How much of it a part has: at least one step, perhaps all."""
+    """How many values of that axis a part has: from one to all."""
 
 
 def cut_of(sizes: Sequence[int | None]) -> Cut | None:
-    """Where to cut a reduction with these axes into equal parts; None for one chain.
+    """Where to cut a reduction with axes of these sizes into equal parts; None: nowhere.
 
-    That is what a sum stays of an unknown length, or of one that has no fitting divisor.
+    A sum stays one chain if it is short, its length is symbolic, or no divisor of it fits (1021 is
+    a prime).
 
     >>> cut_of([768]), cut_of([32, 3, 3, 16]), cut_of([1021])
     (Cut(axis=0, size=128), Cut(axis=1, size=3), None)
@@ -55,7 +57,10 @@ def cut_of(sizes: Sequence[int | None]) -> Cut | None:
 
 
 def _nearest(size: int, inside: int) -> int | None:
-    """The divisor of an axis that makes parts nearest to ``_PART``; None for none in reach."""
+    """How many values of an axis make a part of about ``_PART`` steps, ``inside`` steps a value.
+
+    The number divides ``size``, the extent of the axis; None if no divisor comes near enough.
+    """
     fitting = [
         count for count in range(1, min(size, _LONG // inside) + 1)
         if size % count == 0 and _PART // 2 <= inside * count
@@ -66,10 +71,10 @@ def _nearest(size: int, inside: int) -> int | None:
 def in_parts(
     sch: Schedule, nest: Nest, steps: Sequence[Var]
 ) -> tuple[BlockRV, tuple[Var, ...]] | None:
-    """Make a sum of floats two blocks: the parts, and their sum, which keeps its name.
+    """Make two blocks of a long sum of floats: one sums each part, the old one adds up the parts.
 
-    ``steps`` are the axes of the reduction, outermost first. Returns the block of the parts, and
-    its axes of the reduction; None, and nothing changed, where it is no long sum.
+    ``steps`` are the axes of the reduction, outermost first. Returns the block that sums the parts
+    and the axes of its reduction. Returns None and changes nothing if this is no long sum.
     """
     value = nest.stores[0].value
     cut = cut_of([nest.extent(axis) for axis in steps])

@@ -1,9 +1,10 @@
-"""Windows over pixels whose channels are contiguous: depthwise convolutions, pools.
+"""Windows over images whose channels are contiguous (NHWC): depthwise convolutions and pools.
 
-A vector holds the channels of a pixel. A tile is some pixels of a row, or of a few short rows, that
-stay in registers over the window; each step loads a vector of data for each of them, which keeps
-the load ports as busy as the multiply-adds. What limits such a kernel is memory, so that an image
-is never padded: a pixel around it is a choice, for which code generation reads a constant.
+A vector holds channels of one pixel. A tile is some pixels of a row, or of a few short rows, whose
+accumulators stay in registers for all steps of the window. Each step loads a vector of data for
+each pixel, which keeps the load ports as busy as the multiply-add ports. Memory limits such a
+kernel, so no padded copy of the image is written: a pixel outside of the image is a choice between
+a load and a constant, and code generation makes that a choice between two addresses.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from weft.tir.stmt import ForKind
 from weft.tir.transform.loop_partition import HINT
 
 _LARGEST: Final = 64
-"""Pixels of a window at most."""
+"""How many pixels a window has at most."""
 
 
 def fits(nest: Nest) -> bool:
-    """Whether a block takes windows of pixels, channel by channel."""
+    """Whether a block computes windows over pixels, each channel by itself."""
     axes = nest.result_axes()
     if not nest.is_plain or not nest.is_reduction or not axes or len(nest.stores) != 1:
         return False
@@ -45,7 +46,7 @@ def fits(nest: Nest) -> bool:
 
 
 def _is_window(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
-    """Whether a load walks over rows and columns, of which it takes some at each place."""
+    """Whether a load is ``x[.., row + i, column + j, channel]``: result axes plus window axes."""
     sizes = load.buffer.shape[-3:]
     if len(sizes) < 3 or not all(isinstance(size, IntImm) for size in sizes):
         return False
@@ -61,9 +62,10 @@ def schedule(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     padded: Sequence[BlockRV] = (),
 ) -> bool:  # fmt: skip
-    """Take the windows of ``block``, and what follows element by element (``result``), in tiles.
+    """Compute in tiles the windows of ``block``, and ``result``, which reads them elementwise.
 
-    ``padded`` are ``windows.paddings`` of the block. False if the block takes no windows.
+    ``result`` is None if no such block follows. ``padded`` are the blocks that pad the image
+    (``windows.paddings``); they are inlined. Returns False if ``block`` has no such windows.
     """
     if not fits(Nest(sch, block)):
         return False
@@ -100,32 +102,35 @@ def schedule(
 
 
 def _steps(sch: Schedule, block: BlockRV, across: LoopRV) -> list[LoopRV]:
-    """The loops inside of that over tiles which are not unrolled: steps of the window."""
+    """The loops over steps of the window: those inside of ``across`` that are not unrolled."""
     loops = sch.get_loops(block)
     at = [sch.get(loop) for loop in loops].index(sch.get(across))
     return [loop for loop in loops[at + 1 :] if sch.get(loop).kind is ForKind.SERIAL]
 
 
 def _keep_whole(sch: Schedule, loops: Sequence[LoopRV]) -> None:
-    """Cut no loop where windows start to leave the image: a pixel around it is a choice.
+    """Tell lowering not to cut these loops where windows start to leave the image.
 
-    Only a tile's first and last pixels ask for that, and all of a row ask the same.
+    Cut loops would be more code for nothing: only the first and last pixels of a tile have to
+    choose between a load and a constant, and whether a row is inside is the same for all its
+    pixels.
     """
     for loop in loops:
         sch.annotate(loop, HINT, 0)
 
 
 def _slides(nest: Nest, axis: Var, row: Var) -> bool:
-    """Whether an axis of the window walks along a row: what it meets, other pixels meet too.
+    """Whether an axis of the window moves along ``row``, so that neighbouring pixels read the same.
 
-    LLVM, where it unrolls such an axis, keeps what they share and spills accumulators for it.
+    If LLVM unrolls such an axis, it keeps the shared elements in registers and spills accumulators
+    to make room.
     """
     places = [collect(index, Var) for load in nest.loads for index in load.indices]
     return any(axis in place and row in place for place in places)
 
 
 def _tile(nest: Nest, machine: Machine) -> tuple[int, int]:
-    """Rows and pixels of tiles of equal size that fill the registers."""
+    """How many rows, and pixels of a row, a tile has: equal parts that fill the registers."""
     axes = nest.result_axes()
     assert axes is not None
     tall, wide, channels = [nest.extent(axis) or 1 for axis in axes[-3:]]

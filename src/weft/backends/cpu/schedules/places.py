@@ -1,8 +1,9 @@
-"""Where the axes of a block go in memory, and which of them are one there, or several.
+"""How the axes of a block move through memory: which act there as one axis, which as several.
 
-Axes that follow each other in the memory of all that is read and written are one. An axis whose
-quotient and remainder are axes of what is read is two: a channel of a blocked layout, or the
-columns that heads of attention are put together to.
+Two axes act as one if in every buffer that is read or written the outer one goes on where the inner
+one ends, as ``i`` and ``j`` of ``x[i, j]`` do. One axis acts as two if its quotient and remainder
+index what is read: the channel of a blocked layout in ``x[c // 16, h, w, c % 16]``, or the column
+of a matrix in which the heads of attention stand side by side.
 """
 
 from __future__ import annotations
@@ -26,15 +27,23 @@ from weft.tir.transform.wide_index import ARITHMETIC, widened
 
 @dataclass(frozen=True)
 class Part:
-    """An axis of the block, or one of the axes that it is made of."""
+    """An axis of the block, or a digit of it: 64 channels that are read as ``c // 16`` and
+    ``c % 16`` have one part of extent 4 and one of extent 16.
+    """
 
     axis: Var
+    """The axis of the block."""
     var: Var
+    """A variable for the value of the part."""
     extent: int
 
 
 class Places:
-    """How far each part of an axis goes in the memory of the result and of what is read."""
+    """How far each part moves in the memory of the result and of each load.
+
+    ``steps[part]`` has the stride in the result and then the stride in each load, in elements. None
+    stands for a stride that is not constant.
+    """
 
     def __init__(self, nest: Nest, parts: Sequence[Part]) -> None:
         self.parts = parts
@@ -46,13 +55,13 @@ class Places:
     def _step(
         self, buffer: Buffer, indices: Sequence[PrimExpr], data: Sequence[PrimExpr], part: Part
     ) -> int | None:
-        """What one more of a part adds to a place; None if that is not constant."""
+        """How far an access moves in its buffer when ``part`` grows by one; None: not constant."""
         if part.axis in collect(data, Var):
             return None
         if part.axis not in collect(indices, Var):
             return 0
         analyzer = Analyzer()
-        for piece in self.parts:  # there is no one more than the last
+        for piece in self.parts:  # the last value of the part cannot grow
             extent = piece.extent - 1 if piece is part else piece.extent
             dtype = piece.var.dtype
             analyzer.bind(piece.var, Range(op.const(0, dtype), op.const(extent, dtype)))
@@ -64,7 +73,7 @@ class Places:
         return distance.value if isinstance(distance, IntImm) else None
 
     def _values(self, more: Part | None) -> dict[Var, PrimExpr]:
-        """The axes as made of their parts, where ``more`` is one more."""
+        """Each axis put together from its parts (``c_0 * 16 + c_1``); ``more`` is one larger."""
         value: dict[Var, PrimExpr] = {}
         for part in self.parts:
             here = op.add(part.var, 1) if part is more else part.var
@@ -75,7 +84,7 @@ class Places:
         return value
 
     def run(self, last: Part, others: Sequence[Part]) -> list[Part]:
-        """The parts that walk all memory as one with ``last``, which is the innermost of them."""
+        """The parts that together move through every buffer as one axis; ``last`` is innermost."""
         parts, size = [last], last.extent
         rest = [part for part in others if part is not last]
         while True:
@@ -89,12 +98,17 @@ class Places:
 
 
 def _without_data(indices: Sequence[PrimExpr]) -> tuple[Sequence[PrimExpr], list[PrimExpr]]:
-    """Indices with variables for what depends on data in them, and that: no place is in it."""
-    apart = _Apart()
-    return [apart.visit(index) for index in indices], apart.data
+    """Indices in which a variable replaces what depends on data, and what was replaced.
+
+    The indices ``table[i] + j`` become ``data + j``, and ``table[i]``.
+    """
+    replacer = _DataReplacer()
+    return [replacer.visit(index) for index in indices], replacer.data
 
 
-class _Apart(Mutator):
+class _DataReplacer(Mutator):
+    """Replaces what depends on data, and keeps the arithmetic around it."""
+
     def __init__(self) -> None:
         self.data: list[PrimExpr] = []
 
@@ -109,7 +123,7 @@ class _Apart(Mutator):
 
 
 def _place(buffer: Buffer, indices: Sequence[PrimExpr], analyzer: Analyzer) -> PrimExpr:
-    """How many elements from the start of a buffer an access is, simplified."""
+    """The offset of an access from the start of its buffer, in elements, simplified."""
     place: PrimExpr = op.const(0, "int64")
     for size, index in zip(buffer.shape, indices, strict=True):
         place = op.add(op.multiply(place, size), widened(index, analyzer))
@@ -117,9 +131,10 @@ def _place(buffer: Buffer, indices: Sequence[PrimExpr], analyzer: Analyzer) -> P
 
 
 def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
-    """The axes that have more than one value, cut where loads take quotients of them.
+    """The parts of all axes that have more than one value; None if a size is symbolic.
 
-    No cut leaves an innermost part of the last one of less than ``least``. None for symbolic sizes.
+    An axis is cut where loads use its quotients and remainders. The last axis stays whole if its
+    innermost part would have fewer than ``least`` elements.
     """
     parts: list[Part] = []
     for axis in nest.spatial:
@@ -137,9 +152,10 @@ def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
 
 
 def _cuts(nest: Nest, axis: Var, extent: int, least: int) -> list[int] | None:
-    """The extents of the parts of an axis, outermost first; None if no parts are exact.
+    """The extents of the parts of an axis, outermost first; None if it has no exact parts.
 
-    A quotient that its remainder makes whole again is none, so places are looked at, not indices.
+    This looks at offsets in memory, not at indices: in a buffer of shape ``(4, 16)`` the access
+    ``x[c // 16, c % 16]`` has the offset ``c``, for which the axis need not be cut.
     """
     analyzer = nest.analyzer()
     places = [
@@ -166,9 +182,10 @@ def _cuts(nest: Nest, axis: Var, extent: int, least: int) -> list[int] | None:
 def loops_of_parts(
     sch: Schedule, nest: Nest, parts: Sequence[Part]
 ) -> tuple[dict[Part, LoopRV], list[LoopRV]] | None:
-    """The loop that runs each part, after splitting those of axes of several parts, and the others.
+    """Split the loops of the axes that have several parts.
 
-    None if an axis has no loop of its own.
+    Returns the loop of each part, and the loops that belong to no part. Returns None, with nothing
+    split, if an axis has no loop of its own.
     """
     of_axes = loops_of(sch, nest)
     of_parts = {

@@ -1,8 +1,9 @@
 """Reductions along the contiguous axis, and what is computed from them: sums, softmax, norms.
 
-A result and the reductions that it needs run row by row: all of them stay in cache, and rows run
-in parallel. A reduction accumulates in the lanes of vectors, which are joined at the end
-(VectorizeReduction). Short rows run in groups, whose lanes are joined together (fold_rows).
+A result and the reductions that it needs are computed row by row, so that the row stays in cache;
+rows run in parallel. A reduction accumulates in the lanes of vectors, which are combined at the end
+of the row (VectorizeReduction). Short rows run in groups, and the lanes of all rows of a group are
+combined at once (``fold_rows``).
 """
 
 from __future__ import annotations
@@ -27,21 +28,23 @@ from weft.tir.schedule.schedule import Schedule
 _CHAINS: Final = 4
 """Vectors that a long reduction accumulates in, so that one addition need not wait for another."""
 _LONG: Final = 16
-"""Steps after which twice as many vectors pay for pairs, as of places and values: a comparison
-takes longer to wait for than an addition, but what the vectors hold must be joined."""
+"""Steps of each vector from which a reduction of pairs (the position and value of an argmax) uses
+twice as many vectors: a comparison has more latency than an addition, but more vectors take longer
+to combine at the end."""
 _LEAST: Final = 4
+"""The fewest rows of a group, and the fewest steps of its rows."""
 _SHORT: Final = 128
-"""Steps of a short row: joining its lanes takes as long as what they accumulate."""
+"""The most steps of a short row, for which combining the lanes takes as long as all steps."""
 
 
 def schedule(
     sch: Schedule, result: BlockRV, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
     machine: Machine,
 ) -> bool:  # fmt: skip
-    """Run ``result`` and the blocks that only it needs row by row.
+    """Compute ``result`` row by row, with ``reductions`` and ``others``, which only it needs.
 
-    ``others`` are spatial blocks. ``result`` may be a reduction itself. False if there are no
-    rows: the reductions do not agree on leading axes of the result.
+    ``others`` are spatial blocks. ``result`` may itself be a reduction. Returns False if there are
+    no rows: the result does not read the reductions by its leading axes.
     """
     nest = Nest(sch, result)
     count = _leading(sch, nest, reductions)
@@ -60,7 +63,7 @@ def schedule(
                 return False
             if inner and not _fuse_rows(sch, block, group.rows):
                 return False
-        run_in_parallel(sch, [row], machine)  # refused where two rows would write one place
+        run_in_parallel(sch, [row], machine)
         if inner and nest.is_spatial and len(sch.get_loops(result)) == depth:
             sch.vectorize(inner[0])
     joined = _joined(sch, summed, others, depth) if count else []
@@ -73,12 +76,11 @@ def schedule(
     return True
 
 
-def _row_loops(
-    sch: Schedule, nest: Nest, loops: Sequence[LoopRV], together: int
-) -> list[LoopRV]:
-    """The loop over rows; over groups of rows and those of one, where some run together.
+def _row_loops(sch: Schedule, nest: Nest, loops: Sequence[LoopRV], together: int) -> list[LoopRV]:
+    """Fuse the loops over rows into one; split it if ``together`` rows run as a group.
 
-    A group of a spatial block lies along one axis, which it divides.
+    Returns the loop over rows, or the loop over groups and the loop over the rows of a group. The
+    rows of a group lie along one axis in a spatial block.
     """
     if together == 1 or not nest.is_spatial:
         row = sch.fuse(*loops)
@@ -91,22 +93,24 @@ def _row_loops(
 
 
 class _Group(NamedTuple):
-    """The rows that run together, and how: the lanes of all of them are joined at once."""
+    """How many rows run together, so that their lanes are combined at once."""
 
     rows: int
     lanes: int
-    """Of the vectors that accumulate."""
+    """The lanes of the vectors that accumulate."""
     is_unrolled: bool = False
+    """Whether the loop over the rows of a group is unrolled."""
 
 
 def _group_of(
     sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
     count: int, machine: Machine,
 ) -> _Group:  # fmt: skip
-    """How many short rows run together: those of one reduction, joined as soon as it is made.
+    """How many short rows run together.
 
-    Or those of a result that waits for several of them, as norms do: while the lanes of one row
-    are joined, the processor accumulates others.
+    There are two cases. A single reduction (a sum of each row) combines the lanes of all rows of a
+    group at the end. A result that waits for several reductions (a norm) runs rows together since
+    the processor accumulates one row while it combines the lanes of another.
     """
     apart = _Group(1, machine.lanes())
     summed = [Nest(sch, block) for block in reductions] or [nest]
@@ -130,26 +134,29 @@ def _group_of(
 
 
 def _steps_together(block: Nest) -> int:
-    """The steps of a reduction that runs through memory as one; 0 for another."""
+    """The steps of a reduction whose axes are one run of memory; 0 if they are not."""
     steps = [axis for axis in block.reduced if block.extent(axis) != 1]
     size = product([block.extent(axis) for axis in steps])
     return size if size and steps and len(_contiguous(block, steps)) == len(steps) else 0
 
 
 def _all_read(nest: Nest, around: Sequence[Nest]) -> bool:
-    """Whether all that is made of a row is read: then it is kept for each row of a group."""
+    """Whether everything that ``around`` writes is read, and the result is one buffer.
+
+    Then what is computed of a row is kept in memory, for each row of a group.
+    """
     read = {load.buffer for block in (nest, *around) for load in block.loads}
     written = {store.buffer for block in around for store in block.stores if block is not nest}
     return written <= read and len({store.buffer for store in nest.stores}) == 1
 
 
 def _sizes(block: Nest) -> list[int | None]:
-    """The extents of the axes of a block's result, but for ones."""
+    """The extents of a block's spatial axes, without those of extent 1."""
     return [size for axis in block.spatial if (size := block.extent(axis)) != 1]
 
 
 def _fuse_rows(sch: Schedule, block: BlockRV, rows: int) -> bool:
-    """Make one loop of those over so many rows, below the outermost; False if there are none."""
+    """Fuse the loops below the outermost one that run over ``rows`` rows; False: there are none."""
     loops = sch.get_loops(block)[1:]
     sizes = [extent_of(sch, loop) for loop in loops]
     counts = [product(sizes[:at]) for at in range(1, len(loops) + 1)]
@@ -163,9 +170,9 @@ def _fuse_rows(sch: Schedule, block: BlockRV, rows: int) -> bool:
 def _joined(
     sch: Schedule, summed: Sequence[BlockRV], others: Sequence[BlockRV], depth: int
 ) -> list[BlockRV]:
-    """Let a sum accumulate what it is of where that is computed: the powers of a softmax.
+    """Accumulate sums in the loops that compute what they add, as the powers of a softmax.
 
-    Returns the blocks in whose loops sums run.
+    Returns the blocks whose loops now hold sums.
     """
     joined = []
     for block in summed:
@@ -182,7 +189,7 @@ def _joined(
 
 
 def _is_all_that_is_read(sch: Schedule, block: BlockRV, reader: Nest) -> bool:
-    """Whether a reduction reads what a block writes, element by element, and nothing else."""
+    """Whether ``reader`` reads only what ``block`` writes, element by element."""
     written = Nest(sch, block).stores[0].buffer
     axes = [axis.var for axis in reader.axes if reader.extent(axis.var) != 1]
     return bool(reader.loads) and all(
@@ -193,7 +200,7 @@ def _is_all_that_is_read(sch: Schedule, block: BlockRV, reader: Nest) -> bool:
 
 
 def _is_computed_once(sch: Schedule, block: BlockRV, row: LoopRV) -> bool:
-    """Whether the rows share the work of a block: none computes what another one does."""
+    """Whether all rows together compute each instance of a block once, none of them twice."""
     nest = Nest(sch, block)
     inside = [sch.get(loop).extent for loop in sch.get_loops(block)[1:]]
     whole = [axis.dom.extent for axis in nest.axes if axis.dom is not None]
@@ -206,12 +213,13 @@ def _product(extents: Sequence[PrimExpr]) -> PrimExpr:
 
 
 def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | None:
-    """How many leading loops of the result are rows; one of one row is there to hold the rest."""
+    """How many leading loops of the result run over rows; None if it has no rows.
+
+    If the result reads reductions of everything, its leading axes of extent 1 count as rows.
+    """
     if not nest.is_spatial:
         return len(nest.spatial) if nest.reduced else None
-    written = {
-        region.buffer for block in reductions for region in Nest(sch, block).block.writes
-    }
+    written = {region.buffer for block in reductions for region in Nest(sch, block).block.writes}
     used: set[Var] = set()
     for load in nest.loads:
         if load.buffer in written:
@@ -226,14 +234,14 @@ def _leading(sch: Schedule, nest: Nest, reductions: Sequence[BlockRV]) -> int | 
 
 
 def _consumers_first(sch: Schedule, blocks: Sequence[BlockRV]) -> list[BlockRV]:
-    """The blocks in an order in which each comes before what it reads."""
+    """The blocks in reverse order of the program: each comes before those that it reads."""
     known = {sch.get(block): block for block in blocks}
     listed = [sch.get(block) for block in blocks_of(sch)]
     return [known[block] for block in reversed(listed) if block in known]
 
 
 def _accumulate(sch: Schedule, block: BlockRV, depth: int, group: _Group) -> None:
-    """Let the lanes of vectors accumulate, where what is read is contiguous; else one by one."""
+    """Let a reduction accumulate in the lanes of vectors if what it reads is contiguous."""
     nest = Nest(sch, block)
     loops = loops_of(sch, nest, depth)
     steps = [axis for axis in nest.reduced if axis in loops]
@@ -256,7 +264,7 @@ def _accumulate(sch: Schedule, block: BlockRV, depth: int, group: _Group) -> Non
 
 
 def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
-    """The last axes of the reduction that run through memory as one; none if the last does not."""
+    """The last axes of a reduction that together are one run of memory; none if the last is not."""
     using = [load for load in nest.loads if load.uses(steps[-1])]
     if not using or any(load.step(steps[-1]) not in (0, 1) for load in using):
         return []
@@ -272,7 +280,11 @@ def _contiguous(nest: Nest, steps: Sequence[Var]) -> list[Var]:
 
 
 def _vectors(size: int | None, values: int, lanes: int) -> list[int]:
-    """Lanes of a vector, and vectors that accumulate so many values side by side."""
+    """``[lanes of a vector, vectors side by side]`` for a reduction of ``size`` steps.
+
+    ``values`` is how many values are accumulated at once: two for an argmax. Short reductions have
+    fewer lanes or vectors, down to ``[1, ..]``, which stands for scalars.
+    """
     chains = _CHAINS
     if size is not None and values > 1 and size >= 2 * chains * lanes * _LONG:
         return [lanes, 2 * chains]

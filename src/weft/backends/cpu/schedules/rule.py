@@ -14,7 +14,7 @@ from weft.tir.stmt import BlockRealize
 
 
 class Default(ScheduleRule):
-    """Every block by the program that fits it (``weft.backends.cpu.schedules.default``).
+    """Schedules each block by the program that fits it (``weft.backends.cpu.schedules.default``).
 
     >>> import weft
     >>> from weft import dlight, te
@@ -26,7 +26,7 @@ class Default(ScheduleRule):
     """
 
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
-        """The schedule of ``func``; None for other targets and functions without blocks."""
+        """The schedule of ``func``; None if the target is no CPU or the function has no blocks."""
         del tunable  # there is one schedule, nothing to tune
         root = func.body.block if isinstance(func.body, BlockRealize) else None
         if not is_cpu(target) or root is None or root.name_hint != "root":

@@ -1,9 +1,10 @@
-"""Values that run along an axis: running sums, products and extremes, several rows side by side.
+"""Running sums, products and extremes along an axis, of several rows side by side.
 
-One row's steps wait for each other, those of several rows do not. Where rows are next to each other
-in memory, they are the lanes of vectors. Where each row runs along memory, the lanes are rows that
-lie apart: a tile of as many steps as rows is transposed in registers on its way in, and on its way
-out (TransposeTile). Rows that no such tile fits run side by side one by one.
+The steps of one row wait for each other; those of different rows do not. So rows are computed side
+by side, in one of three ways. Rows that lie next to each other in memory (a running sum along the
+first axis) are the lanes of vectors. Rows that run along memory (along the last axis) lie apart: a
+tile of as many steps as rows is transposed in registers on its way in and out (TransposeTile), so
+that they too become lanes. Rows that no such tile fits are scalars, computed in turn.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
-from weft.backends.cpu.schedules.together import together
+from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE
 from weft.dlight.nest import Access, Nest, loops_of
 from weft.ir.expr import PrimExpr
@@ -22,18 +23,18 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _VECTORS: Final = 8
-"""Vectors of running values of rows next to each other: additions of one wait for each other."""
+"""Vectors of running values side by side: while an addition to one finishes, others start."""
 _CHAINS: Final = 8
-"""Rows that run side by side one by one."""
+"""Rows that are computed side by side as scalars."""
 _BYTES: Final = 32
-"""Bytes of a row of a tile that is transposed, of the widest elements."""
+"""Bytes of a row of a tile that is transposed, counted in the widest elements of the block."""
 _LEAST: Final = 4
 _MOST: Final = 16
-"""Rows, and steps, of a tile."""
+"""The fewest and the most rows, and steps, of a tile that is transposed."""
 
 
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
-    """Schedule a block with one ordered axis; False if it is none."""
+    """Schedule a block with one ordered axis (``T.axis.scan``); False for any other block."""
     nest = Nest(sch, block)
     loops = loops_of(sch, nest) if nest.is_scan else {}
     if set(loops) != {axis.var for axis in nest.axes}:
@@ -43,7 +44,7 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
 
 
 def _results(nest: Nest) -> list[Access]:
-    """Where values are stored on the way: what an ordered axis indexes."""
+    """The stores of running values: those that the ordered axis indexes."""
     [step] = nest.ordered
     stores = [
         Access(store.buffer, tuple([nest.simplified(index) for index in store.indices]))
@@ -53,14 +54,12 @@ def _results(nest: Nest) -> list[Access]:
 
 
 def _runs_along(nest: Nest, axes: Sequence[Var]) -> bool:
-    """Whether the next value of an axis is the next element of all results."""
+    """Whether along one of ``axes`` the next value is the next element of every result."""
     return any(all(access.step(axis) == 1 for access in _results(nest)) for axis in axes)
 
 
-def _across_memory(
-    sch: Schedule, nest: Nest, loops: dict[Var, LoopRV], machine: Machine
-) -> bool:
-    """Rows next to each other in memory are the lanes of vectors."""
+def _across_memory(sch: Schedule, nest: Nest, loops: dict[Var, LoopRV], machine: Machine) -> bool:
+    """Make rows that lie next to each other in memory the lanes of vectors."""
     [step] = nest.ordered
     *others, last = nest.spatial
     widest = max([store.buffer.dtype.bits for store in nest.stores])
@@ -72,19 +71,17 @@ def _across_memory(
         outer.append(around)
     sch.reorder(*outer, loops[step], lane)
     sch.vectorize(lane)
-    _start(sch, nest, outer, loops[step], machine)
+    _parallelize_and_init(sch, nest, outer, loops[step], machine)
     return True
 
 
-def _along_memory(
-    sch: Schedule, nest: Nest, loops: dict[Var, LoopRV], machine: Machine
-) -> bool:
-    """Rows that lie apart run side by side: in tiles that are transposed, or one by one."""
+def _along_memory(sch: Schedule, nest: Nest, loops: dict[Var, LoopRV], machine: Machine) -> bool:
+    """Compute rows that run along memory side by side, in transposed tiles or as scalars."""
     [step] = nest.ordered
     row = _side_by_side(nest)
     outer = [loops[axis] for axis in nest.spatial if axis is not row]
     if row is None:
-        _start(sch, nest, outer, loops[step], machine)
+        _parallelize_and_init(sch, nest, outer, loops[step], machine)
         return True
     size = _tile(nest, row)
     around, lane = sch.split(loops[row], [None, size or _CHAINS])
@@ -98,12 +95,12 @@ def _along_memory(
         sch.reorder(*outer, steps, inner, lane)
         sch.vectorize(lane)
         _transpose_all(sch, nest, row, steps)
-    _start(sch, nest, outer, steps, machine)
+    _parallelize_and_init(sch, nest, outer, steps, machine)
     return True
 
 
 def _transpose_all(sch: Schedule, nest: Nest, row: Var, tile: LoopRV) -> None:
-    """Copy what is read along rows, and all results, in tiles whose rows are next to each other."""
+    """Copy what is read along rows, and all results, tile by tile, with rows innermost."""
     [step] = nest.ordered
     for load in {load.buffer: load for load in nest.loads}.values():
         if load.step(step) == 1 and load.position(row) is not None:
@@ -119,7 +116,7 @@ def _transpose_all(sch: Schedule, nest: Nest, row: Var, tile: LoopRV) -> None:
 
 
 def _rows_last(access: Access, row: Var) -> Callable[..., list[PrimExpr]]:
-    """The layout in which rows are next to each other."""
+    """The index map that moves rows to the end: ``(.., row, step) -> (.., step, row)``."""
     place = access.position(row)
     assert place is not None
 
@@ -130,7 +127,10 @@ def _rows_last(access: Access, row: Var) -> Callable[..., list[PrimExpr]]:
 
 
 def _transpose(sch: Schedule, copy: BlockRV, *, row_first: bool) -> None:
-    """Mark the loops of a copy over rows and steps, the inner one of which is lanes."""
+    """Mark a copy's loops over rows and steps for TransposeTile; the inner one becomes lanes.
+
+    ``row_first`` says whether the loop over rows is the outer one.
+    """
     loops = sch.get_loops(copy)[-2:]
     if not row_first:
         loops = loops[::-1]
@@ -140,7 +140,10 @@ def _transpose(sch: Schedule, copy: BlockRV, *, row_first: bool) -> None:
 
 
 def _side_by_side(nest: Nest) -> Var | None:
-    """The axis whose rows run side by side: the last one that is long enough, else the longest."""
+    """The axis whose rows are computed side by side; None if there is only one row.
+
+    It is the last axis with at least four rows; if none has as many, the longest one.
+    """
     sizes = {axis: nest.extent(axis) or _MOST for axis in reversed(nest.spatial)}
     long = [axis for axis, size in sizes.items() if size >= _LEAST]
     some = [axis for axis, size in sizes.items() if 1 < size == max(sizes.values())]
@@ -148,7 +151,7 @@ def _side_by_side(nest: Nest) -> Var | None:
 
 
 def _tile(nest: Nest, row: Var) -> int | None:
-    """The rows, and steps, of a tile that is transposed; None where tiles are not worth it."""
+    """How many rows, and steps, a transposed tile has; None where tiles are not worth it."""
     [step] = nest.ordered
     results = _results(nest)
     kinds = [access.buffer.dtype for access in (*nest.loads, *results)]
@@ -160,11 +163,11 @@ def _tile(nest: Nest, row: Var) -> int | None:
     return max(_LEAST, min(_MOST, _BYTES * 8 // max([kind.bits for kind in kinds])))
 
 
-def _start(
+def _parallelize_and_init(
     sch: Schedule, nest: Nest, outer: Sequence[LoopRV], steps: LoopRV, machine: Machine
 ) -> None:
-    """Run the outer loops in parallel, and start the values just before the steps."""
-    depth = together(sch, outer, machine)
+    """Run the outer loops in parallel and store the initial values just before the steps."""
+    depth = parallel_depth(sch, outer, machine)
     if depth:
         run_in_parallel(sch, outer[:depth], machine)
     sch.decompose_reduction(nest.rv, steps)

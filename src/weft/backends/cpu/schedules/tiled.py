@@ -19,9 +19,9 @@ from weft.backends.cpu.schedules.joined import join_rows
 from weft.backends.cpu.schedules.long_rows import add_together, exceeds_registers, long_row
 from weft.backends.cpu.schedules.order import Order, Side, Tiles, best_order, tiles_of
 from weft.backends.cpu.schedules.panels import can_pack, is_panel, panel, schedule_panel
+from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.schedules.parts import cut_of, in_parts
 from weft.backends.cpu.schedules.tiles import Work, best_tile, shared_out
-from weft.backends.cpu.schedules.together import together
 from weft.backends.cpu.vectors.fill_tails import FILL_TAIL
 from weft.backends.cpu.vectors.prefetch_next import PREFETCH_NEXT
 from weft.backends.cpu.vectors.skip_padding import SKIP_PADDING, has_padding
@@ -137,9 +137,7 @@ def _slides(nest: Nest, axis: Var, row: Var | None) -> bool:
     return False
 
 
-def _wide_of(
-    rest: Sequence[Var], loads: Sequence[Access], along: Sequence[Access]
-) -> Var | None:
+def _wide_of(rest: Sequence[Var], loads: Sequence[Access], along: Sequence[Access]) -> Var | None:
     """The innermost axis that indexes only operands along the columns: it counts their blocks."""
     wide = [
         axis for axis in rest
@@ -225,18 +223,18 @@ def place_tile(
     """Tile the result, the second of ``blocks``; compute the reduction, the first, in its tiles."""
     block, result = blocks
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
-    depth = together(sch, order, machine)
+    depth = parallel_depth(sch, order, machine)
     fused = sch.fuse(*order[:depth]) if depth else None
     if depth <= columns < len(order) and _are_few(sch, order[columns:]):
         _prefetch_panels(sch, order[columns - 1] if fused is None or depth < columns else fused)
     place = fused if fused is not None and depth == len(order) else order[-1]
     sch.compute_at(block, place)
     if fused is not None:
-        run_in_parallel(sch, [fused], machine)  # refused where two tiles would write one place
+        run_in_parallel(sch, [fused], machine)
 
 
 def _work_of(nest: Nest, roles: Roles) -> Work:
-    """What is tiled."""
+    """The sizes of what is tiled, for ``tiles.best_tile``."""
     return Work(
         rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
         high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
@@ -404,7 +402,8 @@ def loops_around(sch: Schedule, result: BlockRV, roles: Roles) -> int:
 
 
 def _tile_axes(roles: Roles) -> list[Var]:
-    # One row's number meets all vectors before the next row's does: few registers hold operands.
+    # A number of one row is multiplied with all vectors before that of the next row is loaded, so
+    # that few registers hold operands.
     tile = (roles.tall, roles.row, roles.wide, roles.column)
     return [axis for axis in tile if axis is not None]
 
@@ -449,12 +448,10 @@ def tile_reduction(
             unroll_some(sch, steps[-1], tail, machine)
             if roles.row is not None and has_padding(nest.block):
                 for axis in crossing(nest.loads, roles.steps, [roles.row]):
-                    sch.unroll(loops[axis])  # each step of the window crosses the border elsewhere
+                    sch.unroll(loops[axis])  # other pixels are outside in each step of the window
 
 
-def unroll_some(
-    sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine
-) -> None:
+def unroll_some(sch: Schedule, step: LoopRV, tail: Sequence[LoopRV], machine: Machine) -> None:
     """Unroll several steps of the reduction where registers are left for what they load."""
     size, width = extent_of(sch, step), extent_of(sch, tail[-1]) if tail else None
     rows = product([extent_of(sch, loop) for loop in tail[:-1]])

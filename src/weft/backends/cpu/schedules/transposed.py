@@ -1,13 +1,15 @@
 """Blocks that read along one axis and write along another: transposes, changes of layout.
 
-A tile of as many rows as a vector has lanes is read in vectors along the one axis, transposed in
-registers and stored in vectors along the other (TransposeTile). Axes that follow each other in
-memory on both sides are one, and an axis whose quotient and remainder are axes of what is read is
-two, so that a change between ``NCHW`` and blocks of channels is a transpose of pixels and channels
-of one block. Tiles follow each other along what is read: few pages are read at once, and what
-is written are whole lines; where it is not, along what is written, so that the tile which writes
-the rest of a line comes next. Where rows are powers of two apart, a tile
-reads whole lines at once, since those of its rows have few places in the cache.
+A tile has as many rows as a vector has lanes. It is read in vectors along one axis, transposed in
+registers, and stored in vectors along the other (TransposeTile). Axes that follow each other in
+memory on both sides count as one axis. An axis whose quotient and remainder index what is read
+counts as two, so a change from ``NCHW`` to blocks of channels is a transpose of the pixels and the
+channels of one block (see ``places``).
+
+If tiles write whole cache lines, the next tile is the neighbour along what is read: then few pages
+are read at once. If they do not, it is the neighbour along what is written, which soon writes the
+rest of the line. Rows that lie a power of two apart have few places in the first cache, so there a
+tile reads whole lines at once.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from weft.backends.cpu.schedules.elementwise import extent_of, run_in_parallel
+from weft.backends.cpu.schedules.parallel_depth import parallel_depth
 from weft.backends.cpu.schedules.places import Part, Places, loops_of_parts, parts_of
-from weft.backends.cpu.schedules.together import together
 from weft.backends.cpu.vectors.transpose_tile import TRANSPOSE, is_unconditional
 from weft.dlight.nest import Nest
 from weft.target.machine import Machine
@@ -26,17 +28,17 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _LEAST: Final = 4
-"""Elements along both axes of what is worth a tile."""
+"""Both axes must have at least this many elements, else tiles are not worth it."""
 _SHUFFLED: Final = 4
-"""Bytes of the smallest elements that are shuffled across a vector by one instruction."""
+"""Elements of at least this many bytes are shuffled across a whole vector by one instruction."""
 _WAYS: Final = 8
-"""Lines of the first cache that addresses a power of two apart share."""
+"""Lines in one set of the first cache."""
 _BESIDE: Final = 2
-"""Tiles side by side, so that more of a line of cache, or the next one, is written at once."""
+"""Tiles that are computed side by side, to write more of a cache line, or the next one, at once."""
 
 
 def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
-    """Schedule a block that transposes; False if it does not, or has symbolic sizes."""
+    """Schedule a block that transposes; False for other blocks, and for symbolic sizes."""
     nest = Nest(sch, block)
     transposed = _rows_and_lanes(nest)
     if transposed is None:
@@ -54,12 +56,12 @@ def schedule(sch: Schedule, block: BlockRV, machine: Machine) -> bool:
     beside: list[LoopRV] = []
     if row_tiles and lane_tiles and _size(lanes) % (width * _BESIDE) == 0:
         lane_tiles, beside = [[loop] for loop in sch.split(lane_tiles[0], [None, _BESIDE])]
-    is_whole = _size(lanes) % width == 0  # else two tiles write the line between them, soon after
+    is_whole = _size(lanes) % width == 0  # if not, two tiles share a line: compute both soon
     outer += [*lane_tiles, *row_tiles] if is_whole else [*row_tiles, *lane_tiles]
     sch.reorder(*outer, *beside, row, lane)
     sch.annotate(row, TRANSPOSE, _at_once(nest, parts, rows, lanes, machine))
     sch.vectorize(lane)
-    depth = together(sch, outer, machine)
+    depth = parallel_depth(sch, outer, machine)
     if depth:
         run_in_parallel(sch, outer[:depth], machine)
     return True
@@ -71,7 +73,11 @@ def _stored_bytes(nest: Nest) -> int:
 
 
 def _split(sch: Schedule, loops: Sequence[LoopRV], width: int) -> tuple[list[LoopRV], LoopRV]:
-    """One loop of several, in parts of ``width``: the loop over parts, if there are several."""
+    """Fuse loops into one and split it into parts of ``width``.
+
+    Returns the loop over the parts, as a list that is empty if there is one part, and the loop
+    inside.
+    """
     loop = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     size = extent_of(sch, loop)
     if size is not None and size <= width:
@@ -81,7 +87,10 @@ def _split(sch: Schedule, loops: Sequence[LoopRV], width: int) -> tuple[list[Loo
 
 
 def _rows_and_lanes(nest: Nest) -> tuple[list[Part], list[Part], list[Part]] | None:
-    """The parts of all axes, those along which a load is contiguous, and those of the stores."""
+    """All parts of the axes; those along which a load is contiguous; those of the store.
+
+    None if the block is no transpose that tiles can compute.
+    """
     axes = nest.result_axes() if nest.is_spatial and len(nest.stores) == 1 else None
     parts = None if axes is None else parts_of(nest)
     if not parts or nest.stores[0].buffer.strides:
@@ -111,8 +120,10 @@ def _at_once(
     nest: Nest, parts: Sequence[Part], rows: Sequence[Part], lanes: Sequence[Part],
     machine: Machine,
 ) -> int:  # fmt: skip
-    """The bytes of a row that a tile reads at once: those that one instruction interleaves, or all
-    of a line, where rows lie so far apart that the cache cannot hold the lines of one tile.
+    """How many bytes of a row a tile reads at once: the value of the annotation ``TRANSPOSE``.
+
+    That is a whole vector where rows lie so far apart that the first cache cannot hold the lines of
+    one tile; else 1, which stands for as many bytes as one instruction interleaves.
     """
     size = _stored_bytes(nest)
     places = Places(nest, parts)
@@ -123,7 +134,7 @@ def _at_once(
 
 
 def _lines_held(distance: int, machine: Machine) -> int:
-    """How many lines so many bytes apart the first cache holds."""
+    """How many lines the first cache holds whose addresses are ``distance`` bytes apart."""
     way = machine.l1 // _WAYS
     return way // math.gcd(distance, way) * _WAYS
 

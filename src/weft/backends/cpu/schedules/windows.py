@@ -1,11 +1,11 @@
-"""Windows along the contiguous axis: depthwise convolutions and pools of images as they are read.
+"""Windows along the contiguous axis (images in NCHW): depthwise convolutions and pools.
 
-A vector holds neighbouring results of one row; a tile is a vector of several rows, which share most
-of the pixels that their windows see, so that each is loaded once. Images are padded band by band,
-each just before its windows are taken, as many rows as the first cache holds. Where windows are
-some pixels apart, the band is laid out in as many parts, every second column in one and the others
-in the other: what a vector of results reads then lies side by side, and pixels are taken apart once
-instead of once for each window.
+A vector holds neighbouring results of one row. A tile is one vector in each of several rows; the
+windows of these rows overlap, so that most pixels are loaded once for all of them. Images are
+padded in bands: as many rows as the first cache holds, just before their windows are computed. If
+the windows of neighbouring results are two pixels apart (stride 2), the band is stored in two
+parts, the even columns and the odd ones. What a vector of results reads then lies side by side, and
+pixels are sorted once instead of once for each window.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from weft.tir.schedule.random_variable import BlockRV, LoopRV
 from weft.tir.schedule.schedule import Schedule
 
 _LARGEST: Final = 64
-"""Elements of a window that is unrolled."""
+"""How many elements a window has at most: its steps are unrolled."""
 _FARTHEST: Final = 4
-"""Elements from one result's window to the next one's that vectors still skip."""
+"""How many elements the windows of two neighbouring results may be apart."""
 _FILLED: Final = 0.75
-"""The share of the first cache that a band may take."""
+"""The share of the first cache that a band may fill."""
 _ELEMENT: Final = 4
-"""Bytes of an element, near enough."""
+"""Bytes of an element; an estimate is enough here."""
 _TALLEST, _LOWEST = 8, 4
-"""Rows of a tile, where the numbers that the window multiplies leave registers for them and where
-they do not: eight accumulators hide the latency of each."""
+"""The most rows of a tile, since eight accumulators hide the latency of each; and the rows that it
+has even if the factors of the window leave no registers for so many."""
 _BEFORE: Final = 32
-"""Rows that are padded before the first is read: a load of what has only just been stored in
-several pieces waits until all of them are in the cache."""
+"""How many rows are padded before the first of them is read, if possible: a load of what was stored
+in several pieces just before waits until all pieces are in the cache."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """How many rows of results are computed at once, and how their windows lie."""
+    """The sizes of a band of results, and how far apart its windows are."""
 
     rows: int
     """Rows of a band."""
     high: int
     """Rows of a tile."""
     images: int
-    """Small images whose bands are padded together."""
+    """How many small images have their bands padded together."""
     apart: int
-    """Columns from one window to the next."""
+    """How many columns two neighbouring windows are apart: the parts that the band is stored in."""
 
 
 def fits(nest: Nest) -> bool:
-    """Whether a block takes windows along the axis that is contiguous in its result."""
+    """Whether a block computes windows along the axis that is contiguous in its result."""
     axes = nest.result_axes()
     if not nest.is_plain or not nest.is_reduction or not axes or len(nest.stores) != 1:
         return False
@@ -69,23 +69,24 @@ def fits(nest: Nest) -> bool:
         bool(along)
         and all(_is_window(nest, load, axes[-1]) for load in along)
         and not any(load.uses(axes[-2]) for load in nest.loads if load not in along)
-        and all(_sees(nest, load, axes) for load in along)
+        and all(_is_separate(nest, load, axes) for load in along)
     )
 
 
 def _is_window(nest: Nest, load: Access, column: Var) -> bool:
+    """Whether the last index of a load is ``column`` times a small stride plus a window's axis."""
     used, step = collect(load.indices[-1], Var), load.step(column)
     along = column in used and any(axis in used for axis in nest.reduced)
     return along and step is not None and 1 <= step <= _FARTHEST
 
 
-def _sees(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
-    """Whether each result has a window of its own: in a convolution all filters share one."""
+def _is_separate(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
+    """Whether each result has a window of its own; in a plain convolution all filters share one."""
     return all(load.uses(axis) for axis in axes if nest.extent(axis) != 1)
 
 
 def paddings(sch: Schedule, block: BlockRV) -> list[BlockRV]:
-    """The blocks that pad what only ``block`` reads."""
+    """The blocks that pad a tensor for ``block`` alone."""
     return [
         producer for producer in sch.get_producers(block)
         if len(sch.get_consumers(producer)) == 1 and is_padding(Nest(sch, producer))
@@ -96,9 +97,10 @@ def schedule(
     sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
     padded: Sequence[BlockRV] = (),
 ) -> bool:  # fmt: skip
-    """Take the windows of ``block``, and what follows element by element (``result``), in vectors.
+    """Compute in vectors the windows of ``block``, and ``result``, which reads them elementwise.
 
-    ``padded`` are ``paddings`` of the block. False if the block takes no windows.
+    ``result`` is None if no such block follows. ``padded`` are the ``paddings`` of the block.
+    Returns False if ``block`` has no such windows.
     """
     nest = Nest(sch, block)
     if not fits(nest):
@@ -123,7 +125,7 @@ def schedule(
     for part in [block, *along]:
         sch.compute_at(part, around)
     for pad in padded:
-        sch.compute_at(pad, down)  # before loops are fused: what a band reads is plain to see
+        sch.compute_at(pad, down)  # before loops are fused: what a band reads is still simple
     run_in_parallel(sch, [*images, down], machine)
     for pad in padded:
         _pad(sch, pad, band.apart)
@@ -134,10 +136,12 @@ def schedule(
 
 
 def _along_rows(sch: Schedule, nest: Nest) -> list[BlockRV]:
-    """Take windows along rows first, in a block of its own, where those of other rows share them.
+    """Reduce the pixels along each row first, in a block of its own, where windows can share that.
 
-    What is taken of a row of pixels is one expression, wherever it is used: the windows of a tile's
-    rows of results compute it once. There are no weights in between that tell rows apart.
+    The maximum of a 3x3 window, for example, is the maximum over three rows of the maximum of three
+    pixels. Windows of neighbouring rows of results need the same maxima of rows, and a tile
+    computes each of them once. That works without weights, which would differ from row to row.
+    Returns the new block in a list, which is empty if windows share nothing.
     """
     axes, steps = nest.result_axes(), [axis for axis in nest.reduced if nest.extent(axis) != 1]
     if axes is None or len(nest.loads) != 1 or len(steps) != 2:
@@ -155,7 +159,7 @@ def _along_rows(sch: Schedule, nest: Nest) -> list[BlockRV]:
 
 
 def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
-    """Tiles that fill the registers; bands that stay in the first cache, the highest ones."""
+    """The sizes of a band: tiles fill the registers, and as many rows as the first cache holds."""
     axes = nest.result_axes()
     assert axes is not None
     tall = nest.extent(axes[-2]) or 1
@@ -175,22 +179,24 @@ def _band(nest: Nest, machine: Machine, is_padded: bool) -> Band:
 
 
 def _rows(tall: int, row: int, machine: Machine) -> int:
-    """The rows of a band: a part of all, as many as the first cache holds, or all of them.
+    """How many of ``tall`` rows a band has, where a padded row takes ``row`` bytes.
 
-    A last band that is cut off would not surely be padded before its windows are taken.
+    It is the largest divisor that the first cache holds. (A last band that is cut off could not be
+    proved to be padded before its windows are computed.) Where these are too few, it is all rows.
     """
     held = max(int(machine.l1 * _FILLED) // row, 1)
     rows = max([rows for rows in range(1, tall + 1) if tall % rows == 0 and rows <= held])
+    # Neighbouring bands of few rows would pad most of their pixels twice.
     repeats = rows < _LOWEST and tall * row <= machine.l2 * _FILLED
-    return tall if repeats else rows  # windows of few rows see most of their pixels again
+    return tall if repeats else rows
 
 
 def _pad(sch: Schedule, pad: BlockRV, apart: int) -> None:
-    """Copy and fill a band row by row, its columns in ``apart`` parts."""
+    """Copy and fill a band row by row, its columns stored in ``apart`` parts."""
     column = sch.get_loops(pad)[-1]
     if apart > 1:
         sch.transform_layout(pad, ("write", 0), _in_parts(apart))
-        # Windows may leave the last columns out; there is room for all, and no guard to lower.
+        # Windows may not need the last columns, but the band has room for them: no guard is needed.
         column, part = sch.split(column, [None, apart], disable_predication=True)
         sch.reorder(part, column)
         sch.unroll(part)
@@ -198,11 +204,12 @@ def _pad(sch: Schedule, pad: BlockRV, apart: int) -> None:
 
 
 def _in_parts(apart: int) -> Any:
+    """The index map ``(.., column) -> (.., column % apart, column // apart)``."""
     return lambda *place: [*place[:-1], place[-1] % apart, place[-1] // apart]
 
 
 def _take(sch: Schedule, block: BlockRV, outside: int) -> None:
-    """The steps of the window one after the other, each a vector of results of every row."""
+    """Unroll the steps of the window; each adds to a vector of results in every row of the tile."""
     nest = Nest(sch, block)
     axes = nest.result_axes()
     assert axes is not None

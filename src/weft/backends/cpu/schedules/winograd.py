@@ -1,11 +1,12 @@
-"""Convolutions by Winograd's algorithm: all stages of a band of tiles while it is in a cache.
+"""Convolutions by Winograd's algorithm: a band of tiles passes all stages while it is in a cache.
 
-The stages are those of ``weft.topi.nn.winograd``, known by their annotation. Bands run in parallel,
-and inside of one the data is transformed row by row, then come the products of all places, then
-each tile of results with what follows element by element (bias, activation, residual). Where there
-is one band only, each of the three parts is a parallel loop of its own. Where the function takes
-the kernel, panels of weights are made of it as they are needed. Vectors run over the
-channels of a block; a product keeps a tile of accumulators in registers as ``tiled`` does.
+The stages are the blocks of ``weft.topi.nn.winograd``, known by their annotation. Bands run in
+parallel. For each band, the data is transformed row by row; then the products of all places are
+computed; then each tile of results, with what follows element by element (bias, activation,
+residual). If there is only one band, each of these three parts is a parallel loop. If the function
+takes the kernel itself and not transformed weights, it transforms a panel of weights just before
+the products that use it. Vectors run over the channels of a block. The accumulators of a tile of
+products stay in registers, as in ``tiled``.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ logger = logging.getLogger(__name__)
 Stages = Mapping[str, BlockRV]
 
 _WAY: Final = 1024
-"""Elements apart, lines fall to the same few places of the first cache."""
+"""Lines that are a multiple of this many elements apart share few places of the first cache."""
 _LINE: Final = 16
 """Elements of a cache line."""
 
 
 class Winograd(ScheduleRule):
-    """The rule for functions with the stages of ``topi.nn.winograd``; None for all others."""
+    """The rule that schedules functions with the stages of ``topi.nn.winograd``."""
 
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
-        """The schedule of ``func``; None for other targets and functions."""
+        """The schedule of ``func``; None if it is no such function or the target is no CPU."""
         del tunable  # there is one schedule, nothing to tune
         root = func.body.block if isinstance(func.body, BlockRealize) else None
         if not is_cpu(target) or root is None or root.name_hint != "root":
@@ -71,7 +72,7 @@ class Winograd(ScheduleRule):
 
 
 def stages_of(sch: Schedule) -> Stages | None:
-    """The block of each stage; None if the function has not each of them once, but for weights."""
+    """The block of each stage; None unless the function has each once (WEIGHTS may be missing)."""
     by_stage = {}
     for block in blocks_of(sch):
         stage = dict(sch.get(block).annotations or {}).get(STAGE)
@@ -83,7 +84,7 @@ def stages_of(sch: Schedule) -> Stages | None:
 
 
 def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
-    """Schedule the stages and what follows them; False if that is of another form."""
+    """Schedule the stages and what follows them; False if they have a form that does not fit."""
     final = _final(sch, stages)
     if final is None or _shape(sch, stages[TILES])[3] == 1:
         return False
@@ -94,7 +95,7 @@ def schedule(sch: Schedule, stages: Stages, machine: Machine) -> bool:
 
 
 def _final(sch: Schedule, stages: Stages) -> BlockRV | None:
-    """The last block, into which all that follows the tiles is inlined."""
+    """The last block, after inlining into it the other blocks that follow the tiles of results."""
     own = [sch.get(block) for name, block in stages.items() if name != RESULT]
     *others, final = [block for block in blocks_of(sch) if sch.get(block) not in own]
     for block in others:
@@ -103,10 +104,8 @@ def _final(sch: Schedule, stages: Stages) -> BlockRV | None:
     return final if nest.is_spatial and len(nest.axes) == 5 else None
 
 
-def _tile_result(
-    sch: Schedule, stages: Stages, final: BlockRV, machine: Machine
-) -> LoopRV | None:
-    """Results tile by tile; the loop over the bands, None if there is one."""
+def _tile_result(sch: Schedule, stages: Stages, final: BlockRV, machine: Machine) -> LoopRV | None:
+    """Compute the results tile by tile; returns the loop over bands, None if there is one band."""
     images, bands, _, _, _, side, _ = _shape(sch, stages[TILES])
     batch, filters, height, width, block = sch.get_loops(final)
     band, down, y = sch.split(height, [bands, None, side])
@@ -122,12 +121,14 @@ def _tile_result(
 
 
 def _shape(sch: Schedule, block: BlockRV) -> list[int]:
-    """The extents of what a block writes."""
+    """The shape of the buffer that a block writes."""
     return [int(extent) for extent in sch.get(block).writes[0].buffer.shape]
 
 
 def _parallel(sch: Schedule, loops: Sequence[LoopRV], machine: Machine) -> LoopRV:
-    """Fuse loops, run them in parallel, and keep them whole: cut, they would copy large bodies."""
+    """Fuse loops and run them in parallel; lowering is told not to cut them, which would copy
+    large bodies.
+    """
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
     if extent_of(sch, fused) != 1:
         run_in_parallel(sch, [fused], machine)
@@ -143,14 +144,14 @@ def _compute_inside(sch: Schedule, block: BlockRV, loop: LoopRV) -> None:
 
 
 def _loops(sch: Schedule, block: BlockRV, depth: int = 0) -> list[LoopRV | None]:
-    """The loop of each axis of a block, without the outermost; an axis of extent 1 has none."""
+    """The loop of each axis of a block below ``depth`` loops; None for an axis of extent 1."""
     nest = Nest(sch, block)
     by_axis = loops_of(sch, nest, depth)
     return [by_axis.get(axis.var) for axis in nest.axes]
 
 
 def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine) -> None:
-    """The products of each place, a tile of accumulators in registers at a time."""
+    """Compute the products of each place, one tile of accumulators in registers after the other."""
     block = stages[PRODUCTS]
     rows = _rows(sch, block, machine)
     write = sch.cache_write(block, 0, "local")
@@ -180,7 +181,10 @@ def _multiply(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machi
 def _panels_first(
     sch: Schedule, write: BlockRV, outer: Sequence[LoopRV]
 ) -> tuple[list[LoopRV], list[LoopRV]]:
-    """The loops outside of a panel's places, and all of them, once panels are before places."""
+    """Move the loop over panels of weights outside of those over places.
+
+    Returns the loops outside of those over places, and these loops followed by those over places.
+    """
     panels = _shape(sch, write)[4]
     *around, high, wide = outer[:-1] if panels > 1 else outer
     if panels > 1:
@@ -190,7 +194,7 @@ def _panels_first(
 
 
 def _transform_weights(sch: Schedule, block: BlockRV, around: LoopRV) -> None:
-    """Weights that the function transforms: a panel of them, just before all its products."""
+    """Transform a panel of weights just before all products that use it."""
     *_, depth, panel = _shape(sch, block)
     sch.compute_at(block, around)
     if depth * panel % _WAY == 0:
@@ -202,16 +206,14 @@ def _transform_weights(sch: Schedule, block: BlockRV, around: LoopRV) -> None:
 
 
 def _rows(sch: Schedule, block: BlockRV, machine: Machine) -> int:
-    """Tiles whose products are in registers: as even parts of all as the registers allow."""
+    """How many tiles have their products in registers at a time: even parts of all tiles."""
     *_, tiles, panel = _shape(sch, block)
     most = max(most_rows(machine, -(-panel // machine.lanes())), 1)
     return -(-tiles // -(-tiles // most))
 
 
-def _transform_data(
-    sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine
-) -> None:
-    """Rows of pixels transformed twice: from line to line, then along the lines."""
+def _transform_data(sch: Schedule, stages: Stages, band: LoopRV | None, machine: Machine) -> None:
+    """Transform rows of pixels, in two stages: from line to line, then along the lines."""
     rows = _shape(sch, stages[PIXELS])[2]
     if band is not None:
         sch.compute_at(stages[DATA], band)
@@ -221,7 +223,7 @@ def _transform_data(
     order = [loop for loop in (row, channels, line, tile, vector) if loop is not None]
     sch.reorder(*order)
     sch.vectorize(order[-1])
-    outer = order[: -3]
+    outer = order[:-3]
     if band is None:
         outer = [_parallel(sch, outer, machine)]
     sch.compute_at(stages[LINES], outer[-1])

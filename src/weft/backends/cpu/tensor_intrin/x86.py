@@ -1,8 +1,8 @@
-"""int8 dot products of x86: AVX2, AVX-512BW, AVX-512 VNNI.
+"""Dot products of four bytes on x86, as tensor intrinsics: AVX2, AVX-512BW, AVX-512 VNNI.
 
-Each computes ``C[i] += sum of A[k] * B[i, k] over four k`` for unsigned A and signed B: one machine
-vector of B, packed four k at a time, against four values of A. All are exact. (TVM's AVX-512 form
-multiplies and adds pairs in int16, which saturates: 255 * 127 + 255 * 127 gives 32767 there.)
+Each computes ``C[i] += sum of A[k] * B[i, k] over four k`` for unsigned A and signed B, where B
+fills one machine vector. All are exact. (TVM's AVX-512 form multiplies and adds pairs in int16,
+which saturates: 255 * 127 + 255 * 127 gives 32767 there.)
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.tir.function import PrimFunc
 from weft.tir.tensor_intrinsic import TensorIntrin
 
 BYTES: Final = 4
-"""Values of k that one dot product takes."""
+"""How many products one dot product adds up."""
 
 
 def dot_product_desc(rows: int) -> PrimFunc:
@@ -38,7 +38,7 @@ def dot_product_desc(rows: int) -> PrimFunc:
 
 
 def _vnni_impl() -> PrimFunc:
-    """One ``vpdpbusd``."""
+    """The dot products by one ``vpdpbusd``."""
 
     @T.prim_func
     def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
@@ -63,7 +63,7 @@ def _vnni_impl() -> PrimFunc:
 
 
 def _pairs(rows: int, multiply_add: str) -> PrimFunc:
-    """The even and the odd bytes apart, as int16: two ``vpmaddwd``."""
+    """The dot products by two ``vpmaddwd``: of the even bytes as int16, and of the odd ones."""
     halves = 2 * rows
     wide, signed, unsigned = f"int32x{rows}", f"int16x{halves}", f"uint16x{halves}"
     packed = f"int8x{4 * rows}"

@@ -1,10 +1,10 @@
-"""FillTails: a block that fills memory of the kernel's own fills the end of its last vector too.
+"""FillTails: blocks that store to the kernel's own memory store whole vectors, beyond the end too.
 
 For blocks with the annotation ``FILL_TAIL``. The guard of a tail keeps a vector loop from running
-past the last element: ``if o * 8 + v < 13: x[v] = y[v]``. Where what is stored is memory of the
-kernel's own that has room, the whole vector may be stored: nobody reads what is behind the end, and
-vectors of five lanes cost more than vectors of eight (LLVM reads all eight lanes of them, and what
-happens to lie there may be subnormal numbers, which processors are slow at). Before::
+past the last element: ``if o * 8 + v < 13: x[v] = y[v]``. If ``x`` is memory that the kernel
+allocates and has room for a whole vector, the guard can go: nobody reads what lies behind the end,
+and vectors of five lanes cost more than vectors of eight. (LLVM computes all eight lanes of them
+anyway, and if subnormal numbers happen to lie in the last three, the processor is slow.) Before::
 
     for v in T.vectorized(8): if o * 8 + v < 13: x[v] = y[v]       # x and y allocated, 8 elements
     for v in range(8): if o * 8 + v < 13: y[v] = input[o * 8 + v]
@@ -14,9 +14,9 @@ After::
     for v in T.vectorized(8): x[v] = y[v]
     for v in range(8): if o * 8 + v < 13: y[v] = input[o * 8 + v] else: y[v] = 0
 
-The guard of a store that reads other memory at ``v`` stays, with a zero behind the end. Runs after
-LowerOpaqueBlock, which leaves the annotation around the store, directly below its guard. A buffer
-whose stores are not all of this form keeps its guards.
+A store that reads other memory at ``v``, such as ``input``, keeps its guard and stores zeros behind
+the end. Runs after LowerOpaqueBlock, which leaves the annotation directly below the guard, around
+the store. A buffer whose stores are not all of this form keeps its guards.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from weft.tir.stmt import Allocate, AttrStmt, BufferStore, For, IfThenElse, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 FILL_TAIL: Final = "pragma_fill_tail"
-"""The annotation of a block: elements behind the end of what it writes may be written."""
+"""The annotation of a block that may write elements behind the end of its result."""
 
 
 class _Buffers(Visitor):
-    """The memory that the function allocates, and the buffers stored to in another form."""
+    """The memory that a function allocates (``own``), and what is stored to in another form."""
 
     def __init__(self) -> None:
         self.own: set[Var] = set()
@@ -72,7 +72,7 @@ class _Buffers(Visitor):
         self.visit(call.args)
 
     def lane_of(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> Var | None:
-        """The loop variable that is the last index, if memory has room for the whole loop."""
+        """The loop variable that is the last index, if the buffer has room for the whole loop."""
         if not indices or buffer.strides or not isinstance(buffer.shape[-1], IntImm):
             return None
         lane = indices[-1]
@@ -101,7 +101,7 @@ class _Fill(StmtMutator):
         return stmt.with_(then_case=store)
 
     def filled(self, condition: PrimExpr, store: BufferStore) -> Stmt:
-        """The store without the guard of its lane, or with a zero where that fails."""
+        """The store without the guard of its lane, or with a zero stored where the guard fails."""
         data, known = store.buffer.data, self.buffers
         lane = known.lane_of(store.buffer, store.indices)
         if lane is None or data not in known.own or data in known.other:
@@ -116,7 +116,7 @@ class _Fill(StmtMutator):
         return IfThenElse(_all(rest), inside) if rest else inside
 
     def may_read_all(self, store: BufferStore, lane: Var) -> bool:
-        """Whether whatever is read at a lane is memory that has room for all lanes."""
+        """Whether all buffers that are read at ``lane`` are own memory with room for all lanes."""
         for load in collect(store.value, BufferLoad):
             if lane not in collect(list(load.indices), Var):
                 continue
@@ -131,7 +131,7 @@ def _all(guards: Sequence[PrimExpr]) -> PrimExpr:
 
 
 def fill_tails(func: PrimFunc) -> PrimFunc:
-    """The function with the stores of its annotated blocks filling whole vectors."""
+    """Make the annotated blocks of a function store whole vectors."""
     buffers = _Buffers()
     buffers.visit(func.body)
     return rewrite_body(func, _Fill(buffers))

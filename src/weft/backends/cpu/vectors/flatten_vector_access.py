@@ -1,9 +1,9 @@
-"""FlattenVectorAccess: vectors that cross rows of a buffer become runs of its memory.
+"""FlattenVectorAccess: an access by quotient and remainder of one number becomes a flat one.
 
-Loops that were fused run several axes of a buffer. In a loop that becomes vectors,
-``x[(i * 16 + j) // 56, (i * 16 + j) % 56]`` of a buffer of rows of 56 becomes the element
-``i * 16 + j`` of the same memory without rows, which a vector can load. Runs before Simplify, which
-would take the quotient and the remainder apart.
+A fused loop runs over several axes of a buffer. If it becomes vectors, an access such as
+``x[(i * 16 + j) // 56, (i * 16 + j) % 56]``, to a buffer with rows of 56 elements, becomes
+``x_flat[i * 16 + j]``, to the same memory without rows. That is a run of memory, which a vector can
+load. Runs before Simplify, which would rewrite the quotient and the remainder each by itself.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from weft.tir.transform.wide_index import widened
 
 
 class _Flatten(StmtMutator):
-    """Rewrites accesses below loops that become vectors; ``lanes`` are their variables."""
+    """Rewrites accesses inside of loops that become vectors; ``lanes`` are the loop variables."""
 
     def __init__(self) -> None:
         super().__init__()
         self.analyzer = Analyzer()
         self.lanes: tuple[Var, ...] = ()
         self.limits: list[tuple[PrimExpr, PrimExpr]] = []
-        """What branches around say: an expression, and a number that it is below."""
+        """(a, b) for each condition ``a < b`` of the branches around."""
         self.rows: dict[Buffer, Buffer] = {}
 
     def visit_For(self, loop: For) -> Stmt:
@@ -70,10 +70,10 @@ class _Flatten(StmtMutator):
         return inner if flat is None else inner.with_(buffer=flat[0], indices=[flat[1]])
 
     def flat(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> tuple[Buffer, PrimExpr] | None:
-        """The memory as one row and the place there, if that has no quotients of the lane.
+        """The buffer without rows and the flat index, if that has no quotients of the lanes.
 
-        None also where an index is not proved to be in its range: it must not be seen as the next
-        row's.
+        None also if an index is not proved to be in its range: an access beyond the end of a row is
+        an error, and must not become one to the next row.
         """
         if not self.lanes or buffer.strides or len(indices) < 2:
             return None
@@ -98,10 +98,10 @@ class _Flatten(StmtMutator):
         return self._row(buffer), place
 
     def _whole(self, fused: PrimExpr) -> Var:
-        """A variable that stands for ``fused``, of its range.
+        """A variable that stands for ``fused`` and has the same range.
 
-        Quotients and remainders are simplified with it in the place of ``fused``: else one of them
-        may be simplified by what ``fused`` is made of, and match no other.
+        Quotients and remainders are simplified with this variable in them. With ``i * 16 + j`` in
+        them, one may simplify further than the other, and they would no longer match.
         """
         whole = Var("fused", fused.dtype)
         bound = self.analyzer.const_int_bound(fused)
@@ -129,7 +129,7 @@ class _Flatten(StmtMutator):
 
 
 def _fused(indices: Sequence[PrimExpr], lanes: Sequence[Var]) -> PrimExpr | None:
-    """What the quotients and remainders of lanes are all taken of; None if not of one."""
+    """The expression of which all quotients and remainders of lanes are taken; None if several."""
     roots: list[PrimExpr] = []
     for index in indices:
         for part in collect(index, (FloorDiv, FloorMod)):
@@ -145,20 +145,20 @@ def _uses(expr: PrimExpr, variables: Sequence[Var]) -> bool:
 
 
 def _is_vector(loop: For) -> bool:
-    """Whether what the loop reads or stores becomes vectors."""
+    """Whether the loop will become vectors."""
     marks = (VECTOR_REDUCTION, ROWS_TOGETHER, TRANSPOSE)
     return loop.kind is ForKind.VECTORIZED or any(mark in loop.annotations for mark in marks)
 
 
 class _Named(Mutator):
-    """Puts a variable in the place of an expression."""
+    """Replaces an expression by a variable."""
 
     def __init__(self, expr: PrimExpr, var: Var) -> None:
         super().__init__()
         self.expr, self.var = expr, var
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        """The variable for the expression, else what is inside."""
+        """Replace ``expr``, or look inside of it."""
         if expr_deep_equal(expr, self.expr):
             return self.var
         inner: PrimExpr = self.visit_default(expr)
@@ -166,7 +166,7 @@ class _Named(Mutator):
 
 
 def flatten_vector_access(func: PrimFunc) -> PrimFunc:
-    """The function with its vectors across rows as runs of memory."""
+    """Flatten the accesses of a function's vector loops that cross rows."""
     vectors = [loop for loop in collect(func.body, For) if _is_vector(loop)]
     return rewrite_body(func, _Flatten()) if vectors else func
 

@@ -1,11 +1,15 @@
-"""Folding the partial results of several rows at once, each in the lanes of a vector of its own.
+"""Combines the lanes of several vectors at once: one vector per row, one result per row.
 
-Joining the lanes of one row takes a shuffle and an operation for each halving, most of whose lanes
-are of no use. Two rows at a time, the lower halves of both make one vector and the upper halves
-another, and one operation joins them: of ``n`` rows of ``n`` lanes, ``n - 1`` operations and twice
-as many shuffles leave one vector, which has the result of each row in its lane. It is the tree of a
-transpose (Stone, "Parallel processing with the perfect shuffle", 1971) whose every step joins what
-it has interleaved.
+To combine the lanes of a single row, its halves are combined again and again, and each time half of
+the lanes that an operation computes are wasted. With two rows, the lower halves of both form one
+vector and the upper halves another, so that one operation combines them and wastes nothing. With
+two rows of two lanes::
+
+    [a0 a1], [b0 b1]  ->  [a0 b0] + [a1 b1]  =  [a0+a1 b0+b1]
+
+For ``n`` rows of ``n`` lanes, ``n - 1`` operations and twice as many shuffles leave one vector,
+with the result of each row in its lane. The shuffles are those of a transpose (Stone, "Parallel
+processing with the perfect shuffle", 1971), with an operation after each step.
 """
 
 from __future__ import annotations
@@ -22,11 +26,12 @@ from weft.tir.stmt import BufferStore, LetStmt, Stmt, seq
 from weft.tir.transform.vectorize_loop import Vectorizer
 
 _BITS: Final = 128
-"""Of a vector, within which one instruction interleaves elements."""
+"""The bits within which one instruction interleaves elements of two vectors."""
 
 
 def fold_limit(bits: int) -> int:
-    """Rows that are folded at once at most: two groups of lanes that one instruction interleaves.
+    """How many rows of ``bits``-bit elements are folded at once at most: two groups of lanes, each
+    of which one instruction interleaves.
 
     >>> fold_limit(32), fold_limit(64)
     (8, 4)
@@ -35,11 +40,11 @@ def fold_limit(bits: int) -> int:
 
 
 def fold_rows(reducer: CommReducer, rows: Sequence[Buffer], results: Sequence[Buffer]) -> Stmt:
-    """Store in lane ``r`` of the results what the lanes of row ``r`` come to.
+    """Store in lane ``r`` of the results the combination of all lanes of row ``r``.
 
-    Each of ``rows`` has ``n * n`` elements, of ``n`` rows one after the other, and each of
-    ``results`` has ``n``, a power of two and no more than ``fold_limit``: there is one of both for
-    each value of the reducer.
+    There is one buffer in ``rows`` and one in ``results`` for each value of the reducer (two for
+    argmax). Each of ``rows`` has ``n`` rows of ``n`` elements, each of ``results`` has ``n``
+    elements, where ``n`` is a power of two and at most ``fold_limit``.
     """
     count = int(expect(results[0].shape[0], IntImm))
     group = min(count, _BITS // max([buffer.dtype.bits for buffer in rows]))
@@ -64,7 +69,7 @@ def _ramp(start: int, lanes: int) -> Ramp:
 
 
 class _Fold:
-    """Vectors of ``count`` lanes, joined two at a time; ``lets`` are the values, in order."""
+    """Combines vectors of ``count`` lanes two at a time; ``lets`` binds each value, in order."""
 
     def __init__(self, reducer: CommReducer, count: int) -> None:
         self.reducer, self.count = reducer, count
@@ -73,7 +78,10 @@ class _Fold:
     def of(
         self, vectors: Sequence[Sequence[PrimExpr]], orders: Sequence[list[int]]
     ) -> Sequence[PrimExpr]:
-        """What the vectors come to, each two of them joined as the lanes in both orders are."""
+        """Combine pairs of vectors until one is left.
+
+        ``orders`` are two shuffles of a pair: the results of both are the operands.
+        """
         while len(vectors) > 1:
             half = len(vectors) // 2
             pairs = zip(vectors[:half], vectors[half:], strict=True)
@@ -90,7 +98,7 @@ class _Fold:
         return [self.bound(vectorizer.visit(result)) for result in self.reducer.result]
 
     def bound(self, value: PrimExpr) -> PrimExpr:
-        """A variable of the value."""
+        """A new variable that is bound to the value."""
         var = Var(f"folded_{len(self.lets)}", value.dtype)
         self.lets.append((var, value))
         return var

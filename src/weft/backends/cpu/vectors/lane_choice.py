@@ -1,10 +1,10 @@
-"""Reductions that choose one of two (place, value), as argmax does, in lanes of vectors.
+"""Reductions of pairs (position, value) such as argmax, in the lanes of vectors.
 
-Of equal values the first counts, or the last, so that a lane, which meets them in order, need not
-look at places. Nor are pairs of lanes compared by both at the end: the best of all values comes
-first, then the places of all lanes that hold one as good, of which the least or the largest counts.
-That is a third of the instructions. Where that value is a zero, it may be one of another sign than
-that at its place.
+Of equal values the first counts, or the last, as the reducer says. A lane sees its values in order,
+so it needs no comparison of positions. At the end, lanes are not compared as pairs either: first
+the best of all values is computed, then the least (or largest) position among the lanes that hold a
+value as good as that. This takes a third of the instructions. If the best value is a zero, its sign
+may be another than that of the element at the position.
 """
 
 from __future__ import annotations
@@ -24,38 +24,43 @@ from weft.tir.stmt import BufferStore, Stmt, seq
 from weft.tir.transform.lower_opaque_block import allocate
 
 Vector = Callable[[int, Callable[[PrimExpr], Stmt]], Stmt]
-"""A statement for each lane of so many."""
+"""``(lanes, body) -> statement``: runs ``body`` for each of so many lanes."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What a reducer of places and values does."""
+    """A reducer of positions and values that chooses one of two pairs."""
 
     reducer: CommReducer
     is_first: bool
-    """Whether of equal values the first counts, not the last."""
+    """Whether the first of equal values counts; if not, the last one does."""
 
     @property
     def step(self) -> list[PrimExpr]:
-        """What a lane becomes: it takes what is better, or what is not worse."""
-        (left, mine), (right, its) = self.reducer.lhs, self.reducer.rhs
+        """The new position and value of a lane (``lhs``) after it has seen the next (``rhs``).
+
+        It takes a value that is better; if the last of equals counts, one that is not worse.
+        """
+        (old_place, old), (new_place, new) = self.reducer.lhs, self.reducer.rhs
         if self.is_first:
-            better = self._wins(its, mine)
-            return [op.select(better, right, left), op.select(better, its, mine)]
-        wins = self._wins(mine, its)
-        return [op.select(wins, left, right), op.select(wins, mine, its)]
+            better = self._wins(new, old)
+            return [op.select(better, new_place, old_place), op.select(better, new, old)]
+        wins = self._wins(old, new)
+        return [op.select(wins, old_place, new_place), op.select(wins, old, new)]
 
     @property
     def has_ties(self) -> bool:
-        """Whether neither of two equal values wins."""
+        """Whether neither of two equal values wins over the other."""
         value = op.const(1, self.reducer.lhs[1].dtype)
         wins = ExprCompiler().compile(self._wins(value, value))
         return not wins(SimpleNamespace(values={}, buffers={}))
 
-    def joined(
-        self, lanes: Sequence[Buffer], sizes: tuple[int, int], vector: Vector
-    ) -> Stmt:
-        """The first lane becomes the choice of all ``sizes[0]``, in vectors of ``sizes[1]``."""
+    def joined(self, lanes: Sequence[Buffer], sizes: tuple[int, int], vector: Vector) -> Stmt:
+        """Make the first lane the choice among all lanes.
+
+        ``lanes`` are the buffers of positions and values; ``sizes`` are how many lanes they have,
+        and how many lanes a vector has.
+        """
         places, values = lanes
         best = decl_buffer((max(sizes[0] // 2, 1),), values.dtype, "best", scope="local")
         nearest = op.minimum if self.is_first else op.maximum
@@ -77,17 +82,17 @@ class Choice:
         ]
         return allocate(best, seq(*parts))
 
-    def _wins(self, mine: PrimExpr, its: PrimExpr) -> PrimExpr:
-        """Whether a value is better than another."""
-        value = self.reducer.result[1]
-        assert isinstance(value, Select)
-        known = {self.reducer.lhs[1]: mine, self.reducer.rhs[1]: its}
-        condition: PrimExpr = substitute(value.condition, known)
+    def _wins(self, value: PrimExpr, other: PrimExpr) -> PrimExpr:
+        """The condition that ``value`` is better than ``other``."""
+        chosen = self.reducer.result[1]
+        assert isinstance(chosen, Select)
+        known = {self.reducer.lhs[1]: value, self.reducer.rhs[1]: other}
+        condition: PrimExpr = substitute(chosen.condition, known)
         return condition
 
 
 def choice_of(reducer: CommReducer) -> Choice | None:
-    """The choice that a reducer makes; None if it is another one."""
+    """The choice that a reducer makes; None if it does not choose between pairs."""
     if len(reducer.result) != 2:
         return None
     left, right = reducer.lhs[0], reducer.rhs[0]
@@ -107,7 +112,7 @@ def _folded(
     source: Buffer, target: Buffer, combine: Callable[[PrimExpr, PrimExpr], PrimExpr],
     sizes: tuple[int, int], vector: Vector,
 ) -> list[Stmt]:  # fmt: skip
-    """One element of ``target`` becomes all of ``source``, of which halves meet."""
+    """Combine halves of ``source`` until the first element of ``target`` stands for all of it."""
     parts: list[Stmt] = []
     half = sizes[0] // 2
     while half:
@@ -128,7 +133,9 @@ def _of_halves(
 def _in_vectors(
     count: int, width: int, body: Callable[[PrimExpr], Stmt], vector: Vector
 ) -> list[Stmt]:
-    """``body`` for so many lanes: masks of longer vectors are joined, and taken apart again."""
+    """``body`` for ``count`` lanes, in vectors of ``width``: LLVM joins the masks of longer ones
+    and takes them apart again.
+    """
     return [
         vector(min(width, count), functools.partial(_moved, body, start))
         for start in range(0, count, width)

@@ -10,11 +10,15 @@ Before::
             K[i * 48 + j] = Q[i * 48 + j] + T.float32(1)
 
 After: one ``for i in T.parallel(8)`` with both bodies. Between two parallel loops all threads wait
-for each other; here iteration i of the second reads only what iteration i of the first wrote, so
-nobody has to. Loops that share nothing may also be cut in common parts of several iterations, each
-of which runs one loop after the other. After the fusion of loops with the same bounds (Kennedy and
-McKinley, "Maximizing Loop Parallelism and Improving Data Locality via Loop Fusion and
-Distribution", 1993), with the test of dependences by slabs (weft.tir.analysis.loop_slabs).
+for each other. Here iteration ``i`` of the second reads only what iteration ``i`` of the first
+wrote, so they need not. Loops that pass nothing to each other may have different extents: both are
+cut into the same number of parts, and each iteration of the new loop runs a part of the first and
+then a part of the second.
+
+The idea is the fusion of loops with equal bounds (Kennedy and McKinley, "Maximizing Loop
+Parallelism and Improving Data Locality via Loop Fusion and Distribution", 1993). Dependences are
+tested by slabs: the part of a buffer's axis that an iteration touches
+(``weft.tir.analysis.loop_slabs``).
 """
 
 from __future__ import annotations
@@ -38,12 +42,12 @@ from weft.tir.stmt import BlockRealize, For, ForKind, SeqStmt, Stmt, seq
 from weft.tir.transform.prim_func_pass import make_pass
 
 Key = Hashable
-"""What a buffer is known by: its data variable, or whatever stands for it in a graph."""
+"""The identity of a buffer: its data variable, or whatever stands for it in a graph."""
 
 
 @dataclass(frozen=True)
 class Partition:
-    """How a parallel loop is cut into iterations, and which memory each has to itself."""
+    """The iterations of a parallel loop, and the memory that each of them has to itself."""
 
     extent: int
     slabs: Mapping[Key, frozenset[Slab]]
@@ -51,10 +55,10 @@ class Partition:
     sizes: Mapping[Key, int]
     """Bytes of each buffer in memory."""
     annotations: Any = None
-    """What is said of each iteration."""
+    """The annotations of the loop."""
 
     def in_parts(self, count: int) -> Partition:
-        """The same loop in ``count`` iterations, each of several that follow each other."""
+        """The same loop with ``count`` iterations, each of which does several of the old ones."""
         times = self.extent // count
         slabs = {key: frozenset([slab.times(times) for slab in several])
                  for key, several in self.slabs.items()}  # fmt: skip
@@ -62,7 +66,7 @@ class Partition:
         return Partition(count, slabs, self.written, self.sizes, said)
 
     def and_then(self, other: Partition) -> Partition:
-        """Both, of as many iterations, in one loop."""
+        """The partition of one loop that does both; ``other`` has as many iterations."""
         slabs = dict(self.slabs)
         for key, other_slabs in other.slabs.items():
             slabs[key] = slabs[key] & other_slabs if key in slabs else other_slabs
@@ -70,12 +74,12 @@ class Partition:
         return Partition(self.extent, slabs, written, sizes, self.annotations)
 
     def read_by_all(self) -> set[Key]:
-        """The buffers of which each iteration may touch any element."""
+        """The buffers of which every iteration may touch any element."""
         return {key for key, slabs in self.slabs.items() if not slabs}
 
 
 def partition_of(loop: For, accesses: LoopAccesses, names: Mapping[Var, Key]) -> Partition:
-    """The partition of a loop with these accesses, buffers known by ``names``."""
+    """The partition of a loop with these accesses; ``names`` gives the keys of buffers."""
     sizes = {data: 0 if buffer.scope() == "local" else bytes_of(buffer)
              for data, buffer in accesses.buffers.items()}  # fmt: skip
     return Partition(
@@ -88,7 +92,10 @@ def partition_of(loop: For, accesses: LoopAccesses, names: Mapping[Var, Key]) ->
 
 
 def shared_partition(first: Partition, second: Partition, machine: Machine) -> Partition | None:
-    """The partition of one loop that does what two do; None if they have none in common."""
+    """The partition of a loop that does what two loops do; None if they cannot or should not merge.
+
+    They should not if what all iterations read no longer fits half of the second cache.
+    """
     touched = first.slabs.keys() & second.slabs.keys()
     passed = touched & (first.written | second.written)
     parts = _parts(first.extent, second.extent, bool(passed), machine.cores)
@@ -106,10 +113,11 @@ def shared_partition(first: Partition, second: Partition, machine: Machine) -> P
 
 
 def _parts(first: int, second: int, depends: bool, cores: int) -> int | None:
-    """The iterations of a loop that does what two of so many do.
+    """How many iterations a loop has that does what two loops of ``first`` and ``second`` do.
 
-    What one wrote is read at once where parts are short; else they may be long, so that each goes
-    on with what its caches hold, but two for each core, so that a core may take over one.
+    If the second depends on the first, iterations are as short as possible, so that what is written
+    is read soon. If not, they are as long as possible, so that each goes on with what is in its
+    caches; but each core has at least two, so that another core may take one over.
     """
     common = math.gcd(first, second)
     if depends:
@@ -121,13 +129,11 @@ def _parts(first: int, second: int, depends: bool, cores: int) -> int | None:
 
 
 def merged(first: For, second: For, both: Partition) -> For:
-    """One parallel loop that does what two do, by the partition that they share."""
+    """The parallel loop that does what two loops do, by the partition ``both``."""
     var = Var(first.loop_var.name, first.loop_var.dtype)
     bodies = [_part(loop, var, both.extent) for loop in (first, second)]
     extent = IntImm(first.extent.dtype, both.extent)
-    return first.with_(
-        loop_var=var, extent=extent, body=seq(*bodies), annotations=both.annotations
-    )
+    return first.with_(loop_var=var, extent=extent, body=seq(*bodies), annotations=both.annotations)
 
 
 def _part(loop: For, var: Var, parts: int) -> Stmt:
@@ -145,7 +151,7 @@ def _part(loop: For, var: Var, parts: int) -> Stmt:
 
 
 def parallel_loop(stmt: Any) -> For | None:
-    """The statement, if it is a parallel loop from 0 to a number."""
+    """The statement itself, if it is a parallel loop from 0 to a constant; else None."""
     if not isinstance(stmt, For) or stmt.kind is not ForKind.PARALLEL or stmt.thread_binding:
         return None
     starts = isinstance(stmt.min, IntImm) and stmt.min.value == 0
@@ -153,18 +159,18 @@ def parallel_loop(stmt: Any) -> For | None:
 
 
 def extent_of(loop: For) -> int:
-    """The number of iterations; 0 where it is not known."""
+    """The number of iterations; 0 if it is not constant."""
     return int(loop.extent.value) if isinstance(loop.extent, IntImm) else 0
 
 
 def statements(func: PrimFunc) -> Sequence[Stmt]:
-    """What a function does, one after the other, in its root block if it has one."""
+    """The statements of a function's body, or of its root block if it has one."""
     body = func.body.block.body if isinstance(func.body, BlockRealize) else func.body
     return list(body.seq) if isinstance(body, SeqStmt) else [body]
 
 
 def merge_parallel_loops(func: PrimFunc) -> PrimFunc:
-    """The function with neighbours among its outermost parallel loops merged."""
+    """Merge neighbours among the outermost parallel loops of a function."""
     if not func.attrs.get("tir.noalias"):  # two parameters may be one buffer
         return func
     machine = machine_of(func.attrs.get("target") or Target.current())

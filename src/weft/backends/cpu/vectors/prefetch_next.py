@@ -1,8 +1,8 @@
 """PrefetchNextIteration: while one iteration runs, the next one's panel comes from memory.
 
-For loops with the annotation ``PREFETCH_NEXT``, in which a reduction runs several times over the
-same panel of one operand: each time it asks for a part of the panel of the next iteration. Runs
-before VectorizeLoop. Before, without what sets ``C`` to zero::
+For loops with the annotation ``PREFETCH_NEXT``, in each iteration of which a reduction runs several
+times over the same panel of an operand: each time it prefetches a part of the next iteration's
+panel. Runs before VectorizeLoop. Before, without the statements that set ``C`` to zero::
 
     for j in range(8):
         for r in range(4):
@@ -13,9 +13,9 @@ before VectorizeLoop. Before, without what sets ``C`` to zero::
 After, with lines of 16 elements, the loop over ``k`` starts with
 ``T.prefetch(B[T.min(j + 1, 7), k, T.min(r, 1) * 16], 0, 2, 1)``.
 
-Without it the processor alternates between waiting for a panel and computing with it: hardware
-fetches ahead within a page, and not past the end of the panel (Mowry, Lam and Gupta, "Design and
-Evaluation of a Compiler Algorithm for Prefetching", 1992).
+Without this pass the processor waits for a panel, computes with it, waits for the next one, and so
+on: hardware prefetches only within a page, and not past the end of a panel (Mowry, Lam and Gupta,
+"Design and Evaluation of a Compiler Algorithm for Prefetching", 1992).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from weft.tir.stmt import BufferStore, Evaluate, For, Stmt, seq
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 PREFETCH_NEXT: Final = "tir.prefetch_next"
-"""The annotation of a loop: what its next iteration reads may be fetched during this one."""
+"""The annotation of a loop whose next iteration's panel may be prefetched."""
 _LINE: Final = 64
-"""Bytes of a cache line, or of two halves of one."""
+"""Bytes of a cache line."""
 _SECOND_CACHE: Final = 2
-"""The locality of LLVM's prefetch that means the second cache: a panel is larger than the first."""
+"""The locality that tells LLVM's prefetch to use the second cache: a panel exceeds the first."""
 _AT_ONCE: Final = 4
-"""Lines that are asked for at a time, at most: more wait for each other, and the loads for them."""
+"""The most lines prefetched at a time: more would wait for each other, and loads for them."""
 
 
 class _Prefetches(StmtMutator):
@@ -61,7 +61,7 @@ class _Prefetches(StmtMutator):
 
 
 class _Insert(StmtMutator):
-    """Puts statements at the start of the bodies of loops, which are known by their variables."""
+    """Puts statements at the start of loop bodies; ``fetches`` maps loop variables to them."""
 
     def __init__(self, fetches: dict[Var, list[Stmt]]) -> None:
         self.found = fetches
@@ -73,7 +73,9 @@ class _Insert(StmtMutator):
 
 
 class _Reductions(Visitor):
-    """The innermost loop of each reduction below a loop, and what is to be prefetched in it."""
+    """For each reduction inside of a loop: the statements that prefetch, by the variable of the
+    loop in which they belong.
+    """
 
     def __init__(self, loop: For) -> None:
         self.loop = loop
@@ -87,7 +89,7 @@ class _Reductions(Visitor):
         self.around.pop()
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        """An accumulation: the loops that its place does not name are those of the reduction."""
+        """Look at an accumulation: loops whose variables do not index it are the reduction's."""
         loads = collect(store.value, BufferLoad)
         if not any(load.buffer is store.buffer for load in loads):
             return
@@ -104,8 +106,10 @@ class _Reductions(Visitor):
 def _reads_of(
     load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
 ) -> list[tuple[Var, Stmt]]:
-    """Prefetches of the part of an operand that one run of the reduction asks for, each with the
-    variable of the loop in whose iterations it belongs.
+    """The prefetches of one operand, each with the variable of the loop in which it belongs.
+
+    ``around`` are the loops around the accumulation and ``steps`` the positions of the reduction's
+    loops among them. Each run of the reduction prefetches its share of the panel's lines.
     """
     own = set(collect(list(load.indices), Var))
     steps = [place for place in steps if around[place].loop_var in own]
@@ -120,7 +124,8 @@ def _reads_of(
         return []
     step = max(_LINE * 8 // load.dtype.bits, 1)
     lines = [*sizes[:-1], -(-sizes[-1] // step)]
-    # An iteration that has fewer lines than there are runs would ask for them again and again.
+    # Where a step of the reduction reads fewer cache lines than the reduction has runs, a line
+    # would be prefetched again and again; so prefetch in an outer loop instead.
     while len(steps) > 1 and math.prod(lines) < math.prod(times):
         more = _extents([around[steps[-1]]])
         if more is None or math.prod([*more, *lines]) > _AT_ONCE * math.prod(times):
@@ -136,8 +141,7 @@ def _reads_of(
         places = _apart(line, lines)
         places[-1] = places[-1] * step
         mapping: dict[Any, Any] = {
-            other.loop_var: other.min + place
-            for other, place in zip(inside, places, strict=True)
+            other.loop_var: other.min + place for other, place in zip(inside, places, strict=True)
         }
         mapping[loop.loop_var] = following
         fetch = Evaluate(_prefetch(expect(substitute(load, mapping), BufferLoad)))
@@ -155,7 +159,7 @@ def _extents(loops: Sequence[For]) -> list[int] | None:
 
 
 def _flat(places: Sequence[PrimExpr], sizes: Sequence[int]) -> PrimExpr:
-    """One number for a place in a box."""
+    """The number of an index in a box of these sizes: ``(1, 2)`` in ``(4, 8)`` -> 10."""
     number = places[0]
     for place, size in zip(places[1:], sizes[1:], strict=True):
         number = number * size + place
@@ -163,7 +167,7 @@ def _flat(places: Sequence[PrimExpr], sizes: Sequence[int]) -> PrimExpr:
 
 
 def _apart(number: PrimExpr, sizes: Sequence[int]) -> list[PrimExpr]:
-    """The place in a box that has this number."""
+    """The inverse of ``_flat``: 10 in a box of ``(4, 8)`` -> ``[1, 2]``."""
     places: list[PrimExpr] = []
     for size in reversed(sizes[1:]):
         places.insert(0, op.floormod(number, size))
@@ -172,7 +176,7 @@ def _apart(number: PrimExpr, sizes: Sequence[int]) -> list[PrimExpr]:
 
 
 def prefetch_next_iterations(func: PrimFunc) -> PrimFunc:
-    """The function with the prefetches that its loops ask for."""
+    """Insert the prefetches that the annotated loops of a function ask for."""
     return rewrite_body(func, _Prefetches())
 
 

@@ -1,10 +1,11 @@
-"""MultiplyByReciprocal: what a softmax divides by the sum of a row is multiplied by one over it.
+"""MultiplyByReciprocal: a softmax multiplies by the reciprocal of a row's sum instead of dividing.
 
-Before: ``y[i, j] = p[i, j] / total[i]``. After: ``y[i, j] = p[i, j] * (1 / total[i])``, whose
-second factor code generation computes once a row: a division of vectors takes as long as sixteen
-products. It costs one more rounding. Only where ``total`` is the sum of ``exp(x - largest)`` over
-the row of which ``largest`` is the maximum: such a sum is at least one, so that one over it is a
-normal number, or NaN, as the quotient is. Needs blocks.
+Before: ``y[i, j] = p[i, j] / total[i]``. After: ``y[i, j] = p[i, j] * (1 / total[i])``. Code
+generation computes the reciprocal once a row; a division of vectors takes as long as sixteen
+products. It costs one more rounding. The pass requires that ``total`` is the sum of
+``exp(x - largest)`` over a row whose maximum is ``largest``. Such a sum is at least one, so its
+reciprocal is a normal number (or NaN, as the quotient would be). It runs while the function still
+has blocks.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
 
 class Values:
-    """The blocks that store one value, by the buffer they store to."""
+    """The blocks of a function that store a single value, by the buffer they store it to."""
 
     def __init__(self, func: PrimFunc) -> None:
         self.blocks: dict[Buffer, Block] = {}
@@ -33,13 +34,13 @@ class Values:
         self.once = {buffer for buffer in stored if stored.count(buffer) == 1}
 
     def store(self, buffer: Buffer) -> BufferStore | None:
-        """The only store to a buffer outside of ``init``."""
+        """The store to a buffer, without that of ``init``; None if there is more than one."""
         block = self.blocks.get(buffer)
         body = None if block is None or buffer not in self.once else block.body
         return body if isinstance(body, BufferStore) else None
 
     def accumulated(self, buffer: Buffer, kind: type[Add | Max]) -> BufferLoad | None:
-        """What a reduction by Add or Max accumulates in a buffer, if that is a plain element."""
+        """The load that a reduction by ``kind`` accumulates in a buffer; None for other forms."""
         block, store = self.blocks.get(buffer), self.store(buffer)
         if block is None or store is None or block.init is None:
             return None
@@ -51,7 +52,7 @@ class Values:
         return new if own and isinstance(new, BufferLoad) else None
 
     def softmax_of(self, total: Buffer) -> tuple[Buffer, Buffer] | None:
-        """Where a buffer holds the sums of a softmax: the powers, and the largest elements."""
+        """The buffers of powers and of largest elements, if ``total`` holds a softmax's sums."""
         power = self.accumulated(total, Add)
         powers = None if power is None else self.store(power.buffer)
         exp = None if powers is None else powers.value
@@ -74,7 +75,7 @@ def _stores(block: Block) -> list[Buffer]:
 
 
 def uncast(expr: object) -> object:
-    """What a cast is of; other expressions as they are."""
+    """The operand of a cast; any other expression itself."""
     return expr.value if isinstance(expr, Cast) else expr
 
 
@@ -93,7 +94,7 @@ class _Multiply(Mutator):
 
 
 def multiply_by_reciprocal(func: PrimFunc) -> PrimFunc:
-    """The function with the sums of its softmaxes divided into one."""
+    """Make the softmaxes of a function multiply by reciprocals."""
     if not collect(func.body, Div):
         return func
     return rewrite_body(func, _Multiply(Values(func)))

@@ -1,9 +1,9 @@
-"""ShuffleLoad: a vector of elements near each other is read as a run of memory and put in order.
+"""ShuffleLoad: a vector of elements that lie near each other is loaded as a run and shuffled.
 
-Where the lanes of an index are known up to one number that all share, what they pick is known when
-code is generated, and a load and a shuffle of constant order take the place of a gather, which
-takes a load for each lane (Anderson, Malik and Gregg, "Automatic vectorization of interleaved data
-revisited", 2015, do the same for strides). Repeated rows, for a number ``i``::
+A gather takes a load for each lane. If the distances between the lanes of an index are constants, a
+load of a run of memory and a shuffle of constant order do the same (Anderson, Malik and Gregg,
+"Automatic vectorization of interleaved data revisited", 2015, do so for strides). An example that
+repeats each element::
 
     y[i * 16:i * 16 + 16] = x[T.Ramp(i * 16, 1, 16) // T.Broadcast(2, 16)]
 
@@ -11,11 +11,11 @@ After::
 
     y[i * 16:i * 16 + 16] = T.Shuffle([x[i * 8:i * 8 + 8]], [0, 0, 1, 1, 2, 2, ... 7, 7])
 
-An index that depends on nothing, as the columns of an image that is resized in unrolled vectors,
-may hold any arithmetic, which the reference interpreter carries out. What a statement picks from
-rows of one buffer is the same run for neighbours, as the pixels on both sides of a new one, where
-that is no wider. Sums and products of what is picked in one order are computed before it is picked:
-once for the neighbours, too. Runs when loops are unrolled.
+An index without variables, as in unrolled vectors of a resized image, may hold any arithmetic: the
+interpreter computes it. Two loads of a statement that pick neighbouring elements of one buffer, as
+the pixels left and right of a new one, load the same run if it is no wider than each alone. Sums
+and products of loads that are shuffled in the same order are computed before the shuffle, so that
+one shuffle is enough. Runs after loops are unrolled.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from weft.tir.stmt import BufferStore, For, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 _APART: Final = (2, 3, 4)
-"""Steps of a vector that is picked out of whole vectors."""
+"""Strides of loads that become a load of whole vectors and a shuffle."""
 _VECTORS: Final = 4
-"""Vectors that a run may fill: from more it takes as long to pick as to gather."""
+"""The most vectors that a run may fill: to shuffle more takes as long as to gather."""
 
 _Span = tuple[int, int]
-"""The first element, and the one after the last."""
+"""(first element, element after the last)"""
 
 
 class _Shuffles(StmtMutator):
@@ -69,10 +69,10 @@ class _Shuffles(StmtMutator):
         super().__init__()
         self.analyzer = Analyzer()
         self.spans: dict[Buffer, list[_Span]] = {}
-        """Of the statement at hand: what is read of rows of buffers where lanes are constants."""
+        """For the current statement: buffer -> the runs that loads with constant lanes need."""
 
     def visit_BufferStore(self, store: BufferStore) -> Stmt:
-        """What a statement picks from the same elements, as neighbours of pixels, is one run."""
+        """Collect the runs that loads of the statement need, so that neighbours share one."""
         spans: dict[Buffer, list[_Span]] = {}
         for load in collect(store.value, BufferLoad):
             places = _constants(load.indices[-1]) if _is_picked(load) else None
@@ -99,8 +99,9 @@ class _Shuffles(StmtMutator):
         return inner if places is None else self._picked(inner, *places)
 
     def _apart(self, load: BufferLoad, ramp: Ramp) -> PrimExpr:
-        """Every second to fourth element of a run, which is the same for loads that begin beside
-        each other: together they read it once.
+        """A load with a stride of 2 to 4 as a load of the whole run and a shuffle.
+
+        Loads of neighbouring elements have the same run, which is then read once for them.
         """
         stride = ramp.stride.value if isinstance(ramp.stride, IntImm) else 0
         if stride not in _APART or load.buffer.strides or load.buffer.dtype.is_bool:
@@ -117,7 +118,7 @@ class _Shuffles(StmtMutator):
         return Shuffle([run], [past.value + stride * lane for lane in range(lanes)])
 
     def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
-        """Rows picked from in one order are computed with before they are picked from."""
+        """Compute with two shuffles of the same order before shuffling, so that one is enough."""
         inner: BinaryExpr = self.visit_default(expr)
         if not inner.dtype.is_float or not isinstance(inner, Add | Sub | Mul):
             return inner
@@ -131,7 +132,7 @@ class _Shuffles(StmtMutator):
         return Shuffle([type(inner)(a, b)], picked[0].indices)
 
     def _differences(self, index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
-        """The first lane of an index, and how far each lane is from it."""
+        """The first lane of an index and the distance of each lane from it; None: not constant."""
         if collect(index, (Call, Select)) or not collect(index, (FloorDiv, FloorMod)):
             return None
         lanes = [self.analyzer.simplify(lane_of(index, at)) for at in range(index.dtype.lanes)]
@@ -140,7 +141,7 @@ class _Shuffles(StmtMutator):
         return (lanes[0], places) if len(places) == len(lanes) else None
 
     def _picked(self, load: BufferLoad, first: PrimExpr, places: list[int]) -> PrimExpr:
-        """The run of memory that holds all ``first + places``, and the lanes of it."""
+        """A load of the run that holds all elements ``first + places``, and a shuffle of it."""
         low, end = min(places), max(places) + 1
         if op.is_const_int(first, 0):
             known = self.spans.get(load.buffer, [])
@@ -152,7 +153,7 @@ class _Shuffles(StmtMutator):
         start = self.analyzer.simplify(op.add(first, low))
         *outer, _ = load.indices
         width = self._width(load.buffer, start, span)
-        if isinstance(start, IntImm) and width > span:  # as far from the end as that is
+        if isinstance(start, IntImm) and width > span:  # begin earlier if the row ends too soon
             size = load.buffer.shape[-1]
             assert isinstance(size, IntImm)
             start_at = min(start.value, size.value - width)
@@ -163,7 +164,7 @@ class _Shuffles(StmtMutator):
         return Shuffle([run], [place - low for place in places])
 
     def _width(self, buffer: Buffer, start: PrimExpr, span: int) -> int:
-        """How many elements are read: a power of two where the row holds as many."""
+        """How many elements are read: a power of two if the row has as many, else ``span``."""
         width = _width_of(span)
         size = buffer.shape[-1]
         if isinstance(start, IntImm):
@@ -172,7 +173,7 @@ class _Shuffles(StmtMutator):
 
 
 def _width_of(span: int) -> int:
-    """The lanes of a run of so many elements: a power of two.
+    """The smallest power of two that is at least ``span``.
 
     >>> _width_of(1), _width_of(9)
     (1, 16)
@@ -181,7 +182,7 @@ def _width_of(span: int) -> int:
 
 
 def _together(spans: Sequence[_Span]) -> list[_Span]:
-    """Spans that hold all of these, several where one as wide as the widest of them does.
+    """Join neighbouring spans, if their union is as wide as the wider of them (as powers of two).
 
     >>> _together([(8, 17), (7, 16), (40, 48)])
     [(7, 17), (40, 48)]
@@ -201,7 +202,7 @@ def _together(spans: Sequence[_Span]) -> list[_Span]:
 
 
 def _before(side: PrimExpr, width: int) -> PrimExpr | None:
-    """An operand of ``width`` lanes, before they are picked; None if it has not as many."""
+    """An operand before its shuffle, if that has ``width`` lanes; else None."""
     if isinstance(side, Broadcast):
         return Broadcast(side.value, width)
     if isinstance(side, Shuffle) and len(side.vectors) == 1:
@@ -210,19 +211,19 @@ def _before(side: PrimExpr, width: int) -> PrimExpr | None:
 
 
 def _is_vector(load: BufferLoad) -> bool:
-    """Whether a load has lanes in its last index only, all of which are read."""
+    """Whether a load is of a vector with lanes in its last index only, and without a mask."""
     if load.dtype.lanes == 1 or load.buffer.dtype.lanes > 1 or load.predicate is not None:
         return False
     return all(index.dtype.lanes == 1 for index in load.indices[:-1])
 
 
 def _is_picked(load: BufferLoad) -> bool:
-    """Whether the lanes of a load may be known, and are no run already."""
+    """Whether a load is no run of memory, and its lanes may be known."""
     return _is_vector(load) and not _is_simple(load.buffer, load.indices[-1])
 
 
 def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
-    """Whether an index is a run already or cannot be known, or its elements are told by bits."""
+    """Whether an index is a run already, or loads by it cannot be shuffles (bits, data)."""
     return (
         isinstance(index, Ramp | Broadcast) or bool(buffer.strides) or buffer.dtype.is_bool
         or bool(collect(index, (BufferLoad, Let, Shuffle)))
@@ -230,7 +231,7 @@ def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
 
 
 def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
-    """The lanes of an index that depends on nothing, from zero."""
+    """Zero and the lanes of an index without variables; None for other indices."""
     if collect(index, Var):
         return None
     try:
@@ -241,7 +242,7 @@ def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
 
 
 def shuffle_loads(func: PrimFunc) -> PrimFunc:
-    """The function with loads of known lanes as runs of memory in another order."""
+    """Replace loads of known lanes in a function by loads of runs and shuffles."""
     return rewrite_body(func, _Shuffles())
 
 

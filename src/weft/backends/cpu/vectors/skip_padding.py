@@ -11,12 +11,12 @@ After::
         if 0 < r + y and r + y < 8:
             s[c] = s[c] + x[r + y - 1] * w[y, c]
 
-The loops are then cut where the condition starts and stops to hold (PartitionGuardedLoops), or
-unrolled, which decides it: nothing is left of the terms outside. A weight that is no finite number
-no longer makes a result NaN through padding alone, which is why a schedule has to ask for it. Runs
-after LowerOpaqueBlock, which leaves the annotation around the store. Libraries of convolutions skip
-the same terms (Georganas et al., "Anatomy of High-Performance Deep Learning Convolutions on SIMD
-Architectures", 2018).
+Later the loops are cut where the condition starts or stops to hold (PartitionGuardedLoops), or
+unrolled, so that the condition is a constant: no code is left for terms of padding. A schedule must
+ask for this, since it changes a result: a weight that is infinite or NaN times the zero of padding
+would be NaN. Runs after LowerOpaqueBlock, which leaves the annotation around the store. Libraries
+of convolutions skip the same terms (Georganas et al., "Anatomy of High-Performance Deep Learning
+Convolutions on SIMD Architectures", 2018).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 SKIP_PADDING: Final = "pragma_skip_padding"
-"""The annotation of a block: terms that are a product with the zero of a padding are no terms."""
+"""The annotation of a block whose sum leaves out products with the zeros of padding."""
 
 
 class _Skip(StmtMutator):
@@ -51,7 +51,10 @@ def has_padding(stmt: Stmt) -> bool:
 
 
 def _guarded(store: BufferStore) -> Stmt | None:
-    """The store of a sum below the condition of the padded factor of its term; None without one."""
+    """The store of a sum, made conditional on its padded factor being inside of the image.
+
+    None if no factor is padded.
+    """
     total = store.value
     if not isinstance(total, Add) or not isinstance(total.b, Mul):
         return None
@@ -66,7 +69,7 @@ def _guarded(store: BufferStore) -> Stmt | None:
 
 
 def _padded(value: Any) -> tuple[PrimExpr, PrimExpr] | None:
-    """The condition and the element of ``if_then_else(condition, element, 0.0)``."""
+    """(condition, element) of ``if_then_else(condition, element, 0.0)``; None for other values."""
     if isinstance(value, Call) and is_call(value, "if_then_else"):
         condition, element, outside = value.args
         if isinstance(outside, FloatImm) and outside.value == 0:
@@ -75,7 +78,7 @@ def _padded(value: Any) -> tuple[PrimExpr, PrimExpr] | None:
 
 
 def skip_padding(func: PrimFunc) -> PrimFunc:
-    """The function whose annotated sums have no terms of paddings."""
+    """Make the annotated sums of a function skip their terms of padding."""
     return rewrite_body(func, _Skip())
 
 

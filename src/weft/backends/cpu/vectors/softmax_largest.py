@@ -1,10 +1,11 @@
-"""LargestOfSoftmax: the largest elements of a softmax are found without regard to NaN.
+"""LargestOfSoftmax: finds the largest elements of a softmax by a comparison that may lose NaN.
 
 Before: ``top[i] = T.max(top[i], x[i, j])``, which keeps NaN and takes three instructions. After:
-``top[i] = T.Select(x[i, j] > top[i], x[i, j], top[i])``, which takes one. A NaN that ``top`` loses
-is still in ``x``: its own power is NaN, and so are the sum of the row and with it each quotient.
-Only where ``top`` is used for powers, and these for the sum and the quotients, as
-MultiplyByReciprocal leaves them: ``y[i, j] = p[i, j] * (1 / total[i])``. Needs blocks.
+``top[i] = T.Select(x[i, j] > top[i], x[i, j], top[i])``, which takes one. The results are the same:
+a NaN that ``top`` loses is still in ``x``, so its power ``p[i, j]`` is NaN, and so are the sum of
+the row and all its quotients. The pass therefore requires that ``top`` is used only for the powers,
+and the powers only for the sum and the quotients, in the form that MultiplyByReciprocal leaves:
+``y[i, j] = p[i, j] * (1 / total[i])``. It runs while the function still has blocks.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
 
 
 def _readers(func: PrimFunc) -> dict[Buffer, set[Buffer]]:
-    """What is computed from each buffer, apart from itself."""
+    """Buffer -> the other buffers that are computed from it."""
     readers: dict[Buffer, set[Buffer]] = {}
     for block in collect(func.body, Block):
         if block.name_hint != "root":
@@ -33,7 +34,7 @@ def _readers(func: PrimFunc) -> dict[Buffer, set[Buffer]]:
 
 
 def _tops(values: Values, readers: dict[Buffer, set[Buffer]]) -> Iterator[Buffer]:
-    """The buffers of largest elements that need not keep NaN."""
+    """The buffers of a softmax's largest elements that need not keep NaN."""
     for result in values.blocks:
         store = values.store(result)
         product = None if store is None else uncast(store.value)
@@ -64,7 +65,7 @@ class _Select(Mutator):
 
 
 def largest_of_softmax(func: PrimFunc) -> PrimFunc:
-    """The function with the maxima of its softmaxes as selections."""
+    """Replace the maxima of softmaxes in a function by selections."""
     if not collect(func.body, Max):
         return func
     tops = set(_tops(Values(func), _readers(func))) - set(func.buffer_map.values())

@@ -1,14 +1,17 @@
 """SplitVectorLoop: a vectorized loop whose extent is no power of two becomes several vectors.
 
-LLVM takes vectors of 24 or 48 lanes apart into scalars where they live across iterations of a loop;
-one of 16 lanes and one of 8 stay in registers. Runs before VectorizeLoop. Before:
+LLVM takes a vector of 24 or 48 lanes apart into scalars if it lives across the iterations of a
+loop, but keeps one of 16 lanes and one of 8 in registers. Runs before VectorizeLoop. Before:
 ``for i in T.vectorized(40)``. After: ``for i in T.unroll(2): for i_1 in T.vectorized(16)`` with
-``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32``. An extent of at most
-16 stays (LLVM pads it). More than 16 vectors are a loop over vectors of 128 bytes, and shorter
-ones; up to three elements that no vector holds are computed one by one. Where places are computed
-in floats, as in an image that is resized, up to 64 vectors follow each other (ShuffleLoad). Of
-float16 that is added or multiplied, vectors have eight lanes. An unrolled loop whose variable
-decides how long vectorized loops are is unrolled here.
+``i * 16 + i_1`` for ``i``, and ``for i in T.vectorized(8)`` with ``i + 32`` for ``i``.
+
+- An extent of at most 16 stays as it is; LLVM pads it.
+- If there would be more than 16 vectors, they are a serial loop over vectors of 128 bytes, followed
+  by shorter ones. The last one to three elements are scalars.
+- If indices are computed with floats, as in resized images, up to 64 vectors follow each other
+  without a loop, so that ShuffleLoad knows which elements each one picks.
+- Vectors of float16 that are added or multiplied have eight lanes.
+- An unrolled loop whose variable decides the extents of vectorized loops is unrolled here.
 """
 
 from __future__ import annotations
@@ -30,18 +33,19 @@ from weft.tir.transform.unroll_loop import redefined
 
 SHORTEST: Final = 4
 PADDED: Final = 16
-"""Lanes of most vectors: LLVM takes them apart into what the machine has."""
+"""Loops of up to so many lanes stay one vector; LLVM pads it to a power of two."""
 MOST_VECTORS: Final = 16
+"""The most vectors that follow each other without a loop."""
 LONGEST: Final = 64
-"""Lanes of the longest loop of a power of two that is one vector."""
+"""The most lanes of one vector, if they are a power of two."""
 _HALF: Final = DataType("float16")
 _HALVES: Final = 8
-"""Lanes of float16 that are computed with in float32: those one instruction converts as it reads
-or writes memory. Where vectors of 16 are two halves, as in Zen 4, conversions of those take longer.
-"""
+"""Lanes of vectors of float16 that are computed with in float32. One instruction converts eight of
+them as it loads or stores them; conversions of 16 take longer than two of 8 on processors that
+execute them in two halves, as Zen 4 does."""
 _LONG_BITS: Final = 128 * 8
 _MOST_KNOWN: Final = 64
-"""Vectors that follow each other where each picks its elements in an order of its own."""
+"""The most vectors without a loop where each one picks its elements in an order of its own."""
 
 
 class _Split(Mutator):
@@ -71,7 +75,7 @@ class _Split(Mutator):
 
 
 def _decides_lengths(loop: For) -> bool:
-    """Whether vectorized loops in an unrolled one are as long as its variable says."""
+    """Whether a loop is unrolled and its variable is in the extents of vectorized loops inside."""
     if loop.kind is not ForKind.UNROLLED:
         return False
     inside = [item for item in collect(loop.body, For) if item.kind is ForKind.VECTORIZED]
@@ -79,14 +83,14 @@ def _decides_lengths(loop: For) -> bool:
 
 
 def _iteration(loop: For, at: int) -> Stmt:
-    """The body for one number, with what its loops' lengths come to."""
+    """The body for iteration ``at``, with the extents of its vectorized loops simplified."""
     value = op.add(loop.min, at)
     iteration: Stmt = _Lengths().visit(redefined(substitute(loop.body, {loop.loop_var: value})))
     return iteration
 
 
 class _Lengths(Mutator):
-    """Simplifies the lengths of vectorized loops."""
+    """Simplifies the extents of vectorized loops."""
 
     def visit_For(self, loop: For) -> Stmt:
         inner: For = self.visit_default(loop)
@@ -95,20 +99,17 @@ class _Lengths(Mutator):
 
 
 def _computes_places(loop: For) -> bool:
-    """Whether what is read depends on the lane by arithmetic on floats: ShuffleLoad knows the
-    places where the number of the vector is known.
-    """
+    """Whether an index of a load is computed from the lane with floats."""
     indices = [index for load in collect(loop.body, BufferLoad) for index in load.indices]
     casts = [cast for index in indices for cast in collect(index, Cast)]
-    return any(
-        cast.value.dtype.is_float and loop.loop_var in collect(cast, Var) for cast in casts
-    )
+    return any(cast.value.dtype.is_float and loop.loop_var in collect(cast, Var) for cast in casts)
 
 
 def _converts_halves(loop: For) -> bool:
-    """Whether a loop over memory converts float16 to float32 and back for all that it computes.
+    """Whether a loop only adds, subtracts, multiplies or divides float16, in memory.
 
-    Not where extremes are, which are found by bits, and functions, which take longer than that.
+    Such a loop spends its time on conversions to float32 and back. Maxima and minima need none, and
+    functions take longer than conversions, so loops with those are left out.
     """
     stores = collect(loop.body, BufferStore)
     values = [store.value for store in stores if store.value.dtype == _HALF]
@@ -122,20 +123,20 @@ def _converts_halves(loop: For) -> bool:
 
 
 def _long_lanes(loop: For) -> int:
-    """The lanes of vectors of 128 bytes."""
+    """How many elements of the widest type that a loop stores have 128 bytes, at least 16."""
     widest = max([store.value.dtype.bits for store in collect(loop.body, BufferStore)], default=32)
     return max(_LONG_BITS // max(widest, 8), PADDED)
 
 
 def _long(loop: For, extent: int, lanes: int) -> Stmt:
-    """A loop over vectors, then vectors that get shorter."""
+    """A serial loop over vectors of ``lanes``, then shorter vectors for what is left."""
     whole, rest = divmod(extent, lanes)
     vectors = _vectors(loop, whole, lanes, ForKind.SERIAL)
     return seq(vectors, *_rest(loop, extent, rest))
 
 
 def _rest(loop: For, extent: int, rest: int) -> list[Stmt]:
-    """The last elements, in vectors of powers of two."""
+    """The last ``rest`` elements, in vectors of powers of two and up to three scalars."""
     parts: list[Stmt] = []
     start, width = extent - rest, 1 << rest.bit_length()
     while width > SHORTEST:
@@ -149,10 +150,8 @@ def _rest(loop: For, extent: int, rest: int) -> list[Stmt]:
     return parts
 
 
-def _vectors(
-    loop: For, count: int, lanes: int, kind: ForKind = ForKind.UNROLLED
-) -> For:
-    """The first ``count`` vectors, one after the other."""
+def _vectors(loop: For, count: int, lanes: int, kind: ForKind = ForKind.UNROLLED) -> For:
+    """A loop over the first ``count`` vectors; the vector itself if it is one."""
     if count == 1:
         return _vector(loop, 0, lanes)
     old = loop.loop_var
@@ -172,7 +171,7 @@ def _vector(loop: For, start: int, lanes: int) -> For:
 
 
 def split_vector_loops(func: PrimFunc) -> PrimFunc:
-    """The function with its vectorized loops split where their extent is no power of two."""
+    """Split the vectorized loops of a function whose extents do not fit vectors."""
     return rewrite_body(func, _Split())
 
 

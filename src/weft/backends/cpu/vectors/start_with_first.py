@@ -1,8 +1,8 @@
-"""StartWithFirst: a maximum that starts from minus infinity starts with its first operand.
+"""StartWithFirst: a maximum that starts from minus infinity starts with its first operand instead.
 
-No number and no NaN is changed by a maximum with minus infinity, or a minimum with infinity. Runs
-when loops are unrolled, on statements that follow each other and memory of the function's own,
-which no argument may be a part of. Before::
+The maximum of minus infinity and any number, or NaN, is that operand; the same holds for minima and
+infinity. Runs after loops are unrolled, on statements that follow each other. It touches only
+memory that the function allocates, which no argument can overlap. Before::
 
     s[0] = T.float32("-inf")
     s[0] = T.max(s[0], x[0])
@@ -28,12 +28,12 @@ from weft.tir.stmt import Allocate, BufferStore, SeqStmt, Stmt, seq, stmt_list
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 _WORST: Final[dict[type, float]] = {Max: -math.inf, Min: math.inf}
-"""Operations and what they leave every operand for."""
+"""Operation -> its neutral element."""
 
 
 @dataclass(frozen=True)
 class _Start:
-    """A store of an infinity that nothing has read yet, and its place among the statements."""
+    """A store of an infinity that nothing has read yet; ``at`` is its position in the sequence."""
 
     store: BufferStore
     value: float
@@ -65,13 +65,13 @@ class _Starts(StmtMutator):
 
 
 def _infinity(value: PrimExpr) -> float | None:
-    """The infinity that a number, or each lane of a vector, is."""
+    """The value of an infinite constant, or of a vector of such; None for other expressions."""
     plain = value.value if isinstance(value, Broadcast) else value
     return plain.value if isinstance(plain, FloatImm) and math.isinf(plain.value) else None
 
 
 def _goes_on(item: Stmt, start: _Start) -> bool:
-    """Whether a statement is the first to combine something with what was stored."""
+    """Whether a statement combines its first operand with the infinity that was stored."""
     if not isinstance(item, BufferStore) or item.predicate is not None:
         return False
     store = start.store
@@ -84,7 +84,10 @@ def _goes_on(item: Stmt, start: _Start) -> bool:
 
 
 def _operand(store: BufferStore) -> PrimExpr:
-    """What an operation combines with what is at the place of the store; itself if it is not."""
+    """The operand that a maximum combines with the element it is stored to.
+
+    The whole value, if it does not read that element.
+    """
     value = store.value
     assert isinstance(value, Max | Min)
     for held, other in ((value.a, value.b), (value.b, value.a)):
@@ -95,7 +98,7 @@ def _operand(store: BufferStore) -> PrimExpr:
 
 
 def _touches(node: Any, start: BufferStore) -> bool:
-    """Whether a part of a program may read or write the place of a store."""
+    """Whether a part of a program may read or write the element of a store."""
     if any(start.buffer.data in call.args for call in collect(node, Call)):
         return True
     accesses: list[Any] = [*collect(node, BufferLoad), *collect(node, BufferStore)]
@@ -107,15 +110,15 @@ def _touches(node: Any, start: BufferStore) -> bool:
 
 
 def _apart(a: Sequence[Any], b: Sequence[Any]) -> bool:
-    """Whether two places differ in an index that is known."""
+    """Whether two lists of indices are known to differ: in one position, by their constants."""
     return any(
-        isinstance(mine, IntImm) and isinstance(its, IntImm) and mine.value != its.value
-        for mine, its in zip(a, b, strict=True)
+        isinstance(left, IntImm) and isinstance(right, IntImm) and left.value != right.value
+        for left, right in zip(a, b, strict=True)
     )
 
 
 def start_with_first(func: PrimFunc) -> PrimFunc:
-    """The function without the starts of extremes that unrolled statements go on with."""
+    """Remove the infinities that unrolled maxima and minima of a function start from."""
     own = {item.buffer_var for item in collect(func.body, Allocate)}
     stores = [store for store in collect(func.body, BufferStore) if store.buffer.data in own]
     if all(_infinity(store.value) is None for store in stores):

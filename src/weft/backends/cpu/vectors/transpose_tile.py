@@ -1,7 +1,7 @@
-"""TransposeTile: two loops that transpose go through vectors both ways.
+"""TransposeTile: two loops that transpose load vectors along one axis, store along the other.
 
-For a loop with the annotation ``TRANSPOSE`` around a vectorized loop that stores along its lanes,
-while what it reads is contiguous along the annotated loop. Runs before VectorizeLoop. Before::
+For a loop with the annotation ``TRANSPOSE`` around a vectorized loop. Stores are contiguous along
+the vectorized loop, and loads along the annotated one. Runs before VectorizeLoop. Before::
 
     for i in range(4): # tir.transpose_tile
         for j in T.vectorized(8): B[i, j] = f(A[j, i])
@@ -15,12 +15,12 @@ After: vectors are read along ``i``, four lanes (16 bytes) of each row, and inte
     ... the same of a_1 and a_3, then a_8 to a_11 of a_4 to a_7
     B[0, 0:8] = f(a_8) ... B[3, 0:8] = f(a_11)
 
-Interleaving all vectors with those half their number away, log2(4) times, transposes each group of
-lanes: it turns the bits of (row, lane) around (Stone, "Parallel processing with the perfect
-shuffle", 1971). Within 16 bytes that is one instruction of most processors (unpack, zip), and
-putting groups of 16 bytes together costs a load. Whole lines of cache are read at once where the
-annotation says so, with shuffles across all of a vector. Sizes that are no powers of two are taken
-apart. A nest of another form stays as it is.
+Each of the log2(4) steps interleaves vector ``i`` with vector ``i + 2``, half of all further on.
+Together they transpose each group of lanes, since they rotate the bits of (row, lane) (Stone,
+"Parallel processing with the perfect shuffle", 1971). Most processors interleave within 16 bytes by
+one instruction (unpack, zip); to load groups of 16 bytes into one vector costs no more than loads.
+If the annotation says so, whole cache lines are read at once, with shuffles across whole vectors.
+Sizes that are no powers of two are cut into powers of two. A nest of another form stays as it is.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 from weft.tir.transform.vectorize_loop import NotVectorizable, Vectorizer
 
 TRANSPOSE: Final = "tir.transpose_tile"
-"""The annotation of the loop along which a vectorized loop below it reads contiguous memory: how
-many bytes it reads at once, at least those in which one instruction interleaves elements."""
+"""The annotation of the outer loop. Its value is how many bytes of a row are read at once; less
+than 16 stands for 16."""
 _BYTES: Final = 16
-"""Bytes in which elements are interleaved by one instruction."""
+"""The bytes within which one instruction interleaves elements."""
 
 
 class _Nest:
-    """The two loops, and what they read across the lanes."""
+    """The two loops, and the loads that are contiguous along the outer one (``across``)."""
 
     def __init__(self, rows: For, lanes: For, store: BufferStore, nbytes: int) -> None:
         self.rows, self.lanes, self.store = rows, lanes, store
@@ -62,7 +62,7 @@ class _Nest:
         self.across = [load for load in loads if self._is_across(load)]
 
     def _is_across(self, load: BufferLoad) -> bool:
-        """Whether the next row is the next element of memory, and the next lane is not."""
+        """Whether a load is contiguous along the rows and not along the lanes."""
         row, lane = self.rows.loop_var, self.lanes.loop_var
         if not load.indices or load.predicate is not None or load.dtype.lanes != 1:
             return False
@@ -77,12 +77,15 @@ class _Nest:
 
     @property
     def group(self) -> int:
-        """Elements that are read at once."""
+        """How many elements of a row are read at once."""
         widest = max([load.dtype.bits for load in self.across])
         return max(self.nbytes * 8 // widest, 1)
 
     def rows_from(self, start: PrimExpr, count: int, first: int, lanes: int) -> Stmt:
-        """``count`` rows from ``start``, ``lanes`` lanes from ``first``; powers of two."""
+        """Transpose ``count`` rows from ``start`` on, and ``lanes`` lanes from ``first`` on.
+
+        Both numbers are powers of two.
+        """
         lets: list[tuple[Var, PrimExpr]] = []
         transposed = [
             self._transposed(load, start, count, first, lanes, lets) for load in self.across
@@ -105,7 +108,10 @@ class _Nest:
         self, load: BufferLoad, start: PrimExpr, count: int, first: int, lanes: int,
         lets: list[tuple[Var, PrimExpr]],
     ) -> list[PrimExpr]:  # fmt: skip
-        """A vector of ``lanes`` lanes for each of ``count`` rows; what is bound joins ``lets``."""
+        """What a load reads, as one vector of ``lanes`` lanes for each of ``count`` rows.
+
+        The values on the way are bound to variables, which are appended to ``lets``.
+        """
 
         def bound(value: PrimExpr) -> PrimExpr:
             var = Var(f"{load.buffer.name}_{len(lets)}", value.dtype)
@@ -127,21 +133,21 @@ class _Nest:
         return vectors
 
     def _run(self, load: BufferLoad, start: PrimExpr, count: int, lane: int) -> BufferLoad:
-        """What one lane reads for ``count`` rows."""
+        """The load of what one lane reads in ``count`` rows: a run of memory."""
         place = {self.rows.loop_var: start, self.lanes.loop_var: _index(self.lanes, lane)}
         *outer, last = [substitute(index, place) for index in load.indices]
         return BufferLoad(load.buffer, [*outer, Ramp(last, IntImm(last.dtype, 1), count)])
 
 
 def _is_same_place(load: BufferLoad, store: BufferStore) -> bool:
-    """Whether a statement reads, of what it stores to, the very element that it stores."""
+    """Whether a load reads exactly the element that the store writes."""
     if load.buffer is not store.buffer:
         return False
     return all(map(expr_deep_equal, load.indices, store.indices))
 
 
 class _Replaced(Mutator):
-    """Puts variables in the place of loads, which are told by identity."""
+    """Replaces loads, compared by identity, by variables."""
 
     def __init__(self, loads: Sequence[BufferLoad], variables: Sequence[Var]) -> None:
         super().__init__()
@@ -155,7 +161,10 @@ class _Replaced(Mutator):
 
 
 def interleaved(lanes: int, group: int) -> tuple[list[int], list[int]]:
-    """The order of lanes of two vectors, interleaved: the first halves of groups, the second ones.
+    """The two shuffles that interleave the lanes of two vectors within groups of ``group`` lanes.
+
+    The first one interleaves the first halves of the groups, the second one the second halves.
+    Lanes of the second vector are counted from ``lanes`` on.
 
     >>> interleaved(4, 4)
     ([0, 4, 1, 5], [2, 6, 3, 7])
@@ -173,7 +182,7 @@ def _index(loop: For, value: int) -> PrimExpr:
 
 
 def _step(index: PrimExpr, var: Var) -> int | None:
-    """What one more of a variable adds to an index; None if no vector of it says that."""
+    """How much an index grows when ``var`` grows by one; None if that is not constant."""
     try:
         vector = Vectorizer(var, IntImm(var.dtype, 0), 2).visit(index)
     except NotVectorizable:
@@ -185,7 +194,10 @@ def _step(index: PrimExpr, var: Var) -> int | None:
 
 
 def _powers(size: int, largest: int) -> Iterator[tuple[int, int]]:
-    """``(start, size)`` of the parts of a range, each a power of two, the largest ones first."""
+    """Cut a range into parts whose sizes are powers of two, up to ``largest``: ``(start, size)``.
+
+    13 with 8 gives (0, 8), (8, 4), (12, 1).
+    """
     start = 0
     while start < size:
         part = min(largest, 1 << ((size - start).bit_length() - 1))
@@ -194,9 +206,10 @@ def _powers(size: int, largest: int) -> Iterator[tuple[int, int]]:
 
 
 def is_unconditional(value: PrimExpr) -> bool:
-    """Whether all loads of an expression happen whenever it is computed, and stand for themselves.
+    """Whether all loads of an expression are done whenever it is computed.
 
-    They do not below ``T.if_then_else``, which may keep them from leaving a buffer, and in a let.
+    Loads below ``T.if_then_else`` may not be done, since its condition may keep them inside of the
+    buffer. False also for a let, whose variable may stand for a load.
     """
     choices = [
         call for call in collect(value, Call) if getattr(call.op, "name", "") == "tir.if_then_else"
@@ -205,7 +218,7 @@ def is_unconditional(value: PrimExpr) -> bool:
 
 
 def _nest_of(loop: For, nbytes: int) -> _Nest | None:
-    """The nest, if it is of the form that is transposed."""
+    """The nest of a loop, if it has the form that can be transposed; else None."""
     lanes = loop.body
     if not isinstance(lanes, For) or lanes.kind is not ForKind.VECTORIZED:
         return None
@@ -221,7 +234,7 @@ def _nest_of(loop: For, nbytes: int) -> _Nest | None:
 
 
 def _tile(nest: _Nest) -> Stmt:
-    """The statements that take the place of the loops."""
+    """The statements that replace the loops of a nest."""
     assert isinstance(nest.rows.extent, IntImm)
     assert isinstance(nest.lanes.extent, IntImm)
     rows, group = nest.rows.extent.value, nest.group
@@ -244,7 +257,7 @@ def _tile(nest: _Nest) -> Stmt:
 
 
 def _repeated(nest: _Nest, times: int, count: int, first: int, lanes: int) -> Stmt:
-    """A loop over groups of rows."""
+    """A loop over ``times`` groups of ``count`` rows."""
     if times == 1:
         return nest.rows_from(nest.rows.min, count, first, lanes)
     var = Var(nest.rows.loop_var.name, nest.rows.loop_var.dtype)
@@ -254,13 +267,13 @@ def _repeated(nest: _Nest, times: int, count: int, first: int, lanes: int) -> St
 
 
 def _column(nest: _Nest, first: int, lanes: int) -> Stmt:
-    """Some lanes of all rows, one by one."""
+    """Some lanes of all rows, as scalars."""
     body = _row(nest, nest.rows.loop_var, first, lanes)
     return nest.rows.with_(annotations={}, body=body)
 
 
 def _row(nest: _Nest, row: PrimExpr, first: int, lanes: int) -> Stmt:
-    """Some lanes of one row, one by one."""
+    """Some lanes of one row, as scalars."""
     var = Var(nest.lanes.loop_var.name, nest.lanes.loop_var.dtype)
     place = {nest.rows.loop_var: row, nest.lanes.loop_var: op.add(_index(nest.lanes, first), var)}
     body = substitute(nest.store, place)
@@ -282,7 +295,7 @@ class _Transpose(StmtMutator):
 
 
 def transpose_tiles(func: PrimFunc) -> PrimFunc:
-    """The function with its marked loops as transposed tiles."""
+    """Transpose the tiles that are marked in a function."""
     marked = [loop for loop in collect(func.body, For) if TRANSPOSE in loop.annotations]
     return rewrite_body(func, _Transpose()) if marked else func
 

@@ -1,8 +1,9 @@
 """VectorizeReduction: a loop that accumulates does so in the lanes of vectors.
 
-For loops with the annotation ``VECTOR_REDUCTION``, ``[lanes, chains]``, which says that the order
-in which they accumulate does not matter. Runs before VectorizeLoop. Before, with ``[4, 2]``:
-``for k in range(21): s[0] = s[0] + x[k]``. After, without the allocation of ``s_lanes``::
+For loops with the annotation ``VECTOR_REDUCTION``, which permits another order of accumulation. Its
+value ``[lanes, chains]`` asks for ``chains`` vectors of ``lanes`` lanes. Runs before VectorizeLoop.
+Before, with ``[4, 2]``: ``for k in range(21): s[0] = s[0] + x[k]``. After, without the allocation
+of ``s_lanes``::
 
     for j in T.vectorized(8): s_lanes[j] = 0
     for k in range(2):
@@ -16,9 +17,9 @@ in which they accumulate does not matter. Runs before VectorizeLoop. Before, wit
     s_lanes[0] = s_lanes[0] + s_lanes[1]
     s[0] = s[0] + s_lanes[0]
 
-What else the loop stores, element by element, is computed in the same vectors (Suriana, Adams and
-Kamil, "Parallel Associative Reductions in Halide", 2017, has this as ``atomic().vectorize``). A
-loop of another form stays as it is.
+Other statements of the loop, which store element by element, are computed in the same vectors. The
+idea is that of ``atomic().vectorize`` in Halide (Suriana, Adams and Kamil, "Parallel Associative
+Reductions in Halide", 2017). A loop of another form stays as it is.
 """
 
 from __future__ import annotations
@@ -45,29 +46,35 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 from weft.tir.transform.unroll_loop import redefined
 
 VECTOR_REDUCTION: Final = "tir.vector_reduction"
-"""The annotation of a serial loop: lanes of a vector, and vectors that accumulate side by side."""
+"""The annotation of a serial loop: [lanes of a vector, vectors that accumulate side by side]."""
 ROWS_TOGETHER: Final = "tir.rows_together"
-"""The annotation of a loop over rows around one such loop: their lanes are joined together."""
+"""The annotation of a loop over rows around such a loop: the lanes of all rows are combined at
+once."""
 
 
 @dataclass(frozen=True)
 class _Update:
-    """One accumulation of the loop: its form, and what the lanes accumulate in."""
+    """One accumulation of the loop."""
 
     form: Reduction
     any_start: bool
+    """Whether a value combined with itself stays the same, as in a maximum: then lanes start from
+    what the result holds, although that is combined with them once more at the end."""
     lanes: tuple[Buffer, ...]
+    """The buffers that the lanes accumulate in, one for each value of the reducer."""
     step: Sequence[PrimExpr]
-    """What a lane becomes in one iteration, as the reducer's result or simpler."""
+    """What a lane becomes in one iteration: the reducer's result, or something simpler."""
     first: Callable[[PrimExpr], list[PrimExpr]] | None = None
-    """What a lane of a choice starts from, which it meets again: what its first iteration reads."""
+    """For a choice (argmax), what a lane starts from: what its first iteration reads, which it then
+    sees again."""
     origin: Var | None = None
-    """Where the vectors of an iteration start: lanes of a choice keep that, the same number for all
-    of them, and learn their own places at the end."""
+    """For a choice, a variable for the first position of a vector. Each lane keeps this number
+    instead of its own position, since it is the same for all lanes, and ``settle`` adds the lane's
+    number at the end."""
     choice: Choice | None = None
 
     def start(self, place: PrimExpr) -> Stmt:
-        """Set one lane; a maximum starts from what is there, which it takes in again at the end."""
+        """Initialize one lane."""
         values: list[Any] = self._nothing
         if self.first is not None:
             values = self.first(place)
@@ -77,7 +84,7 @@ class _Update:
         return seq(*[BufferStore(buffer, value, [place]) for buffer, value in stores])
 
     def accumulate(self, place: PrimExpr, is_new: PrimExpr | None = None) -> Stmt:
-        """What the loop does, in one lane; nothing where it is not new and would count twice."""
+        """Accumulate in one lane; the neutral element if ``is_new`` is false and it matters."""
         operands = self.form.operands
         if is_new is not None and not self.any_start and self.origin is None:
             pairs = zip(operands, self._nothing, strict=True)
@@ -85,24 +92,26 @@ class _Update:
         return self._combine(self.lanes, [place], operands, self.step)
 
     def settle(self, place: PrimExpr) -> Stmt | None:
-        """A lane of a choice learns its own place."""
+        """Add the lane's number to the position that a lane of a choice holds."""
         if self.origin is None:
             return None
         held = BufferLoad(self.lanes[0], [place])
         return BufferStore(self.lanes[0], op.add(held, place), [place])
 
     def fold(self, place: PrimExpr, other: PrimExpr) -> Stmt:
-        """One lane takes in another."""
+        """Combine one lane with another."""
         return self._combine(self.lanes, [place], [BufferLoad(b, [other]) for b in self.lanes])
 
     def finish(self, place: PrimExpr, results: Sequence[Buffer] | None = None) -> Stmt:
-        """The result takes in a lane, or an element of ``results``."""
+        """Combine the result with a lane, or with an element of ``results``."""
         operands = [BufferLoad(buffer, [place]) for buffer in results or self.lanes]
         return self._combine(self.form.buffers, self.form.indices, operands)
 
     @property
     def _nothing(self) -> list[Any]:
-        """What changes nothing. For sums that is -0.0, as 0.0 changes -0.0: LLVM adds no -0.0."""
+        """The neutral elements. That of float sums is -0.0, since -0.0 + 0.0 is 0.0; and LLVM
+        removes additions of -0.0.
+        """
         reducer = self.form.reducer
         pairs = zip(reducer.identity_element, reducer.result, strict=True)
         return [
@@ -150,7 +159,7 @@ def _without(loop: For, mark: str) -> For:
 
 
 def _lanes_of(loop: For) -> _Lanes | None:
-    """The loop in vectors; None if it is of another form."""
+    """The parts of an annotated loop; None if it has another form."""
     items = stmt_list(loop.body)
     lanes, chains = [int(number) for number in loop.annotations[VECTOR_REDUCTION]]
     updates = [_update_of(loop, item, lanes * chains) for item in items]
@@ -160,16 +169,18 @@ def _lanes_of(loop: For) -> _Lanes | None:
 
 
 def _rows_together(loop: For) -> Stmt | None:
-    """Rows that are summed, each in lanes of its own, and joined together; None of another form.
+    """Sum each row in lanes of its own and combine the lanes of all rows at once.
 
-    As many rows as a vector has lanes at the end. Before, of four rows, and after::
+    None if the loop has another form. Before and after, with four rows::
 
         for r in range(4):
             s[r] = 0
             for k in range(5): s[r] = s[r] + x[r, k]  # tir.vector_reduction
 
         for r in T.vectorized(4): s[r] = 0
-        for r in range(4): (the lanes of row r) s_rows[r * 4 : r * 4 + 4] = s_lanes[0:4]
+        for r in range(4):
+            (accumulate row r in s_lanes)
+            s_rows[r * 4 : r * 4 + 4] = s_lanes[0:4]
         (fold_rows) s_results[0:4] = the sums of s_rows[0:4], s_rows[4:8], ...
         for r in T.vectorized(4): s[r] = s[r] + s_results[r]
     """
@@ -212,21 +223,21 @@ def _rows_together(loop: For) -> Stmt | None:
 
 
 def _starts(item: Stmt, buffers: Sequence[Buffer]) -> bool:
-    """Whether a statement stores what depends on no memory in one of the buffers."""
+    """Whether a statement initializes one of the buffers: what it stores loads nothing."""
     if not isinstance(item, BufferStore) or item.buffer not in buffers:
         return False
     return not collect(item.value, BufferLoad)
 
 
 def _allocated(buffers: Sequence[Buffer], body: Stmt) -> Stmt:
-    """A statement with memory for buffers around it."""
+    """The statement inside of allocations of the buffers."""
     for buffer in buffers:
         body = allocate(buffer, body)
     return body
 
 
 def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
-    """The accumulation that a statement of the loop is."""
+    """The accumulation that a statement of the loop does; None if it is another statement."""
     read = read_update(stmt)
     if read is None or loop.loop_var in collect(list(read[0].indices), Var):
         return None
@@ -250,7 +261,7 @@ def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
 
 
 def _grows(place: PrimExpr, loop: For, size: int) -> bool:
-    """Whether a place is the loop's number, and more, and all lanes have a first iteration."""
+    """Whether a position grows by one per iteration, and there is an iteration for each lane."""
     if not isinstance(loop.extent, IntImm) or loop.extent.value < size:
         return False
     rest = Analyzer().simplify(op.subtract(place, loop.loop_var))
@@ -258,7 +269,7 @@ def _grows(place: PrimExpr, loop: For, size: int) -> bool:
 
 
 def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | None]) -> bool:
-    """Whether iterations meet in accumulators alone, each read by its own update only."""
+    """Whether iterations share nothing but accumulators, which only their own updates read."""
     loads = [load for item in items for load in collect(item, BufferLoad)]
     held: list[Any] = []
     for item, update in zip(items, updates, strict=True):
@@ -288,7 +299,9 @@ def _same_place(load: BufferLoad, store: BufferStore) -> bool:
 
 @dataclass(frozen=True)
 class _Lanes:
-    """The parts of one loop: the starts, whole rounds, single vectors, the rest, the end."""
+    """The parts that replace a loop: initialization, rounds of ``chains`` vectors, single vectors,
+    the last elements, and the combination of the lanes.
+    """
 
     loop: For
     lanes: int
@@ -297,7 +310,11 @@ class _Lanes:
     updates: Sequence[_Update | None]
 
     def statement(self, until: int = 1, kept: Callable[[PrimExpr], Stmt] | None = None) -> Stmt:
-        """All parts in a row; ``kept`` takes ``until`` lanes, if not the result the first one."""
+        """All parts, one after the other.
+
+        They end with one lane, which is combined with the result; or with ``until`` lanes, which
+        ``kept`` stores.
+        """
         extent, round_size = self.loop.extent, self.lanes * self.chains
         rounds = op.floordiv(extent, round_size)
         singles = op.floordiv(op.floormod(extent, round_size), self.lanes)
@@ -332,7 +349,7 @@ class _Lanes:
         return IntImm(self.loop.loop_var.dtype, value)
 
     def _vector(self, lanes: int, body: Callable[[PrimExpr], Stmt]) -> Stmt:
-        """``body`` for each lane."""
+        """``body`` for each of ``lanes`` lanes, as a vectorized loop."""
         if lanes == 1:
             return body(self._number(0))
         lane = Var("lane", self.loop.loop_var.dtype)
@@ -352,10 +369,10 @@ class _Lanes:
         self, start: PrimExpr, place: PrimExpr, origin: PrimExpr | None = None,
         is_new: PrimExpr | None = None,
     ) -> Stmt:  # fmt: skip
-        """What iteration ``start + place`` does, its accumulations in the lane ``place``.
+        """Iteration ``start + place`` of the loop, with its accumulations in the lane ``place``.
 
-        ``origin`` is ``start`` from the loop's first number on, where that is at hand; ``is_new``
-        says whether the iteration was not before.
+        ``origin`` is an expression for ``loop.min + start``, if the caller has a cheaper one;
+        ``is_new`` is the condition that the iteration has not been done before.
         """
         items = [
             item if update is None else update.accumulate(place, is_new)
@@ -371,13 +388,14 @@ class _Lanes:
         return [update.origin for update in self._found if update.origin is not None]
 
     def _rounds(self, count: PrimExpr) -> Stmt | None:
-        """``chains`` vectors at a time."""
+        """The loop over ``count`` rounds, each of which accumulates in ``chains`` vectors."""
         if op.is_const_int(count, 0):
             return None
         step, chain = [Var(name, self.loop.loop_var.dtype) for name in (self._name, "chain")]
         size = self.lanes * self.chains
 
-        # A vector that grows takes one instruction a round, a number that fills one two a vector.
+        # A vector of positions that grows in each round takes one instruction a round; to broadcast
+        # the position would take two for each vector.
         held = decl_buffer((self.lanes,), step.dtype, "origin", scope="local")
 
         def body(lane: PrimExpr) -> Stmt:
@@ -397,9 +415,9 @@ class _Lanes:
         return allocate(held, seq(start, rounds))
 
     def _singles(self, count: PrimExpr, done: PrimExpr) -> Stmt | None:
-        """One vector at a time, after the first ``done`` iterations.
+        """The vectors after the first ``done`` iterations, which are too few for a round.
 
-        It is a part of a round, each in a chain of its own, if their number is known.
+        If ``count`` is constant, each of them accumulates in lanes of its own.
         """
         if self.chains == 1 or op.is_const_int(count, 0):
             return None
@@ -412,7 +430,9 @@ class _Lanes:
         return For(step, self._number(0), count, ForKind.SERIAL, vector)
 
     def _rest(self, done: PrimExpr, singles: PrimExpr) -> Stmt | None:
-        """What fills no vector: in some lanes, or one by one where their number is not known."""
+        """The last elements, which fill no vector: in some lanes, or as scalars if their number is
+        not constant.
+        """
         at = op.multiply(singles, self.lanes)
         if isinstance(self.loop.extent, IntImm):
             count = self.loop.extent.value % self.lanes
@@ -427,7 +447,7 @@ class _Lanes:
         return For(left, self._number(0), op.subtract(self.loop.extent, done), ForKind.SERIAL, body)
 
     def _last(self, done: PrimExpr, at: PrimExpr, count: int) -> Stmt:
-        """The rest in a whole vector that ends with it: its first lanes were there before."""
+        """The last ``count`` elements as the end of a whole vector, whose first lanes are done."""
         back = self.lanes - count
 
         def body(lane: PrimExpr) -> Stmt:
@@ -442,7 +462,7 @@ class _Lanes:
 
 
 def vectorize_reduction(func: PrimFunc) -> PrimFunc:
-    """The function with its annotated loops accumulating in vectors."""
+    """Make the annotated loops of a function accumulate in vectors."""
     return rewrite_body(func, _Reductions())
 
 

@@ -1,0 +1,63 @@
+"""How many of the outer loops are fused into one parallel loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from weft.ir.expr import IntImm
+from weft.ir.functor import collect
+from weft.target.machine import Machine
+from weft.tir.expr import Var
+from weft.tir.schedule.random_variable import LoopRV
+from weft.tir.schedule.schedule import Schedule
+from weft.tir.stmt import BlockRealize
+
+_MANY: Final = 64
+"""The extent that is assumed where it is symbolic."""
+_BALANCED: Final = 0.9
+"""Loops are fused until the cores are busy for more than this share of the time."""
+
+
+def parallel_depth(sch: Schedule, order: Sequence[LoopRV], machine: Machine) -> int:
+    """How many of the loops ``order``, outermost first, to fuse; 0 if they have one iteration.
+
+    A loop whose last tile is cut off is not fused into others. The guard of that tile would then
+    test a remainder of the fused loop, which lowering cannot move out of the tile.
+    """
+    extents = [sch.get(loop).extent for loop in order]
+    counts = [extent.value if isinstance(extent, IntImm) else _MANY for extent in extents]
+    return depth_of_counts(counts, [_is_cut_off(sch, loop) for loop in order], machine.cores)
+
+
+def depth_of_counts(counts: Sequence[int], cut_off: Sequence[bool], cores: int) -> int:
+    """``parallel_depth`` of loops with ``counts`` iterations; ``cut_off`` says whose last tile is.
+
+    Three iterations keep two cores busy for 75 % of the time, fifteen for 94 %:
+
+    >>> depth_of_counts([3, 5, 8], [False, False, False], 2)
+    2
+    >>> depth_of_counts([3, 5], [False, True], 2)
+    1
+    """
+    count, depth = 1, 0
+    for size, is_cut in zip(counts, cut_off, strict=True):
+        if count > 1 and is_cut:
+            break
+        depth += 1
+        count *= size
+        if _balance(count, cores) > _BALANCED:
+            break
+    return depth if count > 1 else 0
+
+
+def _is_cut_off(sch: Schedule, loop: LoopRV) -> bool:
+    """Whether a guard inside of a loop tests its variable, so that its last tile is smaller."""
+    var = sch.get(loop).loop_var
+    tests = [realize.predicate for realize in collect(sch.get(loop).body, BlockRealize)]
+    return any(var in collect(test, Var) for test in tests)
+
+
+def _balance(count: int, cores: int) -> float:
+    """The share of the time for which ``count`` equal parts keep the cores busy."""
+    return count / (-(-count // cores) * cores)
