@@ -6,7 +6,7 @@ repeated name of a pattern. TVM's ``expr_deep_equal``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from weft.ir.expr import IntImm
@@ -77,6 +77,14 @@ def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
                 return False
     known.add(pair)
     return True
+
+
+def contains_deep_equal(exprs: Iterable[object], expr: object) -> bool:
+    """Whether one of ``exprs`` is the same expression as ``expr``."""
+    for known in exprs:
+        if expr_deep_equal(known, expr):
+            return True
+    return False
 
 
 def all_deep_equal(lhs: Sequence[object], rhs: Sequence[object]) -> bool:

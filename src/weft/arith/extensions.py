@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.const_int_bound import NEG_INF, POS_INF, Bound
-from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.deep_equal import contains_deep_equal, expr_deep_equal
 from weft.ir.expr import IntImm, PrimExpr
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, Add, And, Mul, Not, Or
 
@@ -92,15 +92,8 @@ def _clauses(expr: Any, *, negated: bool) -> list[Clause] | None:
     return [[fold.not_(expr)]]
 
 
-def _contains(clause: Clause, literal: PrimExpr) -> bool:
-    for known in clause:
-        if expr_deep_equal(known, literal):
-            return True
-    return False
-
-
 def _without(clause: Clause, other: Clause) -> Clause:
-    return [literal for literal in clause if not _contains(other, literal)]
+    return [literal for literal in clause if not contains_deep_equal(other, literal)]
 
 
 def _add_clause(

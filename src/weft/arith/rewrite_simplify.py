@@ -16,7 +16,7 @@ from weft.arith import choices, fold
 from weft.arith.call_rules import call_rule
 from weft.arith.const_int_bound import BoundAnalyzer
 from weft.arith.data import has_data
-from weft.arith.deep_equal import BINARY, expr_deep_equal
+from weft.arith.deep_equal import BINARY, contains_deep_equal, expr_deep_equal
 from weft.arith.extensions import Extension, product_and_sum_range
 from weft.arith.facts import Facts, is_index
 from weft.arith.fold import BUILDERS, ConstantOverflow
@@ -376,10 +376,7 @@ class RewriteSimplifier(Simplifier):
         return expr
 
     def _is_known(self, expr: PrimExpr) -> bool:
-        for known in self.facts.literals:
-            if expr_deep_equal(known, expr):
-                return True
-        return False
+        return contains_deep_equal(self.facts.literals, expr)
 
 
 def _negation(expr: Any) -> PrimExpr:

@@ -27,6 +27,7 @@ import weft
 from weft.cli.errors import error_text
 from weft.cli.models import find_model
 from weft.runtime.model.compiled_model import CompiledModel, to_torch
+from weft.runtime.timing import seconds_of_calls
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
@@ -218,18 +219,11 @@ class Server:
             return {"ready": time.perf_counter() - start}
         assert self._call is not None, "the first request names a model"
         if "run" in told:
-            return {"seconds": _seconds(self._call, told["run"])}
+            return {"seconds": seconds_of_calls(self._call, (), told["run"])}
         if "output" in told:
             np.savez(told["output"], *result_arrays(self._call()))
             return {}
         return {"profile": _profile(self._call)}
-
-
-def _seconds(call: Call, number: int) -> float:
-    start = time.perf_counter()
-    for _ in range(number):
-        call()
-    return time.perf_counter() - start
 
 
 def _profile(call: Call) -> str:

@@ -213,6 +213,14 @@ def _name_of(var: object) -> str:
     return name
 
 
+def with_functions(module: IRModule, functions: Mapping[GlobalVar, BaseFunc]) -> IRModule:
+    """The module with other functions; the same object if all functions are the same ones."""
+    old = module.functions
+    if len(functions) == len(old) and all(func is old[var] for var, func in functions.items()):
+        return module
+    return IRModule(functions, None, module.attrs, module.global_infos)
+
+
 def rename_functions(module: IRModule, mapping: Mapping[GlobalVar, GlobalVar]) -> IRModule:
     """Replace GlobalVars as keys and in all bodies; ``global_symbol`` follows the new name."""
     renamer = _Renamer(mapping)

@@ -94,7 +94,7 @@ class Evaluator:
         """Time ``number`` calls, more of them until they take the least time asked for."""
         zero_times = 0
         while True:
-            elapsed = _time(call, args, number)
+            elapsed = seconds_of_calls(call, args, number)
             if elapsed >= self._min_repeat and elapsed > 0:
                 return elapsed, number
             zero_times += elapsed == 0
@@ -111,7 +111,10 @@ def _require_numbers(kind: type | tuple[type, ...], **values: object) -> None:
             raise IRTypeError(f"time_evaluator: expected {wanted} for {name}, got {value!r}")
 
 
-def _time(call: Callable[..., object], args: tuple[object, ...], number: int) -> float:
+def seconds_of_calls(
+    call: Callable[..., object], args: tuple[object, ...], number: int
+) -> float:
+    """How long ``number`` calls take, one after the other."""
     begin = time.perf_counter()
     for _ in range(number):
         call(*args)

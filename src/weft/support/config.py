@@ -41,6 +41,13 @@ def environment_int(name: str, minimum: int = 0) -> int | None:
     return value
 
 
+def usable_processors() -> int:
+    """How many processors this process may use: those of its affinity mask, where there is one."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
 def environment_flag(name: str) -> bool:
     """Whether a variable is set to something other than 0, false, no or off."""
     text = environment_text(name)

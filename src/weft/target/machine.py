@@ -52,6 +52,18 @@ class Machine:
         return max((self.vector_registers - vectors - 1) // vectors, 0)
 
 
+def vector_count(elements: int, lanes: int) -> int:
+    """How many vectors ``elements`` take; what is left over is cut into powers of two.
+
+    With 8 lanes, 14 elements are one vector of 8, one of 4 and one of 2:
+
+    >>> vector_count(14, 8)
+    3
+    """
+    whole, rest = divmod(elements, lanes)
+    return whole + rest.bit_count()
+
+
 def machine_of(target: TargetLike | None = None) -> Machine:
     """The machine that code for ``target`` (None: this machine's CPU) is made for.
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from weft.codegen.llvm.worker import Job, Refusal
 from weft.codegen.llvm.worker_process import Worker, WorkerEndedError, can_start
-from weft.support.config import environment_int
+from weft.support.config import environment_int, usable_processors
 from weft.support.forks import hold_over_forks
 
 RENEW_AFTER: Final = 1000
@@ -166,8 +166,4 @@ POOL: Final = WorkerPool()
 def worker_count() -> int:
     """``WEFT_COMPILE_WORKERS`` if set (0: none), else the processors of this process."""
     configured = environment_int("WEFT_COMPILE_WORKERS")
-    if configured is not None:
-        return configured
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
+    return usable_processors() if configured is None else configured

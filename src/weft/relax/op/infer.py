@@ -261,6 +261,13 @@ def same_as_input(call: Call) -> TensorStructInfo:
     return tensor(call, 0)
 
 
+def same_along_axis(call: Call) -> TensorStructInfo:
+    """The info of the first argument, in which the attribute ``axis`` must be an axis."""
+    info = tensor(call, 0)
+    axis_of(call, call.attrs["axis"], info.ndim)
+    return info
+
+
 def same_as_float_input(call: Call) -> TensorStructInfo:
     """The info of the first argument, whose dtype must be floating point."""
     info = tensor(call, 0)

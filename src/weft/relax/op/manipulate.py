@@ -43,6 +43,7 @@ from weft.relax.op.infer import (
     int64,
     integral,
     result,
+    same_along_axis,
     scalar_info,
     shape_arg,
     shaped,
@@ -340,16 +341,9 @@ def tile(data: Expr, repeats: Ints) -> None:
     """The whole tensor repeated along its axes."""
 
 
-def infer_flip(call: Call) -> TensorStructInfo:
-    """As the input."""
-    info = tensor(call, 0)
-    axis_of(call, call.attrs["axis"], info.ndim)
-    return info
-
-
 @operator(
     "relax.flip",
-    infer_flip,
+    same_along_axis,
     te=topi.flip,
     numpy=lambda data, axis: np.flip(data, axis),
     traits=Trait.MOVES | Trait.ALONG_AXIS,

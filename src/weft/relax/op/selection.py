@@ -24,6 +24,7 @@ from weft.relax.op.infer import (
     fail,
     int64,
     result,
+    same_along_axis,
     show_dims,
     tensor,
     with_dtype,
@@ -147,21 +148,14 @@ def wrap_param(data: Expr, dtype: Dtype = "float32") -> None:
     """A parameter, converted (marks where mixed precision put a cast)."""
 
 
-def infer_sort(call: Call) -> TensorStructInfo:
-    """As the input."""
-    info = tensor(call, 0)
-    axis_of(call, call.attrs["axis"], info.ndim)
-    return info
-
-
 def infer_argsort(call: Call) -> TensorStructInfo:
     """Indices of the input's shape."""
-    return with_dtype(infer_sort(call), call.attrs["dtype"])
+    return with_dtype(same_along_axis(call), call.attrs["dtype"])
 
 
 @operator(
     "relax.sort",
-    infer_sort,
+    same_along_axis,
     te=lambda x, axis, descending: topi.sort(x, axis, not descending),
     numpy=reference.sort,
     traits=Trait.ALONG_AXIS,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weft.ir.expr import GlobalVar
-from weft.ir.function import BaseFunc
-from weft.ir.module import IRModule
+from weft.ir.expr import RelaxExpr
+from weft.ir.module import IRModule, with_functions
 from weft.ir.transform import (
     FunctionPass,
     ModulePass,
@@ -15,7 +14,7 @@ from weft.ir.transform import (
     PassInfo,
     function_pass_decorator,
 )
-from weft.relax.expr import BindingBlock, DataflowBlock, Function
+from weft.relax.expr import BindingBlock, Constant, DataflowBlock, Function, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.support.recursion import deep_recursion
 
@@ -99,15 +98,18 @@ def over_functions(
     """A module pass that rewrites each graph function, which may look at the others."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        functions: dict[GlobalVar, BaseFunc] = {
+        return with_functions(mod, {
             gvar: function(func, mod) if isinstance(func, Function) else func
             for gvar, func in mod.functions.items()
-        }
-        if all(func is mod.functions[gvar] for gvar, func in functions.items()):
-            return mod
-        return IRModule(functions, None, mod.attrs, mod.global_infos)
+        })  # fmt: skip
 
     return make_module_pass(name, run, opt_level)
+
+
+def bound_constant(mutator: PyExprMutator, arg: RelaxExpr) -> Constant | None:
+    """The constant that ``arg`` is, or that a variable is bound to; None for other values."""
+    value = mutator.lookup_binding(arg) if isinstance(arg, Var) else arg
+    return value if isinstance(value, Constant) else None
 
 
 def mutate_module(mod: IRModule, mutator: PyExprMutator) -> IRModule:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.structural import structural_equal
+from weft.relax.ir.shape_arith import INT64
 from weft.runtime.memory.plan import ALIGNMENT, plan_offsets
-from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 
-_INT64 = DataType("int64")
 _ANY_SIZE = 1 << 62
 
 
@@ -49,19 +48,19 @@ class ArenaPlan:
         sizes = [life.size.value for life in lives if isinstance(life.size, IntImm)]
         if len(sizes) == len(lives):
             offsets, self.size = plan_offsets(sizes, [(life.first, life.last) for life in lives])
-            at: list[PrimExpr] = [IntImm(_INT64, offset) for offset in offsets]
+            at: list[PrimExpr] = [IntImm(INT64, offset) for offset in offsets]
         elif is_own:
             at, total = _slots(lives)
             self.size = None
             self.arena = decl_buffer([total], "uint8", "arena")
         else:
             self.size = None
-            self.table = decl_buffer([IntImm(_INT64, len(lives))], "int64", "offsets")
+            self.table = decl_buffer([IntImm(INT64, len(lives))], "int64", "offsets")
             at = [
-                BufferLoad(self.table, [IntImm(_INT64, index)]) for index in range(len(lives))
+                BufferLoad(self.table, [IntImm(INT64, index)]) for index in range(len(lives))
             ]
         if self.arena is None:
-            extent = IntImm(_INT64, _ANY_SIZE if self.size is None else self.size)
+            extent = IntImm(INT64, _ANY_SIZE if self.size is None else self.size)
             self.arena = decl_buffer([extent], "uint8", "arena")
         self.places = list(zip([life.buffer for life in lives], at, strict=True))
 
@@ -70,7 +69,7 @@ def _slots(lives: list[TensorLife]) -> tuple[list[PrimExpr], PrimExpr]:
     """The offset of each tensor, and the size of the whole, over the symbols of the sizes."""
     slots: list[tuple[PrimExpr, int, PrimExpr]] = []  # size, last step, offset
     offsets: dict[int, PrimExpr] = {}
-    end: PrimExpr = IntImm(_INT64, 0)
+    end: PrimExpr = IntImm(INT64, 0)
     for index, life in sorted(enumerate(lives), key=lambda item: item[1].first):
         free = [
             number for number, (size, last, _) in enumerate(slots)

@@ -51,13 +51,11 @@ from weft.relax.vm.host_parts import (
     Step,
 )
 from weft.relax.vm.host_recursion import call_activation
-from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
-INT64: Final = DataType("int64")
 MAX_INLINE_DEPTH: Final = 64
 
 

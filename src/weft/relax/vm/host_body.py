@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Final
+from typing import Any
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr
 from weft.ir.module import IRModule
@@ -16,7 +16,7 @@ from weft.relax.expr import (
     Constant,
     Function,
 )
-from weft.relax.ir.shape_arith import product, same_dim
+from weft.relax.ir.shape_arith import INT64, product, same_dim
 from weft.relax.struct_info import (
     StructInfo,
     TensorStructInfo,
@@ -52,8 +52,6 @@ from weft.tir.stmt import (
     LetStmt,
     Stmt,
 )
-
-INT64: Final = DataType("int64")
 
 
 class HostBody(ABC):

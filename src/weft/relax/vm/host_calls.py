@@ -15,17 +15,15 @@ from weft.ir.node import expect
 from weft.relax.expr import Call, ExternFunc
 from weft.relax.expr import StringImm as RelaxStringImm
 from weft.relax.ir.lattice import symbolic_vars
+from weft.relax.ir.shape_arith import INT64
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.memory.assign_offsets import PLAN
 from weft.relax.vm.host_body import HostBody
 from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, packed_call
-from weft.support.dtype import DataType
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, IfThenElse, seq
-
-INT64: Final = DataType("int64")
 
 
 def _call_tir(builder: HostBody, call: Call, name: str) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from weft.ir.expr import IntImm, PrimExpr, StringImm
 from weft.ir.op import Op
 from weft.ir.type import PointerType, PrimType
 from weft.relax.expr import Constant, Function
+from weft.relax.ir.shape_arith import INT64
 from weft.relax.vm.arena import ArenaPlan
 from weft.relax.vm.extents import Symbols
 from weft.support.dtype import DataType
@@ -18,8 +19,6 @@ from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate, IfThenElse, Stmt, seq
-
-INT64: Final = DataType("int64")
 
 
 def _constant_table() -> TirVar:

@@ -15,7 +15,7 @@ deep is an error (weft.runtime.vm.stack).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from weft.codegen.llvm.allocation import ON_HEAP
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
@@ -23,6 +23,7 @@ from weft.ir.structural import structural_equal
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
 from weft.relax.expr import Function, Var
 from weft.relax.ir.lattice import defining_vars, symbolic_vars
+from weft.relax.ir.shape_arith import INT64
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
@@ -49,8 +50,6 @@ from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, DeclBuffer, Evaluate, IfThenElse, Stmt
-
-INT64: Final = DataType("int64")
 
 
 @dataclass(eq=False)

@@ -19,7 +19,7 @@ from weft.runtime.faults import store_fault
 from weft.runtime.native.externals import add_symbol
 from weft.runtime.native.parts import load_part
 from weft.runtime.threads.parallel_ir import parallel_ir
-from weft.support.config import environment_int
+from weft.support.config import environment_int, usable_processors
 from weft.support.errors import IRValueError
 
 _LIBC: Final = ctypes.PyDLL(None)
@@ -29,11 +29,7 @@ _LAST_KEY: Final = 2**31 - 1
 def default_num_threads() -> int:
     """``WEFT_NUM_THREADS`` if set, else the processors in this process's affinity mask."""
     configured = environment_int("WEFT_NUM_THREADS", minimum=1)
-    if configured is not None:
-        return configured
-    if hasattr(os, "sched_getaffinity"):
-        return max(1, len(os.sched_getaffinity(0)))
-    return os.cpu_count() or 1
+    return usable_processors() if configured is None else configured
 
 
 class _Services:

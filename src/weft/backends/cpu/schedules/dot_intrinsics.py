@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from weft.backends.cpu.tensor_intrin.dot_product import dot_product_desc
 from weft.script import tir as T
 from weft.tir.function import PrimFunc
 from weft.tir.tensor_intrinsic import TensorIntrin
@@ -46,26 +47,6 @@ DOTS: Final = {
         Dot("vpdpbusd", 4, "uint8", "int8", accumulates=True),
     )
 }
-
-
-def dot_product_desc(lanes: int, dot: Dot) -> PrimFunc:
-    """Each of ``lanes`` int32 sums takes in the products of some steps."""
-    steps = dot.steps
-
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (steps,), dot.left, offset_factor=1)
-        B = T.match_buffer(b, (lanes, steps), dot.right, offset_factor=1)
-        C = T.match_buffer(c, (lanes,), "int32", offset_factor=1, scope="local")
-        with T.block("root"):
-            T.reads(C[0:lanes], A[0:steps], B[0:lanes, 0:steps])
-            T.writes(C[0:lanes])
-            for i, k in T.grid(lanes, steps):
-                with T.block("update"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
-
-    return desc
 
 
 def dot_product_sum(lanes: int, dot: Dot, name: str, total: Any, left: Any, right: Any) -> Any:
@@ -105,7 +86,8 @@ def _impl(lanes: int, dot: Dot, name: str) -> PrimFunc:
 
 
 def _both(lanes: int, dot: Dot, name: str) -> tuple[PrimFunc, PrimFunc]:
-    return dot_product_desc(lanes, dot), _impl(lanes, dot, name)
+    desc = dot_product_desc(lanes, dot.steps, dot.left, dot.right, "local")
+    return desc, _impl(lanes, dot, name)
 
 
 INTRINSICS: Final = {

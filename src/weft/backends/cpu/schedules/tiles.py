@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.backends.cpu.vectors.split_vector_loop import PADDED
-from weft.target.machine import Machine
+from weft.target.machine import Machine, vector_count
 
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result, on processors since 2015."""
@@ -193,7 +193,7 @@ def _cycles(machine: Machine, tile: Tile, work: Work) -> float:
     total = 0.0
     for height, down in _heights(tile, work):
         for columns, across in _parts(width, tile.columns):
-            vectors = _vectors(columns, tile.lanes) * tile.several
+            vectors = vector_count(columns, tile.lanes) * tile.several
             step = _step(machine, height, vectors, work)
             if streamed:
                 step = max(step, vectors * tile.lanes * size / _STREAM)
@@ -216,12 +216,6 @@ def _parts(size: int, tile: int) -> list[tuple[int, int]]:
     """``(size, how many)`` of the whole tiles and of the tail."""
     whole, tail = divmod(size, tile)
     return [part for part in ((tile, whole), (tail, 1)) if part[0] and part[1]]
-
-
-def _vectors(width: int, lanes: int) -> int:
-    """How many vectors ``width`` elements take; the tail is cut into powers of two: 6 = 4 + 2."""
-    whole, tail = divmod(width, lanes)
-    return whole + tail.bit_count()
 
 
 def _step(machine: Machine, rows: int, vectors: int, work: Work) -> float:

@@ -10,31 +10,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+from weft.backends.cpu.tensor_intrin.dot_product import dot_product_desc
 from weft.script import tir as T
 from weft.tir.function import PrimFunc
 from weft.tir.tensor_intrinsic import TensorIntrin
 
 BYTES: Final = 4
 """How many products one dot product adds up."""
-
-
-def dot_product_desc(rows: int) -> PrimFunc:
-    """``rows`` dot products of four unsigned with four signed bytes, added to int32."""
-
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
-        A = T.match_buffer(a, (BYTES,), "uint8", offset_factor=1)
-        B = T.match_buffer(b, (rows, BYTES), "int8", offset_factor=1)
-        C = T.match_buffer(c, (rows,), "int32", offset_factor=1)
-        with T.block("root"):
-            T.reads(C[0:rows], A[0:BYTES], B[0:rows, 0:BYTES])
-            T.writes(C[0:rows])
-            for i, k in T.grid(rows, BYTES):
-                with T.block("update"):
-                    vi, vk = T.axis.remap("SR", [i, k])
-                    C[vi] = C[vi] + T.cast(A[vk], "int32") * T.cast(B[vi, vk], "int32")
-
-    return desc
 
 
 def _vnni_impl() -> PrimFunc:

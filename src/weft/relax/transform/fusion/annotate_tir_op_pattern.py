@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
-from weft.ir.module import IRModule
+from weft.ir.module import IRModule, with_functions
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.op_pattern import has_op_pattern, op_pattern
 from weft.relax.transform.passes import make_module_pass
@@ -21,9 +21,7 @@ def annotate_op_patterns(mod: IRModule) -> IRModule:
         gvar: _annotated(func) if isinstance(func, PrimFunc) else func
         for gvar, func in mod.functions.items()
     }
-    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
-        return mod
-    return IRModule(functions, None, mod.attrs, mod.global_infos)
+    return with_functions(mod, functions)
 
 
 def _annotated(func: PrimFunc) -> PrimFunc:

@@ -7,7 +7,7 @@ its name.
 from __future__ import annotations
 
 from weft.ir.expr import GlobalVar
-from weft.ir.module import IRModule, rename_functions
+from weft.ir.module import IRModule, rename_functions, with_functions
 from weft.ir.transform import Pass, PassContext
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.function import PrimFunc
@@ -23,9 +23,7 @@ def attach_global_symbol(mod: IRModule, _ctx: PassContext) -> IRModule:
         if func.attrs.get("global_symbol") != gvar.name_hint:
             func = func.with_attr("global_symbol", gvar.name_hint)
         functions[gvar] = func
-    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
-        return mod
-    return IRModule(functions, None, mod.attrs, mod.global_infos)
+    return with_functions(mod, functions)
 
 
 def _prefixed(mod: IRModule, prefix: str) -> dict[GlobalVar, GlobalVar]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from weft.ir.expr import GlobalVar
 from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
-from weft.ir.module import IRModule
+from weft.ir.module import IRModule, with_functions
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import Function
@@ -33,10 +33,7 @@ def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = N
         reached = _reach(entries, {gvar.name_hint: func for gvar, func in functions.items()})
         if all(name in mod for name in reached):
             functions = {gvar: f for gvar, f in functions.items() if gvar.name_hint in reached}
-    same = len(functions) == len(mod.functions) and all(
-        func is mod.functions[gvar] for gvar, func in functions.items()
-    )
-    return mod if same else IRModule(functions, None, mod.attrs, mod.global_infos)
+    return with_functions(mod, functions)
 
 
 def _entries(mod: IRModule, names: Sequence[str] | None) -> list[str]:

@@ -21,7 +21,6 @@ from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     BindingBlock,
     Call,
-    Constant,
     DataflowBlock,
     DataflowVar,
     Expr,
@@ -34,7 +33,7 @@ from weft.relax.expr import (
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
-from weft.relax.transform.passes import make_function_pass
+from weft.relax.transform.passes import bound_constant, make_function_pass
 
 _BATCH_NORM = Op.get("relax.nn.batch_norm")
 
@@ -88,14 +87,9 @@ class _Folder(PyExprMutator):
             self.folded_norms[tensors] = self.builder_.emit(folded)
         return self.folded_norms[tensors]
 
-    def constant(self, arg: RelaxExpr) -> Constant | None:
-        """The constant that an argument is, or None."""
-        value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
-        return value if isinstance(value, Constant) else None
-
     def folded(self, conv: Call, norm: Call) -> Expr | None:
         """The convolution with scaled weights and a bias, or None."""
-        known = [self.constant(arg) for arg in (conv.args[1], *norm.args[1:])]
+        known = [bound_constant(self, arg) for arg in (conv.args[1], *norm.args[1:])]
         constants = [constant for constant in known if constant is not None]
         axes = _channel_axes(conv, norm)
         if len(constants) < len(known) or axes is None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
-from weft.ir.module import IRModule
+from weft.ir.module import IRModule, with_functions
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
@@ -252,9 +252,7 @@ def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
             if folded is not func:
                 folded = remove_all_unused(folded)
         functions[gvar] = folded
-    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
-        return mod
-    return IRModule(functions, None, mod.attrs, mod.global_infos)
+    return with_functions(mod, functions)
 
 
 def FoldConstant() -> Pass:  # noqa: N802 - TVM's name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.ir.module import IRModule
+from weft.ir.module import IRModule, with_functions
 from weft.ir.transform import Pass, PassContext
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Function
@@ -16,9 +16,7 @@ def normalize(mod: IRModule, _ctx: PassContext) -> IRModule:
         gvar: builder.normalize(func) if isinstance(func, Function) else func
         for gvar, func in mod.functions.items()
     }
-    if all(func is mod.functions[gvar] for gvar, func in functions.items()):
-        return mod
-    return IRModule(functions, None, mod.attrs, mod.global_infos)
+    return with_functions(mod, functions)
 
 
 def Normalize() -> Pass:  # noqa: N802 - TVM's name

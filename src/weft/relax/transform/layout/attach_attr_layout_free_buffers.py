@@ -1,10 +1,11 @@
-"""AttachAttrLayoutFreeBuffers: PrimFuncs learn which of their inputs may be laid out anew.
+"""AttachAttrLayoutFreeBuffers: marks the inputs of PrimFuncs whose layout a schedule may choose.
 
-Weights (parameters after the first ``num_input``) and constants are prepared before inference, so a
-schedule may choose their layout. A call ``call_tir(f, (x, w))`` with a weight w calls a copy of f
-with the attribute ``layout_free_buffers = [1]``; calls with other weights, another copy. Schedules
-that rewrite layouts, and SplitLayoutRewritePreproc after them, use it. Variables that rename a
-weight are not seen through: CanonicalizeBindings comes before.
+These are weights (parameters after the first ``num_input``) and constants, which are prepared
+before inference. A call ``call_tir(f, (x, w))`` with a weight ``w`` becomes a call of a copy of
+``f`` with the attribute ``layout_free_buffers = [1]``; a call with weights in other places calls
+another copy. Schedules that rewrite layouts use the attribute, and so does
+SplitLayoutRewritePreproc after them. A variable that is another name of a weight is not recognised,
+so CanonicalizeBindings should come before.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ from weft.relax.expr import Call, Constant, Function, Tuple, Var
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.op.base import CALL_TIR
 from weft.relax.transform.graph.dead_code_elimination import DeadCodeElimination
-from weft.relax.transform.passes import make_module_pass
+from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.tir.function import PrimFunc
 from weft.tir.stmt_functor import renew_defs
 
 ATTRIBUTE = "layout_free_buffers"
-
 
 
 class _Attacher(PyExprMutator):
@@ -33,10 +33,12 @@ class _Attacher(PyExprMutator):
         self.marked_kernels: dict[tuple[GlobalVar, tuple[int, ...]], GlobalVar] = {}
 
     def visit_function_(self, op: Function) -> Function:
-        count = op.attrs.get("num_input")
+        outer, count = self.weights, op.attrs.get("num_input")
         if count is not None:
             self.weights = set(op.params[int(count) :])
-        return super().visit_function_(op)
+        rewritten = super().visit_function_(op)
+        self.weights = outer
+        return rewritten
 
     def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
@@ -59,7 +61,7 @@ class _Attacher(PyExprMutator):
         return Call(CALL_TIR, [gvar, *call.args[1:]], call.attrs, call.sinfo_args, call.span)
 
     def marked(self, gvar: GlobalVar, func: PrimFunc, free: tuple[int, ...]) -> GlobalVar:
-        """The copy of a PrimFunc with that attribute."""
+        """The copy of a PrimFunc that has the inputs ``free`` in its attribute."""
         known = self.marked_kernels.get((gvar, free))
         if known is None:
             copy = renew_defs(func.with_attr(ATTRIBUTE, list(free)))
@@ -68,19 +70,10 @@ class _Attacher(PyExprMutator):
 
 
 def _attach(mod: IRModule, _ctx: PassContext) -> IRModule:
-    mutator = _Attacher(mod)
-    changed = False
-    for gvar, func in mod.functions.items():
-        if isinstance(func, Function):
-            mutator.weights = set()
-            rewritten = mutator.visit_expr(func)
-            if rewritten is not func:
-                mutator.builder_.update_func(gvar, rewritten)
-                changed = True
-    return mutator.builder_.get() if changed else mod
+    return mutate_module(mod, _Attacher(mod))
 
 
 def AttachAttrLayoutFreeBuffers() -> Sequential:  # noqa: N802 - as TVM
-    """Mark weights and constants among the inputs of PrimFuncs; unused PrimFuncs go."""
+    """Mark weights and constants among the inputs of PrimFuncs; remove PrimFuncs without calls."""
     attach = make_module_pass("_AttachAttrLayoutFreeBuffers", _attach)
     return Sequential([attach, DeadCodeElimination()], name="AttachAttrLayoutFreeBuffers")

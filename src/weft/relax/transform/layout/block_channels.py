@@ -1,19 +1,24 @@
-"""BlockChannels: convolutions work on channels in blocks that fill vectors.
+"""BlockChannels: convolutions work on blocks of channels that fill vectors.
 
 Before: ``convolution(x, w)`` of 64 channels to 128 in ``NCHW``. After, for vectors of 16: data in
-``NCHW16c``, kernel in ``OIHW16i16o``, result in ``NCHW16c``. What lies between convolutions
-follows, so that a network is converted where it starts and where it ends (ConvertLayout; Liu et
-al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
+``NCHW16c``, kernel in ``OIHW16i16o``, result in ``NCHW16c``. The operators between convolutions
+work on the same layout, so that a network is converted only at its start and its end (ConvertLayout
+does this; Liu et al., "Optimizing CNN Model Inference on CPUs", USENIX ATC 2019).
 
-A tensor has the block that divides its channels and takes the fewest vectors, such as one of 16 and
-one of 8 for 24 channels; the block of the result need not be that of the data. Programs may have
-channels last: ``NHWC`` becomes the same blocks. Few input channels (3 of an image) are not blocked,
-and a depthwise kernel has blocks of one kind. Other grouped
-convolutions are blocked where no block crosses a group. The rest stays in the layout that the
-program names; so does the only convolution of a function where pixels or channels make vectors that
-are as good: both conversions would be for it alone (integers need channels side by side).
-Convolutions of one pixel (the gates of squeeze and excitation) follow the others, and are no reason
-to convert what they are multiplied by.
+The size of a block divides the channels and takes the fewest vectors: 24 channels are one block, of
+one vector of 16 and one of 8. The result may have another block than the data. Programs whose
+channels are last (``NHWC``) get the same blocks.
+
+Some convolutions are left alone, or blocked in part:
+
+- Fewer than four input channels (the colours of an image) are not blocked.
+- A depthwise kernel has one axis of channels, and so one kind of block.
+- Other grouped convolutions are blocked only if no block crosses a group.
+- The only convolution of a function stays as it is if its pixels or channels make vectors that are
+  as good, since the conversions before and after it would serve nothing else. (Pixels are not as
+  good for integers, whose instructions need channels side by side.)
+- A convolution of an image of one pixel (a gate of squeeze and excitation) is blocked if others
+  are, but is no reason to convert the image that it is multiplied with.
 """
 
 from __future__ import annotations
@@ -28,15 +33,16 @@ from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import Geometry, geometry_of
 from weft.relax.transform.layout.convert_layout import with_layouts
 from weft.relax.transform.passes import make_function_pass
+from weft.target.machine import vector_count
 
 _SMALLEST: Final = 4
-"""Channels that are worth a block."""
+"""The smallest block, and the step from one size of block to the next."""
 _WIDEST: Final = 4
-"""Vectors of a block at most."""
+"""The most vectors in a block."""
 _PIXELS: Final = 8
-"""Vectors that pixels fill from which on the last one, which they may not fill, counts little."""
+"""How many vectors of pixels an image must fill for the last one, if cut off, not to matter."""
 _WINDOW: Final = 5
-"""The height and width of a depthwise window whose loads from the side cost little."""
+"""The largest depthwise window, in pixels across, whose unaligned loads cost little."""
 
 
 def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
@@ -55,7 +61,7 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
 
 
 def _has_one_pixel(call: Call) -> bool:
-    """Whether the channels of an image are next to each other whatever the layout says."""
+    """Whether images have one pixel, so that channels are contiguous in every plain layout."""
     sizes = geometry_of(call)
     return sizes is not None and not sizes.is_blocked and sizes.image == (1, 1)
 
@@ -72,7 +78,7 @@ def _makes_vectors(call: Call, width: int) -> bool:
 def _has_channels_side_by_side(sizes: Geometry) -> bool:
     """Whether channels are last in data and result, and no algorithm needs them in blocks.
 
-    That is Winograd's, for windows of stride one that sum channels.
+    Winograd's algorithm needs blocks; it computes windows of stride one that sum over channels.
     """
     data, _, out = sizes.layouts.names
     if {data[-1], out[-1]} != {"C"}:
@@ -82,11 +88,11 @@ def _has_channels_side_by_side(sizes: Geometry) -> bool:
 
 
 def _has_vectors_of_pixels(sizes: Geometry, is_float: bool, width: int) -> bool:
-    """Whether the pixels of an image are as good for vectors as blocks of its channels are.
+    """Whether vectors of pixels are as good as blocks of channels.
 
-    A window of 1x1, for which the image is one row (JoinPixels), at eight vectors or more: the rest
-    that fills none is then small. A depthwise window of at most 5x5, whose loads from the side cost
-    little, where rows of results fill most of a vector.
+    They are for windows of 1x1, to which the image is one long row (JoinPixels), if that has eight
+    vectors or more; and for depthwise windows of at most 5x5, if a row of results fills most of a
+    vector.
     """
     if sizes.layouts.names[:2] != ("NCHW", "OIHW") or sizes.is_dilated:
         return False
@@ -101,7 +107,7 @@ def _has_vectors_of_pixels(sizes: Geometry, is_float: bool, width: int) -> bool:
 
 
 def _fills(row: int, width: int) -> bool:
-    """Whether rows fill at least three quarters of vectors, or of half ones.
+    """Whether a row of ``row`` pixels fills three quarters of a vector, or of half a vector.
 
     >>> _fills(7, 16), _fills(9, 16), _fills(12, 16), _fills(17, 16)
     (True, False, True, True)
@@ -111,7 +117,7 @@ def _fills(row: int, width: int) -> bool:
 
 
 def blocked_layouts(call: Call, width: int) -> tuple[str, str, str] | None:
-    """The layouts of data, kernel and result of a convolution; None where nothing is blocked."""
+    """The layouts of data, kernel and result of a convolution; None if nothing is to be blocked."""
     sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
     if sizes is None or sizes.is_blocked:
         return None
@@ -141,10 +147,11 @@ def _layouts(
 
 
 def block_of(channels: int, width: int) -> int:
-    """The block of channels that takes the fewest vectors; 1 if none is worth it.
+    """The size of the blocks that ``channels`` are cut into, or 1 if blocks are not worth it.
 
-    Up to four vectors of ``width``, the last of which may be shorter: 24 channels are a vector of
-    16 and one of 8, not three of 8. Where several take as few, the smallest.
+    A block has up to four vectors of ``width``, the last of which may be shorter. The best size
+    takes the fewest vectors for all channels (24 are a vector of 16 and one of 8, not three of 8);
+    among equally good ones it is the smallest.
 
     >>> block_of(64, 16), block_of(24, 16), block_of(1000, 16), block_of(3, 16)
     (16, 24, 40, 1)
@@ -152,10 +159,4 @@ def block_of(channels: int, width: int) -> int:
     sizes = [
         size for size in range(_SMALLEST, _WIDEST * width + 1, _SMALLEST) if channels % size == 0
     ]
-    return min(sizes, key=lambda size: (_vectors(size, width) / size, size), default=1)
-
-
-def _vectors(size: int, width: int) -> int:
-    """Vectors that hold so many channels; a tail is taken apart into powers of two."""
-    whole, tail = divmod(size, width)
-    return whole + tail.bit_count()
+    return min(sizes, key=lambda size: (vector_count(size, width) / size, size), default=1)

@@ -1,16 +1,20 @@
-"""UseWinograd: 3x3 convolutions by Winograd's algorithm where it takes less time and is exact.
+"""UseWinograd: computes 3x3 convolutions by Winograd's algorithm where that is fast and accurate.
 
 Before: ``y = convolution(x, w)`` of stride and dilation one over blocks of channels (``NCHW16c``),
-with constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``, where ``u`` are the
-transformed weights, computed here, or the kernel, which the function transforms itself. What
-follows element by element is fused behind it as behind the operator.
+with constant weights. After: ``y = call_tir(conv2d_winograd, (x, u))``. Here ``u`` are the
+transformed weights, computed when the model is built, or the kernel itself, which the function then
+transforms. Element-wise operators that follow are fused with it, as with the convolution.
 
-Which convolutions: those where ``winograd_cost`` counts fewer cycles, as many and in as large tiles
-as the memory for larger weights allows, what gains most for a byte of it first (a function that
-transforms the kernel itself needs none), and where the error of the real weights on random data is
-at most ``TOLERANCE`` of each filter's largest result; larger tiles are less exact, so smaller ones
-are tried next. The option ``PassContext(config={"relax.winograd": False})`` leaves all
-convolutions direct.
+A convolution is replaced if
+
+- ``winograd_cost`` counts fewer cycles for it;
+- there is memory for its transformed weights, which are larger than the kernel. Convolutions and
+  larger tiles compete for that memory, and those that save the most cycles per byte come first. A
+  function that transforms the kernel itself needs no such memory;
+- its error, measured with the real weights on random data, is at most ``TOLERANCE`` of each
+  filter's largest result. Larger tiles are less accurate, so smaller ones are tried next.
+
+The option ``PassContext(config={"relax.winograd": False})`` switches the pass off.
 """
 
 from __future__ import annotations
@@ -24,29 +28,34 @@ import numpy.typing as npt
 from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.transform import ModulePass, PassContext
-from weft.relax.expr import Call, Constant, Tuple, Var
+from weft.relax.expr import Call, Constant, Tuple
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.op.base import CALL_TIR
 from weft.relax.op.nn.convolution import IMAGE_CONVOLUTION
 from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.layout.winograd_cost import best_form, gain, growth, has_form
 from weft.relax.transform.layout.winograd_error import error_of
-from weft.relax.transform.passes import UnfusedFunctions, make_module_pass, mutate_module
+from weft.relax.transform.passes import (
+    UnfusedFunctions,
+    bound_constant,
+    make_module_pass,
+    mutate_module,
+)
 from weft.target.machine import Machine, machine_of
 from weft.target.target import Target
 from weft.topi.nn.winograd import Form, in_panels, transformed_weights, winograd_function
 from weft.topi.nn.winograd_matrices import TILES
 
 TOLERANCE: Final = 5e-5
-"""The error that is allowed, relative to the largest result of a filter."""
+"""The largest error that is allowed, relative to the largest result of a filter."""
 OPTION: Final = "relax.winograd"
 _Key = tuple[int, Form]
 _SHARE_OF_WEIGHTS: Final = 0.15
-"""Weights may grow by this part of the size of all constants."""
+"""Weights may grow by this share of the size of all constants of the module."""
 _FREE_GROWTH: Final = 6 << 20
-"""Bytes by which they may grow anyhow."""
+"""Bytes by which weights may grow in any case."""
 _FUSABLE: Final = 4
-"""The pattern of functions behind which element-wise ones are fused."""
+"""The ``op_pattern`` of functions with which element-wise functions that follow are fused."""
 
 
 def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a pass
@@ -69,7 +78,7 @@ def UseWinograd(tolerance: float = TOLERANCE) -> ModulePass:  # noqa: N802 - a p
 
 
 class _Finder(UnfusedFunctions):
-    """Changes nothing; finds the convolutions, and how they are computed best in each tile."""
+    """Changes nothing; collects the convolutions, with the best form of each for every tile."""
 
     def __init__(self, mod: IRModule, machine: Machine) -> None:
         super().__init__(mod)
@@ -77,13 +86,13 @@ class _Finder(UnfusedFunctions):
         self.forms: dict[_Key, list[Form]] = {}
         self.sizes: dict[int, int] = {}
         self.held: list[Constant] = []
-        """What keys have the identity of."""
+        """Keeps the constants alive whose ``id`` is in the keys."""
 
     def affordable(self) -> dict[_Key, Form]:
-        """The convolutions whose weights may grow, within a share of the size of all constants.
+        """The convolutions to replace, and their forms, as far as memory for weights allows.
 
-        Each with the form in which it is computed: step by step, what saves most cycles for a byte
-        more, be it one more convolution or larger tiles of one that is chosen.
+        A greedy choice: each step takes what saves the most cycles per byte, be it one more
+        convolution or larger tiles for one that is chosen already.
         """
         limit = max(int(sum(self.sizes.values()) * _SHARE_OF_WEIGHTS), _FREE_GROWTH)
         worth = {form: (gain(form, self.machine), growth(form))
@@ -98,7 +107,7 @@ class _Finder(UnfusedFunctions):
     def _steps(
         self, chosen: dict[_Key, Form], limit: int, worth: dict[Form, tuple[float, int]]
     ) -> Iterator[tuple[float, int, _Key, Form]]:
-        """What would be faster for at most so many bytes: cycles for a byte, bytes, and which."""
+        """(cycles saved per byte, bytes, convolution, form) of each step that fits ``limit``."""
         for key, forms in self.forms.items():
             now, held = worth[chosen[key]] if key in chosen else (0.0, 0)
             for form in forms:
@@ -107,7 +116,7 @@ class _Finder(UnfusedFunctions):
                     yield saved / max(more, 1), more, key, form
 
     def visit_constant_(self, op: Constant) -> RelaxExpr:
-        """Constants are counted."""
+        """Count the size of a constant."""
         self.held.append(op)
         self.sizes[id(op)] = op.data._array.nbytes
         return op
@@ -115,24 +124,19 @@ class _Finder(UnfusedFunctions):
     def visit_call_(self, op: Call) -> RelaxExpr:
         call = self.visit_expr_post_order(op)
         form = form_of(call)
-        weights = None if form is None else self.constant(call.args[1])
+        weights = None if form is None else bound_constant(self, call.args[1])
         return call if form is None or weights is None else self.computed(call, form, weights)
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
-        """What a convolution becomes."""
+        """Handle a convolution that Winograd's algorithm can compute; here, remember its forms."""
         kinds = [form, replace(form, takes_kernel=True)]
         best = [best_form(kind, self.machine, (tile,)) for kind in kinds for tile in TILES]
         self.forms[id(weights), form] = [choice for choice in best if choice is not None]
         return call
 
-    def constant(self, arg: RelaxExpr) -> Constant | None:
-        """The constant that an argument is."""
-        value = self.lookup_binding(arg) if isinstance(arg, Var) else arg
-        return value if isinstance(value, Constant) else None
-
 
 class _Replacer(_Finder):
-    """Has the convolutions that are affordable computed by Winograd's algorithm."""
+    """Replaces the chosen convolutions by calls of Winograd's algorithm."""
 
     def __init__(
         self, mod: IRModule, machine: Machine, tolerance: float, affordable: dict[_Key, Form]
@@ -142,7 +146,7 @@ class _Replacer(_Finder):
         self.known: dict[_Key, tuple[Form, Constant] | None] = {}
 
     def computed(self, call: Call, form: Form, weights: Constant) -> Call:
-        """The call of stages that take transformed weights, or the convolution."""
+        """The call of Winograd's algorithm; the convolution itself if it is not chosen."""
         chosen = self.chosen(form, weights)
         if chosen is None:
             return call
@@ -154,14 +158,14 @@ class _Replacer(_Finder):
         return Call(CALL_TIR, [gvar, arguments], None, [call.struct_info])
 
     def chosen(self, form: Form, weights: Constant) -> tuple[Form, Constant] | None:
-        """The form to use and its weights; None where the direct algorithm is to be used."""
+        """The form to use and its weights; None if the convolution stays direct."""
         key = id(weights), form
         if key not in self.known:
             self.known[key] = self.tried(self.fastest.get(key), weights)
         return self.known[key]
 
     def tried(self, best: Form | None, weights: Constant) -> tuple[Form, Constant] | None:
-        """The fastest form whose error is small enough: ``best``, or one of smaller tiles."""
+        """The fastest form whose error is small enough: ``best`` or one with smaller tiles."""
         while best is not None:
             plain = _in_order(weights.data.numpy())
             within = "float32" if best.takes_kernel else "float64"
@@ -175,9 +179,10 @@ class _Replacer(_Finder):
 
 
 def form_of(call: RelaxExpr) -> Form | None:
-    """The sizes of a convolution that Winograd's algorithms can compute; None for others.
+    """The sizes of a convolution that Winograd's algorithms can compute; None for other calls.
 
-    The tile is 2, a band one row, a panel one block: to be chosen.
+    Tile, band and panel of the form are placeholders (2, one row, one block) until
+    ``winograd_cost`` chooses them.
     """
     if not isinstance(call, Call) or call.op is not IMAGE_CONVOLUTION:
         return None
@@ -197,7 +202,7 @@ def form_of(call: RelaxExpr) -> Form | None:
 
 
 def _in_order(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A kernel in blocks as (filters, channels, 3, 3)."""
+    """Reorder a kernel in blocks to the plain layout (filters, channels, 3, 3)."""
     outer, blocks, high, wide, block, filters = weights.shape
     moved = weights.transpose(0, 5, 1, 4, 2, 3)
     return moved.reshape(outer * filters, blocks * block, high, wide)
