@@ -1,12 +1,12 @@
-"""AlterOpImpl: PrimFuncs that implement an operator are replaced by others, which may want layouts.
+"""AlterOpImpl: replaces PrimFuncs by others, which may take their tensors in other layouts.
 
 Before: ``z = call_tir(add, (x, y))`` where ``add`` has the attribute ``operator_name`` = ``"add"``.
 After, for a replacement over (4, 4) and ``lambda i: (i // 4, i % 4)`` for each buffer:
 ``a = layout_transform(x, ...); b = layout_transform(y, ...); c = call_tir(add_replacement, (a, b));
 z = layout_transform(c, lambda i, j: i * 4 + j)``.
 
-Where a transformation pads, the result is cut back by a PrimFunc ``remove_pad``. The replacement
-sees what the padding holds: whether its result there can be ignored is for who gives it to know.
+Where a transformation pads, a PrimFunc ``remove_pad`` cuts the padding off the result. The values
+in the padding are not defined, so whoever gives a replacement must know that it may ignore them.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from weft.tir.stmt_functor import renew_defs
 _NAME = "operator_name"
 
 Transform = IndexMap | Callable[..., object] | tuple[IndexMap, Sequence[int]] | None
-"""How one buffer is transformed; with axis separators in a tuple."""
+"""How one buffer is transformed: an index map, a function of indices, (map, axis separators), or
+None for not at all."""
 Transforms = Sequence[Transform]
-"""For each buffer of a PrimFunc an IndexMap, a function of indices, or None."""
+"""The transformation of each buffer of a PrimFunc."""
 
 
 def AlterOpImpl(  # noqa: N802 - as TVM
@@ -49,8 +50,8 @@ def AlterOpImpl(  # noqa: N802 - as TVM
 ) -> ModulePass:
     """Replace the PrimFuncs whose ``operator_name`` is a key of ``op_impl_map``.
 
-    The other maps say for each buffer (inputs, then outputs) how it is transformed, and where the
-    dimensions of the transformed and of the original tensor are separated.
+    The other maps have, by the same keys, a list with an entry for each buffer, inputs first: how
+    it is transformed, and the axis separators of the transformed and of the original tensor.
     """
     transforms = {
         name: [_index_map(item) for item in items] for name, items in op_buffer_transforms.items()
@@ -72,7 +73,7 @@ def AlterOpImpl(  # noqa: N802 - as TVM
 
 
 def _index_map(given: Transform) -> IndexMap | None:
-    """The IndexMap of one, of a function, or of a pair with separators."""
+    """The IndexMap of a transformation in any of its forms."""
     if given is None or isinstance(given, IndexMap):
         return given
     if callable(given):
@@ -87,7 +88,7 @@ class _Buffer:
         self.index_map, self.separators, self.inputs = index_map, separators, inputs
 
     def info(self, info: StructInfo) -> StructInfo:
-        """What the tensor is after the transformation."""
+        """The struct info of the tensor after the transformation."""
         if self.index_map is None:
             return info
         dims = self.index_map.map_shape(_dims(info))
@@ -95,7 +96,7 @@ class _Buffer:
         return TensorStructInfo(dims, tensor.dtype, tensor.vdevice)
 
     def transformed(self, value: RelaxExpr, index_map: IndexMap | None) -> RelaxExpr:
-        """The transformation of a value; a scalar constant is the same in every layout."""
+        """The value after the transformation; scalar constants are the same in every layout."""
         if index_map is None or (isinstance(value, Constant) and not _dims(value.struct_info)):
             return value
         fresh = _renewed(index_map)
@@ -127,7 +128,7 @@ class _Alterer(PyExprMutator):
         return self.altered(call, old, name)
 
     def altered(self, call: Call, old: PrimFunc, name: str) -> RelaxExpr:
-        """The call of the replacement between transformations."""
+        """Transform the arguments, call the replacement, and transform its results back."""
         new = self.implementations[name]
         if len(new.params) != len(old.params):
             raise PassError(
@@ -157,13 +158,13 @@ class _Alterer(PyExprMutator):
         return Tuple([self.restored(*item) for item in zip(fields, last, outs, strict=True)])
 
     def buffers(self, name: str, count: int) -> list[_Buffer]:
-        """How each buffer of an operator's replacement is transformed."""
+        """The transformations of all ``count`` buffers of an operator's replacement."""
         transforms = self.transforms.get(name) or [None] * count
         after, before = ((table.get(name) or [None] * count) for table in self.separators)
         return [_Buffer(*item) for item in zip(transforms, after, before, strict=True)]
 
     def restored(self, value: RelaxExpr, buffer: _Buffer, info: StructInfo) -> RelaxExpr:
-        """An output as the program had it."""
+        """An output in the layout that the program had before."""
         if buffer.index_map is None:
             return value
         dims = _dims(info)
@@ -185,13 +186,13 @@ def _dims(info: StructInfo) -> Sequence[PrimExpr]:
 
 
 def _renewed(index_map: IndexMap) -> IndexMap:
-    """The map with variables of its own: each operator defines the ones of its attribute."""
+    """A copy of the map with new variables: each call must define its own."""
     fresh = [Var(var.name, var.dtype) for var in index_map.initial_indices]
     return IndexMap(fresh, index_map.map_indices(fresh))
 
 
 def _remove_pad(ndim: int, dtype: str) -> PrimFunc:
-    """The PrimFunc that copies the beginning of each dimension."""
+    """A PrimFunc that copies the start of each dimension, as much as its output has."""
     padded = [Var(f"p{axis}", INT64) for axis in range(ndim)]
     extents = [Var(f"i{axis}", INT64) for axis in range(ndim)]
     source = te.placeholder(padded, dtype, "input")

@@ -1,4 +1,4 @@
-"""Bytes less their zero points, in whichever wider integers a program says them."""
+"""Recognises bytes minus their zero points, which programs compute in wider integers."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ from weft.relax.struct_info import TensorStructInfo
 from weft.relax.transform.graph.fold_by_numpy import fold_by_numpy, is_exact
 
 BYTES: Final = {"int8": (-128, 127), "uint8": (0, 255)}
-"""Types of one byte, and their limits."""
+"""Integer types of one byte -> (least, largest) value."""
 _WIDE: Final = ("int16", "int32", "int64")
 _ASTYPE, _SUBTRACT = Op.get("relax.astype"), Op.get("relax.subtract")
 _MOVING: Final = (Op.get("relax.reshape"), Op.get("relax.expand_dims"))
 
 Lookup = Callable[[RelaxExpr], RelaxExpr | None]
-"""What a variable is bound to, or None."""
+"""Variable -> the value it is bound to, or None."""
 
 
 @dataclass(frozen=True)
 class Centred:
-    """``numbers - zero``, exact: the difference of two bytes, which int16 holds."""
+    """``numbers - zero`` without overflow: int16 holds every difference of two bytes."""
 
     numbers: Expr
-    """int8 or uint8, of the shape of the whole."""
+    """An int8 or uint8 tensor of the result's shape."""
     zero: Expr | None
-    """What is a byte in wider integers, and broadcasts to the numbers; None: zero."""
+    """Wider integers that have values of bytes and broadcast to ``numbers``; None means zero."""
     reach: int
-    """The largest that the difference can be, without its sign: 383 for uint8 less an int8."""
+    """The largest absolute value that the difference can have: 383 for uint8 minus int8."""
 
 
 def dtype_of(expr: Expr) -> str:
-    """The type of a tensor's elements; empty for what is no tensor."""
+    """The data type of a tensor; "" for any other expression."""
     info = expr.struct_info
     return str(info.dtype) if isinstance(info, TensorStructInfo) else ""
 
 
 def sizes_of(expr: Expr) -> list[int | None] | None:
-    """The extents of a tensor, None for those that are symbolic; None if its rank is unknown."""
+    """The extents of a tensor, with None for symbolic ones; None if the rank is unknown."""
     dims = tensor_dims(expr.struct_info)
     return None if dims is None else [constant_value(dim) for dim in dims]
 
 
 def centred_of(expr: Expr, lookup: Lookup) -> Centred | None:
-    """An integer tensor as bytes less their zero points; None where it is not seen to be that.
+    """An integer tensor as bytes minus their zero point; None if it is not recognised as such.
 
-    Before: ``astype(x, "int32") - astype(z, "int32")`` of int8 or uint8, in int16 or wider, under
-    any number of casts between those; or such casts of bytes alone.
+    Recognised are ``astype(x, "int32") - astype(z, "int32")`` for bytes ``x`` and ``z``, in int16
+    or wider and under any number of casts between these types, and such casts of bytes alone.
     """
     expr = _uncast(expr, lookup)
     if dtype_of(expr) in BYTES:
@@ -76,7 +76,7 @@ def _reach(numbers: Expr, zeros: tuple[int, int]) -> int:
 
 
 def known(expr: Expr, lookup: Lookup) -> Constant | None:
-    """The constant that an expression of constants is, where numpy computes it exactly."""
+    """The value of an expression of constants that numpy computes exactly; None for others."""
     value = _value(expr, lookup)
     if isinstance(value, Constant):
         return value
@@ -98,7 +98,7 @@ def _value(expr: RelaxExpr, lookup: Lookup) -> RelaxExpr | None:
 
 
 def _uncast(expr: Expr, lookup: Lookup) -> Expr:
-    """What is cast to wider integers, as far as that keeps the numbers of bytes."""
+    """The expression below casts to wider integers, which keep the values of bytes."""
     while dtype_of(expr) in _WIDE:
         value = _value(expr, lookup)
         if not isinstance(value, Call) or value.op is not _ASTYPE:
@@ -110,7 +110,10 @@ def _uncast(expr: Expr, lookup: Lookup) -> Expr:
 
 
 def _limits(zero: Expr, lookup: Lookup) -> tuple[int, int] | None:
-    """The least and the largest of wider integers that are bytes, perhaps of another shape."""
+    """The (least, largest) value of wider integers that are bytes or are reshaped from such.
+
+    None if they are not known to be.
+    """
     zero = _uncast(zero, lookup)
     if dtype_of(zero) in BYTES:
         return BYTES[dtype_of(zero)]

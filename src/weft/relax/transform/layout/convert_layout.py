@@ -1,4 +1,4 @@
-"""ConvertLayout: chosen operators work on the layouts asked for, and others follow.
+"""ConvertLayout: chosen operators work in the layouts asked for, and other operators follow.
 
 Before: ``y = conv2d(x, w); z = relu(y)``, all in ``NCHW``. After, for ``{"relax.nn.conv2d":
 ["NHWC", "OHWI"]}``: ``a = permute_dims(x, [0, 2, 3, 1]); b = permute_dims(w, [0, 2, 3, 1]);
@@ -6,12 +6,12 @@ c = conv2d(a, b, data_layout="NHWC", kernel_layout="OHWI"); d = relu(c);
 z = permute_dims(d, [0, 3, 1, 2])``. Layouts may be blocked (``NCHW4c``) where the extents are
 multiples of the blocks.
 
-One walk over the bindings of each dataflow block keeps, for each variable, the order in which its
-tensor is stored (``layouts/order.py``). The rule of an operator says in which orders it takes its
-arguments then and how its attributes change; an operator without a rule, and every output of the
-block, gets the order that the program names. A tensor that several calls of a block want in one
-order is converted once. (Liu et al., "Optimizing CNN Model Inference on CPUs",
-USENIX ATC 2019, section 3.2, describe the transformation.)
+The pass walks once over the bindings of each dataflow block, and remembers for each variable the
+order in which its tensor is stored (``layouts/order.py``). The rule of an operator then says in
+which orders it takes its arguments, and how its attributes change. An operator without a rule gets
+the order that the program names, and so does every output of the block. A tensor that several
+calls of a block need in the same order is converted once. (Liu et al., "Optimizing CNN Model
+Inference on CPUs", USENIX ATC 2019, section 3.2, describe the transformation.)
 """
 
 from __future__ import annotations
@@ -57,9 +57,11 @@ from weft.support.errors import PassError
 def ConvertLayout(  # noqa: N802 - as TVM
     desired_layouts: Mapping[str, Sequence[str]],
 ) -> FunctionPass:
-    """Convert to the layouts given by operator: data, kernel and (if it differs) result.
+    """Convert operators to the layouts given for them.
 
-    ``relax.nn.conv1d`` to ``conv3d`` and ``relax.image.resize1d`` to ``resize3d`` can be given.
+    ``desired_layouts`` maps the name of an operator to the layouts of its data, its kernel and, if
+    it differs from the data's, its result. The operators can be ``relax.nn.conv1d`` to ``conv3d``
+    and ``relax.image.resize1d`` to ``resize3d``.
     """
     for name in desired_layouts:
         if name not in DESIRABLE:
@@ -72,12 +74,12 @@ def ConvertLayout(  # noqa: N802 - as TVM
 
 
 def layout_pass(name: str, desired: Callable[[Call], Sequence[str] | None]) -> FunctionPass:
-    """A pass that converts to the layouts that ``desired`` asks for, call by call."""
+    """A pass that converts each call to the layouts that ``desired`` returns for it."""
     return make_function_pass(name, lambda func: with_layouts(func, desired))
 
 
 def with_layouts(func: Function, desired: Callable[[Call], Sequence[str] | None]) -> Function:
-    """A function in the layouts that ``desired`` asks for, call by call."""
+    """The function with each call in the layouts that ``desired`` returns for it."""
     rewritten: Function = _Converter(desired).visit_expr(func)
     return rewritten
 
@@ -88,12 +90,12 @@ class _Converter(PyExprMutator):
         self.desired = desired
         self.orders: dict[Var, Order] = {}
         self.in_dataflow = False
-        self.conversions: dict[tuple[RelaxExpr, AxisOrder], RelaxExpr] = {}  # of the block at hand
+        self.conversions: dict[tuple[RelaxExpr, AxisOrder], RelaxExpr] = {}  # of the current block
 
     # Orders
 
     def order(self, expr: RelaxExpr) -> Order:
-        """In which order an expression of the program is stored now."""
+        """The order in which the value of an old expression is stored in the new program."""
         if isinstance(expr, Tuple):
             return tuple(self.order(field) for field in expr.fields)
         if isinstance(expr, Var) and expr in self.orders:
@@ -101,7 +103,7 @@ class _Converter(PyExprMutator):
         return _plain(expr.struct_info) if isinstance(expr, Var | Constant) else None
 
     def converted(self, expr: RelaxExpr, want: Order) -> RelaxExpr:
-        """An expression of the program, stored in an order."""
+        """The new expression for an old one, stored in the order ``want``."""
         have = self.order(expr)
         if isinstance(expr, Tuple) and isinstance(want, tuple):
             fields = [self.converted(f, w) for f, w in zip(expr.fields, want, strict=True)]
@@ -118,7 +120,7 @@ class _Converter(PyExprMutator):
         return known
 
     def moved(self, value: RelaxExpr, have: Order, want: Order) -> RelaxExpr:
-        """A value in another order."""
+        """A new value, which is stored in the order ``have``, in the order ``want``."""
         if have == want or have is None or want is None:
             return value
         if isinstance(have, tuple) and isinstance(want, tuple):
@@ -154,7 +156,7 @@ class _Converter(PyExprMutator):
             super().visit_var_binding_(binding)
 
     def convert_passing(self, binding: VarBinding, value: RelaxExpr) -> None:
-        """A binding that computes nothing: its value keeps its order, unless it is an output."""
+        """Convert a binding that only passes values on: they keep their order within the block."""
         if isinstance(value, TupleGetItem):
             whole = self.order(value.tuple_value)
             have = whole[value.index] if isinstance(whole, tuple) else None
@@ -167,7 +169,7 @@ class _Converter(PyExprMutator):
         self.finish(binding, passed, have)
 
     def convert_call(self, binding: VarBinding, call: Call) -> None:
-        """A call in the orders that its rule chooses."""
+        """Convert a call to the orders that its operator's rule chooses."""
         call = self.of_equal_ranks(call)
         answer = self.answer(call)
         if answer is None:
@@ -188,7 +190,7 @@ class _Converter(PyExprMutator):
         self.finish(binding, converted, answer.output)
 
     def of_equal_ranks(self, call: Call) -> Call:
-        """The same call, where constants beside a tensor in another order have all its axes."""
+        """The call with its constants reshaped to the rank of the other operands, if that helps."""
         if LAYOUTS.get(call.op) is not broadcasting:
             return call
         args = of_equal_ranks(call.args, [self.order(arg) for arg in call.args])
@@ -196,7 +198,7 @@ class _Converter(PyExprMutator):
         return call if same else Call(call.op, args, call.attrs, call.sinfo_args, call.span)
 
     def answer(self, call: Call) -> Answer | None:
-        """What the rule of an operator says; None without one, or if a rank is unknown."""
+        """The answer of the operator's rule; None if it has no rule, or a rank is unknown."""
         rule = LAYOUTS.get(call.op)
         if rule is None or any(_is_unknown(arg.struct_info) for arg in call.args):
             return None
@@ -204,7 +206,7 @@ class _Converter(PyExprMutator):
         return rule(Request(call, have, self.desired(call)))
 
     def finish(self, binding: VarBinding, value: RelaxExpr, have: Order) -> None:
-        """Emit a value that is stored in an order; an output gets the program's."""
+        """Emit a value that is stored in the order ``have``; outputs are converted back."""
         want = _plain(binding.var.struct_info)
         if isinstance(binding.var, DataflowVar):
             self.orders[binding.var] = have
@@ -253,7 +255,7 @@ def _has_order(arg: RelaxExpr) -> bool:
 
 
 def _is_unknown(info: StructInfo) -> bool:
-    """Whether a tensor of unknown rank is among what an argument holds."""
+    """Whether an argument is, or contains, a tensor of unknown rank."""
     if isinstance(info, TupleStructInfo):
         return any(_is_unknown(item) for item in info.fields)
     return isinstance(info, TensorStructInfo) and info.ndim == -1

@@ -1,14 +1,15 @@
-"""DequantizeAfterProduct: products of dequantized bytes are summed in integers, then scaled.
+"""DequantizeAfterProduct: products of dequantized bytes are summed in integers and scaled after.
 
-Before: ``matmul((a - z) * s, (b - y) * t)`` in float32 of int8 and uint8 a and b, as QDQ models
-have it (DequantizeLinear before each operator). After: ``astype(matmul(a - z, b - y), "float32") *
-(s * t)`` with the product in int32, which is exact; convolutions are the same. Where the scales
-come after the sum, it is rounded once instead of at every step (Jacob et al., "Quantization and
-Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference", 2018).
+Before: ``matmul((a - z) * s, (b - y) * t)`` in float32, with ``a`` and ``b`` in int8 or uint8. QDQ
+models have this form, with a DequantizeLinear before each operator. After:
+``astype(matmul(a - z, b - y), "float32") * (s * t)``, with the matmul in int32, which is exact: the
+sum is rounded once instead of at every step (Jacob et al., "Quantization and Training of Neural
+Networks for Efficient Integer-Arithmetic-Only Inference", 2018). Convolutions are treated alike.
 
-Only where scales are the same along the reduction, no sum can leave int32, and the processor has
-instructions for products of small integers. Where those take two steps, windows that Winograd's
-algorithms compute with half as many products or fewer stay in float32.
+The pass requires that scales are the same along the reduction, that no sum can overflow int32, and
+that the processor has instructions for products of small integers. If its instructions take two
+products at a time and not four, convolutions that Winograd's algorithm can compute stay in float32,
+since it needs half as many products or fewer.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ _ASTYPE, _MULTIPLY, _PERMUTE = (
 )
 _MATMUL = Op.get("relax.matmul")
 _LARGEST: Final = 2**31 - 1
-"""The largest sum."""
+"""The largest sum that int32 holds."""
 
 
 @dataclass(frozen=True)
 class _Dequantized:
-    """``(numbers - zero) * scale``, its axes in another order if ``axes`` says so."""
+    """``(numbers - zero) * scale``, with its axes permuted by ``axes`` if that is given."""
 
     integers: Centred
     scale: Expr
@@ -53,7 +54,7 @@ class _Mover(PyExprMutator):
     def __init__(self, has_bytes: bool) -> None:
         super().__init__()
         self.has_bytes = has_bytes
-        """Whether an instruction takes four steps."""
+        """Whether an instruction adds up four products of bytes."""
 
     def visit_call_(self, call: Call) -> Expr:
         product = super().visit_call_(call)
@@ -72,7 +73,7 @@ class _Mover(PyExprMutator):
         return self.product(product, parts, (left, right))
 
     def dequantized(self, expr: Expr) -> _Dequantized | None:
-        """An operand as bytes, their zero point and scale."""
+        """An operand as bytes with a zero point and a scale; None if it has another form."""
         value = self.lookup_binding(expr)
         if not isinstance(value, Call):
             return None
@@ -93,7 +94,7 @@ class _Mover(PyExprMutator):
         return None
 
     def scale(self, part: _Dequantized) -> Expr | None:
-        """The scale in the order of the operand's axes; None if that is not known."""
+        """The scale, permuted as the operand is; None if it has another rank."""
         sizes = sizes_of(part.scale)
         if part.axes is None or not sizes:
             return part.scale
@@ -121,7 +122,7 @@ class _Mover(PyExprMutator):
 
 
 def _matmul_scales(call: Call, left: Expr, right: Expr) -> bool:
-    """Whether scales are of rows on the left, of columns on the right."""
+    """Whether the left scale is constant along rows, and the right one along columns."""
     sizes = sizes_of(call.args[0])
     if not sizes or len(sizes_of(call.args[1]) or ()) < 2:
         return False
@@ -132,7 +133,7 @@ def _matmul_scales(call: Call, left: Expr, right: Expr) -> bool:
 
 
 def _conv2d_scales(call: Call, left: Expr, right: Expr) -> bool:
-    """Whether scales are one of the image and one of each filter."""
+    """Whether the image has one scale, and the kernel has one, or one for each filter."""
     geometry, sizes = geometry_of(call), sizes_of(right) if right is not None else None
     if geometry is None or sizes is None or left is None or sizes_of(left) != []:
         return False
@@ -142,13 +143,13 @@ def _conv2d_scales(call: Call, left: Expr, right: Expr) -> bool:
 
 
 def _has_fewer_products(call: Call) -> bool:
-    """Whether a convolution has the windows of Winograd's algorithms."""
+    """Whether Winograd's algorithm can compute a call, with fewer products."""
     sizes = geometry_of(call) if call.op is IMAGE_CONVOLUTION else None
     return sizes is not None and has_form(sizes)
 
 
 def _is_short(call: Call, parts: Sequence[_Dequantized]) -> bool:
-    """Whether no sum leaves int32: so many products of the largest that the operands reach."""
+    """Whether no sum overflows int32 even if all operands have their largest values."""
     sizes = sizes_of(call.args[0]) if call.op is _MATMUL else sizes_of(call.args[1])
     steps = (sizes or [None])[-1:] if call.op is _MATMUL else (sizes or [None])[1:]
     if any(size is None for size in steps):
@@ -169,5 +170,5 @@ def _moved(func: Function) -> Function:
 
 
 def DequantizeAfterProduct() -> FunctionPass:  # noqa: N802 - a pass
-    """Sum products of dequantized bytes in int32, and scale the sums."""
+    """Sum products of dequantized bytes in int32 and scale the sums."""
     return make_function_pass("DequantizeAfterProduct", _moved)

@@ -1,4 +1,4 @@
-"""FuseTransposes: attention reads its tensors, and writes its result, in the order they have.
+"""FuseTransposes: the transposes around an attention become a part of its kernel.
 
 Before, for tensors of (batch, heads, length, features), as PyTorch and ONNX have them::
 
@@ -6,10 +6,10 @@ Before, for tensors of (batch, heads, length, features), as PyTorch and ONNX hav
     d = R.nn.attention(a, b, c)
     e = R.permute_dims(d, (0, 2, 1, 3))
 
-After: ``e = cls.fused_...(q, k, v)``, a group as FuseOps makes them, of which FuseTIR makes one
-kernel. FuseOps itself lets nothing that moves elements join an operator that reads them more than
-once; attention reads each head by itself, and copies what it reads more than once. A
-transpose joins if it keeps the last axis and only the attention uses it.
+After: ``e = cls.fused_...(q, k, v)``, a group like those of FuseOps, which FuseTIR makes one
+kernel. FuseOps itself does not fuse a transpose into an operator that reads elements more than
+once, since each read would be slow. Attention is an exception: it copies what it reads more than
+once. A transpose is fused if it keeps the last axis in place and only the attention uses it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from weft.relax.transform.passes import make_module_pass
 
 _READERS: Final = frozenset(["relax.nn.attention", "relax.nn.attention_bias"])
 _TENSORS: Final = 3
-"""Queries, keys and values: the first arguments."""
+"""The first three arguments are queries, keys and values."""
 
 
 def _groups_of(block: DataflowBlock) -> dict[Var, Group]:
-    """The variables of a block that are computed with an attention next to them."""
+    """Variable -> its group, for each attention of a block that transposes join, and for those."""
     values = {binding.var: binding.value for binding in block.bindings}
     users = udchain(block)
     groups: dict[Var, Group] = {}
@@ -49,7 +49,7 @@ def _groups_of(block: DataflowBlock) -> dict[Var, Group]:
 
 
 def _joins(value: RelaxExpr | None) -> bool:
-    """Whether it is a transpose that keeps runs of memory."""
+    """Whether a value is a transpose that keeps the last axis, and with it runs of memory."""
     if not isinstance(value, Call) or name_of(value) != PERMUTE:
         return False
     axes = axes_of(value)
@@ -70,5 +70,5 @@ def _fused(mod: IRModule, _: PassContext) -> IRModule:
 
 
 def FuseTransposes() -> Pass:  # noqa: N802 - a pass
-    """Let attention read and write in place what would be transposed for it."""
+    """Fuse the transposes around attentions into their kernels."""
     return make_module_pass("FuseTransposes", _fused)

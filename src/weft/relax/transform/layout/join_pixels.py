@@ -1,14 +1,14 @@
-"""JoinPixels: a convolution of one pixel at a time sees an image as one row of pixels.
+"""JoinPixels: to a convolution with windows of one pixel, an image becomes one row of pixels.
 
 Before: ``convolution(x, w)`` of an image of 56 x 56 in ``NCHW`` with windows of one pixel. After:
-``reshape(convolution(reshape(x, (n, c, 1, 3136)), w), (n, f, 56, 56))``. Tiles of registers then
-cut one long row, whatever the width of the image: 56 pixels are three and a half vectors of 16, or
-no whole number of tiles of three vectors. SimplifyDataMovement takes the reshapes, which move no
-data, over what follows by element. (That such a convolution is a product of matrices is old: cuDNN,
-Chetlur et al., 2014.)
+``reshape(convolution(reshape(x, (n, c, 1, 3136)), w), (n, f, 56, 56))``. Register tiles then cut
+one long row, whatever the width of the image. (A row of 56 pixels is three and a half vectors of
+16, which makes poor tiles.) Reshapes move no data, and SimplifyDataMovement moves them past the
+element-wise operators that follow. That such a convolution is a product of matrices is well known
+(cuDNN, Chetlur et al., 2014).
 
-Convolutions whose channels are in blocks (BlockChannels) have pixels as the rows of their tiles;
-these stay.
+Convolutions whose channels are in blocks (BlockChannels) stay as they are: their tiles have pixels
+as rows.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def _joined(image: Dims) -> Dims:
 
 
 def images_of_pixels(call: Call) -> tuple[Dims, Dims] | None:
-    """The shapes of data and result of a convolution that takes an image pixel by pixel.
+    """The shapes of data and result of a convolution with windows of one pixel, in ``NCHW``.
 
-    None where the window, the layout or padding is another, or where the image is one row.
+    None for other convolutions, and if the image is one row already.
     """
     sizes, result = geometry_of(call), tensor_dims(call.struct_info)
     if sizes is None or result is None or sizes.layouts.names != ("NCHW", "OIHW", "NCHW"):
@@ -60,7 +60,7 @@ def images_of_pixels(call: Call) -> tuple[Dims, Dims] | None:
 
 
 def JoinPixels() -> FunctionPass:  # noqa: N802 - a pass
-    """See the images that convolutions take pixel by pixel as one row."""
+    """Reshape the images of convolutions with windows of one pixel to one row."""
 
     def run(func: Function) -> Function:
         if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already

@@ -1,14 +1,15 @@
-"""OffsetIntegers: products of bytes become those of uint8 and int8, where a processor has these.
+"""OffsetIntegers: products of bytes become products of uint8 and int8, for which x86 has VNNI.
 
-Before: ``matmul(x - z, w, out_dtype="int32")`` of int8 or uint8 x, a zero point z, and a constant
-w whose numbers int8 holds. After: ``matmul(u, w, out_dtype="int32") - offset * sums``, where u is
-x as uint8, 128 more if x is int8, ``offset`` is z and these 128, and ``sums`` are those of the
-columns of w, a constant. Convolutions are the same; their images are padded with the offset, so
-that what is outside counts as zero. All is exact modulo 2**32, as sums in int32 are (Jacob et al.,
+One such instruction adds up four products, in the time in which one for int16 adds up two.
+
+Before: ``matmul(x - z, w, out_dtype="int32")``, where ``x`` is int8 or uint8, ``z`` is its zero
+point, and ``w`` is a constant whose values int8 holds. After:
+``matmul(u, w, out_dtype="int32") - offset * sums``. Here ``u`` is ``x`` as uint8 (``x + 128`` if
+``x`` is int8), ``offset`` is ``z`` (``z + 128`` if ``x`` is int8), and ``sums`` are the sums of the
+columns of ``w``, a constant. Convolutions are treated alike; their images are padded with the
+offset, which stands for zero. All this is exact modulo 2**32, as sums in int32 are (Jacob et al.,
 "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 2018, section 2.3).
-
-One instruction multiplies four bytes in the time in which int16 allows two.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from weft.target.target import Target
 
 _MATMUL = Op.get("relax.matmul")
 _SIGNED: Final = 128
-"""What int8 lacks to be uint8."""
+"""What is added to an int8 to make it a uint8."""
 
 
 @dataclass(frozen=True)
 class _Offset:
-    """What the bytes of an operand have too much."""
+    """What has to be subtracted from the bytes of an operand: ``tensor + number``."""
 
     tensor: Expr | None
-    """A zero point in int32 that is not known."""
+    """A zero point that is not known when the model is built; None if there is none."""
     number: np.ndarray
-    """What is known, an array of int32."""
+    """The known part, an array of int32."""
 
     @property
     def is_zero(self) -> bool:
@@ -77,7 +78,7 @@ class _Offsetter(PyExprMutator):
         return _Offset(None, fixed.data.numpy().astype(np.int32) + extra)
 
     def product(self, parts: _Parts, numbers: Expr, offset: _Offset) -> Expr:
-        """The product of uint8 and int8, less what the offset adds to it."""
+        """The product of uint8 and int8, minus what the offset adds to it."""
         emit = self.builder_.emit
         if str(numbers.struct_info.dtype) == "int8":
             bits = emit(op.astype(numbers, "uint8"))
@@ -95,7 +96,9 @@ class _Offsetter(PyExprMutator):
 
 @dataclass(frozen=True)
 class _Parts:
-    """A product of bytes: its operator and weights, their sums, and the padding before it."""
+    """A product of bytes: its operator, attributes and weights, the sums of these, and the widths
+    by which the image is padded before it.
+    """
 
     op: Op
     attrs: Mapping[str, object]
@@ -110,7 +113,7 @@ def _is_signed_byte(weights: Constant) -> bool:
 
 
 def _matmul(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> _Parts | None:
-    """A product of matrices, whose offset is the same in all of a row."""
+    """The parts of a product of matrices, if the offset is the same along each row."""
     sizes = sizes_of(numbers)
     shape = offset.number.shape if offset.tensor is None else sizes_of(offset.tensor)
     if sizes is None or len(sizes) < 2 or weights.ndim < 2 or shape is None:
@@ -121,7 +124,10 @@ def _matmul(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> 
 
 
 def _conv2d(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> _Parts | None:
-    """A convolution of all channels; its images have one offset, known where they are padded."""
+    """The parts of a convolution of all channels, if the image has one offset.
+
+    If the image is padded, the offset must also be known when the model is built.
+    """
     attrs, sizes = call.attrs, geometry_of(call)
     if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
         return None
@@ -134,7 +140,7 @@ def _conv2d(call: Call, numbers: Expr, weights: np.ndarray, offset: _Offset) -> 
     if not any(padding) or offset.is_zero:
         return _Parts(call.op, attrs, weights, sums)
     if not 0 <= int(offset.number) <= 255:
-        return None  # no byte stands for zero outside of the image
+        return None  # no byte can stand for the zeros around the image
     top, left, bottom, right = padding
     widths = (0, 0, 0, 0, top, bottom, left, right)
     return _Parts(call.op, {**attrs, "padding": [0, 0, 0, 0]}, weights, sums, widths)
@@ -149,5 +155,5 @@ def _offset(func: Function) -> Function:
 
 
 def OffsetIntegers() -> FunctionPass:  # noqa: N802 - a pass
-    """Compute products of bytes and constant bytes, summed in int32, from uint8 and int8."""
+    """Compute products of bytes with constant bytes, summed in int32, as uint8 times int8."""
     return make_function_pass("OffsetIntegers", _offset)

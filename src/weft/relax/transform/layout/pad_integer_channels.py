@@ -1,8 +1,9 @@
-"""PadIntegerChannels: convolutions of integers get channels and filters in fours.
+"""PadIntegerChannels: pads the channels and filters of integer convolutions to multiples of four.
 
-Before: a convolution of small integers, summed in int32, of 3 channels to 21. After: channels
-of zeros are added to both, 4 in all, and filters to the 21, whose results are cut off. So they
-make blocks (``block_channels``), and instructions take four channels (``Machine.dot_products``).
+Before: a convolution of small integers, summed in int32, from 3 channels to 21. After: one channel
+of zeros is added to data and kernel, and three filters of zeros, whose results are cut off. The
+channels can then be put in blocks (``block_channels``), and instructions take four channels at a
+time (``Machine.dot_products``).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class _Padder(PyExprMutator):
         return op.strided_slice(self.builder_.emit(whole), [1], [0], [filters], [1])
 
     def padded(self, tensor: Expr, first: int, second: int) -> Expr:
-        """Zeros after the first two axes."""
+        """Append zeros: ``first`` along the first axis, ``second`` along the second one."""
         if not first and not second:
             return tensor
         return self.builder_.emit(op.nn.pad(tensor, (0, first, 0, second, 0, 0, 0, 0)))

@@ -1,15 +1,16 @@
 """RewriteConvTranspose: a transposed convolution is a convolution whose results are interleaved.
 
-A transposed convolution of stride s spreads its data, s - 1 zeros between neighbours, and takes
-windows of k elements, most of them zeros. Results s apart meet the same elements of the data with
-the same weights, so they are one convolution of stride 1 with ceil(k / s) weights, and the s kinds
-of results are s times as many filters (Shi et al., "Is the deconvolution layer the same as a
-convolutional layer?", 2016). Before: ``conv2d_transpose(x, w)``. After:
-``call_tir(interleave, convolution(x, v))``, where ``v`` are the weights put together anew, which is
-computed once where they are constants. With stride 1 nothing is interleaved.
+A transposed convolution of stride s puts s - 1 zeros between neighbouring elements of the data and
+then takes windows of k elements, most of which are zeros. Number the results before padding cuts
+some off as Y = s * j + r. Without the zeros, result Y is the sum over t of
+``x[j - t] * w[s * t + r]``. So the results with the same remainder r are a convolution of stride 1
+with ceil(k / s) weights, and all s remainders together are one convolution with s times as many
+filters, whose results are then interleaved (Shi et al., "Is the deconvolution layer the same as a
+convolutional layer?", 2016).
 
-With places Y = s * j + r of the results before padding takes some away, and weights k = s * t + r,
-result Y is the sum over t of ``x[j - t] * w[s * t + r]``.
+Before: ``conv2d_transpose(x, w)``. After: ``call_tir(interleave, convolution(x, v))``, where ``v``
+are the rearranged weights, which FoldConstant computes once if ``w`` is a constant. With stride 1
+nothing is interleaved.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ _FORMS: Final = {
 
 @dataclass(frozen=True)
 class _Axis:
-    """One spatial axis: the sizes of the convolution."""
+    """One spatial axis of a transposed convolution: stride, size of the window, the padding before
+    (``low``) and after (``high``), the output padding (``extra``). The properties are the sizes of
+    the convolution that replaces it.
+    """
 
     stride: int
     window: int
@@ -50,22 +54,22 @@ class _Axis:
 
     @property
     def taps(self) -> int:
-        """Weights of each result."""
+        """How many weights each result has."""
         return -(-self.window // self.stride)
 
     @property
     def before(self) -> int:
-        """Zeros before the data."""
+        """How many zeros pad the data at the start."""
         return self.taps - 1 - self.low // self.stride
 
     @property
     def after(self) -> int:
-        """Zeros after the data: as many as the last result needs."""
+        """How many zeros pad the data at the end: as many as the last result needs."""
         return (self.window - 1 - self.high + self.extra) // self.stride
 
     @property
     def start(self) -> int:
-        """The remainder of the first result."""
+        """The remainder r of the first result."""
         return self.low % self.stride
 
 
@@ -76,7 +80,7 @@ class _Rewriter(UnfusedFunctions):
         return rewritten if axes is None else self.rewritten(rewritten, axes)
 
     def rewritten(self, call: Call, axes: list[_Axis]) -> Expr:
-        """The convolution, and what interleaves its results."""
+        """The convolution, followed by the interleaving of its results."""
         attrs = call.attrs
         groups = int(attrs["groups"])
         convolution = _FORMS[call.op][0]
@@ -95,7 +99,11 @@ class _Rewriter(UnfusedFunctions):
         )  # fmt: skip
 
     def rearranged(self, weights: Expr, groups: int, axes: list[_Axis]) -> Expr:
-        """(c, f, k, ...) as (groups * parts * f, c / groups, taps, ...), the last tap first."""
+        """The weights of the convolution.
+
+        Weights of shape ``(c, f, k, ...)`` become ``(groups * parts * f, c / groups, taps, ...)``,
+        where ``parts`` counts the remainders; the order of the taps is reversed.
+        """
         emit, count = self.builder_.emit, len(axes)
         dims = tensor_dims(weights.struct_info) or ()
         channels, filters, *_ = [expect(dim, IntImm).value for dim in dims]
@@ -115,7 +123,7 @@ class _Rewriter(UnfusedFunctions):
 
 
 def _axes(call: RelaxExpr) -> list[_Axis] | None:
-    """The axes of a transposed convolution that can be rewritten; None for other calls."""
+    """The spatial axes of a transposed convolution that can be rewritten; None for other calls."""
     if not isinstance(call, Call) or call.op not in _FORMS:
         return None
     form = _FORMS[call.op]
@@ -125,7 +133,7 @@ def _axes(call: RelaxExpr) -> list[_Axis] | None:
     kernel = [constant_value(extent) for extent in (sizes.filters, sizes.depth)]
     if sizes.layouts.names != (form[1], form[2], form[1]) or {None, 0} & {*kernel, *sizes.kernel}:
         return None
-    if 0 in [constant_value(dim) for dim in dims]:  # its convolution may have no window at all
+    if 0 in [constant_value(dim) for dim in dims]:  # the convolution might have no window at all
         return None
     axes = []
     for window, extra in zip(sizes.space, call.attrs["output_padding"], strict=True):

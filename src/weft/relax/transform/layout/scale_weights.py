@@ -1,11 +1,13 @@
-"""ScaleWeights: what scales the channels of an image scales the weights of the next convolution.
+"""ScaleWeights: a factor per channel scales the next convolution's weights instead of the image.
 
-Before: ``convolution(multiply(x, gate), w)`` with a gate of one number a channel, as squeeze and
-excitation has it (Hu et al., "Squeeze-and-Excitation Networks", 2017), and windows of one pixel.
-After: ``convolution(x, multiply(w, gate))``: the image is neither read nor written for it.
+Before: ``convolution(multiply(x, gate), w)``, where the gate has one number per channel, as in
+squeeze and excitation (Hu et al., "Squeeze-and-Excitation Networks", 2017), and windows have one
+pixel. After: ``convolution(x, multiply(w, gate))``, which does not read and write the image to
+scale it.
 
-Only for one image, since each has gates of its own, where it has several times as many pixels as
-the convolution has filters, and where nothing else uses the product.
+The pass requires a batch of one image (each image has its own gate), several times as many pixels
+as the convolution has filters (else scaling the weights is more work), and no other use of the
+product.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from weft.relax.op.nn.geometry import geometry_of
 from weft.relax.transform.passes import make_function_pass
 
 LEAST: Final = 4
-"""Pixels for each filter from which on weights are less work than the image."""
+"""How many pixels per filter an image must have for the weights to be less work to scale."""
 _MULTIPLY = Op.get("relax.multiply")
 
 
@@ -35,7 +37,7 @@ class _Scaler(PyExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.scaled: dict[Var, tuple[Expr, Expr]] = {}
-        """Products that only such a convolution uses: the image and the gate."""
+        """Product that only such a convolution uses -> (image, gate)."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.scaled = _plan(block)
@@ -53,7 +55,7 @@ class _Scaler(PyExprMutator):
 
 
 def _plan(block: DataflowBlock) -> dict[Var, tuple[Expr, Expr]]:
-    """The products whose factor can go to the weights."""
+    """Product whose factor can move to the weights -> (image, gate)."""
     values = {binding.var: binding.value for binding in block.bindings}
     users: dict[Var, int] = {}
     for binding in block.bindings:
@@ -70,7 +72,7 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[Expr, Expr]]:
 
 
 def _is_pointwise(call: Call) -> bool:
-    """Whether a convolution of one large image has windows of one pixel, of all channels."""
+    """Whether a convolution of one large image has windows of one pixel and sums all channels."""
     sizes = geometry_of(call)
     if sizes is None or sizes.layouts.names[:2] != ("NCHW", "OIHW") or not sizes.is_dense:
         return False
@@ -81,7 +83,7 @@ def _is_pointwise(call: Call) -> bool:
 
 
 def _image_and_gate(product: RelaxExpr | None) -> tuple[Expr, Expr] | None:
-    """The factors of a product of an image and a number for each of its channels."""
+    """(image, gate) of a product of an image and a number per channel; None for other values."""
     if not isinstance(product, Call) or product.op is not _MULTIPLY:
         return None
     whole = _sizes(product)
@@ -93,7 +95,7 @@ def _image_and_gate(product: RelaxExpr | None) -> tuple[Expr, Expr] | None:
 
 
 def _sizes(value: RelaxExpr) -> list[int] | None:
-    """The four sizes of an image or its weights; None where one is not known."""
+    """The four sizes of an image or a kernel; None if one is symbolic or the rank differs."""
     dims = tensor_dims(value.struct_info)
     sizes = [constant_value(dim) for dim in dims or ()]
     known = [size for size in sizes if size is not None]
@@ -103,7 +105,7 @@ def _sizes(value: RelaxExpr) -> list[int] | None:
 def _scale(func: Function) -> Function:
     if func.attrs.get("Primitive"):
         return func
-    used = remove_all_unused(func)  # what nobody needs is no other use
+    used = remove_all_unused(func)  # so that dead bindings do not count as other uses
     rewritten = _Scaler().visit_expr(used)
     return func if rewritten is used else remove_all_unused(rewritten)
 

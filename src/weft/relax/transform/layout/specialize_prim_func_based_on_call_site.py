@@ -1,11 +1,13 @@
-"""SpecializePrimFuncBasedOnCallSite: kernels know the extents and memory that callers give them.
+"""SpecializePrimFuncBasedOnCallSite: kernels get the constant extents that their callers pass.
 
 Before: ``R.call_tir(add, (x,), R.Tensor((2, 3)))`` of a kernel for buffers of ``(n, m)``. After:
-the kernel's buffers are of ``(2, 3)``, so its loops have constant extents. Where the struct info of
-an argument or result names a virtual device with a memory scope, the buffer gets that scope.
+the kernel's buffers have the shape ``(2, 3)``, so its loops have constant extents. If the struct
+info of an argument or result names a virtual device with a memory scope, the buffer gets that
+scope.
 
-Callers that agree share one version. A private kernel all of whose callers agree is replaced; else
-each version is a new function (``add1``), and the kernel stays for those who know nothing.
+Callers with the same extents and scopes share one version. A private kernel whose callers all agree
+is replaced; else each version is a new function (``add1``), and the old kernel stays for the
+callers with symbolic extents.
 """
 
 from __future__ import annotations
@@ -33,11 +35,11 @@ from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
 Site = tuple[tuple[tuple[int | None, ...] | None, str], ...]
-"""Of each argument and result: its extents (None where unknown), its memory scope."""
+"""(extents, memory scope) of each argument and result; None stands for what is not known."""
 
 
 def _site(call: Call) -> Site | None:
-    """What a call tells of its tensors, or None if the kernel takes scalars or tuples too."""
+    """What a call says about its tensors; None if the kernel takes scalars or tuples too."""
     fields = getattr(call.args[1].struct_info, "fields", None)
     if len(call.args) != 2 or fields is None:
         return None
@@ -55,7 +57,7 @@ def _extents(info: TensorStructInfo) -> tuple[int | None, ...] | None:
 
 
 def _specialised(func: PrimFunc, site: Site) -> PrimFunc:
-    """The kernel for what a call tells; the same if it knew."""
+    """The kernel for the extents and scopes of a call; itself if it has them already."""
     known: dict[TirVar, Buffer] = {}
     for param, (extents, _) in zip(func.params, site, strict=True):
         buffer = func.buffer_map[param]
@@ -68,7 +70,7 @@ def _specialised(func: PrimFunc, site: Site) -> PrimFunc:
 
 
 def _in_scopes(func: PrimFunc, scopes: list[str]) -> PrimFunc:
-    """The kernel with its buffers in other memory; ``""`` leaves one where it is."""
+    """The kernel with its buffers in other memory scopes; ``""`` leaves a buffer where it is."""
     mapping: dict[Node, Node] = {}
     for param, scope in zip(func.params, scopes, strict=True):
         buffer = func.buffer_map[param]
@@ -84,7 +86,7 @@ def _in_scopes(func: PrimFunc, scopes: list[str]) -> PrimFunc:
 
 
 class _Sites(PyExprVisitor):
-    """The sites of each kernel; None among them where one is named in another way."""
+    """The sites of each kernel, by name; a use that is no ``call_tir`` is the site None."""
 
     def __init__(self) -> None:
         self.found: dict[str, dict[Site | None, None]] = {}
@@ -101,7 +103,7 @@ class _Sites(PyExprVisitor):
 
 
 class _Redirector(PyExprMutator):
-    """Lets each call name the version for its site."""
+    """Makes each call name the version for its site."""
 
     def __init__(self, versions: dict[tuple[str, Site], GlobalVar]) -> None:
         super().__init__()
@@ -119,7 +121,7 @@ class _Redirector(PyExprMutator):
 
 
 def specialize_prim_funcs(mod: IRModule, _ctx: PassContext) -> IRModule:
-    """The module with kernels for what their callers give them; the same if they know it."""
+    """The module with kernels specialised for their callers; the same one if none can be."""
     sites, names = _Sites(), NameSupply()
     for gvar, func in mod.functions.items():
         names.fresh(gvar.name_hint)

@@ -1,12 +1,13 @@
-"""SplitLayoutRewritePreproc: what lays weights out anew becomes a PrimFunc of its own.
+"""SplitLayoutRewritePreproc: copies of weights to other layouts become PrimFuncs of their own.
 
-Before: ``y = call_tir(f, (x, w))`` where f first copies w into a local buffer of another layout, in
-a block with the annotation ``meta_schedule.layout_rewrite_preproc``, and computes with that one.
-After: ``lv = call_tir(f_weight_prepack, (w,)); y = call_tir(f_prepacked, (x, lv))``. The first call
-depends on weights only, so LiftTransformParams takes it out of inference.
+Before: ``y = call_tir(f, (x, w))``, where ``f`` first copies ``w`` to a local buffer with another
+layout, in a block with the annotation ``meta_schedule.layout_rewrite_preproc``, and then computes
+with that buffer. After:
+``lv = call_tir(f_weight_prepack, (w,)); y = call_tir(f_prepacked, (x, lv))``. The first call
+depends on weights only, so it can run before inference (LiftTransformParams, FoldConstant).
 
-A PrimFunc stays as it is where that is not possible: the computation reads the weight itself too,
-blocks of both kinds share a nest, or the new layout has extents that are not constant.
+A PrimFunc stays as it is if its computation also reads the weight itself, if blocks of both kinds
+are in one loop nest, or if the new layout has symbolic extents.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from weft.tir.stmt_functor import renew_defs
 
 @dataclass(frozen=True)
 class _Rewrite:
-    """A parameter, and the buffers that hold it before and after."""
+    """The index of a parameter, and the buffers that hold it in the old and the new layout."""
 
     index: int
     before: Buffer
@@ -44,7 +45,7 @@ class _Rewrite:
 
 @dataclass(frozen=True)
 class _Split:
-    """The two PrimFuncs of one, and the parameters that the first one lays out."""
+    """The two PrimFuncs that one is split into, and the parameters that the first one copies."""
 
     prepack: PrimFunc
     compute: PrimFunc
@@ -52,7 +53,7 @@ class _Split:
 
 
 def _split(func: PrimFunc) -> _Split | None:
-    """The PrimFunc in two, None if it does not lay out parameters or cannot be split."""
+    """Split a PrimFunc; None if it copies no parameters or cannot be split."""
     root = func.body.block if isinstance(func.body, BlockRealize) else None
     if root is None or not isinstance(root.body, SeqStmt):
         return None
@@ -78,7 +79,7 @@ def _is_marked(block: Block) -> bool:
 
 
 def _rewrites(func: PrimFunc, stmts: list[Stmt]) -> list[_Rewrite] | None:
-    """What the marked blocks do, in the order of the parameters; None if it is something else."""
+    """The copies of parameters that the marked blocks do; None if they do anything else."""
     params = [func.buffer_map.get(param) for param in func.params]
     rewrites: dict[int, _Rewrite] = {}
     for block in (block for stmt in stmts for block in collect(stmt, Block)):
@@ -101,7 +102,7 @@ class _Unmark(Mutator):
 
 
 def _prepack(func: PrimFunc, stmts: list[Stmt], rewrites: list[_Rewrite]) -> PrimFunc:
-    """The PrimFunc from the weights to their new layouts."""
+    """The PrimFunc that copies the weights to their new layouts."""
     sources = {func.params[item.index]: item.before for item in rewrites}
     results = {type(p)(item.after.name, p.dtype): item.after
                for p, item in zip(sources, rewrites, strict=True)}  # fmt: skip
@@ -113,18 +114,14 @@ def _prepack(func: PrimFunc, stmts: list[Stmt], rewrites: list[_Rewrite]) -> Pri
     return renew_defs(prepack)
 
 
-def _compute(
-    func: PrimFunc, root: Block, stmts: list[Stmt], rewrites: list[_Rewrite]
-) -> PrimFunc:
-    """The PrimFunc that takes the weights in their new layouts."""
+def _compute(func: PrimFunc, root: Block, stmts: list[Stmt], rewrites: list[_Rewrite]) -> PrimFunc:
+    """The PrimFunc that computes with the weights in their new layouts."""
     buffers = dict(func.buffer_map.items())
     for item in rewrites:
         buffers[func.params[item.index]] = item.after
     moved = {item.after for item in rewrites}
     body = _root(stmts, [buffer for buffer in root.alloc_buffers if buffer not in moved])
-    return renew_defs(
-        func.with_(buffer_map=buffers, body=body, attrs=_attrs(func, "_prepacked"))
-    )
+    return renew_defs(func.with_(buffer_map=buffers, body=body, attrs=_attrs(func, "_prepacked")))
 
 
 def _root(stmts: list[Stmt], allocated: list[Buffer]) -> BlockRealize:
@@ -184,6 +181,6 @@ def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 
 def SplitLayoutRewritePreproc() -> Sequential:  # noqa: N802 - as TVM
-    """Split PrimFuncs that lay out their weights; PrimFuncs that nothing calls any more go."""
+    """Split PrimFuncs that copy weights to other layouts; remove those without calls."""
     split = make_module_pass("SplitLayoutRewritePreproc", _run)
     return Sequential([split, DeadCodeElimination()], name="SplitLayoutRewritePreproc")

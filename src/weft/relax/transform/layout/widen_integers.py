@@ -1,10 +1,10 @@
-"""WidenIntegers: products of 8-bit integers become products of int16, where a processor has those.
+"""WidenIntegers: products of 8-bit integers become products of int16, if the processor has these.
 
-Before: ``matmul(x, w, out_dtype="int32")`` of int8 and uint8. After: ``matmul(astype(x, "int16"),
-astype(w, "int16"), out_dtype="int32")``, the same number for number. A weight is widened when the
-model is built, an activation once a call instead of in each step of a product; the kernel has pairs
-of them multiplied and added by one instruction (``Machine.dot_products``). Products of uint8 and
-int8 stay as they are where the processor has one for those.
+Before: ``matmul(x, w, out_dtype="int32")`` of int8 or uint8. After: ``matmul(astype(x, "int16"),
+astype(w, "int16"), out_dtype="int32")``, with the same results. One instruction then multiplies
+pairs of int16 and adds them up (``Machine.dot_products``). A weight is widened when the model is
+built, and an activation once per call, not in each step of the product. Products of uint8 and int8
+stay as they are if the processor has an instruction for those.
 """
 
 from __future__ import annotations
@@ -58,5 +58,5 @@ def _widened(func: Function) -> Function:
 
 
 def WidenIntegers() -> FunctionPass:  # noqa: N802 - a pass
-    """Compute products of 8-bit integers, summed in int32, from operands in int16."""
+    """Widen the operands of products of 8-bit integers, summed in int32, to int16."""
     return make_function_pass("WidenIntegers", _widened)

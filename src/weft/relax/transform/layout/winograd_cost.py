@@ -1,8 +1,9 @@
-"""When Winograd's algorithm wins over the direct one: cycles by counting, for a machine.
+"""A cost model: when Winograd's algorithm is faster than the direct one on a machine.
 
-Both algorithms are counted alike: multiply-adds of a register tile at the share of the peak that
-products reach, weights that no cache holds at the rate at which memory streams, transforms by the
-vectors that they load and store. What the figures come from: ``docs/design/0010``.
+The cycles of both algorithms are counted in the same way: multiply-adds of register tiles, at the
+share of the peak that such kernels reach; weights that no cache holds, at the rate of memory; and
+transforms, by the vectors that they store. ``docs/design/0010-default-schedules.md`` says where the
+figures come from.
 """
 
 from __future__ import annotations
@@ -17,23 +18,24 @@ from weft.topi.nn.winograd import Form
 from weft.topi.nn.winograd_matrices import TILES, WINDOW
 
 _SHARE: Final = 0.85
-"""Of the peak, that products and direct convolutions reach."""
+"""The share of the peak that products and direct convolutions reach."""
 _STREAM: Final = 4.0
-"""Bytes a cycle that a core gets from beyond its caches."""
+"""Bytes per cycle that a core loads from beyond its caches."""
 _SPILLED: Final = 2.0
-"""The same for what is written and read again soon."""
+"""The same for data that is written and soon read again."""
 _PER_VECTOR: Final = 2.5
-"""Cycles of a transform for each vector that it stores, loads and additions in it."""
+"""Cycles of a transform for each vector that it stores, with the loads and additions for it."""
 _PER_LINE: Final = 12.0
-"""The same for each cache line of a kernel, and of weights made of it, each in another place."""
+"""Cycles to transform a kernel, for each cache line of it and of the weights: these lines are
+scattered over memory."""
 _LATENCY: Final = 4
 """Cycles from a multiply-add to the next one on its result."""
 _LOADS: Final = 2
-"""Vectors that can be loaded in a cycle."""
+"""How many vectors can be loaded in a cycle."""
 _GAIN: Final = 1.2
-"""How much less the count must be: results are less exact, and weights larger."""
+"""By which factor Winograd's algorithm must be faster: it is less accurate and needs memory."""
 _ELEMENT, _LINE = 4, 64
-"""Bytes of a number, and of a cache line."""
+"""Bytes of an element and of a cache line."""
 
 
 def has_form(sizes: Geometry) -> bool:
@@ -42,10 +44,10 @@ def has_form(sizes: Geometry) -> bool:
 
 
 def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> Form | None:
-    """The convolution in tiles, bands and panels that take the fewest cycles.
+    """The convolution with the tile, band and panel that take the fewest cycles.
 
-    ``form`` says the convolution; its own tile, rows and panel do not count. None where the direct
-    algorithm takes fewer, and where there is nothing to compute.
+    The tile, band and panel of ``form`` itself do not matter. None if the direct algorithm is
+    faster, or if there is nothing to compute.
 
     >>> from weft.target.machine import machine_of
     >>> machine = machine_of("llvm -num-cores=1 -vector-width=256")
@@ -63,12 +65,12 @@ def best_form(form: Form, machine: Machine, tiles: tuple[int, ...] = TILES) -> F
 
 
 def gain(form: Form, machine: Machine) -> float:
-    """Cycles that a form saves of the direct algorithm's."""
+    """How many cycles a form saves compared with the direct algorithm."""
     return direct_cycles(form, machine) - cycles(form, machine)
 
 
 def growth(form: Form) -> int:
-    """Bytes by which transformed weights are larger than the kernel; 0 where that is taken.
+    """By how many bytes transformed weights exceed the kernel; 0 if the form takes the kernel.
 
     >>> growth(Form(4, 1, (1, 1, 1, 1), (1, 1, 9, 9, 2), 3, 3, 3))
     648
@@ -80,7 +82,7 @@ def growth(form: Form) -> int:
 
 
 def _forms(form: Form, tiles: tuple[int, ...]) -> Iterator[Form]:
-    """The convolution in every way in which it can be cut."""
+    """The convolution with every possible tile, band and panel."""
     if min(form.data) < 1 or min(form.size) < 1:
         return
     blocks = form.filters // form.block
@@ -150,7 +152,7 @@ def _transforms(form: Form, machine: Machine) -> float:
 
 
 def _kernel_transform(form: Form) -> float:
-    """Cycles in which a function makes all weights of the kernel."""
+    """Cycles in which a function transforms the kernel; 0 if it takes transformed weights."""
     if not form.takes_kernel:
         return 0.0
     lines = form.data[1] * form.data[4] * -(-form.filters * _ELEMENT // _LINE)
@@ -158,7 +160,7 @@ def _kernel_transform(form: Form) -> float:
 
 
 def _spilled(form: Form, machine: Machine) -> float:
-    """Cycles for transformed data and products of a band that the cache does not hold."""
+    """Cycles to write and read a band's transformed data and products, if no cache holds them."""
     channels = form.data[1] * form.data[4]
     numbers = form.side**2 * form.rows * form.across * (channels + form.filters)
     cores = machine.cores if form.is_whole else 1
@@ -166,5 +168,5 @@ def _spilled(form: Form, machine: Machine) -> float:
 
 
 def _streamed(weights: int, machine: Machine) -> float:
-    """Cycles until weights have come from memory once; a cache may hold few of them."""
+    """Cycles to load weights from memory once; 0 if half of the second cache holds them."""
     return weights / _STREAM if weights > machine.l2 // 2 else 0.0

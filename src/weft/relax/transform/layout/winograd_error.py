@@ -1,4 +1,4 @@
-"""How far Winograd's algorithm is from a convolution, measured on the weights themselves."""
+"""Measures the error of Winograd's algorithm with the weights of a given convolution."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy.typing as npt
 from weft.topi.nn.winograd_matrices import WINDOW, matrices
 
 _SAMPLES: Final = 2
-"""Tiles of data: normal numbers, and such numbers after a relu."""
+"""How many tiles of data: one of normally distributed numbers, one of these after a relu."""
 
 
 def error_of(weights: npt.NDArray[np.floating], transformed: npt.NDArray[np.floating]) -> float:
     """The largest error of a filter, relative to its own largest result.
 
-    ``weights`` are (filters, channels, 3, 3) in float32, ``transformed`` what
-    ``topi.nn.winograd.transformed_weights`` makes of them. Two tiles of random data (of a fixed
-    seed) are convolved in float32 by the algorithm and in float64 directly. Infinite where a
-    result is not finite.
+    ``weights`` have the shape (filters, channels, 3, 3), in float32; ``transformed`` is what
+    ``topi.nn.winograd.transformed_weights`` returns for them. Two tiles of random data (with a
+    fixed seed) are convolved by the algorithm in float32 and directly in float64. The error is
+    infinite if a result is not finite.
 
     >>> weights = np.random.default_rng(0).normal(size=(8, 16, 3, 3)).astype("float32")
     >>> from weft.topi.nn.winograd import transformed_weights
@@ -43,7 +43,7 @@ def error_of(weights: npt.NDArray[np.floating], transformed: npt.NDArray[np.floa
 def _direct(
     weights: npt.NDArray[np.floating], data: npt.NDArray[np.floating]
 ) -> npt.NDArray[np.floating]:
-    """(samples, tile, tile, filters) in float64."""
+    """The convolution in float64: (samples, tile, tile, filters)."""
     filters, channels = weights.shape[:2]
     windows = np.lib.stride_tricks.sliding_window_view(data, (WINDOW, WINDOW), (2, 3))
     taps = np.moveaxis(windows, 1, 3).astype("float64")

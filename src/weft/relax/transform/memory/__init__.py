@@ -1,1 +1,1 @@
-"""Passes that plan memory: destinations, storage that is shared, results over arguments."""
+"""Passes that plan memory: where results are written, which tensors share memory."""

@@ -1,4 +1,4 @@
-"""AssignOffsets: the storages of a block become one, with an offset for each tensor.
+"""AssignOffsets: one storage replaces those of a block, with an offset for each tensor.
 
 Before (StaticPlanBlockMemory let ``c`` follow ``a`` in one storage)::
 
@@ -15,16 +15,16 @@ After::
     b = R.memory.alloc_tensor(arena, 64, R.shape([16]), "float32")
     c = R.memory.alloc_tensor(arena, 0, R.shape([8]), "float32")
 
-Offsets come from the lives of tensors, whatever storage they shared
-(weft.runtime.memory.plan), so that the arena is close to the largest sum of live tensors.
-Where a size has symbols without an upper bound, ``vm.builtin.plan_offsets`` plans when the function
-runs, and a match_cast names what it found::
+Offsets are computed from the lifetimes of the tensors (``weft.runtime.memory.plan``), whatever
+storage they shared before; the size of the arena is close to the largest sum of tensors that live
+at the same time. If a size has symbols without an upper bound, ``vm.builtin.plan_offsets`` computes
+the offsets when the function runs, and a match_cast gives them names::
 
     plan = R.call_pure_packed("vm.builtin.plan_offsets", R.shape([n * 4, m * 4]), R.shape([...]))
     _ = R.match_cast(plan, R.Shape([offset_0, offset_1, arena_size]))
 
-Only what is known at the start of a region goes into its arena: a match_cast that defines symbols
-starts a new one. Design: docs/design/0003-host-functions.md.
+The sizes of an arena's tensors must be known where it is allocated, so a match_cast that defines
+symbols starts a new region with an arena of its own. Design: docs/design/0003-host-functions.md.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ INT64: Final = DataType("int64")
 
 @dataclass
 class _Region:
-    """Tensors that share an arena, and where each stands in it; ``runtime`` plans at the call."""
+    """The tensors that share an arena, and their offsets in it."""
 
     scope: str
     device: Any
@@ -80,7 +80,7 @@ class _Region:
     arena: Var | None = None
 
     def plan(self) -> None:
-        """Find the offsets, or name them where they are found at the call."""
+        """Compute the offsets; if a size is symbolic, make variables for them."""
         spans = self.spans()
         sizes = [size.value for size in self.sizes if isinstance(size, IntImm)]
         if len(sizes) == len(self.sizes):
@@ -92,12 +92,12 @@ class _Region:
             self.total = TirVar("arena_size", INT64)
 
     def spans(self) -> list[tuple[int, int]]:
-        """First and last position of each tensor."""
+        """(first, last) position at which each tensor lives."""
         return [(life.first, life.first if life.last is None else life.last) for life in self.lives]
 
 
 def _regions(func: Function, mod: IRModule) -> list[_Region]:
-    """The tensors of the function that are only used in their block, by region."""
+    """The regions of a function, with the tensors that are used only in their block."""
     storages: dict[Any, Any] = {
         binding.var: binding.value
         for binding in bindings_in_order(func)
@@ -122,7 +122,7 @@ def _regions(func: Function, mod: IRModule) -> list[_Region]:
 
 
 def _region_starts(func: Function) -> dict[Var, int]:
-    """For each variable how many match_casts that define symbols come before it."""
+    """Variable -> how many match_casts that define symbols come before it."""
     count, starts = 0, {}
     for binding in bindings_in_order(func):
         if isinstance(binding, MatchCast) and defining_vars(binding.struct_info):
@@ -164,7 +164,7 @@ class _OffsetRewriter(PyExprMutator):
         self.reemit(binding, binding.var, self.builder_.normalize(tensor))
 
     def allocate(self, region: _Region) -> None:
-        """Emit the arena, after the plan where that is made at the call."""
+        """Emit the allocation of the arena, after the computation of offsets if there is one."""
         if isinstance(region.total, TirVar):
             spans = [position for span in region.spans() for position in span]
             names = [*region.offsets, region.total]
@@ -174,7 +174,7 @@ class _OffsetRewriter(PyExprMutator):
             )  # fmt: skip
             plan = self.builder_.emit(plan_call, "plan")
             self.builder_.match_cast(plan, ShapeStructInfo(names))
-        assert region.total is not None  # it has been laid out
+        assert region.total is not None  # ``plan`` has set it
         size = memory.alloc_storage([region.total], region.device, region.scope, "uint8")
         region.arena = self.builder_.emit(size, "arena")
 

@@ -1,4 +1,4 @@
-"""CallTIRRewrite: calls in destination-passing style get their destinations.
+"""CallTIRRewrite: makes the destinations of calls in destination-passing style explicit.
 
 Before::
 
@@ -10,10 +10,10 @@ After::
     _: R.Tuple = cls.exp(x, alloc)
     y: R.Tensor((n,), "float32") = alloc
 
-``call_tir_inplace`` writes into its arguments and allocates only outputs of index -1;
-``call_dps_packed`` calls the registered function; ``tir_vars`` make it a ``vm.call_tir_dyn``. Needs
-the outputs' shapes. From here on calls have effects: ToNonDataflow and RemovePurityChecking come
-before.
+``call_tir_inplace`` writes to its arguments, and only outputs whose index is -1 are allocated.
+``call_dps_packed`` becomes a call of the registered function. A call with ``tir_vars`` becomes a
+``vm.call_tir_dyn``. The shapes of the outputs must be known. The new calls have side effects, so
+ToNonDataflow and RemovePurityChecking must come before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ REWRITTEN: Final = frozenset(
 )  # fmt: skip
 """The operators that the pass removes."""
 NEW_OUTPUT: Final = -1
-"""The in-place index of an output that has no argument to live in."""
+"""The in-place index of an output that is not written over an argument."""
 
 
 class _CallTIRRewriter(PyExprMutator):
@@ -48,7 +48,7 @@ class _CallTIRRewriter(PyExprMutator):
         return self.rewritten(call) if call.op.name in REWRITTEN else call
 
     def rewritten(self, call: Call) -> Expr:
-        """Emit allocations and the call; the outputs."""
+        """Emit the allocations and the call; returns the outputs."""
         single = isinstance(call.struct_info, TensorStructInfo)
         infos = [call.struct_info] if single else getattr(call.struct_info, "fields", None)
         if infos is None:
@@ -73,7 +73,7 @@ class _CallTIRRewriter(PyExprMutator):
         return outputs[0] if single else Tuple(outputs)
 
     def inputs(self, call: Call) -> list[Expr]:
-        """The arguments of a destination-passing call, one by one."""
+        """The arguments of a destination-passing call, as a list."""
         given = call.args[1]
         if isinstance(given, Tuple):
             return list(given.fields)
@@ -82,7 +82,7 @@ class _CallTIRRewriter(PyExprMutator):
         return [given]
 
     def allocated(self, info: StructInfo) -> Expr:
-        """A new tensor."""
+        """Emit the allocation of a tensor with this struct info."""
         if not isinstance(info, TensorStructInfo) or info.shape is None:
             raise IRTypeError(
                 f"CallTIRRewrite: an output needs a tensor struct info with a shape, got {info}"
@@ -92,11 +92,11 @@ class _CallTIRRewriter(PyExprMutator):
 
 
 def call_tir_rewrite(func: Function) -> Function:
-    """The function with explicit destinations."""
+    """The function with explicit destinations of its calls."""
     rewritten: Function = _CallTIRRewriter().visit_expr(func)
     return rewritten
 
 
 def CallTIRRewrite() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that gives calls in destination-passing style their destinations."""
+    """The pass that makes destinations of calls explicit."""
     return make_function_pass("CallTIRRewrite", call_tir_rewrite)

@@ -1,4 +1,4 @@
-"""ConcatenateInPlace: kernels write what is concatenated where the result has it.
+"""ConcatenateInPlace: kernels whose results are concatenated write into the concatenation.
 
 Before::
 
@@ -6,14 +6,15 @@ Before::
     b = R.call_tir(cls.conv2d1, (x, v), out_sinfo=R.Tensor((1, 4, 8, 8, 16)))
     y = R.call_tir(cls.concatenate, (a, b), out_sinfo=R.Tensor((1, 8, 8, 8, 16)))
 
-After, with PrimFuncs that write one half of their last argument::
+After, with PrimFuncs that each write one half of their last argument::
 
     lv = R.call_tir(cls.conv2d_part, (x, w), out_sinfo=R.Tensor((1, 8, 8, 8, 16)))
     y = R.call_tir_inplace(cls.conv2d1_part, (x, v, lv), inplace_indices=[2], ...)
 
-A copy reads and writes all of the result, which takes as long as a product with few steps. Every
-part must be what a kernel of the same block writes and nothing else reads. Kernels are scheduled
-before, so that schedules see results that are whole.
+This saves the copy, which reads and writes the whole result and takes as long as a short matrix
+product. Each part must be the result of a kernel in the same block, and the concatenation must be
+its only use. The pass runs after kernels are scheduled, since schedules expect to write whole
+buffers.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ from weft.tir.function import PrimFunc
 
 @dataclass(frozen=True)
 class _Part:
-    """What a kernel writes of a concatenation: the PrimFunc that does it, and the result."""
+    """One part of a concatenation: the PrimFunc that writes it, the concatenation, and whether it
+    is the last part that is written.
+    """
 
     kernel: PrimFunc
     whole: VarBinding
@@ -61,7 +64,7 @@ class _Joiner(PyExprMutator):
         self.axes: dict[GlobalVar, int | None] = {}
         self.parts: dict[Var, _Part] = {}
         self.started: dict[Var, Var] = {}
-        """Concatenations of which some parts are written, and the variable that holds them."""
+        """Concatenation with some parts written -> the variable that holds it so far."""
 
     def visit_function_(self, op: Function) -> Function:
         self.counts = dict(uses(op))
@@ -79,7 +82,7 @@ class _Joiner(PyExprMutator):
         return rewritten
 
     def parts_of(self, whole: VarBinding, calls: dict[Var, Call]) -> dict[Var, _Part]:
-        """The kernels that can write their part of a concatenation; empty if not all can."""
+        """Operand -> its part of a concatenation; empty unless all operands can be written so."""
         callee, given = _callee(calls[whole.var]), expect(calls[whole.var].args[1], Tuple).fields
         axis = self.axis_of(callee)
         if axis is None or not all(self.is_free(operand, calls) for operand in given):
@@ -98,13 +101,13 @@ class _Joiner(PyExprMutator):
         return begins
 
     def axis_of(self, callee: GlobalVar) -> int | None:
-        """The axis along which a PrimFunc concatenates; asked once each."""
+        """The axis along which a PrimFunc concatenates; None if it does something else."""
         if callee not in self.axes:
             self.axes[callee] = concatenated_axis(self.mod[callee])
         return self.axes[callee]
 
     def is_free(self, var: RelaxExpr, calls: dict[Var, Call]) -> bool:
-        """Whether a kernel of this block writes a tensor that one call reads, once."""
+        """Whether a kernel of this block writes the tensor and a single call reads it, once."""
         is_inside = isinstance(var, DataflowVar) and var in calls and self.counts.get(var) == 1
         return is_inside and var not in {part.whole.var for part in self.parts.values()}
 
@@ -116,7 +119,7 @@ class _Joiner(PyExprMutator):
             super().visit_binding(binding)
 
     def write(self, binding: VarBinding, part: _Part) -> None:
-        """Emit the kernel of a part in the memory of the whole."""
+        """Emit the kernel that writes a part into the memory of the concatenation."""
         call = expect(self.visit_expr(binding.value), Call)
         kernel, operands = expect(call.args[0], GlobalVar), expect(call.args[1], Tuple)
         arguments, info = list(operands.fields), part.whole.value.struct_info
@@ -139,7 +142,7 @@ def _callee(call: Call) -> GlobalVar:
 
 
 def _is_kernel(binding: Binding, mod: IRModule) -> TypeGuard[VarBinding]:
-    """Whether a binding is one tensor that a PrimFunc writes, given tensors only."""
+    """Whether a binding calls a PrimFunc that takes tensors only and writes one tensor."""
     value = binding.value
     if not isinstance(binding, VarBinding) or getattr(value, "op", None) is not CALL_TIR:
         return False
@@ -154,5 +157,5 @@ def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 
 def ConcatenateInPlace() -> Pass:  # noqa: N802 - a pass
-    """The pass that lets kernels write into the tensor that their results are put together in."""
+    """The pass that lets kernels write their results into the concatenation of them."""
     return make_module_pass("ConcatenateInPlace", _run)

@@ -1,4 +1,4 @@
-"""DataflowUseInplaceCalls: element-wise operators write over an argument that nothing needs later.
+"""DataflowUseInplaceCalls: element-wise operators overwrite an argument that is not used again.
 
 Before::
 
@@ -10,8 +10,9 @@ After, with a PrimFunc that stores into its first parameter::
     z = R.add(x, y)
     a = R.call_tir_inplace(cls.add_inplace, (z, y), inplace_indices=[0], out_sinfo=[...])
 
-Parameters of the function and constants are not written. The kernel is that of the operator's
-legalisation with the result's buffer replaced. weft.relax.analysis.inplace finds the opportunities.
+Parameters of the function and constants are never overwritten. The kernel is that of the operator's
+legalisation, with an argument's buffer in place of the result's. ``weft.relax.analysis.inplace``
+finds the opportunities.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from weft.support.errors import LegalizeError
 def single_inplace_call(
     mod: IRModule, call: Call, inplace_indices: list[int]
 ) -> tuple[Call, IRModule]:
-    """The call with its result in an argument, and the module with the kernel that does it."""
+    """The call, writing its result over an argument, and the module with the kernel for that."""
     builder = BlockBuilder(mod)
     return InplaceKernels(builder).call(call, inplace_indices[0]), builder.get()
 
 
 class InplaceKernels:
-    """The in-place kernels of one module: equal calls share one, and it is made once."""
+    """The in-place kernels of one module; equal calls share a kernel."""
 
     def __init__(self, builder: BlockBuilder) -> None:
         self.builder = builder
@@ -61,7 +62,7 @@ class InplaceKernels:
         key = (gvar, index)
         if key not in self.added:
             lowered: Any = self.legalizer.builder_.function_of(gvar)
-            # another argument may be the same tensor, also after a later pass joins two of them
+            # Two arguments may be the same tensor now, or after a later pass merges two tensors.
             kernel = over_argument(lowered, index).without_attr("tir.noalias")
             name = call.op.name.rpartition(".")[2]
             self.added[key] = self.builder.add_func(kernel, f"{name}_inplace")
@@ -69,7 +70,7 @@ class InplaceKernels:
         return call_tir_inplace(self.added[key], Tuple(arguments), [index], infos, *scalars)
 
     def lowered(self, call: Call) -> Call:
-        """The call_tir that an operator becomes."""
+        """The ``call_tir`` that legalisation makes of a call."""
         builder = self.legalizer.builder_
         builder.begin_binding_block()
         try:
@@ -105,20 +106,20 @@ class _InplaceMutator(PyExprMutator):
         call = expect(self.visit_expr(binding.value), Call)
         try:
             value = self.builder_.normalize(self.kernels.call(call, index))
-        except LegalizeError:  # an argument that stands in the kernel, as a scalar
+        except LegalizeError:  # an argument, such as a scalar, is written into the kernel itself
             super().visit_binding(binding)
             return
         self.builder_.emit_normalized(binding.with_(value=value))
 
 
 def dataflow_use_inplace_calls(mod: IRModule) -> IRModule:
-    """The module with in-place calls where they are possible."""
+    """The module with in-place calls where these are possible."""
     mutator = _InplaceMutator(mod)
     return mutate_module(mod, mutator)
 
 
 def DataflowUseInplaceCalls() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that lets element-wise operators write over arguments that nothing needs later."""
+    """The pass that lets element-wise operators overwrite arguments that are not used again."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return dataflow_use_inplace_calls(mod)

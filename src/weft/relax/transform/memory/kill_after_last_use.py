@@ -1,10 +1,10 @@
-"""KillAfterLastUse: values are let go of after the last binding that needs them.
+"""KillAfterLastUse: releases each value after the last binding that uses it.
 
-Before: ``_ = cls.exp(x, a)`` is the last binding that names ``a``. After it follows
-``_ = R.memory.kill_tensor(a)``. Bindings that only rename go first, so that a name is not killed
-while another lives. What a function returns, constants, shapes, numbers and functions stay; so does
-everything that is killed already. Branches and local functions kill what they bind themselves;
-their outer variables end with the whole ``if``.
+If ``_ = cls.exp(x, a)`` is the last binding that uses ``a``, ``_ = R.memory.kill_tensor(a)`` is
+inserted after it. Bindings that only rename a variable are removed first, since a value must not be
+killed under one name and used under another. Results of the function, constants, shapes, numbers,
+functions, and values that are killed already are left alone. Branches and local functions kill the
+variables that they bind; outer variables that a branch uses last are killed after the whole ``if``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _operator(value: RelaxExpr) -> str:
 
 
 def _kill_kind(binding: Binding) -> int | None:
-    """How the variable of a binding is let go of; None: it holds nothing to let go of."""
+    """How the variable of a binding is killed; None if it holds nothing to release."""
     value, info = binding.value, binding.var.struct_info
     if isinstance(value, Constant) and isinstance(binding, VarBinding):
         return None
@@ -62,7 +62,7 @@ def _kill_kind(binding: Binding) -> int | None:
 
 
 class _LastUses(PyExprVisitor):
-    """The binding of one sequence that uses each variable last; its result uses them forever."""
+    """Variable -> the binding of a sequence that uses it last; None if the sequence returns it."""
 
     def __init__(self) -> None:
         self.last: dict[Var, Var | None] = {}
@@ -70,7 +70,7 @@ class _LastUses(PyExprVisitor):
         self.current: Var | None = None
 
     def sequence(self, seq: SeqExpr) -> dict[Var, list[tuple[int, Var]]]:
-        """Binding variable -> what ends after it, as (how, variable) in order of definition."""
+        """Binding variable -> [(how to kill it, variable)] for those that end after it."""
         bindings = [binding for block in seq.blocks for binding in block.bindings]
         for binding in bindings:
             self.current = binding.var
@@ -110,7 +110,7 @@ class _KillInserter(PyExprMutator):
 
 
 def _without_unused_names(func: Function) -> Function:
-    """The function without bindings that rename a variable and are not used themselves."""
+    """The function without bindings that only rename a variable and are not used."""
     counter = _LastUses()
     counter.visit_expr(func)
 
@@ -128,12 +128,12 @@ def _without_unused_names(func: Function) -> Function:
 
 
 def kill_after_last_use(func: Function) -> Function:
-    """The function with every value let go of after its last use."""
+    """The function with each value released after its last use."""
     func = _without_unused_names(canonicalize_bindings(func))
     rewritten: Function = _KillInserter().visit_expr(func)
     return rewritten
 
 
 def KillAfterLastUse() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that lets go of every value after its last use."""
+    """The pass that releases each value after its last use."""
     return make_function_pass("KillAfterLastUse", kill_after_last_use)

@@ -1,4 +1,4 @@
-"""LowerAllocTensor: what memory planning left gets storage of its own.
+"""LowerAllocTensor: tensors that memory planning left over get storage of their own.
 
 Before: ``a = R.builtin.alloc_tensor(R.shape([n, 4]), "float32", 0, "global")``. After::
 

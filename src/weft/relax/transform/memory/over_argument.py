@@ -1,4 +1,4 @@
-"""A kernel whose result is the memory of one of its arguments: ``over_argument``."""
+"""``over_argument``: a kernel that writes its result over one of its arguments."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from weft.tir.stmt_functor import renew_defs
 
 
 def over_argument(kernel: PrimFunc, index: int) -> PrimFunc:
-    """The kernel with its last buffer, the result, replaced by buffer ``index``.
+    """The kernel with buffer ``index`` in place of its last buffer, the result.
 
-    The caller sees to it that this is right (``weft.tir.analysis.overwritable``). No buffer comes
-    behind the result, so that attributes that number them (``layout_free_buffers``) stay right.
+    The caller must know that this is correct (``weft.tir.analysis.overwritable``). Since the result
+    is last, the other buffers keep their numbers, and attributes with such numbers stay right.
     """
     params = [param for param in kernel.params if param in kernel.buffer_map]
     result = kernel.buffer_map[params[-1]]

@@ -1,6 +1,6 @@
-"""ReuseDyingArguments: a kernel writes its result over an argument that nothing needs later.
+"""ReuseDyingArguments: a kernel writes its result over an argument that is not used again.
 
-Before, where ``lv`` is a variable of the block that no binding below uses::
+Before, where ``lv`` is a dataflow variable that no later binding uses::
 
     lv2 = R.call_tir(cls.conv2d_add_relu, (lv1, w, lv), out_sinfo=R.Tensor((1, 4, 56, 56, 16)))
 
@@ -9,11 +9,11 @@ After, with a PrimFunc that stores into its third buffer::
     lv2 = R.call_tir_inplace(
         cls.conv2d_add_relu_inplace, (lv1, w, lv), inplace_indices=[2], out_sinfo=[...])
 
-The memory of the result is neither allocated nor brought into the caches. The argument has the
-result's type and shape; of parameters, constants, and memory that has another name that lives
-longer, nothing is written (weft.relax.analysis.inplace), and the kernel, scheduled or not, reads
-each element of it only where it stores that of the result (weft.tir.analysis.overwritable). Calls
-of one kernel share the one that writes in place, one for each argument that it writes over.
+This saves the allocation of the result and its way into the caches. The argument must have the type
+and shape of the result. Parameters, constants, and memory that is still used under another name are
+not overwritten (``weft.relax.analysis.inplace``). The kernel must read each element of the argument
+only where it stores the same element of the result (``weft.tir.analysis.overwritable``), whether it
+is scheduled or not. Calls of one kernel that overwrite the same argument share the new kernel.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Reuser(PyExprMutator):
         self.mod = mod
         self.places: dict[GlobalVar, tuple[int, ...]] = {}
         self.kernels: dict[tuple[GlobalVar, int], GlobalVar | None] = {}
-        """The kernels that write in place, by the one that does not and the argument."""
+        """(kernel, argument) -> the kernel that overwrites that argument."""
         self.chosen: dict[int, tuple[int, ...]] = {}
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
@@ -55,7 +55,10 @@ class _Reuser(PyExprMutator):
         return rewritten
 
     def candidates(self, call: Call) -> Sequence[tuple[int, Any]]:
-        """The arguments that the kernel of a call may write over; each is one argument only."""
+        """(index, argument) of those that the kernel of a call may overwrite.
+
+        An argument that is passed twice is not among them.
+        """
         if call.op is not CALL_TIR or len(call.args) != 2 or not isinstance(call.args[1], Tuple):
             return ()
         kernel: Any = call.args[0]
@@ -86,7 +89,7 @@ class _Reuser(PyExprMutator):
         self.reemit(binding, binding.var, self.builder_.normalize(writing))
 
     def writer_of(self, kernel: GlobalVar, index: int) -> GlobalVar | None:
-        """The kernel that writes over an argument."""
+        """The kernel that overwrites an argument."""
         key = kernel, index
         if key not in self.kernels:
             func: Any = self.mod[kernel]
@@ -100,5 +103,5 @@ def _run(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 
 def ReuseDyingArguments() -> Pass:  # noqa: N802 - a pass
-    """The pass that lets kernels write over arguments that nothing needs afterwards."""
+    """The pass that lets kernels overwrite arguments that are not used again."""
     return make_module_pass("ReuseDyingArguments", _run)

@@ -1,4 +1,4 @@
-"""StaticPlanBlockMemory: tensors of one block share storage where their lives do not meet.
+"""StaticPlanBlockMemory: tensors of one block share storage if their lifetimes do not overlap.
 
 Before (``exp`` and ``relu`` write ``a`` and ``b``, ``log`` then ``c``)::
 
@@ -16,14 +16,15 @@ After, where c lives in the storage of a::
     ...
     c = R.memory.alloc_tensor(storage, 0, R.shape([8]), "float32")
 
-The algorithm is TVM's token allocator (Relay's and Relax's memory planner): a storage goes back to
-a pool at the last use of its tensor; a new tensor takes the smallest free storage that is large
-enough, else it enlarges the largest one that is too small, both within a factor of 16 of its size
-and of its dtype. Sizes with symbols share where they are proved equal. Branches have pools of their
-own: what one of them allocates is not there in the other, nor behind both. The function attribute
-``tir_var_upper_bound`` (name of a symbol of the signature -> largest value) makes sizes static;
-with ``relax.memory_plan_dynamic_func_output`` also those of tensors that leave the block get
-storage of their largest size. AssignOffsets packs the storages into one.
+The algorithm is TVM's token allocator (Relay's and Relax's memory planner). A storage goes back to
+a pool after the last use of its tensor. A new tensor takes the smallest free storage of its dtype
+that is large enough; if there is none, it enlarges the largest one. The sizes may differ by a
+factor of 16 at most. Tensors of symbolic sizes share storage if the sizes are proved equal. Each
+branch has its own pool, since what it allocates does not exist in the other branch or after both.
+
+The function attribute ``tir_var_upper_bound`` (name of a symbol of the signature -> largest value)
+makes sizes static. With ``relax.memory_plan_dynamic_func_output``, tensors that leave the block get
+storage of their largest size too. AssignOffsets packs the storages into one.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MATCH_RANGE: Final = 16
 
 @dataclass(eq=False)
 class Storage:
-    """Memory of one dtype and scope; ``size`` in bytes grows while it is planned."""
+    """Memory of one dtype and scope; ``size``, in bytes, may grow while tensors are planned."""
 
     size: PrimExpr
     dtype: Any
@@ -63,9 +64,10 @@ class Storage:
 
 @dataclass
 class _Pool:
-    """Free storages of one dtype and scope: static ones ordered by size, then by release.
+    """The free storages of one dtype and scope: static ones in order of size, then of release.
 
-    Symbolic ones stand by a sample of their size, so that few are left to prove equal.
+    Symbolic ones are grouped by a sample of their size (``UpperBounds.sample``), so that few have
+    to be compared by a proof.
     """
 
     sizes: list[int] = field(default_factory=list)
@@ -73,7 +75,7 @@ class _Pool:
     symbolic: dict[int | None, list[Storage]] = field(default_factory=dict)
 
     def take(self, size: PrimExpr, bounds: UpperBounds) -> Storage | None:
-        """A free storage for that many bytes, or None."""
+        """Take a free storage for ``size`` bytes out of the pool; None if none fits."""
         if not isinstance(size, IntImm):
             alike = self.symbolic.get(bounds.sample(size), [])
             for index, storage in enumerate(alike):
@@ -93,7 +95,7 @@ class _Pool:
         return None
 
     def give(self, storage: Storage, bounds: UpperBounds) -> None:
-        """A storage is free again."""
+        """Put a storage back into the pool."""
         if isinstance(storage.size, IntImm):
             place = bisect.bisect_right(self.sizes, storage.size.value)
             self.sizes.insert(place, storage.size.value)
@@ -105,7 +107,7 @@ class _Pool:
 def plan_storages(
     func: Function, allocations: Allocations, bounds: UpperBounds
 ) -> dict[Var, Storage]:
-    """Which storage each tensor gets."""
+    """Tensor -> the storage that it gets."""
     planned: dict[Var, Storage] = {}
     pools: dict[tuple[int, str, str], _Pool] = {}  # a branch has its own
     for binding in bindings_in_order(func):
@@ -125,7 +127,7 @@ def plan_storages(
 
 
 class _StorageRewriter(PyExprMutator):
-    """Puts ``memory.alloc_storage`` and ``memory.alloc_tensor`` where tensors were allocated."""
+    """Replaces allocations of tensors by ``memory.alloc_storage`` and ``memory.alloc_tensor``."""
 
     def __init__(
         self, planned: dict[Var, Storage], bounds: UpperBounds, plan_outputs: bool
@@ -137,9 +139,7 @@ class _StorageRewriter(PyExprMutator):
     def visit_binding(self, binding: Binding) -> None:
         value = binding.value
         if not (
-            isinstance(binding, VarBinding)
-            and isinstance(value, Call)
-            and value.op is ALLOC_TENSOR
+            isinstance(binding, VarBinding) and isinstance(value, Call) and value.op is ALLOC_TENSOR
         ):
             super().visit_binding(binding)
             return
@@ -159,7 +159,7 @@ class _StorageRewriter(PyExprMutator):
         self.reemit(binding, binding.var, self.builder_.normalize(tensor))
 
     def bounded(self, call: Call) -> Storage | None:
-        """Storage of the largest size for a tensor that leaves its block."""
+        """Storage of the largest size for a tensor that leaves its block; None: size is fixed."""
         shape, dtype, device, scope = _arguments(call)
         if not isinstance(shape, ShapeExpr):
             return None
@@ -188,7 +188,7 @@ def _arguments(call: Call) -> tuple[Any, Any, Any, Any]:
 
 
 def _is_plannable(call: Call) -> bool:
-    """Whether a call allocates a tensor of a known shape."""
+    """Whether a call allocates a tensor whose shape is known."""
     if call.op is not ALLOC_TENSOR or not isinstance(call.args[0], ShapeExpr):
         return False
     info = call.struct_info

@@ -1,4 +1,4 @@
-"""How large a tensor can get, by the attribute ``tir_var_upper_bound`` of its function."""
+"""The largest sizes of tensors, from the attribute ``tir_var_upper_bound`` of their function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NON_NEGATIVE: Final = "tir_non_negative_var"
 
 
 class UpperBounds:
-    """Largest sizes, by what the attributes of a function say of the symbols of its signature."""
+    """The largest sizes that follow from a function's attributes about its symbols."""
 
     def __init__(self, func: Function) -> None:
         self.analyzer = Analyzer()
@@ -44,11 +44,11 @@ class UpperBounds:
                 self.analyzer.bind_nonnegative(var)
 
     def shape(self, extents: Sequence[PrimExpr]) -> list[PrimExpr]:
-        """Each extent's largest value where there is one, else the extent."""
+        """The largest value of each extent; the extent itself if it has no bound."""
         return [self.extent(extent) for extent in extents]
 
     def extent(self, extent: PrimExpr) -> PrimExpr:
-        """The largest value of one extent."""
+        """The largest value of an extent; the extent itself if it has no bound."""
         if isinstance(extent, IntImm) or not self.limits:
             return extent
         bound = self.analyzer.const_int_bound(extent)
@@ -68,24 +68,26 @@ class UpperBounds:
         return op.multiply(op.const(factor, "int64"), symbolic)
 
     def size_in_order(self, extents: Sequence[PrimExpr], dtype: DataType) -> PrimExpr:
-        """As ``size_in_bytes``, as a product in the order of the extents."""
+        """Like ``size_in_bytes``, but as a product in the order of the extents."""
         size, *rest = [*self.shape(extents), op.const(dtype.itemsize, "int64")]
         for factor in rest:
             size = op.multiply(size, factor)
         return size
 
     def sample(self, expr: PrimExpr) -> int | None:
-        """The value at one arbitrary point: expressions that are equal have equal samples.
+        """The value of an expression for one arbitrary assignment of its symbols.
 
-        None if it is no number there.
+        Equal expressions have equal samples. None if the value is not a number.
         """
         points: dict[Node, Node] = {var: self._point(var) for var in symbolic_vars(expr)}
         value = self.analyzer.simplify(substitute(expr, points))
         return value.value if isinstance(value, IntImm) else None
 
     def _point(self, var: Var) -> IntImm:
-        """The value that a symbol has for samples, within its bounds; multiples of the golden ratio
-        scatter (Knuth, "The Art of Computer Programming" 3, 6.4).
+        """The value of a symbol in samples, within its bounds.
+
+        The values are multiples of the golden ratio, which scatter well (Knuth, "The Art of
+        Computer Programming" 3, 6.4).
         """
         if var not in self._points:
             scattered = (len(self._points) + 1) * 40503 % 65536 + 1

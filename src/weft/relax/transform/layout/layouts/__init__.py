@@ -1,6 +1,6 @@
-"""How layouts go through operators: one rule for each, used by ConvertLayout.
+"""How an operator works in another layout: a rule for each operator, used by ConvertLayout.
 
-An operator without a rule takes its arguments, and returns its result, as the program names axes.
+An operator without a rule gets its arguments in the order of axes that the program names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The order in which a tensor is stored, relative to the dimensions that the program names.
+"""The order in which the axes of a tensor are stored, in terms of the axes that the program names.
 
-A program says "axis 1"; the tensor may be stored with that axis last, or split into blocks. An
-AxisOrder lists the stored dimensions: ``(axis, 0)`` for an axis, ``(axis, 4)`` for a part of four
-of it (the axis itself then counts the blocks). ``NHWC`` of a program in ``NCHW`` is
-``((0, 0), (2, 0), (3, 0), (1, 0))``, ``NCHW4c`` is ``((0, 0), (1, 0), (2, 0), (3, 0), (1, 4))``.
+What the program calls axis 1 may be stored last, or split into blocks. An AxisOrder lists the
+stored dimensions as pairs: ``(axis, 0)`` stands for a whole axis, or for its blocks if it is split,
+and ``(axis, 4)`` for the position within a block of four. Of a program in ``NCHW``, the order
+``NHWC`` is ``((0, 0), (2, 0), (3, 0), (1, 0))``, and ``NCHW4c`` is
+``((0, 0), (1, 0), (2, 0), (3, 0), (1, 4))``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class AxisOrder:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether an axis is split."""
+        """Whether an axis is split into blocks."""
         return any(factor for _, factor in self.axes)
 
     @property
@@ -43,33 +44,33 @@ class AxisOrder:
         return self == identity(len(self.axes))
 
     def blocks(self) -> list[tuple[int, int]]:
-        """The axes that are split, with the factors."""
+        """(axis, size of a block) for each axis that is split."""
         return [(axis, factor) for axis, factor in self.axes if factor]
 
     def position(self, axis: int) -> int:
-        """Where an axis of the program is stored (its blocks, if it is split)."""
+        """The stored position of an axis of the program (that of its blocks, if it is split)."""
         return self.axes.index((axis % self.ndim, 0))
 
     def stored(self, names: str) -> str:
-        """A layout's text in the stored order, given the letters of the program's axes."""
+        """The layout as text, given the letters of the program's axes: "NCHW" -> "NHWC"."""
         return "".join(
             f"{factor}{names[axis].lower()}" if factor else names[axis]
             for axis, factor in self.axes
         )
 
     def without(self, removed: Sequence[int]) -> AxisOrder:
-        """The order of the axes that are left, numbered anew."""
+        """The order without some axes; those that are left are numbered from 0 again."""
         kept = [axis for axis in range(self.ndim) if axis not in removed]
         return AxisOrder(tuple((kept.index(a), f) for a, f in self.axes if a in kept))
 
     def below(self, ndim: int) -> AxisOrder:
-        """The order of a tensor of more axes, the additional ones first as the program has them."""
+        """The order of a tensor of ``ndim`` axes, whose additional first axes are stored first."""
         more = ndim - self.ndim
         new = tuple((axis, 0) for axis in range(more))
         return AxisOrder((*new, *((axis + more, factor) for axis, factor in self.axes)))
 
     def divides(self, dims: Sequence[PrimExpr] | None) -> bool:
-        """Whether the extents of split axes are proved multiples of the parts."""
+        """Whether the extents of split axes are proved to be multiples of the block sizes."""
         if not self.is_blocked:
             return True
         return dims is not None and all(
@@ -84,7 +85,7 @@ def identity(ndim: int) -> AxisOrder:
 
 
 def order_of(names: str, stored: str) -> AxisOrder:
-    """The order of a layout, given the letters of the program's axes."""
+    """The order of the layout ``stored``, given the letters of the program's axes."""
     layout = parse_layout(stored, names, "ConvertLayout")
     return AxisOrder(tuple((names.index(letter), factor) for letter, factor in layout.axes))
 
@@ -97,7 +98,7 @@ def permutation(have: AxisOrder, want: AxisOrder) -> list[int] | None:
 
 
 def index_map(have: AxisOrder, want: AxisOrder) -> IndexMap:
-    """Where an element of one order is in another one."""
+    """The map from the stored indices of an element in one order to those in another."""
     stored = [Var(f"i{position}", "int32") for position in range(len(have.axes))]
     places = dict(zip(have.axes, stored, strict=True))
     have_factors, want_factors = dict(have.blocks()), dict(want.blocks())
@@ -116,4 +117,4 @@ def index_map(have: AxisOrder, want: AxisOrder) -> IndexMap:
 
 
 Order = AxisOrder | tuple[Any, ...] | None
-"""The order of a tensor, those of a tuple's fields, None if there is none (or it is unknown)."""
+"""The order of a tensor, the orders of a tuple's fields, or None if it is unknown or no tensor."""

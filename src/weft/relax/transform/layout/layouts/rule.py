@@ -1,4 +1,4 @@
-"""What a rule of layout inference sees and says."""
+"""What a rule for an operator's layout is given (Request) and returns (Answer)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.relax.transform.layout.layouts.order import AxisOrder, Order, identity
 
 @dataclass(frozen=True)
 class Request:
-    """A call, the orders in which its arguments are stored, and the layouts wanted for it."""
+    """A call, the orders in which its arguments are stored, and the layouts asked for, if any."""
 
     call: Call
     have: Sequence[Order]
@@ -35,7 +35,7 @@ class Request:
 
     @property
     def unsplit(self) -> AxisOrder:
-        """The order of the first argument, or the program's where axes are split."""
+        """The order of the first argument; if that is split, the order of the program."""
         return identity(self.data.ndim) if self.data.is_blocked else self.data
 
     def dims(self, index: int = 0) -> Any:
@@ -45,7 +45,9 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The orders for the first arguments (the others stay), of the result, and what changes."""
+    """The orders for the first arguments (others stay as they are) and of the result; the
+    attributes and arguments that change.
+    """
 
     inputs: Sequence[Order]
     output: Order
@@ -54,7 +56,7 @@ class Answer:
 
 
 Rule = Callable[[Request], Answer | None]
-"""None: the operator needs its arguments as the program names their axes."""
+"""A rule returns None if the call needs its arguments in the program's order."""
 
 LAYOUTS: Final = OperatorRules[Rule]("relax.")
-"""Operators that can work on tensors stored in another order."""
+"""Operator -> its rule."""

@@ -1,4 +1,4 @@
-"""Layouts through operators that move elements: concat, split, slice, pad, axes in and out."""
+"""Layout rules of operators that move elements: concat, split, slice, pad, expand, squeeze."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from weft.relax.transform.layout.layouts.rule import LAYOUTS, Answer, Request
 
 @LAYOUTS.of("concat")
 def concat(request: Request) -> Answer | None:
-    """The order of the first tensor for all."""
+    """All tensors get the order of the first one."""
     axis, orders = request.attrs["axis"], request.have[0]
     if axis is None or not isinstance(orders, tuple) or not orders:
         return None
@@ -27,7 +27,7 @@ def concat(request: Request) -> Answer | None:
 
 @LAYOUTS.of("split")
 def split(request: Request) -> Answer:
-    """As the data; a split axis is cut between its blocks, where that is possible."""
+    """The order of the data stays; an axis in blocks is cut between blocks, if that is possible."""
     order, where = request.data, request.attrs["indices_or_sections"]
     info, axis = request.call.struct_info, request.attrs["axis"]
     parts = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
@@ -46,7 +46,7 @@ def split(request: Request) -> Answer:
 
 @LAYOUTS.of("strided_slice")
 def strided_slice(request: Request) -> Answer | None:
-    """As the data, along the axes where they are stored."""
+    """The order of the data stays; the axes of the slice become stored positions."""
     order, axes = request.unsplit, request.call.args[1]
     if not isinstance(axes, Tuple):
         return None
@@ -59,7 +59,7 @@ def strided_slice(request: Request) -> Answer | None:
 
 @LAYOUTS.of("nn.pad")
 def pad(request: Request) -> Answer:
-    """As the data, the widths in the order of its axes."""
+    """The order of the data stays; the widths of the padding are reordered."""
     order, widths = request.unsplit, request.attrs["pad_width"]
     moved = [width for axis, _ in order.axes for width in widths[2 * axis : 2 * axis + 2]]
     return Answer([order], order, {"pad_width": moved})
@@ -67,7 +67,7 @@ def pad(request: Request) -> Answer:
 
 @LAYOUTS.of("expand_dims")
 def expand_dims(request: Request) -> Answer:
-    """New axes stand where the program wants them, the others keep their order around them."""
+    """New axes are stored where the program has them; the others keep their order."""
     order = request.unsplit
     ndim = order.ndim + len(request.attrs["axis"])
     new = {axis % ndim for axis in request.attrs["axis"]}
@@ -79,7 +79,7 @@ def expand_dims(request: Request) -> Answer:
 
 @LAYOUTS.of("squeeze")
 def squeeze(request: Request) -> Answer | None:
-    """The axes that are left, in the order in which they are stored."""
+    """The axes that are left keep their stored order."""
     order, axis, dims = request.unsplit, request.attrs["axis"], request.dims()
     if axis is None:
         if dims is None or any(constant_value(dim) is None for dim in dims):
@@ -92,7 +92,7 @@ def squeeze(request: Request) -> Answer | None:
 
 @LAYOUTS.of("permute_dims")
 def permute_dims(request: Request) -> Answer:
-    """The program's order of the result: the permutation takes in the one of the data."""
+    """The result is in the program's order: the permutation starts from the stored order."""
     order, axes = request.unsplit, request.attrs["axes"]
     axes = range(order.ndim)[::-1] if axes is None else axes
     return Answer([order], identity(order.ndim), {"axes": [order.position(a) for a in axes]})

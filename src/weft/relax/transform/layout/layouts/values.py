@@ -1,4 +1,4 @@
-"""Layouts through operators that compute: element-wise, reductions, norms."""
+"""Layout rules of operators that compute: element-wise operators, reductions, norms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from weft.relax.transform.layout.layouts.rule import LAYOUTS, Answer, Request
 
 @LAYOUTS.of(Trait.ELEMENTWISE)
 def broadcasting(request: Request) -> Answer:
-    """One order for all operands.
+    """All operands get one order.
 
-    The operands of the lowest rank decide, since what they lack stands before their axes: one of
-    unknown shape (it may not be splittable), else the order that most have, else the one with most
-    stored dimensions, else the first. Scalars say nothing. Split axes must be split in all
-    operands, so where one has an extent of 1 there, none is split.
+    It is chosen among the operands of the lowest rank, since the axes that those lack come before
+    all others. An operand of unknown shape wins, since it may be impossible to split; then the
+    order that most operands have; then the one with the most stored dimensions; then the first.
+    Scalars have no say. An axis can only be split in all operands, so it is not split if one of
+    them has the extent 1 there.
     """
     operands = [
         (order, request.dims(index))
@@ -48,11 +49,11 @@ def broadcasting(request: Request) -> Answer:
 
 
 def of_equal_ranks(args: Sequence[RelaxExpr], orders: Sequence[Order]) -> list[RelaxExpr]:
-    """Operands of ``broadcasting``, where constants have the axes of extent one that they lack.
+    """The operands of ``broadcasting``, with constants reshaped to the highest rank.
 
-    Of fewer axes, a bias of channels that are last would keep its operator from blocks of them. A
-    constant of one element becomes a scalar, which says nothing. Only beside a tensor that is not
-    stored as the program names its axes; else the operands stay.
+    A bias of shape ``(64,)`` beside channels last becomes ``(1, 1, 1, 64)``; with fewer axes it
+    would keep its operator from working on blocks of channels. A constant of one element becomes a
+    scalar. Nothing changes if all operands are stored in the program's order.
     """
     given = [order for order in orders if isinstance(order, AxisOrder)]
     if all(order.is_identity for order in given):
@@ -83,7 +84,9 @@ def reduction(request: Request) -> Answer | None:
 
 @LAYOUTS.of("argmax", "argmin")
 def arg_reduction(request: Request) -> Answer | None:
-    """As a reduction of one axis; an index into the flat tensor needs the program's order."""
+    """A reduction of one axis; without an axis the result is an index into the flat tensor, which
+    needs the program's order.
+    """
     axis, order = request.attrs["axis"], request.unsplit
     if axis is None:
         return None
@@ -93,7 +96,7 @@ def arg_reduction(request: Request) -> Answer | None:
 
 @LAYOUTS.of(Trait.ALONG_AXIS)
 def along_axis(request: Request) -> Answer | None:
-    """As the data, along the axis where it is stored; along the flat tensor as the program says."""
+    """The order of the data stays; the axis becomes a stored position."""
     if request.attrs["axis"] is None:
         return None
     order = request.unsplit
@@ -102,7 +105,7 @@ def along_axis(request: Request) -> Answer | None:
 
 @LAYOUTS.of("nn.prelu")
 def prelu(request: Request) -> Answer:
-    """As the data; the slopes belong to one axis."""
+    """The order of the data stays; the slopes belong to one axis."""
     order = request.unsplit
     axis = order.position(request.attrs["axis"])
     return Answer([order, request.have[1]], order, {"axis": axis})
@@ -110,7 +113,7 @@ def prelu(request: Request) -> Answer:
 
 @LAYOUTS.of("nn.batch_norm")
 def batch_norm(request: Request) -> Answer:
-    """As the data; scale, shift and statistics belong to one axis."""
+    """The order of the data stays; scale, shift and statistics belong to one axis."""
     order, stats = request.unsplit, [identity(1)] * 4
     attrs = {"axis": order.position(request.attrs["axis"])}
     return Answer([order, *stats], (order, identity(1), identity(1)), attrs)
@@ -118,7 +121,9 @@ def batch_norm(request: Request) -> Answer:
 
 @LAYOUTS.of("nn.layer_norm", "nn.rms_norm")
 def axes_norm(request: Request) -> Answer | None:
-    """As the data, where the normalised axes stay in their order: scale and shift have them."""
+    """The order of the data stays if the normalised axes, which scale and shift have too, are
+    stored in the program's order.
+    """
     normalised = [axis % request.data.ndim for axis in request.attrs["axes"]]
     is_cut = any(axis in normalised for axis, _ in request.data.blocks())
     order = request.unsplit if is_cut else request.data
@@ -131,7 +136,7 @@ def axes_norm(request: Request) -> Answer | None:
 
 @LAYOUTS.of("nn.group_norm", "nn.instance_norm")
 def channel_norm(request: Request) -> Answer:
-    """As the data; scale and shift belong to the axis of channels."""
+    """The order of the data stays; scale and shift belong to the axis of channels."""
     order = request.unsplit
     attrs = {
         "channel_axis": order.position(request.attrs["channel_axis"]),

@@ -1,4 +1,4 @@
-"""Layouts through operators that name their layout: convolutions, pools, resizing."""
+"""Layout rules of operators that name their layout: convolutions, pools, resizing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DESIRABLE: Final = frozenset(f"relax.{name}" for name in (*CONVOLUTIONS, *RESIZE
 
 
 def unless_in_blocks(rule: Rule) -> Rule:
-    """The rule, except for calls that name a layout of blocks, as ``NCHW16c``: that stays."""
+    """The rule for calls in plain layouts; calls in layouts of blocks (``NCHW16c``) stay."""
 
     @functools.wraps(rule)
     def limited(request: Request) -> Answer | None:
@@ -36,7 +36,7 @@ def unless_in_blocks(rule: Rule) -> Rule:
 @LAYOUTS.of(*CONVOLUTIONS)
 @unless_in_blocks
 def convolution(request: Request) -> Answer | None:
-    """The desired layouts, else that of the data, for the data and the result."""
+    """The layouts that are asked for; without such, the order of the data, also for the result."""
     return _desired_convolution(request) or _following_convolution(request)
 
 
@@ -72,7 +72,7 @@ def _following_convolution(request: Request) -> Answer | None:
 @LAYOUTS.of(*POOLS)
 @unless_in_blocks
 def pool(request: Request) -> Answer:
-    """As the data, unless a window runs over an axis that is split."""
+    """The order of the data stays, unless it splits an axis that windows move along."""
     names, order = request.attrs["layout"], request.data
     if names != request.attrs["out_layout"] or _splits_space(order, names):
         order = request.unsplit
@@ -83,7 +83,7 @@ def pool(request: Request) -> Answer:
 @LAYOUTS.of(*RESIZES)
 @unless_in_blocks
 def resize(request: Request) -> Answer | None:
-    """The desired layout, else that of the data."""
+    """The layout that is asked for; without one, the order of the data."""
     names, order = request.attrs["layout"], request.unsplit
     if request.desired is not None:
         order = order_of(names, request.desired[0])
