@@ -1,4 +1,4 @@
-"""How graph passes are made: the decorators of TVM, and the constructors that weft's passes use."""
+"""How to write a graph pass: TVM's decorators, and the constructors that weft's own passes use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ with ``transform_function``."""
 
 
 class UnfusedFunctions(PyExprMutator):
-    """A mutator that leaves alone what another compiler takes, or what is fused already."""
+    """A mutator that skips functions for another compiler, and functions that are fused already."""
 
     def visit_function_(self, op: Function) -> Function:
-        """A function that is neither is rewritten."""
+        """Rewrite a function unless its attributes say that it is one of these."""
         taken = {"Codegen", "Composite", "Primitive"} & set(op.attrs)
         return op if taken else super().visit_function_(op)
 
@@ -76,14 +76,14 @@ def dataflowblock_pass(
 def make_module_pass(
     name: str, function: Callable[[IRModule, PassContext], IRModule], opt_level: int = 0
 ) -> ModulePass:
-    """A pass over modules."""
+    """A pass that runs ``function`` on the module."""
     return ModulePass(deep_recursion(function), PassInfo(opt_level, name))
 
 
 def make_function_pass(
     name: str, function: Callable[[Function], Function | None], opt_level: int = 0
 ) -> FunctionPass:
-    """A pass over graph functions."""
+    """A pass that runs ``function`` on each graph function."""
     entry = deep_recursion(function)
 
     def run(func: Function, mod: IRModule, ctx: PassContext) -> Any:  # noqa: ARG001 - a pass
@@ -95,7 +95,7 @@ def make_function_pass(
 def over_functions(
     name: str, function: Callable[[Function, IRModule], Function], opt_level: int = 0
 ) -> ModulePass:
-    """A module pass that rewrites each graph function, which may look at the others."""
+    """A module pass that runs ``function(func, mod)`` on each graph function ``func``."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return with_functions(mod, {
@@ -113,9 +113,10 @@ def bound_constant(mutator: PyExprMutator, arg: RelaxExpr) -> Constant | None:
 
 
 def mutate_module(mod: IRModule, mutator: PyExprMutator) -> IRModule:
-    """The module whose graph functions the mutator has visited; the same if none changed.
+    """The module with each graph function rewritten by the mutator.
 
-    What the mutator adds to its builder's module (kernels) is in the result.
+    Functions that the mutator has added to its builder (kernels) are in the result. If no function
+    changed, the result is ``mod`` itself.
     """
     changed = False
     for gvar, func in mod.functions.items():

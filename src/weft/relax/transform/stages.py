@@ -1,4 +1,4 @@
-"""Stages of a graph's pipeline that no processor decides: backends put their own around them."""
+"""The parts of a graph's pipeline that are the same for all processors; backends add their own."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from weft.relax.transform.host.rewrite_dataflow_reshape import RewriteDataflowRe
 from weft.relax.transform.legalize.legalize_ops import LegalizeOps
 
 NORMS: tuple[Pass, ...] = (
-    Normalize(),  # what users built by hand gets struct info and leaf arguments
+    Normalize(),  # functions that users built by hand get struct info and leaf arguments
     FoldBatchnormToConv2D(keep_training=True),  # while both are operators
-    DecomposeOpsForInference(keep_training=True),  # the norms left, as elementwise operators
+    DecomposeOpsForInference(keep_training=True),  # makes element-wise operators of other norms
 )
-"""A graph as it is imported: norms that know their statistics become arithmetic."""
+"""For a graph as it is imported: norms with known statistics become arithmetic."""
 
 KERNELS: tuple[Pass, ...] = (
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
-    FoldConstant(),  # what legalisation took apart
-    RewriteDataflowReshape(),  # before fusion: a kernel that only copies is a view
-    AnnotateTIROpPattern(),  # what FuseOps goes by: how each kernel reads and writes
-    FuseOps(),  # calls that may share a kernel become a function of their own
-    FuseTIR(),  # and such a function one kernel
-    DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
+    FoldConstant(),  # legalisation may leave new calls on constants
+    RewriteDataflowReshape(),  # before fusion: kernels that only copy become views
+    AnnotateTIROpPattern(),  # says how each kernel reads and writes, which FuseOps goes by
+    FuseOps(),  # calls that can share a kernel become a function
+    FuseTIR(),  # such a function becomes one kernel
+    DeadCodeElimination(),  # removes kernels that have been fused, and unused bindings
 )
-"""From operators to fused kernels."""
+"""Lowers operators to fused kernels."""

@@ -1,1 +1,1 @@
-"""Passes that make several kernels, or several operators, one."""
+"""Passes that fuse several operators, or several kernels, into one."""

@@ -1,7 +1,7 @@
-"""AnnotateTIROpPattern: every PrimFunc says its pattern, as fusion needs to know it.
+"""AnnotateTIROpPattern: writes on each PrimFunc the pattern by which FuseOps decides.
 
-Before: a PrimFunc ``relu``. After: the same with ``T.func_attr({"op_pattern": 0})``. A pattern
-other than 0 that somebody wrote stays. The patterns: ``weft.relax.analysis.op_pattern``.
+Before: a PrimFunc ``relu``. After: the same with ``T.func_attr({"op_pattern": 0})``. An attribute
+other than 0 that is already there stays. The patterns: ``weft.relax.analysis.op_pattern``.
 """
 
 from __future__ import annotations

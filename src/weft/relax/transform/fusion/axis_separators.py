@@ -1,7 +1,7 @@
-"""Axis separators of fused functions: parameters are stored as the kernels that read them expect.
+"""Axis separators of the parameters of fused functions.
 
-A buffer with separators has several physical dimensions; a graph's tensor does not say so, only
-the PrimFuncs that take it do. FuseTIR asks here how each parameter of a group is stored.
+A buffer with axis separators has several physical dimensions. The tensors of a graph do not say so;
+only the PrimFuncs that take them do. FuseTIR asks here for the separators of each parameter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def separators_of(buffer: Buffer) -> list[int]:
 
 
 def separators_of_params(mod: IRModule, func: Function) -> dict[Var, list[int]]:
-    """The axis separators with which the first kernel that reads a parameter takes it."""
+    """Parameter -> its axis separators in the first kernel that reads it."""
     separators: dict[Var, list[int]] = {}
     params = set(func.params)
     for binding in all_bindings(func):

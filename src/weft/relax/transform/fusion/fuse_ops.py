@@ -1,4 +1,4 @@
-"""FuseOps: calls of PrimFuncs that can be one kernel become one function, by their patterns.
+"""FuseOps: groups calls of PrimFuncs that can be one kernel into a function, by their patterns.
 
 Before, both PrimFuncs annotated (AnnotateTIROpPattern) as element-wise::
 
@@ -7,7 +7,7 @@ Before, both PrimFuncs annotated (AnnotateTIROpPattern) as element-wise::
         gv = R.call_tir(cls.exp, (lv,), out_sinfo=...)
         R.output(gv)
 
-After, for FuseTIR to make a PrimFunc of::
+After (FuseTIR then makes a PrimFunc of the new function)::
 
     @R.function(private=True)
     def fused_add_exp(x, y):            # attribute Primitive
@@ -21,8 +21,8 @@ After, for FuseTIR to make a PrimFunc of::
         gv = cls.fused_add_exp(x, y)
         R.output(gv)
 
-Only inside of dataflow blocks (ConvertToDataflow makes them). Constants become parameters. Which
-bindings are fused: ``weft.relax.transform.fusion.fusion_partition``. Option
+Only bindings of dataflow blocks are fused (ConvertToDataflow creates such blocks). Constants become
+parameters. ``fusion_partition`` decides which bindings are fused. The option
 ``relax.FuseOps.max_depth`` is the largest number of bindings in one function.
 """
 
@@ -63,7 +63,7 @@ PassContext.register_option(
 
 
 def fuse_ops(mod: IRModule, opt_level: int, max_depth: int = MAX_DEPTH) -> IRModule:
-    """The module with fused functions; the same at level 0, or if there is nothing to fuse."""
+    """The module with fused functions; ``mod`` at level 0, or if there is nothing to fuse."""
     if opt_level == 0:
         return mod
     groups: dict[Var, Group] = {}
@@ -76,7 +76,7 @@ def fuse_ops(mod: IRModule, opt_level: int, max_depth: int = MAX_DEPTH) -> IRMod
 
 
 def _weights(func: Function) -> set[Var]:
-    """The parameters after the first ``num_input``: tuples of weights are taken apart first."""
+    """The parameters after the first ``num_input``."""
     count = func.attrs.get("num_input")
     return set() if count is None else set(func.params[int(count) :])
 
@@ -88,7 +88,7 @@ def _add_groups(
     max_depth: int,
     groups: dict[Var, Group],
 ) -> None:
-    """Enter the groups of a block's bindings that have more than one."""
+    """Add to ``groups`` the groups of a block that have more than one binding."""
     partitions = partition(_nodes(mod, block, weights), max_depth)
     sizes: dict[int, int] = {}
     for root in partitions:
@@ -111,7 +111,7 @@ def _nodes(mod: IRModule, block: DataflowBlock, weights: set[Var]) -> Sequence[F
 
 
 def _pattern(mod: IRModule, binding: Binding, weights: set[Var]) -> OpPatternKind:
-    """The pattern of a binding: that of the PrimFunc it calls; a field is only passed on."""
+    """The pattern of the PrimFunc that a binding calls; a field of a tuple is injective."""
     value = binding.value
     if not isinstance(binding, VarBinding):
         return OpPatternKind.OPAQUE

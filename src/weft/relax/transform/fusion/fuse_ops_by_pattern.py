@@ -1,4 +1,4 @@
-"""FuseOpsByPattern: what patterns match becomes functions, marked with the pattern's name.
+"""FuseOpsByPattern: groups what a pattern matches into a function, marked with the pattern's name.
 
 Before::
 
@@ -13,15 +13,15 @@ After, with ``("dnnl.conv2d_relu", is_op("relax.nn.relu")(is_op("relax.nn.conv2d
         gv = cls.fused_relax_nn_conv2d_relax_nn_relu(data, weight)
         R.output(gv)
 
-where the function has the attributes ``Composite`` ("dnnl.conv2d_relu") and ``Primitive``. Earlier
-patterns of the list win. Of one pattern, bindings are tried in order; a match takes those of an
-earlier match only if it holds all of them. A match that would depend on itself through a binding
-outside of it is left. Matches lie within one dataflow block.
+where the function has the attributes ``Composite`` ("dnnl.conv2d_relu") and ``Primitive``. Patterns
+earlier in the list win. For each pattern, bindings are tried in order. A match may take bindings of
+an earlier match only if it contains all of them. A match that would depend on itself through a
+binding outside of it is skipped. A match lies within one dataflow block.
 
-With ``annotate_codegen`` each function is wrapped in a public one that has the attribute
-``Codegen`` (the part of the name before the dot) and holds the composite as a local function, as
-RunCodegen wants it. The bring-your-own-codegen design: Chen et al., "Bring Your Own Codegen to
-Deep Learning Compiler" (2021).
+With ``annotate_codegen``, each function is wrapped in a public one that has the attribute
+``Codegen`` (the part of the name before the dot) and contains the composite as a local function, as
+RunCodegen expects. The design is that of Chen et al., "Bring Your Own Codegen to Deep Learning
+Compiler" (2021).
 """
 
 from __future__ import annotations
@@ -56,26 +56,26 @@ from weft.support.errors import IRTypeError, IRValueError, PassError
 
 @dataclass(frozen=True, eq=False)
 class PatternCheckContext:
-    """What a check function sees of a match."""
+    """What a check function is told about a match."""
 
     matched_expr: RelaxExpr
     """The value of the last binding of the match."""
     annotated_expr: Mapping[str, RelaxExpr]
-    """What the annotation patterns stand for, by name."""
+    """Name of an annotation pattern -> the expression that it matched."""
     matched_bindings: Mapping[Var, RelaxExpr]
-    """The bindings that would be grouped."""
+    """The bindings that would be grouped: variable -> value."""
     var_usages: Mapping[Var, Sequence[Var]]
-    """For each variable of the block, the variables whose values use it."""
+    """Variable of the block -> the variables whose values use it."""
     value_to_bound_var: Mapping[RelaxExpr, Var]
-    """The variable of each value of the block."""
+    """Value in the block -> the variable bound to it."""
 
 
 @dataclass(frozen=True, eq=False)
 class FusionPattern:
-    """A pattern with a name such as "cutlass.matmul", and what else decides on a match.
+    """A pattern with a name such as "cutlass.matmul", and functions that look at its matches.
 
-    ``annotation_patterns`` name parts of the pattern; ``check`` refuses a match by returning
-    False; ``attrs_getter`` makes attributes of the function from the annotated expressions.
+    ``annotation_patterns`` names parts of the pattern; ``check`` refuses a match by returning
+    False; ``attrs_getter`` returns attributes for the function, given the annotated expressions.
     """
 
     name: str
@@ -99,7 +99,7 @@ FusionPatternLike = FusionPattern | tuple[Any, ...]
 
 
 def as_fusion_pattern(given: FusionPatternLike) -> FusionPattern:
-    """A FusionPattern from one, or from a tuple of its arguments."""
+    """The FusionPattern itself, or one made from a tuple of its arguments."""
     if isinstance(given, FusionPattern):
         return given
     if not isinstance(given, tuple) or len(given) < 2:
@@ -118,7 +118,7 @@ class _Partition(PyExprVisitor):
         self.groups: dict[Var, Group] = {}
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> None:
-        """The groups of a block: a match may not reach across one."""
+        """Find the groups of a block; matches do not reach into another block."""
         search = _BlockPartition(self.fusion, block)
         for binding in block.bindings:
             if isinstance(binding, VarBinding) and isinstance(binding.value, Call):
@@ -145,7 +145,7 @@ class _BlockPartition:
         self._users: Mapping[Var, Sequence[Var]] | None = None
 
     def group_at(self, binding: VarBinding) -> None:
-        """Make a group of the first match at a binding that is accepted."""
+        """Group the first match at a binding that is accepted."""
         for matches in self.matches(binding):
             taken = self.taken(binding, matches)
             if taken is None or not self.admissible(taken):
@@ -160,17 +160,15 @@ class _BlockPartition:
             return
 
     def matches(self, binding: VarBinding) -> Iterator[dict[Pattern, Any]]:
-        """What the pattern can stand for at a binding."""
+        """All matches of the pattern at a binding: part of the pattern -> expression."""
         matcher = Matcher(self.values)
         for _ in matcher.solutions((self.fusion.pattern, binding.value)):
             yield dict(matcher.bound)
 
-    def taken(
-        self, binding: VarBinding, matches: Mapping[Pattern, Any]
-    ) -> dict[Var, None] | None:
-        """The variables that a match computes; None if it computes something unnamed.
+    def taken(self, binding: VarBinding, matches: Mapping[Pattern, Any]) -> dict[Var, None] | None:
+        """The variables that a match computes; None if it computes a value that is not bound.
 
-        What a wildcard stands for is computed outside.
+        What a wildcard matches is computed outside of the group.
         """
         taken_with: dict[Var, None] = {binding.var: None}
         for pattern, expr in matches.items():
@@ -181,7 +179,7 @@ class _BlockPartition:
         return taken_with
 
     def admissible(self, taken: Mapping[Var, None]) -> bool:
-        """Whether a match holds all of each earlier one that it touches, and makes no circle."""
+        """Whether a match contains each earlier match that it overlaps, and makes no cycle."""
         for var in taken:
             group = self.order.groups.get(var)
             if group is not None and any(v not in taken for v in self.order.members[group]):
@@ -191,7 +189,7 @@ class _BlockPartition:
     def context(
         self, binding: VarBinding, matches: Mapping[Pattern, Any], taken: Mapping[Var, None]
     ) -> PatternCheckContext:
-        """What the check function sees."""
+        """What the check function is told."""
         if self._users is None:
             self._users = udchain(self.block)
         annotated = {
@@ -200,9 +198,7 @@ class _BlockPartition:
             if pattern in matches
         }
         bindings = {var: self.values[var] for var in taken}
-        return PatternCheckContext(
-            binding.value, annotated, bindings, self._users, self.names
-        )
+        return PatternCheckContext(binding.value, annotated, bindings, self._users, self.names)
 
 
 def fuse_ops_by_pattern(
@@ -212,7 +208,7 @@ def fuse_ops_by_pattern(
     annotate_codegen: bool = False,
     entry_functions: Sequence[str] = (),
 ) -> IRModule:
-    """The module with matches as functions; the same if nothing matches."""
+    """The module with matches grouped into functions; ``mod`` if nothing matches."""
     for name in entry_functions:
         if name not in mod or not isinstance(mod[name], Function):
             raise PassError(f"FuseOpsByPattern: the module has no graph function {name!r}")
@@ -229,7 +225,7 @@ def fuse_ops_by_pattern(
 
 
 def codegen_name(composite: str) -> str:
-    """The backend in the name of a composite function: what stands before the dot."""
+    """The backend of a composite function: "dnnl.conv2d" -> "dnnl"."""
     return composite.split(".", 1)[0]
 
 
@@ -242,7 +238,7 @@ class _Annotator(PyExprMutator):
         self.wrapped: dict[GlobalVar, GlobalVar] = {}
 
     def run(self) -> IRModule:
-        """The module with wrappers in the place of composites."""
+        """The module with wrappers in place of composite functions."""
         for gvar, func in self.mod.functions.items():
             if not isinstance(func, Function) or "Composite" in func.attrs:
                 continue
@@ -270,14 +266,14 @@ class _Annotator(PyExprMutator):
 
 
 def add_public(builder: BlockBuilder, func: Function, hint: str) -> GlobalVar:
-    """Add a function under a free name, which is its symbol too."""
+    """Add a function under a free name, which becomes its ``global_symbol`` too."""
     gvar = builder.add_func(func, hint)
     builder.update_func(gvar, func.with_attr("global_symbol", gvar.name_hint))
     return gvar
 
 
 def _wrapper(func: Function) -> Function:
-    """A function that holds ``func`` as a local function and calls it."""
+    """A function that contains ``func`` as a local function and calls it."""
     inner = func.without_attr("Primitive")
     params = [Var(param.name_hint, param.struct_info) for param in func.params]
     local = Var("local_func", inner.struct_info)
@@ -303,5 +299,3 @@ def FuseOpsByPattern(  # noqa: N802 - TVM's name
         )
 
     return make_module_pass("FuseOpsByPattern", run)
-
-

@@ -10,9 +10,10 @@ Before::
             R.output(gv)
         return gv
 
-After: ``fused`` is a PrimFunc over the buffers x, w, b and T_add; what ``lv`` was is an
-``alloc_buffer`` of its root block; calls become ``R.call_tir(cls.fused, ...)``, and functions that
-nothing uses any more go. It fuses no loops: that is the schedule's work. As TVM's pass of the name.
+After: ``fused`` is a PrimFunc with the buffers ``x``, ``w``, ``b`` and ``T_add``. ``lv`` becomes an
+``alloc_buffer`` of its root block. Calls become ``R.call_tir(cls.fused, ...)``, and functions that
+are no longer used are removed. The pass fuses no loops, which is left to schedules. It does what
+TVM's pass of this name does.
 """
 
 from __future__ import annotations
@@ -37,22 +38,22 @@ from weft.tir.expr import Var as TirVar
 
 @dataclass(frozen=True)
 class Fused:
-    """A Primitive function's PrimFunc, as its calls need to know it."""
+    """The PrimFunc of a Primitive function, with what is needed to rewrite its calls."""
 
     gvar: GlobalVar
     func: Function
     extra: list[TirVar]
     """Symbols that are passed by value."""
     layout: Any
-    """The result as nested tuples of numbers (``layout_of``)."""
+    """The structure of the result, as nested tuples of numbers (``layout_of``)."""
     places: list[int]
-    """For each output the argument that it is written into, or NEW_OUTPUT."""
+    """For each output, the index of the argument that it overwrites, or NEW_OUTPUT."""
     kept: list[int]
-    """Which tensors of the arguments the PrimFunc takes."""
+    """The indices of the tensors among the arguments that the PrimFunc takes."""
 
 
 def place_infos(layout: Any, info: Any, infos: dict[int, StructInfo]) -> None:
-    """Enter the struct info of each output, from that of the whole result."""
+    """Add to ``infos`` the struct info of each output, taken from that of the whole result."""
     if isinstance(layout, tuple):
         for item, field in zip(layout, info.fields, strict=True):
             place_infos(item, field, infos)
@@ -61,7 +62,7 @@ def place_infos(layout: Any, info: Any, infos: dict[int, StructInfo]) -> None:
 
 
 class _Rewriter(PyExprMutator):
-    """Turns calls of fused functions into call_tir."""
+    """Rewrites calls of fused functions to ``call_tir``."""
 
     def __init__(self, fused: dict[str, Fused]) -> None:
         super().__init__()
@@ -90,7 +91,7 @@ class _Rewriter(PyExprMutator):
         return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), given)
 
     def rebuilt(self, layout: Any, var: Var, count: int, given: list[RelaxExpr]) -> RelaxExpr:
-        """The result of the fused function from the outputs of the PrimFunc."""
+        """The result of the fused function, put together from the outputs of the PrimFunc."""
         if isinstance(layout, tuple):
             return Tuple([self.rebuilt(item, var, count, given) for item in layout])
         if layout < 0:
@@ -98,7 +99,7 @@ class _Rewriter(PyExprMutator):
         return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
 
     def tensors(self, arg: RelaxExpr) -> list[RelaxExpr]:
-        """The tensors of an argument; shapes are passed by symbols."""
+        """The tensors in an argument; a shape has none, since symbols are passed instead."""
         info = arg.struct_info
         if isinstance(info, ShapeStructInfo | PrimStructInfo):
             return []

@@ -1,7 +1,7 @@
-"""The PrimFunc of one graph function marked ``Primitive``: what FuseTIR makes of it.
+"""Builds the PrimFunc of one graph function that is marked ``Primitive``, for FuseTIR.
 
-The bodies of the PrimFuncs that it calls, in order, over its own buffers; what stands between two
-of them is allocated in the root block.
+Its body is the bodies of the PrimFuncs that the function calls, in order. Tensors that one of them
+writes and another reads are allocated in the root block.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from weft.tir.stmt import Block, BlockRealize, Stmt, seq
 from weft.tir.stmt_functor import renew_defs
 
 Value = Any
-"""What a graph variable stands for: a Buffer, or a tuple of Values."""
+"""The value of a graph variable: a Buffer, or a tuple of Values."""
 
 NEW_OUTPUT: Final = -1
-"""The in-place index of an output that has memory of its own."""
+"""The in-place index of an output that is not written over an argument."""
 OWN_ATTRS: Final = frozenset(
     ("global_symbol", "op_pattern", "operator_name", "layout_free_buffers")
 )
-"""Attributes of a PrimFunc that say nothing about the function that it is fused into."""
+"""Attributes of a PrimFunc that are not copied to the function that it is fused into."""
 
 
 class KernelFuser:
-    """Makes the PrimFunc of one Primitive function."""
+    """Builds the PrimFunc of one Primitive function."""
 
     def __init__(self, mod: IRModule, name: str, func: Function) -> None:
         self.mod, self.name, self.func = mod, name, func
@@ -86,7 +86,7 @@ class KernelFuser:
     def parameter(
         self, name: str, info: StructInfo | None, separators: Sequence[int] = ()
     ) -> Value:
-        """The buffers of a parameter; fields of tuples are numbered."""
+        """The buffers of a parameter; the fields of a tuple get numbered names."""
         if isinstance(info, TupleStructInfo):
             return tuple(
                 [self.parameter(f"{name}_{i}", item) for i, item in enumerate(info.fields)]
@@ -161,7 +161,7 @@ class KernelFuser:
     def inline(
         self, callee: PrimFunc, params: Sequence[TirVar], targets: list[Buffer], call: Call
     ) -> None:
-        """Append the callee's body with its parameters replaced."""
+        """Append the body of a callee, with its parameters and buffers replaced."""
         mapping: dict[Any, Any] = {}
         seen: set[Buffer] = set()
         repeated = False
@@ -201,9 +201,9 @@ class KernelFuser:
         self.bodies.append(with_joined_regions(body) if repeated else body)
 
     def results(self) -> list[Buffer]:
-        """The output buffers, each once; ``layout`` tells where they stand in the result.
+        """The output buffers, each once; ``layout`` says where they are in the result.
 
-        A parameter that is returned as it came is no output.
+        A parameter that is returned unchanged is no output.
         """
         value = self.value(self.func.body.body)
         passed = {buffer: index for index, buffer in enumerate(self.inputs)}
@@ -257,7 +257,7 @@ class KernelFuser:
 
 
 def _result_buffer(info: TensorStructInfo, out: Buffer) -> Buffer:
-    """A buffer for a result of a call, of the memory scope and axes of the callee's ``out``."""
+    """A buffer for a result, with the memory scope and axis separators of the callee's ``out``."""
     return decl_buffer(
         tensor_dims(info) or (),
         info.dtype,
@@ -268,9 +268,9 @@ def _result_buffer(info: TensorStructInfo, out: Buffer) -> Buffer:
 
 
 def shared_attrs(callees: list[PrimFunc]) -> dict[str, object]:
-    """The attributes that hold for the fused function: those on which all its callees agree.
+    """The attributes for the fused function: those that are the same in all callees.
 
-    Names, patterns and positions of parameters belong to a callee alone.
+    Names, patterns and positions of parameters are not copied.
     """
     if not callees:
         return {}
@@ -284,7 +284,7 @@ def shared_attrs(callees: list[PrimFunc]) -> dict[str, object]:
 
 
 def flat_buffers(value: Value) -> Iterator[Buffer]:
-    """The buffers in a value, tuples opened."""
+    """All buffers in a value, including those in nested tuples."""
     if isinstance(value, tuple):
         for item in value:
             yield from flat_buffers(item)
@@ -293,9 +293,10 @@ def flat_buffers(value: Value) -> Iterator[Buffer]:
 
 
 def layout_of(value: Value, outputs: list[Buffer], passed: dict[Buffer, int]) -> Any:
-    """A value with numbers in the place of buffers.
+    """A value with numbers instead of buffers.
 
-    The position of an output, or ``-1 - i`` for input i, which is returned as it came.
+    The number is the position of an output, or ``-1 - i`` for input ``i`` that is returned
+    unchanged.
     """
     if isinstance(value, tuple):
         return tuple([layout_of(item, outputs, passed) for item in value])
@@ -305,7 +306,7 @@ def layout_of(value: Value, outputs: list[Buffer], passed: dict[Buffer, int]) ->
 
 
 def flat_infos(info: StructInfo) -> list[StructInfo]:
-    """The tensors in a struct info, tuples opened."""
+    """All tensors in a struct info, including those in nested tuples."""
     if isinstance(info, TupleStructInfo):
         return [inner for item in info.fields for inner in flat_infos(item)]
     return [info]

@@ -1,14 +1,15 @@
-"""Which bindings of a dataflow block are fused: the partition that FuseOps makes functions of.
+"""Decides which bindings of a dataflow block are fused, for FuseOps.
 
-The graph has a node for each binding and an edge from each to those that depend on it. A node may
-join its immediate post-dominator, the nearest one that everything computed from it runs through,
-with all nodes between, if the patterns of the groups on the way allow it (``_may_join``). So
-nothing is computed twice, and what leaves a group leaves it from its last node, but for outputs.
+The graph has a node for each binding, and an edge from each node to those that depend on it. The
+immediate post-dominator of a node is the nearest node that every path from it to the outputs passes
+through. A node may join its immediate post-dominator, together with all nodes in between, if the
+patterns of these groups allow it (``_may_join``). So nothing is computed twice, and only the last
+node of a group (and outputs of the block) are used outside of it.
 
 Source: Chen et al., "TVM: An Automated End-to-End Optimizing Compiler for Deep Learning" (OSDI
-2018), section 3, with the phases of Relay's FuseOps; dominators by intersecting paths in the tree
-as in Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001), for which one sweep
-suffices, since the graph has no circles.
+2018), section 3, with the phases of Relay's FuseOps. Dominators are computed by intersecting paths
+in the tree, as in Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm" (2001); one
+sweep suffices, since the graph has no cycles.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ class FusionNode:
 
     pattern: OpPatternKind
     is_output: bool
-    """Whether the value is seen outside of the block, so that it cannot be in between."""
+    """Whether the value is used outside of the block, so that it must not be fused away."""
     users: list[tuple[int, OpPatternKind]] = field(default_factory=list)
-    """Who depends on it (position), and by what pattern."""
+    """(position, pattern) of each node that depends on it."""
 
 
 class _Dominator:
@@ -50,10 +51,10 @@ class _Dominator:
 
 
 def post_dominators(nodes: Sequence[FusionNode]) -> list[_Dominator]:
-    """For each node its immediate post-dominator and the widest pattern on the way there.
+    """For each node, its immediate post-dominator and the widest pattern on the way there.
 
-    ``nodes`` are in an order in which users come later; time is linear but for the walks up the
-    tree, which are as long as the branches that meet.
+    In ``nodes``, users come after what they use. The time is linear, plus walks up the tree, which
+    are as long as the branches that meet there.
     """
     tree: list[_Dominator] = []
     known: dict[int, _Dominator] = {}
@@ -76,7 +77,7 @@ def post_dominators(nodes: Sequence[FusionNode]) -> list[_Dominator]:
 def _meet(
     lhs: _Dominator | None, rhs: _Dominator | None
 ) -> tuple[_Dominator | None, OpPatternKind]:
-    """The nearest common ancestor, and the widest pattern on the way to it."""
+    """The nearest common ancestor of two nodes, and the widest pattern on the way to it."""
     widest = ELEMWISE
     while lhs is not rhs:
         if lhs is None or rhs is None:
@@ -109,7 +110,9 @@ class _Groups:
         return head
 
     def merge(self, child: int, target: int) -> None:
-        """The group of ``child`` joins that of ``target``; an OUT_FUSABLE operator widens it."""
+        """Let the group of ``child`` join that of ``target``; an OUT_FUSABLE child passes on its
+        pattern.
+        """
         child, target = self.root(child), self.root(target)
         if child == target:
             return
@@ -121,10 +124,13 @@ class _Groups:
 
 
 def partition(nodes: Sequence[FusionNode], max_depth: int) -> list[int]:
-    """The group of each node, by the position of a node of it; at most ``max_depth`` in one."""
+    """For each node, the position of the node that stands for its group.
+
+    A group has at most ``max_depth`` nodes.
+    """
     groups = _Groups(nodes)
     tree = post_dominators(nodes)
-    for phase in (0, 1):  # injective operators wait until products have what follows them
+    for phase in (0, 1):  # injective operators join last: products take their followers first
         for index in range(len(nodes)):
             _try_join(nodes, tree, groups, index, phase, max_depth)
     return [groups.root(index) for index in range(len(nodes))]
@@ -138,7 +144,7 @@ def _try_join(
     phase: int,
     max_depth: int,
 ) -> None:
-    """Let a node join its post-dominator if it may."""
+    """Let a node join its post-dominator, if the patterns allow it."""
     dominator = tree[index].parent
     if dominator is None or groups.root(index) == groups.root(dominator.index):
         return
@@ -161,7 +167,7 @@ def _try_join(
 def _nodes_between(
     nodes: Sequence[FusionNode], source: int, sink: int, limit: int
 ) -> list[int] | None:
-    """The nodes on the paths from ``source`` to ``sink``, both left out; None if too many."""
+    """The nodes between ``source`` and ``sink``; None if there are more than ``limit``."""
     between: dict[int, None] = {}
     todo = [user for user, _ in nodes[source].users]
     while todo:
@@ -176,7 +182,10 @@ def _nodes_between(
 
 
 def _wants_to_join(kind: OpPatternKind, on_the_way: OpPatternKind, phase: int) -> bool:
-    """Whether a group of this pattern is fused in this phase, by what lies before the sink."""
+    """Whether a group of pattern ``kind`` is fused in this phase.
+
+    ``on_the_way`` is the widest pattern on the way to the sink.
+    """
     if kind is OUT_FUSABLE:
         return phase == 0 and on_the_way is ELEMWISE
     if kind <= BROADCAST:
@@ -184,10 +193,8 @@ def _wants_to_join(kind: OpPatternKind, on_the_way: OpPatternKind, phase: int) -
     return kind is INJECTIVE and phase == 1
 
 
-def _may_join(
-    kind: OpPatternKind, inner: Sequence[OpPatternKind], sink: OpPatternKind
-) -> bool:
-    """Whether the groups between and the sink's group allow it."""
+def _may_join(kind: OpPatternKind, inner: Sequence[OpPatternKind], sink: OpPatternKind) -> bool:
+    """Whether a group may join ``sink``, given the patterns of the groups in between."""
     if kind is OUT_FUSABLE:
         return all(pattern <= BROADCAST for pattern in (*inner, sink))
     if kind <= BROADCAST:

@@ -1,7 +1,7 @@
-"""Grouping: a partition of the bindings of dataflow blocks becomes private functions.
+"""Grouping: makes a private function of each group of bindings.
 
-FuseOps and FuseOpsByPattern decide which bindings belong together; this makes of each group a
-function, and of its bindings a call of it.
+FuseOps and FuseOpsByPattern decide which bindings of a dataflow block belong together; here, each
+group becomes a function, and its bindings are replaced by a call.
 
 Before, with lv and gv in one group::
 
@@ -24,11 +24,16 @@ After::
         gv = cls.fused_relax_add_relax_nn_relu(x, w)
         R.output(gv)
 
-Parameters stand in the order of first use; constants become parameters or stay inside; a tuple of
-which only fields are used is passed by these fields; symbolic variables that no parameter's shape
-defines come last, as one shape ``tir_vars``. Results stand in this order: outputs of the block as
-they are bound, then what other groups use, as they use it. Equal functions are shared. Bindings
-move only as ``binding_dependencies`` allows. Conventions as of TVM 0.20's grouped functions.
+The conventions are those of TVM 0.20:
+
+- Parameters are in the order of first use. Constants become parameters or stay inside.
+- A tuple of which only fields are used is passed as these fields.
+- Symbolic variables that no parameter's shape defines come last, as one shape ``tir_vars``.
+- Results are first the outputs of the block, in order of their bindings, and then the variables
+  that other groups use, in order of use.
+- Equal functions are shared.
+
+Bindings move only as ``binding_dependencies`` allows.
 """
 
 from __future__ import annotations
@@ -77,7 +82,7 @@ class Group:
 
     attrs: dict[str, object] = field(default_factory=dict)
     name: str = ""
-    """What the function is called; empty for the names of what it calls."""
+    """The name of the function; "" for one made of the names of what it calls."""
 
 
 def make_grouped_functions(
@@ -86,13 +91,13 @@ def make_grouped_functions(
     lift_constants: bool = True,
     entry_functions: Iterable[str] = (),
 ) -> IRModule:
-    """The module with every group of bindings as a function of its own.
+    """The module with each group of bindings in a function of its own.
 
-    ``groups`` gives the group of a bound variable; variables without one stay as they are, and so
-    does a group of one binding that has no attributes. A group lies within one dataflow block.
-    With ``lift_constants`` constants are parameters. ``entry_functions`` limits which functions
-    are looked at; those marked ``Primitive`` or ``Codegen`` never are. Raises PassError if a group
-    depends on itself through a binding outside of it.
+    ``groups`` maps bound variables to their groups. Variables without a group stay as they are, and
+    so does a group of one binding without attributes. A group lies within one dataflow block. With
+    ``lift_constants``, constants become parameters. If ``entry_functions`` is not empty, only these
+    functions are rewritten; functions marked ``Primitive`` or ``Codegen`` never are. Raises
+    PassError if a group depends on itself through a binding outside of it.
     """
     names = set(entry_functions)
     builder = BlockBuilder(mod)
@@ -109,7 +114,7 @@ def make_grouped_functions(
 
 
 def is_groupable(func: Function) -> bool:
-    """Whether groups are made in a function: it is not one that grouping made."""
+    """Whether the bindings of a function are grouped: it is not the result of grouping itself."""
     return not func.attrs.get("Primitive", 0) and func.attrs.get("Codegen") is None
 
 
@@ -143,7 +148,7 @@ class _Grouper(Mutator):
     def rewritten(
         self, block: DataflowBlock, members: Mapping[Group, Sequence[int]]
     ) -> DataflowBlock:
-        """The block with a call in the place of each group's last binding."""
+        """The block with a call in place of each group's last binding."""
         bindings = block.bindings
         unit_of = list(range(len(bindings)))
         by_unit: dict[int, tuple[Group, Sequence[int]]] = {}
@@ -159,7 +164,7 @@ class _Grouper(Mutator):
                 continue
             group, indices = by_unit[unit]
             results = outputs.get(unit, [])
-            if results:  # a group that nothing uses is dead
+            if results:  # a group without results is dead code
                 inside = [bindings[index] for index in indices]
                 rebound.extend(self.call(group, inside, results))
         return DataflowBlock(rebound)
@@ -192,7 +197,7 @@ class _Grouper(Mutator):
 
 
 def _outputs_of_units(bindings: Sequence[Binding], unit_of: Sequence[int]) -> dict[int, list[Var]]:
-    """The results of each unit: outputs of the block, then what others use, in order of use."""
+    """Unit -> its results: outputs of the block, then what other units use, in order of use."""
     unit_of_var = {b.var: unit for b, unit in zip(bindings, unit_of, strict=True)}
     results: dict[int, dict[Var, None]] = {}
     for binding, unit in zip(bindings, unit_of, strict=True):
@@ -209,7 +214,10 @@ def _outputs_of_units(bindings: Sequence[Binding], unit_of: Sequence[int]) -> di
 
 
 def _sorted_units(bindings: Sequence[Binding], unit_of: Sequence[int]) -> list[int]:
-    """The units so that each comes after those it depends on, else in the order of bindings."""
+    """The units in an order in which each comes after those that it depends on.
+
+    Apart from that, they are in the order of their bindings.
+    """
     needed: dict[int, dict[int, None]] = {unit: {} for unit in unit_of}
     for unit, dependencies in zip(unit_of, binding_dependencies(bindings), strict=True):
         for index in dependencies:
@@ -229,7 +237,7 @@ def _sorted_units(bindings: Sequence[Binding], unit_of: Sequence[int]) -> list[i
                     placed.add(unit)
                     order.append(unit)
                 continue
-            entered.add(unit)  # entered and not placed: on the path from start
+            entered.add(unit)  # units that are entered and not placed are on the current path
             for other in waiting:
                 if other in entered:
                     raise _circle(bindings[unit].var, bindings[other].var)
@@ -245,7 +253,7 @@ def _circle(first: Var, second: Var) -> PassError:
 
 
 class GroupedFunction:
-    """The function of some bindings: its parameters, and what is passed to them."""
+    """The function made of some bindings: its parameters and the arguments for them."""
 
     def __init__(
         self, bindings: Sequence[Binding], results: Sequence[Var], lift_constants: bool = True
@@ -261,12 +269,12 @@ class GroupedFunction:
             self.collect(binding.value)
 
     def name(self) -> str:
-        """``fused_`` and the names of what is called, in order."""
+        """``fused_`` and the names of the callees, in order."""
         called = [_called_name(b.value) for b in self.bindings if isinstance(b.value, Call)]
         return "_".join(["fused", *called])
 
     def collect(self, value: RelaxExpr) -> None:
-        """Make parameters of what a value takes from outside."""
+        """Add parameters for what a value takes from outside."""
         if isinstance(value, Call):
             kernel = value.op in _KERNEL_CALLS
             for arg in operands(value.args[1]) if kernel else value.args:
@@ -282,7 +290,7 @@ class GroupedFunction:
                 self.argument(leaf)
 
     def argument(self, arg: RelaxExpr) -> None:
-        """A parameter for an argument, unless it is known, defined inside or inlined."""
+        """Add a parameter for an argument, unless it has one, is defined inside, or is inlined."""
         if arg in self.inside or arg in self.replaced or not _is_value(arg):
             return
         if isinstance(arg, Constant) and not self.lift_constants:
@@ -298,7 +306,7 @@ class GroupedFunction:
         self.parameter(arg, arg, name)
 
     def tuple_field(self, item: TupleGetItem) -> None:
-        """A parameter for one field of a tuple from outside."""
+        """Add a parameter for one field of a tuple from outside."""
         key = (item.tuple_value, item.index)
         if key not in self.replaced:
             source = item.tuple_value
@@ -311,7 +319,7 @@ class GroupedFunction:
         self.replaced[key] = self.params[-1]
 
     def function(self, attrs: Mapping[str, object]) -> Function:
-        """The function; symbols that no parameter defines become its last one."""
+        """The function; symbols that no parameter defines become its last parameter."""
         block, outputs = self.body()
         body = SeqExpr([block], outputs[0] if len(outputs) == 1 else Tuple(outputs))
         marked = {**attrs, "Primitive": 1}
@@ -325,7 +333,7 @@ class GroupedFunction:
         return _own_symbols(func)
 
     def has_symbols(self) -> bool:
-        """Whether the function speaks of symbolic variables."""
+        """Whether the function uses symbolic variables."""
         infos = [param.struct_info for param in self.params]
         return bool(symbolic_vars([infos, [(b.value, b.var.struct_info) for b in self.bindings]]))
 
@@ -346,7 +354,7 @@ class GroupedFunction:
             bindings.append(copier.visit(binding))
         outputs: list[Var] = []
         for var in self.results:
-            if var in fields:  # a field passed in is passed out
+            if var in fields:  # a field that is a parameter is returned unchanged
                 out = Var(var.name_hint, var.struct_info)
                 bindings.append(VarBinding(out, fields[var]))
                 outputs.append(out)
@@ -356,14 +364,14 @@ class GroupedFunction:
 
 
 class _Copier(Substitution):
-    """Bindings with arguments replaced by parameters: variables, constants, shapes, tuples."""
+    """Copies bindings with outer variables, constants, shapes and tuples replaced by parameters."""
 
     def __init__(self, replaced: Mapping[Any, Var]) -> None:
         super().__init__({key: param for key, param in replaced.items() if isinstance(key, Var)})
         self.replaced = replaced
 
     def info(self, info: InfoOrNone) -> InfoOrNone:
-        """Struct infos speak of symbols, which stay for now."""
+        """The struct info unchanged: symbols are replaced later (``_own_symbols``)."""
         return info
 
     def visit(self, node: Any) -> Any:
@@ -375,7 +383,7 @@ class _Copier(Substitution):
 
 
 def _whole_tuples(bindings: Sequence[Binding]) -> set[Var]:
-    """The tuples that a binding takes as a whole, not by a field."""
+    """The tuples that are used as a whole, not only by fields."""
     return {
         leaf
         for binding in bindings
@@ -386,7 +394,9 @@ def _whole_tuples(bindings: Sequence[Binding]) -> set[Var]:
 
 
 def _is_value(arg: RelaxExpr) -> bool:
-    """Whether an argument is passed: not a function or a text, nor a number or shape of numbers."""
+    """Whether an argument is passed as a parameter; functions, texts, numbers and constant shapes
+    are not.
+    """
     if isinstance(arg, Tuple):
         return any(_is_value(item) for item in arg.fields)
     if isinstance(arg, ShapeExpr | PrimValue):
@@ -403,7 +413,7 @@ def _called_name(call: Call) -> str:
 
 
 def _own_symbols(func: Function) -> Function:
-    """The function with symbolic variables of its own."""
+    """The function with new symbolic variables, which no other function shares."""
     symbols: dict[TirVar, TirVar] = {}
     for var in symbolic_vars([func.struct_info, func]):
         symbols.setdefault(var, TirVar(var.name, var.dtype))

@@ -1,4 +1,4 @@
-"""Bodies of PrimFuncs that become parts of another one: root blocks, regions, names of blocks."""
+"""Prepares the body of a PrimFunc to become part of another: root block, regions, block names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.tir.stmt import Block, BlockRealize, Stmt
 
 
 def root_block(body: Stmt) -> Block | None:
-    """The root block of a PrimFunc's body, if it holds no more than a body and its buffers."""
+    """The root block of a PrimFunc's body; None if it has more than a body and buffers."""
     if not isinstance(body, BlockRealize) or body.block.iter_vars:
         return None
     block = body.block
@@ -23,7 +23,7 @@ def root_block(body: Stmt) -> Block | None:
 
 
 def with_regions(body: Stmt, buffers: list[Buffer]) -> Stmt:
-    """A former root block says what it reads and writes, as every other block does."""
+    """Add the regions that a former root block reads and writes, which other blocks have."""
     if not isinstance(body, BlockRealize) or body.block.reads or body.block.writes:
         nested: Stmt = body
         return nested
@@ -35,9 +35,9 @@ def with_regions(body: Stmt, buffers: list[Buffer]) -> Stmt:
 
 
 def with_joined_regions(body: Stmt) -> Stmt:
-    """The statement with one region for each buffer that a block reads or writes.
+    """The statement with at most one read and one write region per buffer in each block.
 
-    Two parameters of a callee may have become one buffer.
+    There may be two if two parameters of a callee have become the same buffer.
     """
 
     def joined(item: Any) -> Any:
@@ -50,7 +50,7 @@ def with_joined_regions(body: Stmt) -> Stmt:
 
 
 def joined_regions(regions: Sequence[BufferRegion]) -> Sequence[BufferRegion]:
-    """The regions with those of one buffer joined to the smallest that holds them."""
+    """The regions, with those of the same buffer replaced by their smallest common region."""
     joined: dict[Buffer, BufferRegion] = {}
     for region in regions:
         known = joined.get(region.buffer)
@@ -63,7 +63,7 @@ def joined_regions(regions: Sequence[BufferRegion]) -> Sequence[BufferRegion]:
 
 
 def hull(lhs: Range, rhs: Range, extent: PrimExpr) -> Range:
-    """The range of both; the whole axis where the distance is no constant."""
+    """The smallest range that contains both; the whole axis if their distance is not constant."""
     start = constant_difference(rhs.min, lhs.min)
     end = constant_difference(rhs.min + rhs.extent, lhs.min + lhs.extent)
     if start is None or end is None:
@@ -75,7 +75,7 @@ def hull(lhs: Range, rhs: Range, extent: PrimExpr) -> Range:
 
 
 def unique_block_names(body: Stmt) -> Stmt:
-    """The statement with every block's name made unique: T_add, T_add_1 ..."""
+    """The statement with unique names of blocks: T_add, T_add_1 ..."""
     counts: dict[str, int] = {}
 
     def renamed(item: Any) -> Any:

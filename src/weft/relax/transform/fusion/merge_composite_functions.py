@@ -1,4 +1,4 @@
-"""MergeCompositeFunctions: composite functions of one backend that touch become one function.
+"""MergeCompositeFunctions: merges neighbouring composite functions of one backend.
 
 Before, with two composites of "dnnl"::
 
@@ -9,10 +9,10 @@ After::
 
     gv = cls.fused_conv2d_relu_conv2d_relu1_dnnl(data, w1, w2)
 
-where that public function has the attribute ``Codegen`` ("dnnl") and the composites as local
-functions: a backend needs nothing else. A call joins the groups of its arguments, in order, unless
-that makes two groups depend on each other (``UnitOrder``). Functions that nothing calls any more
-are removed.
+where the new public function has the attribute ``Codegen`` ("dnnl") and contains the composites as
+local functions, so that a backend needs nothing else. A call joins the groups of its arguments, in
+order, unless two groups would then depend on each other (``UnitOrder``). Functions that are no
+longer called are removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from weft.relax.transform.passes import make_module_pass
 
 
 def composite_of(mod: IRModule, callee: RelaxExpr) -> Function | None:
-    """The composite function that a callee names, if it does."""
+    """The composite function that a callee refers to, or None."""
     func = mod.functions.get(callee) if isinstance(callee, GlobalVar) else None
     return func if isinstance(func, Function) and "Composite" in func.attrs else None
 
@@ -66,7 +66,7 @@ class _Partition(PyExprVisitor):
 
 
 def _join(order: UnitOrder, var: Var, call: Call, backend: str) -> None:
-    """Put a call into the groups of its arguments where that makes no circle."""
+    """Let a call join the groups of its arguments where that makes no cycle."""
     group = Group({"Codegen": backend})
     order.merge([var], group)
     for arg in call.args:
@@ -80,7 +80,7 @@ def _join(order: UnitOrder, var: Var, call: Call, backend: str) -> None:
 
 
 def merge_composite_functions(mod: IRModule) -> IRModule:
-    """The module with composite calls merged; the same if there are none."""
+    """The module with composite calls merged; ``mod`` if there are none."""
     partition = _Partition(mod)
     for func in mod.functions.values():
         if isinstance(func, Function) and is_groupable(func) and "Composite" not in func.attrs:
@@ -92,7 +92,7 @@ def merge_composite_functions(mod: IRModule) -> IRModule:
 
 
 class _Finisher(PyExprMutator):
-    """Renames the merged functions after their backend, and puts the composites into them."""
+    """Names the merged functions after their backend, and moves the composites into them."""
 
     def __init__(self, mod: IRModule, old: set[GlobalVar]) -> None:
         super().__init__(mod)
@@ -125,7 +125,7 @@ class _Finisher(PyExprMutator):
 
 
 def self_contained(mod: IRModule, func: Function) -> Function:
-    """The function without dataflow blocks, and with the composites it calls as local functions."""
+    """The function with plain blocks, and with the composites it calls as local functions."""
     func = to_non_dataflow(func)
     local: dict[GlobalVar, Var] = {}
     blocks = [BindingBlock(_localized(mod, block.bindings, local)) for block in func.body.blocks]

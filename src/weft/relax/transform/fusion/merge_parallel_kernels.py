@@ -1,6 +1,6 @@
-"""MergeParallelKernels: neighbours whose parallel loops share a partition are one kernel.
+"""MergeParallelKernels: merges neighbouring kernels whose parallel loops share a partition.
 
-Before, where all three run in parallel over blocks of 48 columns::
+Before, if all three run in parallel over blocks of 48 columns::
 
     q = R.call_tir(cls.matmul, (x, wq), out_sinfo=R.Tensor((128, 768)))
     k = R.call_tir(cls.matmul, (x, wk), out_sinfo=R.Tensor((128, 768)))
@@ -11,10 +11,10 @@ After, with one parallel loop in which each thread computes its columns of all t
     lv = R.call_tir(cls.matmul_by_3, (x, wq, wk, wv), out_sinfo=[R.Tensor((128, 768)), ...])
     q = lv[0]; k = lv[1]; v = lv[2]
 
-So threads wait for each other once. A neighbour that reads what another one writes may join it
-where each iteration reads what the same iteration wrote
-(weft.backends.cpu.vectors.merge_parallel_loops); what only the group needs is then no tensor any
-more. Kernels are scheduled before, each by itself.
+Threads then wait for each other once and not three times. A kernel that reads what its neighbour
+writes may join it too, if each iteration reads only what the same iteration wrote
+(``weft.backends.cpu.vectors.merge_parallel_loops``). A tensor that only the merged kernel needs is
+then no tensor of the graph any more. Each kernel is scheduled before.
 """
 
 from __future__ import annotations
@@ -68,22 +68,22 @@ class _Kernel:
     name: str
     func: PrimFunc
     tensors: tuple[RelaxExpr, ...]
-    """What is passed for each buffer, the result last."""
+    """The graph value of each buffer; the result is last."""
     stmts: Sequence[Stmt]
 
     def reads(self, var: Var) -> bool:
-        """Whether a tensor is an argument."""
+        """Whether ``var`` is an argument of the call."""
         return any(given is var for given in self.tensors[:-1])
 
 
 class _Loops:
-    """Accesses of the parallel loops of a module's kernels, which many calls share."""
+    """The accesses of each kernel's parallel loops, computed once for all its calls."""
 
     def __init__(self) -> None:
         self.known: dict[For, LoopAccesses] = {}
 
     def partition(self, kernel: _Kernel, stmt: Stmt, call: Hashable) -> Partition | None:
-        """A statement's partition, with buffers known by what the call passes for them."""
+        """The partition of a statement, with the graph values of the call as keys of buffers."""
         loop = parallel_loop(stmt)
         if loop is None:
             return None
@@ -97,17 +97,17 @@ class _Loops:
 
 
 class _Run:
-    """Neighbours that become one kernel, as far as they are found."""
+    """A run of neighbours that become one kernel; it grows while the block is walked."""
 
     def __init__(self, first: _Kernel, loops: _Loops, machine: Machine) -> None:
         self.kernels = [first]
         self.loops, self.machine = loops, machine
         self.renamed: set[Var] = set()
-        """Views of what these kernels compute."""
+        """Views of tensors that these kernels compute."""
         self.last = loops.partition(first, first.stmts[-1], 0)
 
     def takes(self, kernel: _Kernel) -> bool:
-        """Add a kernel that follows, if its first loop and the last one may be one."""
+        """Add the next kernel if its first loop and the run's last loop can be merged."""
         if self.last is None or any(kernel.reads(var) for var in self.renamed):
             return False
         mine = self.loops.partition(kernel, kernel.stmts[0], len(self.kernels))
@@ -121,21 +121,21 @@ class _Run:
         return True
 
     def is_local(self, kernel: _Kernel) -> bool:
-        """Whether what a kernel reads of these is read and written in one loop only."""
+        """Whether ``kernel``, and each kernel of this run that it reads from, is a single loop."""
         sources = [each for each in self.kernels if kernel.reads(each.var)]
         return not sources or all(len(each.stmts) == 1 for each in (kernel, *sources))
 
     def sees(self, binding: Binding) -> None:
-        """A binding between kernels, which computes nothing."""
+        """Note a binding between kernels that computes nothing."""
         if any(leaf in self.renamed or leaf in self.results() for leaf in operands(binding.value)):
             self.renamed.add(binding.var)
 
     def results(self) -> list[Var]:
-        """What the kernels compute."""
+        """The variables that the kernels compute."""
         return [kernel.var for kernel in self.kernels]
 
     def name(self) -> str:
-        """The first kernel's name and how many more there are."""
+        """The name of the merged kernel: that of the first one, and how many there are."""
         first, *others = [kernel.name for kernel in self.kernels]
         if all(name == first for name in others):
             return f"{first}_by_{len(self.kernels)}"
@@ -143,7 +143,7 @@ class _Run:
 
 
 def _runs(mod: IRModule, block: DataflowBlock, loops: _Loops, machine: Machine) -> Iterator[_Run]:
-    """The runs of neighbours of a block that may be one kernel each."""
+    """The runs of neighbours in a block that can be merged."""
     current: _Run | None = None
     for binding in block.bindings:
         kernel = _kernel(mod, binding)
@@ -162,7 +162,7 @@ def _runs(mod: IRModule, block: DataflowBlock, loops: _Loops, machine: Machine) 
 
 
 def _kernel(mod: IRModule, binding: Binding) -> _Kernel | None:
-    """The kernel of a binding: one tensor that a PrimFunc computes from tensors of known shapes."""
+    """The kernel that a binding calls, if it computes one tensor from tensors of known shapes."""
     call = binding.value
     if not isinstance(binding, VarBinding) or getattr(call, "op", None) is not CALL_TIR:
         return None
@@ -182,7 +182,7 @@ def _kernel(mod: IRModule, binding: Binding) -> _Kernel | None:
 
 
 def _is_view(binding: Binding) -> bool:
-    """Whether a binding computes nothing: a name, a field, another shape."""
+    """Whether a binding computes nothing: another name, a field of a tuple, a reshape."""
     value = binding.value
     if isinstance(value, Call):
         return has(value.op, Trait.VIEW)
@@ -190,7 +190,7 @@ def _is_view(binding: Binding) -> bool:
 
 
 def merge_parallel_kernels(mod: IRModule, machine: Machine) -> IRModule:
-    """The module with neighbours in dataflow blocks merged where they share a partition."""
+    """The module with neighbouring kernels in dataflow blocks merged if they share a partition."""
     groups: dict[Var, Group] = {}
     loops = _Loops()
     for func in mod.functions.values():
@@ -207,7 +207,7 @@ def merge_parallel_kernels(mod: IRModule, machine: Machine) -> IRModule:
 
 
 def _with_loops_merged(mod: IRModule, known: set[str]) -> IRModule:
-    """The module with the loops of functions that are new merged."""
+    """The module with the parallel loops merged in functions whose names are not in ``known``."""
     merged = mod.clone()
     for gvar, func in mod.functions.items():
         if isinstance(func, PrimFunc) and gvar.name_hint not in known:

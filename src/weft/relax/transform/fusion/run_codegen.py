@@ -1,4 +1,4 @@
-"""RunCodegen: functions marked for a backend are compiled by it, their calls call what it made.
+"""RunCodegen: lets backends compile the functions marked for them, and rewrites the calls.
 
 Before::
 
@@ -8,11 +8,12 @@ After::
 
     gv = R.call_dps_packed("fused_conv2d_relu_dnnl", (data, w), out_sinfo=R.Tensor(...))
 
-and the module's attribute ``external_mods`` holds what the backend returned, a list of runtime
-modules. A backend "dnnl" is the registered function ``relax.ext.dnnl``, called once with the list
-of its functions, its options, and a map from their constants to names. A runtime module has a
-function of the name of each ``global_symbol``, called with the arguments and then the results'
-memory. ``relax.build`` links the modules; constants are the attribute ``const_name_to_constant``.
+and the module's attribute ``external_mods`` has the list of runtime modules that the backend
+returned. A backend "dnnl" is the registered function ``relax.ext.dnnl``. It is called once, with
+the list of its functions, its options, and a map from their constants to names. A runtime module
+has a function for each ``global_symbol``, which is called with the arguments followed by memory for
+the results. ``relax.build`` links the modules. The constants are in the module's attribute
+``const_name_to_constant``.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def run_codegen(
     target_options: Mapping[str, Mapping[str, object]] | None = None,
     entry_functions: Sequence[str] = (),
 ) -> IRModule:
-    """The module with marked functions compiled; the same if there are none."""
+    """The module with marked functions compiled; ``mod`` if there are none."""
     for name in entry_functions:
         if name not in mod:
             raise PassError(f"RunCodegen: the module has no function {name!r}")
@@ -76,7 +77,7 @@ def _by_backend(marked: Mapping[GlobalVar, Function]) -> dict[str, list[Function
 
 
 def _constant_names(marked: Mapping[GlobalVar, Function]) -> dict[Constant, str]:
-    """A name for each constant: function, backend, number."""
+    """Constant -> its name, made of function, backend and a number."""
     names: dict[Constant, str] = {}
     for func in marked.values():
         prefix = f"{func.attrs['global_symbol']}_{func.attrs['Codegen']}_const"
@@ -91,7 +92,7 @@ def _compiled(
     options: Mapping[str, object],
     names: dict[Constant, str],
 ) -> list[Module]:
-    """What a backend makes of its functions, checked to be complete."""
+    """The runtime modules of a backend; raises if one of its functions is missing in them."""
     registered = f"relax.ext.{backend}"
     codegen = get_global_func(registered, allow_missing=True)
     if codegen is None:
@@ -115,7 +116,7 @@ def _compiled(
 
 
 class _Redirection(PyExprMutator):
-    """Calls of marked functions become calls of what was compiled; the functions go."""
+    """Replaces calls of marked functions by calls of compiled ones, and removes the functions."""
 
     def __init__(self, mod: IRModule, marked: Mapping[GlobalVar, Function]) -> None:
         super().__init__(mod)

@@ -1,10 +1,10 @@
-"""Whether bindings can become one unit without a circle, for passes that group as they go.
+"""Whether bindings can be grouped without a cycle, for passes that form groups step by step.
 
-A group depends on another if one of its bindings does, directly or through bindings between. Two
-groups must never depend on each other, or no order of calls exists. ``UnitOrder`` keeps the groups
-of a block and answers whether a set of bindings may be merged, by walking back from what the set
-needs: through bindings, and through groups as wholes (the rule of the paper on operator fusion in
-TVM, Chen et al. 2018, for groups of any shape).
+A group depends on another if one of its bindings does, directly or through other bindings. Two
+groups must not depend on each other, since then no order of calls exists. ``UnitOrder`` keeps the
+groups of a block. To answer whether a set of bindings may be merged, it walks back from what the
+set needs, and treats each group as a whole (the rule for operator fusion in TVM, Chen et al. 2018,
+for groups of any shape).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.relax.transform.fusion.grouping import Group
 
 
 class UnitOrder:
-    """The groups of a block so far; a binding without a group is a unit of its own."""
+    """The groups of a block so far; a binding without a group counts as a group of one."""
 
     def __init__(self, bindings: Sequence[Binding]) -> None:
         self.place: dict[Var, int] = {b.var: index for index, b in enumerate(bindings)}
@@ -27,7 +27,7 @@ class UnitOrder:
         self.members: dict[Group, list[Var]] = {}
 
     def can_merge(self, variables: Iterable[Var]) -> bool:
-        """Whether these, with the groups that they belong to, may be one unit."""
+        """Whether these variables and the groups that they belong to may become one group."""
         unit = self._whole(variables)
         first = min(unit)
         todo = [need for index in unit for need in self.needs[index] if need not in unit]
@@ -37,7 +37,7 @@ class UnitOrder:
             if index in seen:
                 continue
             other = self._whole([self.variables[index]])
-            if max(other) < first:  # everything it needs comes before the unit as well
+            if max(other) < first:  # what it needs comes even earlier, so it cannot need the unit
                 seen |= other
                 continue
             seen |= other
@@ -49,7 +49,7 @@ class UnitOrder:
         return True
 
     def merge(self, variables: Iterable[Var], group: Group) -> None:
-        """Make one group of these, with the groups that they belong to."""
+        """Make one group of these variables and the groups that they belong to."""
         indices = sorted(self._whole(variables))
         merged = [self.variables[index] for index in indices]
         for var in merged:

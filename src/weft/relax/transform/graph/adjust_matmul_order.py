@@ -1,13 +1,14 @@
-"""AdjustMatmulOrder: of ``(a @ b) @ c`` and ``a @ (b @ c)`` the one that takes fewer products.
+"""AdjustMatmulOrder: chooses between ``(a @ b) @ c`` and ``a @ (b @ c)``: what multiplies less.
 
 Before: ``w = R.matmul(a, b); y = R.matmul(x, w)`` with a vector x and matrices (16, 2), (2, 32).
-After: ``t = R.matmul(x, a); y = R.matmul(t, b)``, 96 products instead of 1,536. A product of two
-weights (parameters from ``num_input`` on) stays or becomes one, since it can be computed before the
-run. A product that is transposed is taken apart, too: ``(b @ a).T`` is ``a.T @ b.T``.
+After: ``t = R.matmul(x, a); y = R.matmul(t, b)``, 96 multiplications instead of 1,536. If two of
+the factors are weights (parameters from ``num_input`` on), they are multiplied first, since that
+can be done before inference. The transpose of a product is treated as a product, too:
+``(b @ a).T`` is ``a.T @ b.T``.
 
-The count is that of one matrix of a batch. Symbols are positive, and at most what the attribute
-``tir_var_upper_bound`` says; where neither order is proved to be better, the order stays. As TVM's
-pass of the name.
+Multiplications are counted for one matrix of a batch. Symbols are taken to be positive and at most
+what the attribute ``tir_var_upper_bound`` says. If neither order is proved to be better, the order
+stays. The pass does what TVM's pass of this name does.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from weft.relax.transform.passes import make_function_pass
 from weft.tir.expr import Add, Mul, Sub, Var
 
 Bounds = Mapping[str, int]
-"""Symbol -> the largest value that it has."""
+"""Name of a symbol -> its largest value."""
 
 _POLYNOMIAL: Final = (Add, Sub, Mul, Var, IntImm)
 
 
 class _Chains:
-    """The pattern of two products, and what to make of a match."""
+    """The pattern of two products in a row, and how a match is rewritten."""
 
     def __init__(self, func: Function) -> None:
         count = func.attrs.get("num_input")
@@ -53,7 +54,7 @@ class _Chains:
         self.pattern = self.left | self.right | self.turned_left | self.turned_right
 
     def rewritten(self, expr: Expr, matched: Mapping[Pattern, RelaxExpr]) -> Expr | None:
-        """The call, or the same in the other order."""
+        """The call with its products in the better order; itself if they are in that order."""
         factors = [matched[part] for part in (self.a, self.b, self.c)]
         known = [factor in self.known for factor in factors]
         shapes: list[Sequence[PrimExpr]] = [
@@ -63,7 +64,7 @@ class _Chains:
             return expr
         turned = [number for number in self.turned(matched) if len(shapes[number]) != 1]
         if len(shapes[1]) < 2 or any(len(shapes[number]) != 2 for number in turned):
-            return expr  # a product with a vector in the middle has no other order
+            return expr  # with a vector in the middle there is no other order
         for number in turned:
             factors[number] = op.permute_dims(factors[number])
             shapes[number] = shapes[number][::-1]
@@ -74,13 +75,13 @@ class _Chains:
         return op.matmul(op.matmul(a, b), c) if is_left else op.matmul(a, op.matmul(b, c))
 
     def turned(self, matched: Mapping[Pattern, RelaxExpr]) -> tuple[int, ...]:
-        """Which factors stand in a product that is transposed."""
+        """The positions of the factors that are inside of a transposed product."""
         if self.turned_left in matched:
             return 0, 1
         return (1, 2) if self.turned_right in matched else ()
 
     def better(self, known: list[bool], shapes: list[Sequence[PrimExpr]]) -> bool | None:
-        """Whether the first product comes first; None if it is not known."""
+        """Whether to multiply the first two factors first; None if neither order is proved best."""
         if known[1] and (known[0] or known[2]):
             return known[0]
         unit = IntImm("int64", 1)
@@ -95,10 +96,10 @@ class _Chains:
 
 
 def is_positive(value: PrimExpr, bounds: Bounds, strict: bool = True) -> bool:
-    """Whether a polynomial in positive symbols is proved to be above 0 (not below, unless strict).
+    """Whether a polynomial in positive symbols is proved to be > 0 (>= 0 if not ``strict``).
 
-    It must be linear in each symbol: then it is least where every symbol is 1 or at its bound, or
-    grows with a symbol that has none.
+    It must be linear in each symbol. Then its minimum is where each symbol is 1 or at its bound, or
+    it must grow with a symbol that has no bound.
     """
     value = Analyzer().simplify(value)
     odd: list[Node] = []

@@ -1,7 +1,6 @@
 """AttachGlobalSymbol: every function of the module gets its name as ``global_symbol``.
 
-A PrimFunc of a module with the attribute ``system_lib_prefix`` is renamed: the prefix stands before
-its name.
+If the module has the attribute ``system_lib_prefix``, PrimFuncs are renamed to start with it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from weft.tir.function import PrimFunc
 
 
 def attach_global_symbol(mod: IRModule, _ctx: PassContext) -> IRModule:
-    """The module with all functions visible by name; the same if they are already."""
+    """The module with a ``global_symbol`` on each function; the same object if all have it."""
     prefix = str(mod.attrs.get("system_lib_prefix") or "")
     renamed = _prefixed(mod, prefix) if prefix else {}
     mod = rename_functions(mod, renamed) if renamed else mod
@@ -27,7 +26,7 @@ def attach_global_symbol(mod: IRModule, _ctx: PassContext) -> IRModule:
 
 
 def _prefixed(mod: IRModule, prefix: str) -> dict[GlobalVar, GlobalVar]:
-    """The new names of the PrimFuncs that have none yet."""
+    """The new variables of PrimFuncs that have no ``global_symbol`` yet."""
     renamed: dict[GlobalVar, GlobalVar] = {}
     for gvar, func in mod.functions.items():
         if isinstance(func, PrimFunc) and "global_symbol" not in func.attrs:

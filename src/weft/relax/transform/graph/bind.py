@@ -1,4 +1,4 @@
-"""BindParams and BindSymbolicVars: parameters become constants, symbols become known."""
+"""BindParams replaces parameters by constants, BindSymbolicVars symbols by expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.support.errors import IRValueError, PassError
 from weft.tir.expr import Var as TirVar
 
 Symbols = Mapping[str | TirVar, PrimExpr | int]
-"""Symbolic variables, by name or themselves, and what takes their places."""
+"""Symbolic variable, or its name -> what replaces it."""
 
 
 def BindParams(func_name: str, params: Mapping[Any, object]) -> Pass:  # noqa: N802 - TVM's name
@@ -68,7 +68,10 @@ def BindSymbolicVars(  # noqa: N802 - TVM's name
 
 
 def _users(mod: IRModule, binding_map: Symbols) -> dict[GlobalVar, tuple[Function, Symbols]]:
-    """Each graph function with the part of the map that it uses; a key without use is an error."""
+    """GlobalVar -> (graph function, the part of the map that it uses).
+
+    A key that no function uses is an error.
+    """
     users: dict[GlobalVar, tuple[Function, Symbols]] = {}
     unused = dict(binding_map)
     names: dict[str, None] = {}

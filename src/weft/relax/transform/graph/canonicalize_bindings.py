@@ -1,4 +1,4 @@
-"""CanonicalizeBindings: bindings that only rename go (weft/relax/rewrite/canonical.py says how).
+"""CanonicalizeBindings: removes bindings that only rename (``weft.relax.rewrite.canonical``).
 
 Before: ``y = x; z = R.add(y, y)``. After: ``z = R.add(x, x)``.
 """

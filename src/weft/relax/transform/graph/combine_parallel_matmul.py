@@ -1,18 +1,18 @@
-"""CombineParallelMatmul: products of one matrix with several are one product and a split.
+"""CombineParallelMatmul: products of one matrix with several others become one product and a split.
 
 Before: ``q = matmul(x, wq); k = matmul(x, wk)``. After: ``p = matmul(x, concat((wq, wk)));
-parts = split(p); q = parts[0]; k = parts[1]``. A bias and an activation go along where every branch
-has them. One large product uses a machine better than several small ones (TASO, Jia et al., SOSP
-2019, finds the same rewrite by search).
+parts = split(p); q = parts[0]; k = parts[1]``. A bias and an activation are combined as well if
+every branch has them. One large product uses a machine better than several small ones (TASO, Jia et
+al., SOSP 2019, finds the same rewrite by search).
 
-Combined are the products of a dataflow block with the same left side whose right sides have one
-rank and agree in all but the last dimension; of several extents that are not constants only one
-can be cut off, the last. A branch that needs the result of another one is left out. A block
-that holds a call in place stays as it is: its reads may not move.
+Products of a dataflow block are combined if they have the same left side, and right sides of the
+same rank that agree in all but the last dimension. The split needs constant widths, except for the
+last part. A branch that needs the result of another one is left out. A block with an in-place call
+stays as it is, since reads must not move across it.
 
-The bindings stand in slots; a group is emitted before the first of its branches. Where an input of
-a later branch is computed in between, the slots between the two are reordered, and only those: the
-cost follows the distance of the branches, so the pass is linear on models.
+The bindings have positions (slots), and a group is emitted before the first of its branches. If an
+input of a later branch is computed after that, only the slots in between are reordered. The cost
+grows with the distance of the branches, so the pass is linear on real models.
 """
 
 from __future__ import annotations
@@ -49,18 +49,19 @@ from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.passes import make_function_pass
 
 FCheck = Callable[[Any, list[Any], list[Any], dict[Var, Any]], bool]
-"""``(left side, right sides, biases, values of variables) -> combine?``"""
+"""``(left side, right sides, biases, values of variables)`` -> whether to combine them."""
+
 
 def _is_activation(call: Call) -> bool:
-    """Whether a call is an element-wise operator of neural networks on one tensor, and no more."""
+    """Whether a call is an element-wise operator of ``relax.nn`` with a single argument."""
     is_of_nn = has(call.op, Trait.ELEMENTWISE) and call.op.name.startswith("relax.nn.")
     return is_of_nn and len(call.args) == 1 and not call.attrs
 
 
 def CombineParallelMatmul(check: FCheck | None = None) -> FunctionPass:  # noqa: N802 - as TVM
-    """Make one product of those that share their left side.
+    """Combine the products that share their left side.
 
-    ``check(lhs, rhs, bias, bindings)`` may refuse a group.
+    ``check(lhs, rhs, bias, bindings)`` refuses a group by returning False.
     """
 
     def run(func: Function) -> Function:
@@ -72,7 +73,9 @@ def CombineParallelMatmul(check: FCheck | None = None) -> FunctionPass:  # noqa:
 
 @dataclass(eq=False)
 class _Branch:
-    """A product and what follows it: ``root`` is the result, ``inner`` the variables before it."""
+    """A product with its bias and activation: ``root`` is the result, ``inner`` the variables
+    before it.
+    """
 
     matmul: Call
     root: Var
@@ -81,7 +84,7 @@ class _Branch:
     activation: Any = None
 
     def chain(self) -> tuple[Var, ...]:
-        """All variables, the product first."""
+        """All variables of the branch, starting with the product."""
         return (*self.inner, self.root)
 
     @property
@@ -97,14 +100,14 @@ class _Branch:
 
 @dataclass(eq=False)
 class _Group:
-    """Branches that become one product, in the order of the parts."""
+    """Branches that become one product, in the order of its parts."""
 
     lhs: Any
     branches: list[_Branch]
     chunks: Var | None = field(default=None)
 
     def inputs(self) -> list[Any]:
-        """What must be computed before."""
+        """The values that must be computed before the product."""
         return [self.lhs, *(b.rhs for b in self.branches), *(b.bias for b in self.branches)]
 
 
@@ -147,7 +150,7 @@ class _Combiner(PyExprMutator):
         )
 
     def emit_group(self, group: _Group) -> None:
-        """The product of a group and its split."""
+        """Emit the product of a group and its split."""
         emit, first = self.builder_.emit, group.branches[0]
         lhs = self.visit_expr(group.lhs)
         rhs = [self.visit_expr(branch.rhs) for branch in group.branches]
@@ -163,7 +166,7 @@ class _Combiner(PyExprMutator):
 
 
 class _Plan:
-    """Which products of a block are combined, and in which order things are computed then."""
+    """Which products of a block are combined, and the new order of its bindings."""
 
     def __init__(self, block: DataflowBlock, check: FCheck, values: dict[Var, Any]) -> None:
         self.check = check
@@ -175,11 +178,11 @@ class _Plan:
         self.users: dict[Var, list[Any]] = {}
 
     def items(self) -> list[Any]:
-        """Bindings and groups in the order of computation."""
+        """Bindings and groups, in the order in which to emit them."""
         return [item for slot in self.slots for item in slot]
 
     def combined(self) -> list[_Group]:
-        """The groups, after the slots are in an order that allows them."""
+        """Find the groups, and order the slots so that each group has its inputs before it."""
         candidates = self.candidates()
         if not candidates or any(targets(binding.value) for binding in self.bindings.values()):
             return []
@@ -194,7 +197,7 @@ class _Plan:
         return bindings
 
     def candidates(self) -> list[list[Any]]:
-        """Products with one left side, and right sides of one rank and dtype."""
+        """Lists of products with the same left side, and right sides of the same rank and dtype."""
         by_input: dict[Any, list[Any]] = {}
         for binding in self.bindings.values():
             value = binding.value
@@ -209,13 +212,13 @@ class _Plan:
         return [group for group in by_input.values() if len(group) > 1]
 
     def group(self, matmuls: Sequence[Any]) -> _Group | None:
-        """The products as a group, placed; None if they cannot be combined."""
+        """Make a group of products and insert it; None if they cannot be combined."""
         branches = [self.branch(binding) for binding in matmuls]
         first = branches[0].dims[:-1]
         if not all(same_dims(first, branch.dims[:-1]) for branch in branches):
             return None
         whole, bare = _of_one_kind(branches), [_Branch(b.matmul, b.chain()[0]) for b in branches]
-        # a product that is added to another one is no bias of it
+        # If two products are added, neither is the bias of the other: try without bias, too.
         branches = _cuttable(max(self.independent(whole), self.independent(bare), key=len))
         lhs = matmuls[0].value.args[0]
         biases = [branch.bias for branch in branches if branch.bias is not None]
@@ -228,7 +231,7 @@ class _Plan:
         return group
 
     def branch(self, binding: Binding) -> _Branch:
-        """The product with the bias and the activation that follow it."""
+        """The branch of a product: itself, and the bias and activation that follow it."""
         branch = _Branch(binding.value, binding.var)
         user = self.only_user(binding.var)
         if user is not None and user.value.op is _ADD:
@@ -243,7 +246,7 @@ class _Plan:
         return branch
 
     def only_user(self, var: Var) -> Any:
-        """The call that alone uses a variable, or None."""
+        """The binding of the only call that uses a variable; None if there are more or none."""
         users = self.users.get(var, ())
         if not isinstance(var, DataflowVar) or len(users) != 1:
             return None
@@ -252,7 +255,7 @@ class _Plan:
     # Order
 
     def uses(self, item: Any) -> list[Any]:
-        """What an item needs: variables and, for a part of a product, its group."""
+        """The variables that an item needs; for a part of a combined product, its group."""
         if isinstance(item, _Group):
             return item.inputs()
         if item.var in self.group_of:
@@ -260,7 +263,7 @@ class _Plan:
         return collect(item.value, Var)
 
     def defines(self, item: Any) -> Any:
-        """What others name an item by."""
+        """The variable (or group) by which other items refer to an item."""
         return item if isinstance(item, _Group) else item.var
 
     def independent(self, branches: list[_Branch]) -> list[_Branch]:
@@ -280,7 +283,7 @@ class _Plan:
         return [branch for branch in branches if branch in kept]
 
     def insert(self, group: _Group) -> None:
-        """Put a group before its first root, after what it needs."""
+        """Insert a group before its first root and after its inputs."""
         first = min(self.place[branch.root] for branch in group.branches)
         needed = [self.place[v] for v in group.inputs() if isinstance(v, Var) and v in self.place]
         last = max([first, *needed])
@@ -311,7 +314,7 @@ _MATMUL, _ADD = Op.get("relax.matmul"), Op.get("relax.add")
 
 
 def _parts(whole: Var, widths: Sequence[Any]) -> Call:
-    """The split of a product into parts whose widths are known to add up to its own."""
+    """The call that splits a product into parts of these widths, which add up to its own."""
     cuts = list(itertools.accumulate(constant_value(width) or 0 for width in widths[:-1]))
     info: Any = whole.struct_info
     call: Call = op.split(whole, cuts, info.ndim - 1)
@@ -323,7 +326,7 @@ def _parts(whole: Var, widths: Sequence[Any]) -> Call:
 
 
 def _is_bias(bias: Any, branch: _Branch, product: Var) -> bool:
-    """Whether an operand is as wide as the branch and widens the product in no dimension."""
+    """Whether an operand is as wide as the branch and does not broadcast the product."""
     dims = tensor_dims(getattr(bias, "struct_info", None))
     shape = tensor_dims(product.struct_info)
     if bias is product or not isinstance(bias, Var | Constant) or not dims or shape is None:
@@ -337,7 +340,7 @@ def _is_bias(bias: Any, branch: _Branch, product: Var) -> bool:
 
 
 def _of_one_kind(branches: list[_Branch]) -> list[_Branch]:
-    """The branches cut back to what they have in common: bias, activation."""
+    """The branches without the bias and activation that not all of them have."""
     dims = [tensor_dims(b.bias.struct_info) if b.bias is not None else None for b in branches]
     rest = [None if shape is None else shape[:-1] for shape in dims]
     has_bias = all(same_dims(rest[0], shape) for shape in rest)
@@ -351,6 +354,6 @@ def _of_one_kind(branches: list[_Branch]) -> list[_Branch]:
 
 
 def _cuttable(branches: list[_Branch]) -> list[_Branch]:
-    """Branches of constant width first, then at most one other."""
+    """The branches of constant width, followed by at most one of symbolic width."""
     static = [b for b in branches if constant_value(b.dims[-1]) is not None]
     return static + [b for b in branches if constant_value(b.dims[-1]) is None][:1]

@@ -1,9 +1,9 @@
 """ConvertToDataflow: runs of pure bindings become dataflow blocks.
 
 Before: ``a = R.exp(x); b = R.add(a, a); R.print(b)``. After: ``with R.dataflow(): a = R.exp(x);
-b = R.add(a, a); R.output(b)``, then the print. A binding that branches or may have a side effect
-ends a run; so does nothing else: an existing dataflow block is part of the run around it. What only
-its block uses becomes a dataflow variable (weft/relax/rewrite/canonical.py).
+b = R.add(a, a); R.output(b)``, then the print. Only a binding that branches or may have a side
+effect ends a run; existing dataflow blocks are merged into the run around them. Variables that are
+used only inside of their block become dataflow variables (``weft.relax.rewrite.canonical``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Converter(PyExprMutator):
         return SeqExpr(merged, seq.body, span=seq.span)
 
     def finished(self, run: list[Binding], inside: list[DataflowBlock]) -> BindingBlock:
-        """The block of a run: dataflow if it is long enough or was one already."""
+        """The block of a run: a dataflow block if it is long enough or contained one."""
         if len(inside) == 1 and len(inside[0].bindings) == len(run):
             return inside[0]
         return DataflowBlock(run) if inside or len(run) >= self.min_size else BindingBlock(run)

@@ -1,8 +1,8 @@
-"""DeadCodeElimination: functions that no entry function reaches go, and unused bindings.
+"""DeadCodeElimination: removes unused bindings, and functions that no entry function reaches.
 
-Entry functions are those named and those with a ``global_symbol`` (visible from outside). Functions
-stay where the module is a part of another one, as ``ApplyPassToFunction`` makes it: a function that
-is called but not there may call any other.
+Entry functions are those named by the caller and those with a ``global_symbol`` (visible from
+outside). If a function is called that the module does not have, all functions stay: the module is
+then a part of another one (as in ``ApplyPassToFunction``), and the missing function may call any.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.tir.function import PrimFunc
 
 
 def eliminate_dead_code(mod: IRModule, entry_functions: Sequence[str] | None = None) -> IRModule:
-    """The module with what its entry functions need."""
+    """The module with the functions and bindings that its entry functions need."""
     functions: dict[GlobalVar, BaseFunc] = {
         gvar: remove_all_unused(func) if isinstance(func, Function) else func
         for gvar, func in mod.functions.items()
@@ -64,7 +64,7 @@ def _reach(entries: list[str], functions: Mapping[str, BaseFunc]) -> set[str]:
 
 def _callees(func: BaseFunc | None) -> list[str]:
     """The names of the functions that a function calls or refers to."""
-    if isinstance(func, PrimFunc):  # what a call in TensorIR calls is no child of it
+    if isinstance(func, PrimFunc):  # the callee of a TensorIR call is no child of it
         called = [call.op for call in collect(func, TirCall)]
         return [op.name_hint for op in called if isinstance(op, GlobalVar)]
     return [gvar.name_hint for gvar in collect(func, GlobalVar)]

@@ -1,9 +1,9 @@
-"""DecomposeOpsForInference: operators that inference computes by simpler ones.
+"""DecomposeOpsForInference: replaces operators by simpler ones that do the same in inference.
 
-``batch_norm`` uses the moving statistics: ``(x - mean) / sqrt(var + epsilon) * gamma + beta``, and
-returns them as they are; the simpler operators can then be folded, fused or laid out each by
-itself. ``tensor_to_shape`` becomes a call of the virtual machine's function and a match_cast that
-names the dimensions, which operators that take a shape need.
+``batch_norm`` becomes ``(x - mean) / sqrt(var + epsilon) * gamma + beta`` with the moving
+statistics, which it returns unchanged. Each of the simpler operators can then be folded, fused and
+laid out. ``tensor_to_shape`` becomes a call of the virtual machine's function, and a match_cast
+that gives names to the dimensions, which operators that take a shape need.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Decomposer(PyExprMutator):
         return call
 
     def tensor_to_shape(self, call: Call) -> RelaxExpr:
-        """The shape, with a symbol for each of its dimensions."""
+        """The shape in a tensor, with a new symbol for each of its dimensions."""
         extents = self.builder_.emit(
             op.call_pure_packed(_BUILTIN, call.args[0], sinfo_args=call.struct_info)
         )
@@ -62,7 +62,7 @@ _BUILTIN = ExternFunc("vm.builtin.tensor_to_shape")
 
 
 def _batch_norm(call: Call) -> Tuple:
-    """The operators of a batch norm with given statistics."""
+    """The operators that compute a batch norm with given statistics."""
     data, gamma, beta, mean, variance = call.args
     info, attrs = data.struct_info, call.attrs
     axis = attrs["axis"] % info.ndim

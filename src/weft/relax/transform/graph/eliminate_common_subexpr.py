@@ -1,7 +1,7 @@
 """EliminateCommonSubexpr: a value that was computed before is not computed again.
 
 Before: ``a = R.exp(x); b = R.exp(x); c = R.add(a, b)``. After: ``a = R.exp(x); b = a; c =
-R.add(a, a)``; CanonicalizeBindings takes ``b`` away. weft/relax/rewrite/common_subexpr.py says how.
+R.add(a, a)``; CanonicalizeBindings removes ``b``. See ``weft.relax.rewrite.common_subexpr``.
 """
 
 from __future__ import annotations

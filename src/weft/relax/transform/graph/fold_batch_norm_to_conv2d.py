@@ -1,13 +1,13 @@
-"""FoldBatchnormToConv2D: a batch norm of a convolution becomes other weights and a bias.
+"""FoldBatchnormToConv2D: a batch norm after a convolution becomes scaled weights and a bias.
 
 Before: ``y = convolution(x, w); n = batch_norm(y, gamma, beta, mean, var)[0]``. After:
 ``n = convolution(x, w * scale) + (beta - mean * scale)``, ``scale = gamma / sqrt(var + epsilon)``
 (Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only
-Inference", CVPR 2018, section 3.2). All of it but the convolution is constant; FoldConstant
-computes it. The statistics are the moving ones, as inference uses them.
+Inference", CVPR 2018, section 3.2). Everything but the convolution is constant, and FoldConstant
+computes it. As in inference, the statistics are the moving ones.
 
-Weights and parameters must be constants of one dtype, the normalised axis the channels of the
-convolution, and the normalisation the only user of its result.
+The pass requires that weights and parameters are constants of one dtype, that the normalised axis
+is the channels of the convolution, and that only the norm uses the convolution's result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Folder(PyExprMutator):
         self.counts, self.keep_training = counts, keep_training
         self.original: dict[Var, Var] = {}
         self.folded_norms: dict[Var, Var] | None = None
-        """What norms of this dataflow block became, where several take their results."""
+        """Norm of the current dataflow block whose result is used more than once -> its folding."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.folded_norms = {}
@@ -71,12 +71,12 @@ class _Folder(PyExprMutator):
             return item
         is_alone = self.counts.get(self.original.get(product, product)) == 1
         is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
-        if not is_alone or not is_near:  # another block hides its dataflow variables
+        if not is_alone or not is_near:  # dataflow variables of another block are not visible
             return item
         return self.once(item.tuple_value, conv, norm) or item
 
     def once(self, tensors: Var, conv: Call, norm: Call) -> RelaxExpr | None:
-        """``folded``, computed once for all who take the result of a norm."""
+        """``folded``, but computed only once for all uses of the norm's result."""
         is_shared = self.counts.get(self.original.get(tensors, tensors), 0) > 1
         if self.folded_norms is None or not is_shared:
             return self.folded(conv, norm)
@@ -88,7 +88,7 @@ class _Folder(PyExprMutator):
         return self.folded_norms[tensors]
 
     def folded(self, conv: Call, norm: Call) -> Expr | None:
-        """The convolution with scaled weights and a bias, or None."""
+        """The convolution with scaled weights and a bias; None if the norm cannot be folded."""
         known = [bound_constant(self, arg) for arg in (conv.args[1], *norm.args[1:])]
         constants = [constant for constant in known if constant is not None]
         axes = _channel_axes(conv, norm)
@@ -113,16 +113,16 @@ class _Folder(PyExprMutator):
 
 
 def _at(axis: int, extent: PrimExpr | None) -> list[PrimExpr | int | None]:
-    """A shape of four dimensions, 1 but for one."""
+    """A shape of four dimensions: ``extent`` at ``axis``, and 1 elsewhere."""
     return [extent if position == axis else 1 for position in range(4)]
 
 
 def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
-    """Where the channels are in the result and in the weights, if the norm is over them."""
+    """The axes of channels in the result and in the weights; None if the norm is over another."""
     out_layout = conv.attrs["out_layout"] or conv.attrs["data_layout"]
     kernel_layout = conv.attrs["kernel_layout"]
     if len(out_layout) != 4 or len(kernel_layout) != 4:
-        return None  # blocked: two axes hold the channels
+        return None  # in a blocked layout two axes hold the channels
     if norm.attrs["axis"] % 4 != out_layout.index("C"):
         return None
     return out_layout.index("C"), kernel_layout.index("O")
@@ -131,7 +131,7 @@ def _channel_axes(conv: Call, norm: Call) -> tuple[int, int] | None:
 def FoldBatchnormToConv2D(*, keep_training: bool = False) -> FunctionPass:  # noqa: N802 - as TVM
     """Fold batch norms into the convolutions before them.
 
-    ``keep_training`` leaves those whose statistics are those of the batch as they are.
+    ``keep_training`` leaves batch norms alone that use the statistics of the batch.
     """
 
     def fold(func: Function) -> Function:

@@ -1,9 +1,9 @@
-"""Constants that numpy computes as compiled code does, bit for bit, without compiling anything.
+"""Folds calls on constants by numpy, where that gives the same bits as compiled code would.
 
-The numpy reference of an operator's row computes them, where the row says that it is exact or
-moves elements only; views of constants share their memory. A model has hundreds of these on its
-weights (the norms of a ResNet-50 alone need 424), and a kernel for each would take seconds to
-compile.
+The numpy reference in an operator's row is used if the row says that it is exact, or if the
+operator only moves elements; views of constants share their memory. A model has hundreds of such
+calls on its weights (424 for the norms of a ResNet-50), and compiling a kernel for each would take
+seconds.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _ASTYPE: Final = Op.get("relax.astype")
 
 
 def is_exact(call: Call) -> bool:
-    """Whether numpy may compute a call's operator."""
+    """Whether numpy computes the operator of a call exactly as compiled code does."""
     return call.op is _ASTYPE or has(call.op, Trait.MOVES | Trait.EXACT)
 
 
 def fold_by_numpy(call: Call) -> Constant | None:
-    """The constant that a call on constants is, where numpy is exact; None for any other call."""
+    """The result of a call on constants that numpy computes exactly; None for other calls."""
     info = call.struct_info
     if not isinstance(info, TensorStructInfo) or info.dtype == "void":
         return None
@@ -54,12 +54,12 @@ def fold_by_numpy(call: Call) -> Constant | None:
 
 
 def _counts(kind: DataType) -> bool:
-    """Whether a type is of numbers that numpy has."""
+    """Whether numpy has numbers of this type."""
     return not kind.is_bool and kind.bits >= 8
 
 
 def _computed(call: Call, kind: DataType) -> np.ndarray | None:
-    """What the numpy reference gives; None where it gives an error, as the program would."""
+    """The result of the numpy reference; None if that raises, as the program would."""
     reference = reference_of(call.op) if isinstance(call.op, Op) else None
     if reference is None:
         return None
@@ -71,13 +71,13 @@ def _computed(call: Call, kind: DataType) -> np.ndarray | None:
         ]
         with np.errstate(all="ignore"):
             result = reference(*values, **interpreter.attributes(call, frame))
-            return np.require(result, kind.numpy, ["C", "W"])  # a broadcast one is read-only
+            return np.require(result, kind.numpy, ["C", "W"])  # broadcast arrays are read-only
     except TVMError:
         return None
 
 
 def _cast(given: Constant, kind: DataType) -> Constant | None:
-    """Integers as other integers or float32."""
+    """Integers cast to other integers or to float32; None for other casts."""
     if str(given.data.dtype) not in _INTEGERS or str(kind) not in (*_INTEGERS, "float32"):
         return None
     return Constant(NDArray(given.data._array.astype(str(kind)), kind))

@@ -1,8 +1,9 @@
-"""FoldConstant: what depends on constants only is computed at build time, by compiled code.
+"""FoldConstant: computes what depends on constants only when the model is built.
 
-A call_tir of constants of known shapes becomes a constant; an operator on constants is lowered by
-its rule first. Arrays above ``LIMIT`` bytes that do not come from at least as large inputs
-(``R.zeros``) stay as they are.
+A ``call_tir`` on constants of known shapes is compiled, run, and replaced by its result. An
+operator on constants is lowered by its rule first (or computed by numpy, see ``fold_by_numpy``). A
+result is not folded if it is larger than ``LIMIT`` bytes and than twice its inputs: ``R.zeros``
+takes less memory as a call.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import For, Stmt
 
 LIMIT: Final = 1 << 20
-"""Bytes up to which a folded array may be larger than what it is made from."""
+"""A folded array may have so many bytes even if its inputs are smaller."""
 
 WORK: Final = 1 << 34
-"""Executions of the innermost statements up to which a function runs at build time."""
+"""A function is not run at build time if its statements would be executed more often than this."""
 
 
 def _work(func: PrimFunc) -> int:
-    """How often the statements of a function of known extents run, at least once for each nest."""
+    """How often the innermost statements of a function of constant extents are executed."""
     total = 0
     stack: list[tuple[Stmt, int]] = [(func.body, 1)]
     while stack:
@@ -74,7 +75,8 @@ class _Folder(PyExprMutator):
         super().__init__(mod)
         self.written: set[Var] = set()
         self.is_written = False
-        """Whether the binding at hand gets memory that a call in place writes: no constant."""
+        """Whether the value of the current binding is overwritten by an in-place call later: such
+        a value must not become a constant."""
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
         outer, self.is_written = self.is_written, binding.var in self.written
@@ -139,7 +141,7 @@ class _Folder(PyExprMutator):
 
 
 def _specialised(func: PrimFunc, call: Call) -> PrimFunc:
-    """The PrimFunc with the extents of a call of known shapes."""
+    """The PrimFunc specialised for the known shapes of a call."""
     buffers = {param: func.buffer_map[param] for param in func.params if param in func.buffer_map}
     if all(constant_value(dim) is not None for b in buffers.values() for dim in b.shape):
         return func
@@ -153,14 +155,14 @@ def _specialised(func: PrimFunc, call: Call) -> PrimFunc:
 
 
 def _is_fixed(value: RelaxExpr | None) -> TypeGuard[ShapeExpr]:
-    """Whether a value is a shape of constants."""
+    """Whether a value is a shape whose extents are constants."""
     if not isinstance(value, ShapeExpr):
         return False
     return all(constant_value(dim) is not None for dim in value.values)
 
 
 def _shape_to_tensor(call: Call) -> Expr:
-    """A shape of constants as a tensor."""
+    """Fold a shape of constants to a constant tensor."""
     values = [constant_value(dim) for dim in getattr(call.args[0], "values", None) or [None]]
     if any(value is None for value in values):
         return call
@@ -168,7 +170,7 @@ def _shape_to_tensor(call: Call) -> Expr:
 
 
 def _tensor_to_shape(call: Call) -> Expr:
-    """A constant tensor as a shape."""
+    """Fold a constant tensor to a shape."""
     given = call.args[0]
     if not isinstance(given, Constant) or given.data.dtype != "int64":
         return call
@@ -179,7 +181,7 @@ _SHAPES: Final = {
     Op.get("relax.shape_to_tensor"): _shape_to_tensor,
     Op.get("relax.tensor_to_shape"): _tensor_to_shape,
 }
-"""Operators between shapes and tensors, which have no rule of legalisation."""
+"""Operators between shapes and tensors -> how to fold them; they have no rule of legalisation."""
 
 
 def _arrays(args: Tuple) -> list[NDArray]:
@@ -194,7 +196,7 @@ def _all_constant(args: Sequence[RelaxExpr]) -> bool:
 
 
 def _open(arg: RelaxExpr) -> bool:
-    """Whether a tuple shows all its fields, those of inner tuples too."""
+    """Whether an argument is no tuple, or a tuple expression whose fields are so, too."""
     if not isinstance(arg, Tuple):
         return False
     for item in arg.fields:
@@ -204,7 +206,7 @@ def _open(arg: RelaxExpr) -> bool:
 
 
 def _bytes(info: StructInfo) -> int | None:
-    """The size of a tensor or tuple of known shape."""
+    """The bytes of a tensor or tuple; None if a shape is not known."""
     if isinstance(info, TupleStructInfo):
         sizes = [_bytes(field) for field in info.fields]
         return None if None in sizes else sum(size or 0 for size in sizes)
@@ -221,7 +223,7 @@ def _bytes(info: StructInfo) -> int | None:
 
 
 def _is_small(call: Call) -> bool:
-    """Whether the result is of known size and not much larger than the inputs."""
+    """Whether the result has a known size and is small, or not much larger than the inputs."""
     info = call.sinfo_args[0] if call.sinfo_args else call.struct_info
     if not isinstance(info, TensorStructInfo | TupleStructInfo):
         return False
@@ -241,7 +243,7 @@ def _tensors(args: Sequence[RelaxExpr]) -> list[RelaxExpr]:
 
 
 def fold_constant(mod: IRModule, _ctx: PassContext) -> IRModule:
-    """The module with constant parts computed; the same if there are none."""
+    """The module with constant parts computed; the same object if there are none."""
     folder = _Folder(mod)
     functions: dict[GlobalVar, BaseFunc] = {}
     for gvar, func in mod.functions.items():

@@ -1,8 +1,8 @@
-"""InlinePrivateFunctions: calls of private graph functions become their bodies.
+"""InlinePrivateFunctions: replaces calls of private graph functions by their bodies.
 
 Before: ``main(x): y = f(x); return y`` and a private ``f(x): return R.exp(x)``. After: ``main(x):
-y = R.exp(x); return y``. A function that is recursive, or that is used otherwise than by a call
-(in a closure), stays, and so does one that branches where a dataflow block calls it.
+y = R.exp(x); return y``. A function stays if it is recursive, if it is used other than by a call
+(in a closure), or if it branches and is called in a dataflow block.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from weft.relax.transform.passes import make_module_pass
 def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
     """The module without private functions that can be inlined; the same if there are none."""
     recursive = {gvar.name_hint for group in detect_recursion(mod) for gvar in group}
-    inlined = {
-        name: func for name, func in private_functions(mod).items() if name not in recursive
-    }
+    inlined = {name: func for name, func in private_functions(mod).items() if name not in recursive}
     if not inlined:
         return mod
     changed = {
@@ -32,7 +30,7 @@ def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
     }
     gone = set(inlined)
     waiting = [func for gvar, func in changed.items() if gvar.name_hint not in gone]
-    while waiting:  # a call that had to stay keeps its function, and what that one calls
+    while waiting:  # a call that cannot be inlined keeps its function, and the functions it calls
         func = waiting.pop()
         for gvar in all_global_vars(func) if isinstance(func, Function) else ():
             if gvar.name_hint in gone:

@@ -4,9 +4,9 @@ Before: ``main(x, y): def inner(z): return R.add(z, x); a = inner(y)``. After: a
 ``main_inner(z, x): return R.add(z, x)`` and ``main(x, y): inner = R.make_closure(main_inner, (x,));
 a = R.invoke_pure_closure(inner, (y,))``. A function that captures nothing is called by its name.
 
-What a function captures (its free variables, and the symbolic variables that only the function
-around it defines, as one shape) becomes parameters at the end. Inside of itself it calls the lifted
-function with the values captured (Johnsson, "Lambda lifting", 1985).
+What a function captures becomes parameters at its end: its free variables, and, as one shape, the
+symbolic variables that only the outer function defines. A recursive function passes the captured
+values on to itself (Johnsson, "Lambda lifting", 1985).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from weft.relax.utils import copy_with_new_vars
 
 
 class _Locations(PyExprVisitor):
-    """Where each local function stands: the names from the function of the module inwards."""
+    """The path of each local function: the names from the module's function down to it."""
 
     def __init__(self, name: str) -> None:
         self.path = [name]
@@ -48,10 +48,10 @@ class _Locations(PyExprVisitor):
 
 
 def _lifted_names(mod: IRModule) -> dict[Var, str]:
-    """A name for each local function: the first proposal that no other function makes too.
+    """A name for each local function: the first of these that is unique.
 
-    Its ``global_symbol``; the names of the outermost function and its own; all names on the way;
-    the outermost and its own with a number.
+    Its ``global_symbol``; the outermost function's name and its own; all names on its path; the
+    outermost function's name, its own, and a number.
     """
     remaining: dict[Var, tuple[Function, tuple[str, ...]]] = {}
     for gvar, func in mod.functions.items():
@@ -89,7 +89,7 @@ def _lifted_names(mod: IRModule) -> dict[Var, str]:
 
 @dataclass
 class _Lifted:
-    """A local function while it is lifted: its new name, what it captures, and as which params."""
+    """A local function that is lifted: its new name, its captures, and the parameters for them."""
 
     own: Var
     gvar: GlobalVar
@@ -116,13 +116,13 @@ class _Lifter(PyExprMutator):
             self.lift(binding, value)
             return
         if isinstance(value, Call) and isinstance(value.struct_info, FuncStructInfo):
-            self.closures.add(binding.var)  # a function that a call returns is a closure
+            self.closures.add(binding.var)  # a call that returns a function returns a closure
         elif isinstance(value, Var) and value in self.closures:
             self.closures.add(binding.var)
         super().visit_var_binding_(binding)
 
     def lift(self, binding: VarBinding, func: Function) -> None:
-        """Move a local function to the module; bind its closure if it captures something."""
+        """Move a local function to the module; bind a closure if it captures anything."""
         job = _Lifted(binding.var, GlobalVar(self.names[binding.var]))
         self.capture(job, func)
         params = [*func.params, *job.params]
@@ -146,7 +146,7 @@ class _Lifter(PyExprMutator):
         for var in free_vars(func):
             now = None if var is job.own else self.visit_expr(var)
             if not isinstance(now, Var):
-                continue  # itself, or a function of the module by now
+                continue  # the function itself, or one that has been lifted without captures
             job.sources.append(var)
             job.captured.append(now)
             job.params.append(Var(var.name_hint, now.struct_info))
@@ -157,7 +157,7 @@ class _Lifter(PyExprMutator):
             job.params.append(Var("symbols", ShapeStructInfo(symbols)))
 
     def body_of(self, job: _Lifted, func: Function, params: list[Var]) -> Function:
-        """The lifted function, with local functions inside of it lifted too."""
+        """The lifted function; the local functions in it are lifted as well."""
         outer = {var: self.get_var_remap(var.vid) for var in job.sources}
         self._var_remap.update(zip(job.sources, job.params, strict=False))
         enclosing, self.current = self.current, job
@@ -167,7 +167,7 @@ class _Lifter(PyExprMutator):
         return Function(params, body, body.struct_info, func.is_pure, func.attrs, func.span)
 
     def is_own(self, callee: RelaxExpr) -> bool:
-        """Whether a function names itself, and is a closure."""
+        """Whether the callee is the function that is being lifted, and captures values."""
         job = self.current
         return job is not None and callee is job.own and bool(job.captured)
 
@@ -188,7 +188,7 @@ class _Lifter(PyExprMutator):
 
 
 def lambda_lift(mod: IRModule, _ctx: PassContext) -> IRModule:
-    """The module without local functions; the same if there are none."""
+    """The module without local functions; the same object if there are none."""
     lifter = _Lifter(mod)
     if not lifter.names:
         return mod

@@ -1,4 +1,6 @@
-"""Normalize: every function in normal form (A-normal form, struct info everywhere)."""
+"""Normalize: brings functions into normal form: each intermediate value is bound to a variable, and
+every expression has struct info.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from weft.relax.transform.passes import make_module_pass
 
 
 def normalize(mod: IRModule, _ctx: PassContext) -> IRModule:
-    """The module in normal form; the same if it is."""
+    """The module in normal form; the same object if it is already."""
     builder = BlockBuilder(mod)
     functions = {
         gvar: builder.normalize(func) if isinstance(func, Function) else func

@@ -1,7 +1,7 @@
-"""NormalizeGlobalVar: every public function is named by its ``global_symbol``.
+"""NormalizeGlobalVar: gives each public function its ``global_symbol`` as name.
 
 Before: a private ``f`` and a public ``f1`` whose ``global_symbol`` is "f". After: the public one is
-``f``; the private one moves out of its way to ``f1``. Calls follow.
+``f`` and the private one ``f1``. Calls are rewritten.
 """
 
 from __future__ import annotations

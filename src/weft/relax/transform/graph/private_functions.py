@@ -1,8 +1,8 @@
 """Private graph functions whose every use is a call in this module, so that both may change.
 
 InlinePrivateFunctions, ExpandTupleArguments, RemoveUnusedOutputs and RemoveUnusedParameters change
-a callee and its callers together. A function with a ``global_symbol`` is visible from outside, one
-that a closure or an operator names is called by others than calls: both keep their signature.
+a function together with all its callers. A function keeps its signature if it has a
+``global_symbol`` (it is visible from outside) or if a closure or an operator refers to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.relax.rewrite.canonical import canonicalize_bindings
 
 
 class _Named(PyExprVisitor):
-    """The functions that are named otherwise than as the callee of a call."""
+    """The functions that are referred to other than as the callee of a call."""
 
     def __init__(self) -> None:
         self.found: set[str] = set()
@@ -54,9 +54,9 @@ def private_functions(mod: IRModule) -> dict[str, Function]:
 
 @dataclass(frozen=True)
 class Change:
-    """A new version of a callee, and what a call of it becomes.
+    """A new version of a function, and how its calls are rewritten.
 
-    ``rewrite_call(builder, callee, call)`` may emit bindings before the expression it returns.
+    ``rewrite_call(builder, callee, call)`` returns the new expression; it may emit bindings first.
     """
 
     func: Function
@@ -81,7 +81,7 @@ class _Callers(PyExprMutator):
 
 
 def change_signatures(mod: IRModule, changes: Mapping[str, Change]) -> IRModule:
-    """The module with the changed callees and their callers rewritten; both without dead code."""
+    """The module with changed functions and rewritten callers, both without dead code."""
     if not changes:
         return mod
     changes = {

@@ -1,7 +1,7 @@
-"""RemoveRedundantReshape: a reshape to the shape at hand goes, and of two in a row the first.
+"""RemoveRedundantReshape: removes reshapes to the same shape, and the first of two in a row.
 
 Before: ``a = reshape(x, (2, 6)); b = reshape(a, (3, 4)); c = reshape(b, (3, 4))``. After:
-``b = reshape(x, (3, 4))``, and uses of c are uses of b. Shapes count as equal where that is proved.
+``b = reshape(x, (3, 4))``, and ``c`` is replaced by ``b``. Shapes are equal if that is proved.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Remover(PyExprMutator):
         return call if source is call.args[0] else Call(_RESHAPE, [source, call.args[1]])
 
     def source(self, data: RelaxExpr) -> RelaxExpr:
-        """What a tensor is a reshape of, where that may be used here, else the tensor."""
+        """The tensor that ``data`` is a reshape of, if that is visible here; else ``data``."""
         value = self.lookup_binding(data)
         if not isinstance(value, Call) or value.op is not _RESHAPE:
             return data
@@ -56,12 +56,12 @@ class _Remover(PyExprMutator):
 
 
 def _without_reshapes(func: Function) -> Function:
-    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
+    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are not to change
         return func
     rewritten = _Remover().visit_expr(func)
     return func if rewritten is func else remove_all_unused(canonicalize_bindings(rewritten))
 
 
 def RemoveRedundantReshape() -> FunctionPass:  # noqa: N802 - as TVM
-    """Remove reshapes that change nothing or that another one follows."""
+    """Remove reshapes that change nothing, and those that another reshape follows."""
     return make_function_pass("RemoveRedundantReshape", _without_reshapes)

@@ -1,8 +1,8 @@
-"""RemoveUnusedOutputs: private functions do not return what no caller takes.
+"""RemoveUnusedOutputs: private functions no longer return what no caller uses.
 
 Before: ``main(x): t = f(x); return t[0]`` and a private ``f(x): return (R.exp(x), R.sin(x))``.
-After: ``main(x): t = f(x); return t`` and ``f(x): return R.exp(x)``. A function of which one field
-is used returns it alone. A tuple that is used as a whole is used in all its fields.
+After: ``main(x): t = f(x); return t`` and ``f(x): return R.exp(x)``. If only one field is used, it
+is returned without a tuple. A use of the whole tuple counts as a use of all fields.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from weft.relax.transform.passes import make_module_pass
 
 
 class _Usage(PyExprVisitor):
-    """Which fields of the results of which functions are used."""
+    """Collects which fields of the results of the candidates are used."""
 
     def __init__(self, candidates: Iterable[str]) -> None:
         self.used: dict[str, set[int] | None] = {name: set() for name in candidates}
@@ -58,7 +58,7 @@ class _Usage(PyExprVisitor):
                 self.visit_expr(arg)
 
     def callee(self, value: RelaxExpr) -> str | None:
-        """The name of the candidate that a value is a call of."""
+        """The name of the candidate that a value calls; None if it calls none."""
         name = getattr(getattr(value, "op", None), "name_hint", None)
         is_call = isinstance(value, Call) and isinstance(value.op, GlobalVar)
         return name if is_call and name in self.used else None
@@ -77,14 +77,14 @@ class _Usage(PyExprVisitor):
             self.used[self.source[op]] = None
 
     def visit_call_(self, op: Call) -> None:
-        name = self.callee(op)  # a call that is no binding's value: all of it is used
+        name = self.callee(op)  # a call that is not bound to a variable: all of it is used
         if name is not None:
             self.used[name] = None
         super().visit_call_(op)
 
 
 def _without_outputs(func: Function, kept: list[int]) -> Change:
-    """The function that returns the fields ``kept``, and how callers see them."""
+    """The function that returns only the fields ``kept``, and how its calls are rewritten."""
     whole = Var("outputs", func.ret_struct_info)
     fields = [TupleGetItem(whole, index) for index in kept]
     variables = [Var(f"output_{index}", field.struct_info) for index, field in enumerate(fields)]
@@ -97,7 +97,7 @@ def _without_outputs(func: Function, kept: list[int]) -> Change:
     def rewrite_call(builder: BlockBuilder, callee: GlobalVar, call: Call) -> RelaxExpr:
         info = expect(func.ret_struct_info, TupleStructInfo)
         new = builder.emit(Call(callee, call.args, call.attrs, call.sinfo_args, call.span))
-        results: list[RelaxExpr] = [PrimValue(math.nan)] * len(info.fields)  # nobody looks at these
+        results: list[RelaxExpr] = [PrimValue(math.nan)] * len(info.fields)  # nan stands for unused
         for place, index in enumerate(kept):
             results[index] = new if len(kept) == 1 else TupleGetItem(new, place)
         return Tuple(results)

@@ -1,9 +1,9 @@
-"""RemoveUnusedParameters: private functions do not take what they do not use.
+"""RemoveUnusedParameters: private functions no longer take what they do not use.
 
 Before: ``main(a, b): return f(a, b)`` and a private ``f(a, b): return a``. After: ``main(a, b):
-return f(a)`` and ``f(a): return a``. Where only an unused parameter defined a symbolic variable
-that the body needs, the variable itself becomes a parameter (``param_n: R.Prim(value="n")``), if
-every caller can tell its value.
+return f(a)`` and ``f(a): return a``. If only an unused parameter defines a symbolic variable that
+the body needs, the variable itself becomes a parameter (``param_n: R.Prim(value="n")``), provided
+that its value is known at every call.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.tir.expr import Var as TirVar
 
 
 class _Calls(PyExprVisitor):
-    """The calls of each function."""
+    """Collects the calls of each function."""
 
     def __init__(self) -> None:
         self.found: dict[str, list[Call]] = {}
@@ -39,7 +39,7 @@ class _Calls(PyExprVisitor):
 
 
 def _symbol_values(func: Function, call: Call) -> dict[TirVar, PrimExpr]:
-    """The values of the symbolic variables that the parameters define, at a call."""
+    """The values at a call of the symbolic variables that the parameters define."""
     params = [param.struct_info for param in func.params]
     return match_params(params, [arg.struct_info for arg in call.args])
 
@@ -63,7 +63,7 @@ def _without_unused(func: Function, calls: list[Call]) -> Change | None:
         return None
     params = [func.params[index] for index in kept]
     symbols = [*free_symbolic_vars(_with_params(func, params))]
-    symbols.reverse()  # TVM 0.20 has the last one first
+    symbols.reverse()  # TVM 0.20 puts the last one first
     if any(symbol not in _symbol_values(func, call) for call in calls for symbol in symbols):
         return None
     params += [Var(f"param_{symbol.name}", PrimStructInfo(value=symbol)) for symbol in symbols]

@@ -1,4 +1,4 @@
-"""SimplifyDataMovement: transposes, reshapes and slices that need not be, are not.
+"""SimplifyDataMovement: moves transposes, reshapes and slices until they cancel or cost nothing.
 
 Before, as exporters write attention and linear layers of two-dimensional views::
 
@@ -6,13 +6,13 @@ Before, as exporters write attention and linear layers of two-dimensional views:
     d = R.permute_dims(R.reshape(c, (1, 64, 12, 64)), (0, 2, 1, 3))
     e = R.permute_dims(d, (0, 2, 1, 3))
 
-After: ``c = R.matmul(x, w); e = R.reshape(c, (1, 64, 12, 64))``. Transposes and reshapes are moved
-towards the results, over products with a matrix and over what is done by element, until two meet
-and cancel; slices are moved towards the inputs. What only moves axes of extent 1 is a reshape,
-which copies nothing. The rules are in ``weft/relax/transform/graph/movement``.
+After: ``c = R.matmul(x, w); e = R.reshape(c, (1, 64, 12, 64))``. Transposes and reshapes move
+towards the results, past products with a matrix and element-wise operators, until two meet and
+cancel. Slices move towards the inputs. A transpose that only moves axes of extent 1 becomes a
+reshape, which copies nothing. The rules are in ``weft.relax.transform.graph.movement``.
 
-Source: transposes that cancel are a classic of graph optimisers (TASO, Jia et al., SOSP 2019, finds
-them by search; ONNX Runtime's transpose optimizer pushes them by rules of cost).
+Cancelling transposes is a classic of graph optimisers (TASO, Jia et al., SOSP 2019, does it by
+search; ONNX Runtime's transpose optimizer pushes them by rules of cost).
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from weft.relax.transform.passes import make_function_pass
 
 @dataclass
 class _Known:
-    """What is known of the variables of a dataflow block."""
+    """What is known about the variables of a dataflow block."""
 
     calls: dict[Var, Call] = field(default_factory=dict)
-    """What they are bound to."""
+    """Variable -> the call that it is bound to."""
     products: set[Var] = field(default_factory=set)
-    """Those that come from a product, moved and combined by element."""
+    """Variables computed from a product by element-wise and moving operators only."""
     renamed: dict[Var, RelaxExpr] = field(default_factory=dict)
-    """Those that a rule found to be another value."""
+    """Variable -> the value that a rule found it to be equal to."""
 
 
 class _Mover(PyExprMutator):
@@ -57,7 +57,7 @@ class _Mover(PyExprMutator):
         super().__init__()
         self.counts = counts
         self.known: _Known | None = None
-        """Of the dataflow block at hand."""
+        """What is known in the current dataflow block; None outside of one."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer, self.known = self.known, _Known()
@@ -66,7 +66,7 @@ class _Mover(PyExprMutator):
         return rewritten
 
     def visit_function_(self, op: Function) -> Function:
-        outer, self.known = self.known, None  # what a local function sees is bound elsewhere
+        outer, self.known = self.known, None  # a local function is outside of the block
         rewritten = super().visit_function_(op)
         self.known = outer
         return rewritten
@@ -78,7 +78,7 @@ class _Mover(PyExprMutator):
         self.note(var)
 
     def note(self, var: Var) -> None:
-        """Remember what a variable is bound to."""
+        """Remember the call that a variable is bound to."""
         value, known = self.lookup_binding(var), self.known
         if known is None:
             return
@@ -102,7 +102,7 @@ class _Mover(PyExprMutator):
         return self.simplified(self.visit_expr_post_order(op))
 
     def simplified(self, call: Expr) -> Expr:
-        """A call after all rules; each rule moves something one step, so that there is an end."""
+        """Apply rules to a call until none fits. That ends, since each rule moves something on."""
         while self.known is not None and isinstance(call, Call):
             rule = MOVEMENTS.get(call.op)
             changed = None if rule is None else rule(self, call)
@@ -114,11 +114,11 @@ class _Mover(PyExprMutator):
     # What rules may ask
 
     def value(self, expr: RelaxExpr) -> Call | None:
-        """The call that a variable of the block at hand is bound to."""
+        """The call that a variable of the current block is bound to, or None."""
         return self.known.calls.get(expr) if self.known and isinstance(expr, Var) else None
 
     def emit(self, expr: Expr) -> Expr:
-        """Bind a value, simplified by the rules; the variable, or what it is the same as."""
+        """Bind a value after simplifying it; returns the new variable, or an equal old one."""
         value = self.simplified(self.builder_.normalize(expr))
         if not isinstance(value, Call):
             return value
@@ -127,16 +127,16 @@ class _Mover(PyExprMutator):
         return var
 
     def follows_product(self, expr: RelaxExpr) -> bool:
-        """Whether a value comes, moved and combined by element, from a kernel that fuses those."""
+        """Whether a value is computed from a product by element-wise and moving operators only."""
         return self.known is not None and expr in self.known.products
 
     def is_used_once(self, expr: RelaxExpr) -> bool:
-        """Whether one binding uses a value, as far as the program goes."""
+        """Whether a value of the old program is used once."""
         return not isinstance(expr, Var) or self.counts.get(expr, 1) <= 1
 
 
 def _simplified(func: Function) -> Function:
-    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are chosen already
+    if func.attrs.get("Primitive"):  # a group of FuseOps: its operators are not to change
         return func
     rewritten = _Mover(dict(uses(func))).visit_expr(func)
     return func if rewritten is func else remove_all_unused(canonicalize_bindings(rewritten))

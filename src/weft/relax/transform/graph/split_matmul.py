@@ -1,11 +1,11 @@
-"""SplitMatmul: a product that is only cut apart is computed in parts, of parts of the weights.
+"""SplitMatmul: a product whose result is only split is computed in parts, with parts of weights.
 
-Before: ``p = add(matmul(x, w), b); q, k, v = split(p, 3, axis=-1)`` with constant w and b. After:
-``q = add(matmul(x, w[:, :n]), b[:n])`` and so on: nothing is copied. The inverse of
-CombineParallelMatmul: a product of many columns gains nothing over several of hundreds of columns,
-but where its parts are used as tensors of their own, cutting it copies all of it.
+Before: ``p = add(matmul(x, w), b); q, k, v = split(p, 3, axis=-1)`` with constant ``w`` and ``b``.
+After: ``q = add(matmul(x, w[:, :n]), b[:n])`` and so on. This saves the copy that the split makes.
+It is the inverse of CombineParallelMatmul: one product of many columns is no faster than several of
+hundreds of columns each.
 
-Only where all users take constant, disjoint ranges of at least ``FEWEST`` columns.
+The pass requires that all users take constant, disjoint ranges of at least ``FEWEST`` columns.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from weft.relax.transform.graph.movement.slices import one_range
 from weft.relax.transform.passes import make_function_pass
 
 FEWEST: Final = 64
-"""Columns from which on a product alone fills the vectors and the cores of a machine."""
+"""A product of at least so many columns fills the vectors and the cores of a machine."""
 _MATMUL, _ADD = Op.get("relax.matmul"), Op.get("relax.add")
 _SLICE, _SPLIT = Op.get("relax.strided_slice"), Op.get("relax.split")
 
 
 @dataclass(frozen=True)
 class _Product:
-    """``matmul(left, weights)``, plus a bias if there is one."""
+    """``matmul(left, weights)``, plus a bias if that is not None."""
 
     call: Call
     weights: Constant
@@ -62,7 +62,7 @@ class _Splitter(PyExprMutator):
     def __init__(self) -> None:
         super().__init__()
         self.cut: dict[Var, tuple[_Product, list[tuple[int, int]]]] = {}
-        """Results of slices and splits, the product that they cut, and the ranges."""
+        """Result of a slice or split -> (the product that it cuts, ranges of columns)."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.cut = _plan(block)
@@ -80,7 +80,7 @@ class _Splitter(PyExprMutator):
         self.reemit(binding, binding.var, self.builder_.normalize(joined_parts))
 
     def part(self, product: _Product, begin: int, end: int) -> Var:
-        """Some columns of a product."""
+        """Emit the product of the columns from ``begin`` to ``end``."""
         emit, call = self.builder_.emit, product.call
         weights = Constant(_columns(product.weights, begin, end))
         left = self.visit_expr(call.args[0])
@@ -96,7 +96,7 @@ def _columns(array: Constant, begin: int, end: int) -> np.ndarray:
 
 
 def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int]]]]:
-    """What becomes of the slices and splits of products."""
+    """Result of a slice or split to replace -> (the product that it cuts, ranges of columns)."""
     values = {binding.var: binding.value for binding in block.bindings}
     users: dict[Var, list[Binding]] = {}
     for binding in block.bindings:
@@ -119,7 +119,7 @@ def _plan(block: DataflowBlock) -> dict[Var, tuple[_Product, list[tuple[int, int
 def _product_of(
     var: Var, values: dict[Var, RelaxExpr], users: dict[Var, list[Binding]]
 ) -> _Product | None:
-    """The product of constant weights that a variable is, with its bias."""
+    """The product with constant weights, and its bias, that a variable is bound to; else None."""
     value: Any = values.get(var)
     bias: Constant | None = None
     is_first = False
@@ -141,7 +141,7 @@ def _product_of(
 
 
 def _is_bias(bias: Constant, total: Call) -> bool:
-    """Whether a constant has a value for each column, and no more rows than the product."""
+    """Whether a constant has a value for each column and does not broadcast the product."""
     dims, whole = tensor_dims(bias.struct_info), tensor_dims(total.struct_info)
     if not dims or whole is None:
         return False
@@ -164,14 +164,14 @@ def _ranges(call: Call) -> list[tuple[int, int]] | None:
     if call.attrs["axis"] not in (last, -1) or not is_plain:
         return None
     if not isinstance(call.struct_info, TupleStructInfo):
-        return None  # one part: all of it
+        return None  # one part, which is the whole product
     widths = [constant_value((tensor_dims(part) or [None])[-1]) for part in call.struct_info.fields]
     ends = list(itertools.accumulate([width or 0 for width in widths]))
     return None if None in widths else list(zip([0, *ends[:-1]], ends, strict=True))
 
 
 def _are_apart(ranges: Sequence[tuple[int, int]]) -> bool:
-    """Whether no column is in two ranges, and each has enough of them."""
+    """Whether ranges do not overlap, and each has enough columns."""
     ordered = sorted(ranges)
     apart = all(first[1] <= other[0] for first, other in itertools.pairwise(ordered))
     return apart and all(end - begin >= FEWEST for begin, end in ordered)
@@ -185,5 +185,5 @@ def _split(func: Function) -> Function:
 
 
 def SplitMatmul() -> FunctionPass:  # noqa: N802 - a pass
-    """Compute a product of weights in the parts that it is cut into."""
+    """Compute products with constant weights in the parts that their results are split into."""
     return make_function_pass("SplitMatmul", _split)

@@ -1,13 +1,14 @@
-"""TopologicalSort: the bindings of dataflow blocks in another valid order.
+"""TopologicalSort: puts the bindings of dataflow blocks into another valid order.
 
 Before: ``b1 = f(a); b2 = g(a); c1 = h(b1); c2 = k(b2)``. After (depth first, from the inputs):
-``b1 = f(a); c1 = h(b1); b2 = g(a); c2 = k(b2)``, so that a value is used soon after it is made.
+``b1 = f(a); c1 = h(b1); b2 = g(a); c2 = k(b2)``, so that a value is used soon after it is computed.
 
-A search over the block's graph: from inputs it starts at the parameters, in their order, then at
-variables of earlier blocks, then at bindings without inputs, and enters a binding once all that it
-needs was visited; from outputs it goes the other way, from what later bindings use, and the order
-found is turned round. Ties keep the order of the text. Besides uses, a binding needs the match_cast
-that defines its symbols, and what writes in place comes after earlier readers.
+The order is that of a search over the graph of the block. From inputs, it starts at the parameters,
+then at variables of earlier blocks, then at bindings without inputs, and visits a binding once all
+its inputs are visited. From outputs, it starts at the bindings that later code uses, follows the
+edges backwards, and the order is reversed at the end. Ties keep the order of the program. Besides
+its uses, a binding needs the match_cast that defines its symbols, and a call that writes in place
+comes after all earlier readers.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ from weft.relax.transform.passes import make_function_pass
 from weft.support.errors import PassError
 
 _ENTRY: Final = "entry"
-"""The node before all inputs (or after all outputs)."""
+"""The node where the search starts: before all inputs, or after all outputs."""
 
 Edges = dict[Hashable, dict[Hashable, None]]
-"""From a node to its neighbours, in order; nodes are positions in the block, variables, _ENTRY."""
+"""Node -> its neighbours, in order. Nodes are positions in the block, variables, and _ENTRY."""
 
 
 def _used_vars(value: RelaxExpr) -> list[Var]:
-    """The variables that a value uses, in order."""
+    """The variables that a value uses, in order of use."""
     if isinstance(value, Function):
         return [*free_vars(value)]
     return [leaf for leaf in operands(value) if isinstance(leaf, Var)]
@@ -65,7 +66,7 @@ class _OuterUses(PyExprVisitor):
 
 
 class _Graph:
-    """The graph of one block: what each binding needs, and who needs it."""
+    """The graph of one block: what each binding needs, and which bindings need it."""
 
     def __init__(self, bindings: Sequence[Binding], params: dict[Var, int], outer: dict[Var, int]):
         self.bindings = bindings
@@ -90,12 +91,12 @@ class _Graph:
         self.outputs = self.block_outputs(place, outer)
 
     def edge(self, source: Hashable, target: Hashable) -> None:
-        """``target`` needs ``source``."""
+        """Add an edge: ``target`` needs ``source``."""
         self.users.setdefault(source, {})[target] = None
         self.needs.setdefault(target, {})[source] = None
 
     def block_outputs(self, place: dict[Var, int], outer: dict[Var, int]) -> list[int]:
-        """The bindings that nothing in the block uses, then those used later, in that order."""
+        """The bindings that the block does not use, then those that later code uses, in order."""
         later = sorted((var for var in place if var in outer), key=lambda var: outer[var])
         unused = [
             index
@@ -109,7 +110,7 @@ class _Graph:
         return _search(self.users, self.needs, depth_first, in_turn=depth_first)
 
     def from_outputs(self, depth_first: bool) -> list[int]:
-        """The order of a search from the outputs, turned round."""
+        """The reversed order of a search from the outputs."""
         needs: Edges = {
             node: {other: None for other in needed if other is not _ENTRY}
             for node, needed in self.needs.items()
@@ -122,10 +123,11 @@ class _Graph:
 
 
 def _search(forward: Edges, backward: Edges, depth_first: bool, in_turn: bool) -> list[int]:
-    """The bindings in order of visit; a node is entered once all behind it were visited.
+    """The bindings in the order in which a search visits them.
 
-    A stack takes the neighbour that was put last; ``in_turn`` puts them in reverse, so that it
-    takes the first.
+    A node is visited once all its ``backward`` neighbours are. Depth first, a stack takes the
+    neighbour that was pushed last; with ``in_turn`` neighbours are pushed in reverse, so that the
+    first one is taken.
     """
     missing = {node: len(needed) for node, needed in backward.items()}
     waiting: deque[Hashable] = deque([_ENTRY])

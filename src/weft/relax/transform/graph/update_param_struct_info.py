@@ -1,8 +1,8 @@
-"""UpdateParamStructInfo: parameters get other struct infos, and what follows from them.
+"""UpdateParamStructInfo: gives parameters other struct infos, and infers all others again.
 
-Before: ``main(x: R.Tensor([16]), w: R.Tensor([32, 16])): return R.matmul(w, x)``, 32 numbers.
-After, with a function that answers ``R.Tensor([64, 16])`` for w: 64 numbers. Operators and calls
-are inferred anew; what an operator cannot take raises its error.
+Before: ``main(x: R.Tensor([16]), w: R.Tensor([32, 16])): return R.matmul(w, x)``, a vector of 32.
+After, with a function that returns ``R.Tensor([64, 16])`` for ``w``: a vector of 64. An operator
+that does not accept its new arguments raises its usual error.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class _Updater(PyExprMutator):
                 self.renew(name, rewritten.struct_info)
 
     def renew(self, name: str, info: StructInfo) -> None:
-        """Let calls of a function, from here on, see ``info``."""
+        """Make later calls of a function see its new struct info."""
         self.renewed.setdefault(name, GlobalVar(name)).struct_info = info
 
     def asked(self, param: Var) -> Var:
-        """The parameter with the struct info that the user's function answers."""
+        """The parameter with the struct info that the user's function returns for it."""
         if param not in self._var_remap:
             info = self.sinfo_func(param)
             if not isinstance(info, StructInfo | None):
@@ -73,7 +73,7 @@ class _Updater(PyExprMutator):
 
 
 def _callees_first(functions: Mapping[str, Function]) -> list[str]:
-    """The functions in an order in which callees come before their callers (but for cycles)."""
+    """The functions in an order in which callees come before callers (except in cycles)."""
     order: dict[str, None] = {}
     started: set[str] = set()
     todo = [*functions][::-1]
@@ -91,7 +91,7 @@ def _callees_first(functions: Mapping[str, Function]) -> list[str]:
 def update_param_struct_info(
     mod: IRModule, sinfo_func: Callable[[Var], StructInfo | None]
 ) -> IRModule:
-    """The module with other struct infos of parameters, callers included; the same if none is."""
+    """The module with new struct infos, callers included; the same object if nothing changes."""
     updater = _Updater(mod, sinfo_func)
     updater.run()
     updated = {

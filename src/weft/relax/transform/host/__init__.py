@@ -1,1 +1,1 @@
-"""Passes that lower what the host does: shapes, builtins, purity."""
+"""Passes that lower what the host does itself: shapes, builtins, purity."""

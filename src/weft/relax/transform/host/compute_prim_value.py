@@ -31,7 +31,7 @@ from weft.tir.stmt import Evaluate
 
 class _PrimValueComputer(PyExprMutator):
     def visit_function_(self, op: Function) -> Function:
-        """The result is what it was, though nobody can read its value from the call any more."""
+        """Keep the struct info of the result, since the new call does not tell its value."""
         return super().visit_function_(op).with_(ret_struct_info=op.ret_struct_info)
 
     def visit_prim_value_(self, op: PrimValue) -> RelaxExpr:

@@ -1,4 +1,4 @@
-"""RemovePurityChecking and ToNonDataflow: what the lowering to the VM does first."""
+"""RemovePurityChecking and ToNonDataflow: the first passes when a graph is lowered to the VM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weft.relax.transform.passes import make_function_pass
 
 
 class _Impure(PyExprMutator):
-    """Calls that only say that they are pure become plain calls."""
+    """Replaces calls that only assert purity (``call_pure_packed``) by plain calls."""
 
     def visit_call_(self, op: Call) -> RelaxExpr:
         if op.op in (Op.get("relax.call_pure_packed"), Op.get("relax.call_inplace_packed")):
@@ -33,13 +33,13 @@ def _forced(func: Function) -> Function:
 
 
 def remove_purity_checking(func: Function) -> Function:
-    """The function marked to be taken as pure, whatever it calls, local functions too."""
+    """The function, and its local functions, marked as pure whatever they call."""
     rewritten: Function = _Impure().visit_expr(func)
     return rewritten
 
 
 class _NonDataflow(PyExprMutator):
-    """Dataflow blocks become plain blocks, their variables plain variables."""
+    """Replaces dataflow blocks and variables by plain ones."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         self.builder_.begin_binding_block()
@@ -60,11 +60,11 @@ def to_non_dataflow(func: Function) -> Function:
 
 
 def RemovePurityChecking() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that marks pure functions with ``relax.force_pure`` and calls plainly in them.
+    """The pass that marks pure functions with ``relax.force_pure`` and makes their calls plain.
 
-    ``call_pure_packed`` and ``call_inplace_packed`` become calls of the function itself,
-    ``invoke_pure_closure`` becomes ``invoke_closure``. A dataflow block must have no such call, so
-    ToNonDataflow comes first.
+    ``call_pure_packed`` and ``call_inplace_packed`` become direct calls, and
+    ``invoke_pure_closure`` becomes ``invoke_closure``. Plain calls are not allowed in dataflow
+    blocks, so ToNonDataflow must come first.
     """
     return make_function_pass("RemovePurityChecking", remove_purity_checking)
 

@@ -4,9 +4,9 @@ Before: ``lv1 = R.call_tir(cls.reshape, (lv,), out_sinfo=R.Tensor((8,), "float32
 PrimFunc stores element i of its argument as element i of its result. After:
 ``lv1 = R.reshape(lv, (8,))``, which the virtual machine does without touching the data.
 
-An output of a dataflow block is rewritten only where it alone uses what a kernel of the block
-wrote: a view of another tensor would share memory with it where the caller sees both. What a call
-in place writes has no view that is needed afterwards.
+An output of a dataflow block is rewritten only if it is the only use of a tensor that a kernel of
+the block wrote. Else the output would share memory with another tensor that the caller can see. A
+tensor that an in-place call overwrites gets no view that is used afterwards.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class _ReshapeRewriter(PyExprMutator):
         self.mod, self.counts = mod, counts
         self.known: dict[GlobalVar, bool] = {}
         self.values: dict[Var, Expr] = {}
-        """What the variables of the block at hand are bound to."""
+        """Variable of the current block -> its value."""
         self.views: dict[Var, Call] = {}
-        """Those of them that become views, and the reshapes that make them."""
+        """Variable that becomes a view -> the reshape for it."""
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer = self.values, self.views
@@ -70,12 +70,12 @@ class _ReshapeRewriter(PyExprMutator):
             self.reemit(binding, binding.var, self.builder_.normalize(self.visit_expr(view)))
 
     def is_its_own(self, tensor: RelaxExpr) -> bool:
-        """Whether a tensor is what a kernel of this block wrote, for one use."""
+        """Whether a kernel of this block wrote a tensor, and it has a single use."""
         is_used_once = isinstance(tensor, Var) and self.counts.get(tensor) == 1
         return is_used_once and self.is_of_a_kernel(tensor)
 
     def is_of_a_kernel(self, tensor: RelaxExpr) -> bool:
-        """Whether the memory of a tensor is what one kernel of this block, or some, wrote."""
+        """Whether kernels of this block wrote the memory of a tensor."""
         value = self.values.get(tensor) if isinstance(tensor, DataflowVar) else None
         if not isinstance(value, Call) or not isinstance(value.struct_info, TensorStructInfo):
             return False
@@ -85,7 +85,7 @@ class _ReshapeRewriter(PyExprMutator):
         return value.op is CALL_TIR and self.reshaped(value) is None
 
     def reshaped(self, call: RelaxExpr) -> Call | None:
-        """The call as a reshape of its first argument (it does not read others), or None."""
+        """The call as a reshape of its first argument; None if it is none."""
         if not isinstance(call, Call) or call.op is not CALL_TIR:
             return None
         callee, operands = call.args[:2]
@@ -103,7 +103,7 @@ class _ReshapeRewriter(PyExprMutator):
         return reshape(arguments[0], info.shape)
 
     def is_reshape(self, callee: GlobalVar) -> bool:
-        """Whether a PrimFunc of the module copies in row-major order; asked once each."""
+        """Whether a PrimFunc of the module copies in row-major order (the answer is kept)."""
         if callee not in self.known:
             func = self.mod[callee] if callee in self.mod else None
             self.known[callee] = isinstance(func, PrimFunc) and has_reshape_pattern(func)
@@ -111,11 +111,11 @@ class _ReshapeRewriter(PyExprMutator):
 
 
 def rewrite_dataflow_reshape(func: Function, mod: IRModule) -> Function:
-    """The function with its copying kernels as reshapes."""
+    """The function with kernels that only copy replaced by reshapes."""
     rewritten: Function = _ReshapeRewriter(mod, dict(uses(func))).visit_expr(func)
     return rewritten
 
 
 def RewriteDataflowReshape() -> Pass:  # noqa: N802 - TVM's name
-    """The pass that makes reshapes of kernels that only copy."""
+    """The pass that replaces kernels that only copy by reshapes."""
     return over_functions("RewriteDataflowReshape", rewrite_dataflow_reshape)

@@ -1,10 +1,10 @@
-"""VMBuiltinLower (LowerRuntimeBuiltin): operators that the virtual machine carries out itself.
+"""VMBuiltinLower (LowerRuntimeBuiltin): lowers the operators that the virtual machine executes.
 
 Before: ``R.memory.alloc_tensor(storage, 0, shape, dtype)``, ``R.reshape(x, shape)``. After:
 ``R.vm.alloc_tensor(storage, 0, shape, dtype)``,
-``R.call_packed("vm.builtin.reshape", x, shape, sinfo_args=(...,))``. One row an operator; an Op
-attribute ``FLowerBuiltin`` (``(builder, call) -> expression``) adds a row from outside. Needs
-LowerAllocTensor before.
+``R.call_packed("vm.builtin.reshape", x, shape, sinfo_args=(...,))``. There is one row per operator;
+an operator's attribute ``FLowerBuiltin`` (``(builder, call) -> expression``) adds one from outside.
+LowerAllocTensor must come before.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ Lower = Callable[[Call], Call]
 
 
 LOWER: Final = OperatorRules[Lower]("relax.")
-"""What becomes of a call of each operator."""
+"""Operator -> how its calls are lowered."""
 
 
 def _packed(name: str) -> Lower:
-    """The registered function of that name on the same arguments."""
+    """Lower a call to one of the registered function ``name`` with the same arguments."""
     callee = ExternFunc(f"vm.builtin.{name}")
     return lambda call: Call(callee, call.args, None, [call.struct_info])
 
@@ -122,4 +122,4 @@ def LowerRuntimeBuiltin() -> Pass:  # noqa: N802 - TVM's name
 
 
 VMBuiltinLower = LowerRuntimeBuiltin
-"""The name of other years."""
+"""The name of the pass in other versions of TVM."""

@@ -1,4 +1,4 @@
-"""Rules of LegalizeOps: an operator's own row has one, and a user's goes before it."""
+"""Rules of LegalizeOps: each operator's row has one, which a user can override."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ def rule_of(operator: Op) -> Rule | None:
 def register_legalize(
     op_name: str, legal_func: Rule | None = None, *, override: bool = False
 ) -> object:
-    """Set the rule of an operator (decorator if no function is given), as TVM's of the name.
+    """Set the rule of an operator; without ``legal_func`` the result is a decorator for it.
+
+    It is TVM's function of this name.
 
     Raises:
-        IRValueError: the operator has a rule, and ``override`` is not given.
+        IRValueError: the operator has a rule already, and ``override`` is false.
     """
 
     def apply(rule: Rule) -> Rule:

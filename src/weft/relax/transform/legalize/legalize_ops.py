@@ -1,10 +1,10 @@
-"""LegalizeOps: operators become call_tir of PrimFuncs made from tensor expressions.
+"""LegalizeOps: replaces operators by ``call_tir`` of PrimFuncs made from tensor expressions.
 
 Before: ``lv = R.nn.relu(x)``. After: ``lv = R.call_tir(cls.relu, (x,), out_sinfo=...)``, and the
-module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared; equal calls
-are lowered once. Operators on
-tensors of unknown shape, and those without a rule, stay. Operators that a rule uses are lowered as
-well. Rules: the rows of operators (weft.relax.op.definition).
+module has a private PrimFunc ``relu`` of provenance "te". Equal PrimFuncs are shared, and equal
+calls are lowered once. Operators on tensors of unknown shape, and those without a rule, stay.
+Operators that a rule uses are lowered as well. The rules are in the rows of operators
+(``weft.relax.op.definition``).
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class LegalizeMutator(PyExprMutator):
         return self.lowered(rule, call) if call.op in self.custom else self.memoised(rule, call)
 
     def warn(self, op: Op) -> None:
-        """Say, if asked to, that a tensor operator stays."""
+        """Log that a tensor operator has no rule, if warnings are enabled."""
         if self.enable_warning and op.get_attr("params") is not None:
             logger.warning("LegalizeOps: no rule for %s; it stays as it is", op.name)
 
     def memoised(self, rule: Rule, call: Call) -> RelaxExpr:
-        """What the rule makes of the call, or has made of an equal one."""
+        """The lowering of a call; if an equal call was lowered before, that lowering."""
         cached = call_key(call)
         if cached is None:
             return self.lowered(rule, call)
@@ -82,11 +82,11 @@ class LegalizeMutator(PyExprMutator):
         return lowered
 
     def lowered(self, rule: Rule, call: Call) -> RelaxExpr:
-        """What the rule makes of the call, lowered itself: rules may use operators."""
+        """The result of the rule, with the operators in it lowered as well."""
         return self.expanded(rule, call)[0]
 
     def expanded(self, rule: Rule, call: Call) -> tuple[RelaxExpr, bool]:
-        """What the rule makes of the call, and whether it has bound variables before that."""
+        """The result of the rule, and whether the rule has emitted bindings."""
         builder = self.builder_
         if builder.current_block_is_dataflow():
             builder.begin_dataflow_block()
@@ -110,7 +110,7 @@ class LegalizeMutator(PyExprMutator):
 
 
 def _check_result(call: Call, result: RelaxExpr) -> None:
-    """Refuse a result that is certainly of another type than the call it stands for."""
+    """Raise if the result of a rule is known to have another type than the call."""
     declared, actual = call.struct_info, result.struct_info
     if declared is None or actual is None:
         return
@@ -122,7 +122,7 @@ def _check_result(call: Call, result: RelaxExpr) -> None:
 
 
 def _known(info: StructInfo | None) -> bool:
-    """Whether a PrimFunc can be made for an argument: shape and dtype are known."""
+    """Whether shape and dtype of an argument are known, as a PrimFunc needs them."""
     if isinstance(info, TensorStructInfo):
         return info.dtype != "void" and tensor_dims(info) is not None
     if isinstance(info, TupleStructInfo):
@@ -135,7 +135,7 @@ def _known(info: StructInfo | None) -> bool:
 def legalize_ops(
     mod: IRModule, custom: Mapping[Op, Rule], enable_warning: bool = False
 ) -> IRModule:
-    """The module with its operators lowered; the same if there are none."""
+    """The module with its operators lowered; ``mod`` if there are none."""
     mutator = LegalizeMutator(mod, custom, enable_warning)
     return mutate_module(mod, mutator)
 
@@ -144,9 +144,10 @@ def LegalizeOps(  # noqa: N802 - TVM's name
     customize_legalize_map: Mapping[str, Rule] | None = None,
     enable_warning: bool = False,
 ) -> Pass:
-    """The pass; ``customize_legalize_map`` has rules by operator name that win over the tables.
+    """The pass that lowers operators to calls of PrimFuncs.
 
-    With ``enable_warning`` operators without a rule are logged.
+    ``customize_legalize_map`` maps names of operators to rules that override the operators' own.
+    With ``enable_warning``, operators without a rule are logged.
     """
     if customize_legalize_map is not None and not isinstance(customize_legalize_map, Mapping):
         raise PassError(

@@ -1,9 +1,9 @@
-"""Lowerings that LegalizeOps has made once: the next equal call gets the same PrimFunc.
+"""Remembers lowerings of LegalizeOps, so that an equal call gets the same PrimFunc.
 
-Calls are equal if operator, attributes, shapes, dtypes, numbers among the arguments, and which
-arguments are one and the same agree (``call_key``). What is kept is not the call_tir but its form:
-the PrimFunc, where its arguments stand among those of the operator, and its result. Lowerings that
-bind more than that one call are made anew each time.
+Calls are equal if they have the same operator, attributes, shapes, dtypes and numbers among the
+arguments, and pass the same tensor twice in the same places (``call_key``). What is remembered is
+the form of the ``call_tir``: its PrimFunc, which arguments of the operator it takes, and its
+result. Lowerings of more than one call are not remembered.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from weft.tir.expr import Var as TirVar
 
 
 class _NoKeyError(Exception):
-    """The call holds something that has no key; it is lowered without the memory."""
+    """The call contains something that has no key; it is lowered without being remembered."""
 
 
 @dataclass(frozen=True)
 class Lowering:
-    """The form of a call_tir that stands for a call."""
+    """The form of the ``call_tir`` that replaces a call."""
 
     gvar: GlobalVar
     positions: tuple[int, ...]
@@ -52,7 +52,7 @@ class Lowering:
     struct_info: StructInfo | None
 
     def call(self, leaves: list[Expr]) -> Call:
-        """The call_tir on other arguments."""
+        """The ``call_tir`` for other arguments."""
         tensors = Tuple([leaves[position] for position in self.positions])
         kernel_call = Call(CALL_TIR, [self.gvar, tensors, *self.rest], None, self.sinfo_args)
         kernel_call.struct_info = self.struct_info
@@ -60,7 +60,7 @@ class Lowering:
 
 
 def lowering_of(call: RelaxExpr, leaves: list[Expr]) -> Lowering | None:
-    """The form of what a rule has made; None if it is more than a call_tir of the arguments."""
+    """The form of a rule's result; None if it is more than a ``call_tir`` of the arguments."""
     if not isinstance(call, Call) or call.op is not CALL_TIR:
         return None
     tensors = call.args[1]
@@ -73,7 +73,7 @@ def lowering_of(call: RelaxExpr, leaves: list[Expr]) -> Lowering | None:
 
 
 def call_key(call: Call) -> tuple[Hashable, list[Expr]] | None:
-    """What lowering depends on, and the tensors among the arguments; None if there is no key."""
+    """(key of all that lowering depends on, tensors among the arguments); None: no key exists."""
     if call.sinfo_args:
         return None
     leaves: list[Expr] = []

@@ -1,1 +1,1 @@
-"""Passes over weights: lifted out of the function, bundled, read one at a time."""
+"""Passes over weights: computing with them ahead of time, bundling them, loading them lazily."""

@@ -1,8 +1,8 @@
-"""BundleModelParams: the weights of a function become one tuple.
+"""BundleModelParams: a function takes its weights as one tuple.
 
-Before: ``main(x, w, b)`` with the attribute ``num_input`` 1. After: ``main(x, model_params)``, a
-tuple; ``w = model_params[0]`` stands before the first use of w. A function whose parameters are all
-inputs takes an empty tuple, so that callers need not know.
+Before: ``main(x, w, b)`` with the attribute ``num_input`` 1. After: ``main(x, model_params)`` with
+a tuple ``model_params``, and ``w = model_params[0]`` is inserted before the first use of ``w``.
+A function without weights takes an empty tuple, so that all functions are called alike.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.support.errors import PassError
 
 
 class _Bundler(PyExprMutator):
-    """Binds each weight where a block uses it first."""
+    """Binds each weight at its first use in a block."""
 
     def __init__(self, weights: dict[Var, int], bundle: Var) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class _Bundler(PyExprMutator):
 
 
 def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> Function:
-    """The function with its weights, the parameters after ``num_input``, in one tuple."""
+    """The function that takes its weights (the parameters after ``num_input``) as one tuple."""
     count = func.attrs.get("num_input")
     if count is None:
         return func
@@ -68,7 +68,7 @@ def bundle_model_params(func: Function, param_tuple_name: str | None = None) -> 
 
 
 def BundleModelParams(param_tuple_name: str | None = None) -> Pass:  # noqa: N802 - TVM's name
-    """The pass that makes one tuple of the weights, named "model_params" if not told otherwise."""
+    """The pass that bundles weights; ``param_tuple_name`` is "model_params" if not given."""
 
     def run(func: Function, mod: IRModule) -> Function:  # noqa: ARG001 - a function of the module
         return bundle_model_params(func, param_tuple_name)

@@ -1,8 +1,8 @@
-"""Weights are let go of once they are read (for LiftTransformParams).
+"""Releases each weight after it is read (for LiftTransformParams).
 
-Behind ``w = params[0]`` comes ``vm.builtin.tuple_reset_item(params, 0)``, so that memory of a
-weight that was transformed need not wait for the last one. A list of weights loses its item, a
-tuple cannot and keeps it.
+After ``w = params[0]``, ``vm.builtin.tuple_reset_item(params, 0)`` is inserted, so that the memory
+of a weight can be freed once it is transformed, before the other weights are. A list of weights
+gives up its item; a tuple cannot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Consumer(PyExprMutator):
             super().visit_var_binding_(binding)
             return
         known = self.read.get(value.index)
-        if known is not None:  # it is not there any more
+        if known is not None:  # the item has been read and reset before
             self.set_var_remap(binding.var.vid, known)
             return
         super().visit_var_binding_(binding)
@@ -38,7 +38,7 @@ class _Consumer(PyExprMutator):
 
 
 def consume_params(func: Function) -> Function:
-    """The function of one tuple of weights that resets each field when it has read it."""
+    """The function, which takes one tuple of weights, with each field reset after it is read."""
     rewritten = _Consumer(func.params[-1]).visit_expr(func)
     consumed: Function = rewritten
     return consumed

@@ -1,4 +1,4 @@
-"""LazyGetInput, LazySetOutput: weights come one at a time, results go as soon as they are there.
+"""LazyGetInput loads weights when they are needed; LazySetOutput returns results one by one.
 
 Before: ``def f(a, b): c = R.exp(a); d = R.add(c, b); return (c, d)``. LazyGetInput gives::
 
@@ -8,9 +8,9 @@ Before: ``def f(a, b): c = R.exp(a); d = R.add(c, b); return (c, d)``. LazyGetIn
         b = R.match_cast(fget_param(1, "b"), R.Tensor(...))
         ...
 
-so that a model's weights need not be in memory at once. LazySetOutput calls
-``fset_output(index, value)`` behind each binding of a result, and returns the empty tuple. Both
-leave the first ``num_input`` parameters as they are.
+so that not all weights of a model are in memory at once. LazySetOutput calls
+``fset_output(index, value)`` after each binding of a result, and returns an empty tuple. Both leave
+the first ``num_input`` parameters as they are.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from weft.relax.transform.passes import make_function_pass
 from weft.support.errors import PassError
 
 Load = Callable[[int, str], Call]
-"""The call that gives the weight of a number and a name."""
+"""``(index, name)`` of a weight -> the call that loads it."""
 
 
 def kept_params(func: Function) -> int:
-    """How many parameters stay: the attribute ``num_input``, which must be possible."""
+    """How many parameters stay: the attribute ``num_input``. Raises if there are fewer."""
     count = int(func.attrs.get("num_input", 0))
     if not 0 <= count <= len(func.params):
         raise PassError(
@@ -61,14 +61,14 @@ def kept_params(func: Function) -> int:
 
 
 class Weights:
-    """The weights that are parameters, each loaded before the first binding that uses it."""
+    """The weights of a function, each of which is loaded before the first binding that uses it."""
 
     def __init__(self, params: list[Var], load: Load) -> None:
         self.numbers = {param: number for number, param in enumerate(params)}
         self.load = load
 
     def before(self, code: Node) -> Iterator[Binding]:
-        """The bindings that load the weights which ``code`` is the first to use."""
+        """The bindings that load the weights that ``code`` uses and no earlier code did."""
         for var in collect(code, Var):
             number = self.numbers.pop(var, None)
             if number is not None:
@@ -76,14 +76,14 @@ class Weights:
 
 
 def loaded(call: Call, var: Var) -> list[Binding]:
-    """The bindings that make a variable of what a call returns."""
+    """The bindings that call a loader and bind its result to ``var``, with a check of its type."""
     call.struct_info = ObjectStructInfo()
     untyped = Var(f"{var.name_hint}_untyped", call.struct_info)
     return [VarBinding(untyped, call), MatchCast(var, untyped, var.struct_info)]
 
 
 def with_lazy_inputs(func: Function) -> Function:
-    """The function that asks for its weights; the same if it is private."""
+    """The function that loads its weights; private functions stay as they are."""
     if "global_symbol" not in func.attrs:
         return func
     count = kept_params(func)
@@ -113,7 +113,7 @@ def with_lazy_inputs(func: Function) -> Function:
 
 
 def with_lazy_outputs(func: Function) -> Function:
-    """The function that hands its results over; the same if it is private."""
+    """The function that passes its results to a callback; private functions stay as they are."""
     if "global_symbol" not in func.attrs:
         return func
     number = PrimStructInfo("int64")
@@ -140,7 +140,7 @@ def with_lazy_outputs(func: Function) -> Function:
 
 
 class Results:
-    """The values that a function returns, each to be handed over once it is there."""
+    """The results of a function, each of which is stored once it is computed."""
 
     def __init__(
         self, fields: Sequence[RelaxExpr], store: Callable[[int, RelaxExpr], Call]
@@ -149,12 +149,12 @@ class Results:
         self.waiting: dict[int, RelaxExpr] = dict(enumerate(fields))
 
     def of(self, var: Var) -> Iterator[Binding]:
-        """The calls that hand a variable over, one for each place that it has."""
+        """The calls that store a variable, one for each of its positions in the result."""
         for index in [index for index, value in self.waiting.items() if value is var]:
             yield self.stored(index, self.waiting.pop(index))
 
     def rest(self) -> Iterator[Binding]:
-        """The calls for what no binding made: constants."""
+        """The calls that store what no binding computes, such as constants."""
         for index, value in self.waiting.items():
             yield self.stored(index, value)
 
@@ -163,22 +163,22 @@ class Results:
 
 
 def normalized(func: Function) -> Function:
-    """The function with the struct info of every binding."""
+    """The function with struct info on every binding."""
     in_normal_form = BlockBuilder().normalize(func)
     normal: Function = in_normal_form
     return normal
 
 
 def without_attr(attrs: Mapping[str, object], name: str) -> dict[str, object]:
-    """Attributes without one of them."""
+    """The attributes without the one called ``name``."""
     return {key: value for key, value in attrs.items() if key != name}
 
 
 def LazyGetInput() -> Pass:  # noqa: N802 - TVM's name
-    """The pass; see ``with_lazy_inputs``."""
+    """The pass that loads each weight when it is needed."""
     return make_function_pass("LazyGetInput", with_lazy_inputs)
 
 
 def LazySetOutput() -> Pass:  # noqa: N802 - TVM's name
-    """The pass; see ``with_lazy_outputs``."""
+    """The pass that passes each result to a callback when it is computed."""
     return make_function_pass("LazySetOutput", with_lazy_outputs)

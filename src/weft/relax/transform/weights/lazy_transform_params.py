@@ -9,8 +9,8 @@ Before: ``def transform_params(params): a = params[0]; b = R.exp(a); gv = (b,); 
         R.call_packed("set_item", 0, b, ...)
         return R.tuple()
 
-It applies to every function whose name ends with ``transform_params``. As TVM's pass of the name;
-a result that is a weight as it came is handed over, too, where nothing else uses it.
+It applies to every function whose name ends with ``transform_params``. It does what TVM's pass of
+this name does, and also passes on a result that is an unchanged weight which nothing else uses.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SUFFIX = "transform_params"
 
 
 class _Rewriter:
-    """Rewrites one function; names and extra arguments of the two callbacks as the pass has."""
+    """Rewrites one function, given the names and extra arguments of the two callbacks."""
 
     def __init__(
         self, func: Function, getter: str, setter: str | None, extra: tuple[list[Var], list[Var]]
@@ -117,7 +117,7 @@ class _Rewriter:
         return normalized(lazy)
 
     def output(self, result: RelaxExpr) -> Binding | None:
-        """The binding of the tuple that is returned; None if it stands in the return."""
+        """The binding of the tuple that is returned; None if the tuple is in the return itself."""
         if isinstance(result, Tuple):
             return None
         for binding in all_bindings(self.func):
@@ -128,7 +128,7 @@ class _Rewriter:
         )
 
     def loads(self, binding: Binding) -> list[Binding]:
-        """The binding with what it needs before it."""
+        """The binding, after the bindings that load the weights it uses first."""
         value = binding.value
         if isinstance(value, TupleGetItem) and value.tuple_value is self.tuple:
             self.read.add(binding.var)
@@ -138,7 +138,7 @@ class _Rewriter:
         return [*self.weights.before(value), binding]
 
     def params(self) -> list[Var]:
-        """Inputs, extra arguments of the callbacks, and what defines symbols among the weights."""
+        """The parameters: inputs, extra arguments of the callbacks, and the symbols of weights."""
         parameters = [*self.func.params[: self.count], *self.extra[0], *self.extra[1]]
         for param in self.func.params[self.count :]:
             for info in _fields(param.struct_info):
@@ -154,7 +154,7 @@ def _fields(info: StructInfo) -> list[StructInfo]:
 
 
 def last_uses(bindings: Sequence[Binding]) -> dict[Var, list[Var]]:
-    """For each bound variable those that its binding is the last to use, itself if none does."""
+    """Bound variable -> the variables that its binding uses last (itself, if it is never used)."""
     seen: set[Var] = set()
     dying: dict[Var, list[Var]] = {}
     for binding in reversed(bindings):
@@ -170,9 +170,10 @@ def LazyTransformParams(  # noqa: N802 - TVM's name
     extra_get_item_params: Sequence[Var] | None = None,
     extra_set_item_params: Sequence[Var] | None = None,
 ) -> Pass:
-    """The pass: weights by ``fget_item(*extra, index)``, results to ``fset_item(*extra, i, v)``.
+    """The pass that loads weights and passes on results one by one in ``transform_params``.
 
-    Without ``fset_item`` the results are returned as before.
+    Weights come from ``fget_item(*extra, index)``, results go to ``fset_item(*extra, index,
+    value)``. If ``fset_item`` is None, the results are returned as before.
     """
     if not isinstance(fget_item, str):
         raise PassError(f"LazyTransformParams: fget_item: expected a name, got {fget_item!r}")

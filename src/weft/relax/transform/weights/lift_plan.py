@@ -1,9 +1,10 @@
-"""Which bindings of a function depend on weights only: what LiftTransformParams may lift.
+"""Which bindings of a function depend on weights only, so that LiftTransformParams may lift them.
 
 The attribute ``num_input`` counts the leading parameters that are inputs; the others are weights. A
-binding can be lifted if it stands in a dataflow block, uses only weights and liftable bindings, and
-its symbolic variables are those of weights. ``R.builtin.stop_lift_params`` ends a chain. What is
-lifted is worth keeping only if it depends on a weight: ``R.zeros`` is made anew instead.
+binding can be lifted if it is in a dataflow block, uses only weights and liftable bindings, and has
+only symbolic variables of weights. ``R.builtin.stop_lift_params`` ends a chain. A value that does
+not depend on any weight (``R.zeros``) is not passed to the run-time function, which computes it
+again instead.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def definable_symbols(params: Iterable[Var]) -> dict[TirVar, None]:
 
 @dataclass
 class LiftPlan:
-    """What of a function is computed from its weights before it runs."""
+    """The part of a function that can be computed from its weights before it runs."""
 
     func: Function
     lifted: list[Binding] = field(default_factory=list)
@@ -48,26 +49,26 @@ class LiftPlan:
     from_weights: set[Var] = field(default_factory=set)
     """The weights, and the variables computed from them."""
     at_runtime: set[Var | TirVar] = field(default_factory=set)
-    """The graph and symbolic variables that what is not lifted uses."""
+    """The graph and symbolic variables that the rest of the function uses."""
 
     @property
     def inputs(self) -> list[Var]:
-        """The parameters that are known at run time only."""
+        """The parameters that are inputs."""
         return [*self.func.params[: int(self.func.attrs["num_input"])]]
 
     @property
     def weights(self) -> list[Var]:
-        """The parameters that are known before."""
+        """The parameters that are weights."""
         return [*self.func.params[int(self.func.attrs["num_input"]) :]]
 
     def outputs(self) -> list[Var]:
-        """What the function needs of the weights: weights as they are, then what is computed."""
+        """What the rest of the function needs: unchanged weights, then values from them."""
         lifted = [weight for weight in self.weights if weight in self.at_runtime]
         bound = [binding.var for binding in self.lifted]
         return lifted + [v for v in bound if v in self.from_weights and v in self.at_runtime]
 
     def symbols(self) -> list[TirVar]:
-        """The symbolic variables needed at run time that only weights define, not outputs."""
+        """The symbolic variables needed at run time that weights define and the outputs do not."""
         known = definable_symbols([*self.inputs, *self.outputs()])
         return [
             symbol
@@ -98,14 +99,14 @@ class _Collector(PyExprVisitor):
             if any(var in self.plan.from_weights for var in used):
                 self.plan.from_weights.add(binding.var)
             else:
-                self.use(binding.value)  # made anew at run time, too
+                self.use(binding.value)  # it is computed again at run time
         else:
             self.use(binding.value)
             if isinstance(binding, MatchCast):
                 self.plan.at_runtime.update(symbolic_vars(binding.struct_info))
 
     def use(self, value: RelaxExpr) -> None:
-        """Note what an expression that is not lifted uses."""
+        """Record the variables that an expression of the run-time function uses."""
         self.plan.at_runtime.update(free_vars(value))
         self.plan.at_runtime.update(symbolic_vars(value))
 
@@ -121,7 +122,10 @@ class _Collector(PyExprVisitor):
 
 
 def lift_plan(func: Function, is_shared: Callable[[Var], bool] | None = None) -> LiftPlan:
-    """The plan of a function with ``num_input``; only of bindings that ``is_shared`` takes."""
+    """The plan for a function with ``num_input``.
+
+    If ``is_shared`` is given, only bindings of variables for which it returns True are lifted.
+    """
     plan = LiftPlan(func)
     _Collector(plan, is_shared or (lambda var: True)).visit_expr(func.body)
     return plan

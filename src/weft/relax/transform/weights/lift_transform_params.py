@@ -1,14 +1,14 @@
-"""LiftTransformParams: what depends on weights only moves to a function of its own.
+"""LiftTransformParams: moves computations on weights only to a function of their own.
 
 Before: ``main(x, w)`` with ``num_input`` 1: ``t = R.permute_dims(w); y = R.matmul(x, t)``. After:
 ``main(x, t): y = R.matmul(x, t)`` and ``main_transform_params(params): t =
-R.permute_dims(params[0]); return (t,)``, which is called once, before the first inference. Weights
-that are used as they are come first in its result; symbolic variables that only weights define come
-as one shape before them.
+R.permute_dims(params[0]); return (t,)``, which is called once, before the first inference. In its
+result, weights that are used unchanged come first; symbolic variables that only weights define come
+before them, as one shape.
 
-With ``shared_transform`` there is one function, ``transform_params``, for several functions of the
-same weights; it computes what all of them compute. If the module has such a function already, the
-new one is put behind it.
+With ``shared_transform``, several functions of the same weights share one function,
+``transform_params``, which computes what all of them have in common. If the module has such a
+function already, the new one is applied to its result.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class _WithoutLifted(PyExprMutator):
 def _transform_function(
     weights: list[Var], lifted: Sequence[Binding], symbols: list[TirVar], outputs: list[Var]
 ) -> Function:
-    """The function from the tuple of weights to the tuple of what the others need."""
+    """The function that maps the tuple of weights to the tuple that the run-time function needs."""
     results: list[RelaxExpr] = [ShapeExpr(symbols)] if symbols else []
     whole = Tuple([*results, *outputs])
     if not whole.fields:
@@ -86,7 +86,10 @@ def _transform_function(
 def _runtime_function(
     plan: LiftPlan, symbols: list[TirVar], outputs: Sequence[Sequence[Var]]
 ) -> Function:
-    """The function that takes what was computed from the weights; an output may have two names."""
+    """The function that takes what was computed from the weights.
+
+    ``outputs`` has, for each value, all variables of the function that stand for it.
+    """
     lifted = {binding.var for binding in plan.lifted if binding.var in plan.from_weights}
     body = _WithoutLifted(lifted).visit_expr(plan.func.body)
     params = [*plan.inputs]
@@ -104,7 +107,7 @@ def _runtime_function(
 
 
 def _composed(first: Function, second: Function) -> Function:
-    """The function that hands the result of ``first`` to ``second``."""
+    """The function that passes the result of ``first`` to ``second``."""
     first, second = copy_with_new_vars(first), copy_with_new_vars(second)
     between = Var("between", first.body.body.struct_info)
     param = second.params[0]
@@ -124,18 +127,18 @@ def _composed(first: Function, second: Function) -> Function:
 
 @dataclass
 class _Lifting:
-    """A module while its functions are lifted: the new functions by name."""
+    """The module while it is rewritten: the new functions, by name."""
 
     functions: dict[str, BaseFunc]
 
     def transform(self, name: str, func: Function) -> None:
-        """Add a function of weights; behind the one of that name if there is one."""
+        """Add a function of weights; if one of that name exists, it takes the result of that."""
         earlier = self.functions.get(name)
         is_first = earlier is None
         self.functions[name] = func if is_first else _composed(expect(earlier, Function), func)
 
     def each(self, targets: dict[str, Function]) -> None:
-        """Lift from every function by itself."""
+        """Lift from each function separately."""
         for name, func in targets.items():
             plan = lift_plan(func)
             symbols, outputs = plan.symbols(), plan.outputs()
@@ -144,7 +147,7 @@ class _Lifting:
             self.transform(f"{name}_{_SUFFIX}", transform)
 
     def together(self, plan: SharedPlan) -> None:
-        """Lift what all functions share."""
+        """Lift what all functions have in common."""
         whole = plan.whole
         for number, name in enumerate(plan.names):
             self.functions[name] = _runtime_function(
@@ -157,7 +160,7 @@ class _Lifting:
 
 
 def _targets(mod: IRModule, names: Sequence[str]) -> dict[str, Function]:
-    """The functions with ``num_input``, or those named, by name."""
+    """Name -> function, for the functions with ``num_input``, or for ``names`` if given."""
     functions: dict[str, BaseFunc] = {gvar.name_hint: func for gvar, func in mod.functions.items()}
     for name in names:
         func = functions.get(name)
@@ -178,7 +181,7 @@ def _targets(mod: IRModule, names: Sequence[str]) -> dict[str, Function]:
 def lift_transform_params(
     mod: IRModule, ctx: PassContext, shared_transform: bool | Sequence[str] = False
 ) -> IRModule:
-    """The module with what depends on weights only in functions of its own."""
+    """The module with computations on weights only in functions of their own."""
     names = [] if isinstance(shared_transform, bool) else [*shared_transform]
     targets = _targets(mod, names)
     if not targets:
@@ -206,10 +209,10 @@ def lift_transform_params(
 def LiftTransformParams(  # noqa: N802 - TVM's name
     shared_transform: bool | Sequence[str] = False,
 ) -> Pass:
-    """The pass that moves what depends on weights only to ``<function>_transform_params``.
+    """The pass that moves computations on weights only to ``<function>_transform_params``.
 
-    With ``shared_transform`` True (or names of functions) to one ``transform_params`` for all
-    functions with ``num_input`` (or those).
+    With ``shared_transform``, they move to one function ``transform_params`` for all functions with
+    ``num_input`` (True), or for the functions that are named.
     """
     if not isinstance(shared_transform, bool | list | tuple):
         raise PassError(

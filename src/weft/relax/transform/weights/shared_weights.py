@@ -1,8 +1,9 @@
-"""What several functions of the same weights compute from them alike (for LiftTransformParams).
+"""What several functions of the same weights all compute from them (for LiftTransformParams).
 
-The weights of all functions correspond by position. Values are numbered over all functions: two
-bindings are the same value if their expressions are, with corresponding variables in place of each
-function's own. What every function computes is shared; the first function's bindings stand for it.
+The weights of the functions correspond by position. Two bindings of different functions are the
+same value if their expressions are equal after replacing each function's variables by corresponding
+ones. Values that every function computes are shared; the bindings of the first function are used
+for them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weft.tir.expr import Var as TirVar
 
 @dataclass
 class _Value:
-    """A binding, and the numbers of the functions that compute its value."""
+    """A binding, and the indices of the functions that compute its value."""
 
     binding: VarBinding
     expr: RelaxExpr
@@ -30,7 +31,7 @@ class _Value:
 
 
 class SharedPlan:
-    """The plans of several functions, and of the one function that serves them all."""
+    """The lift plans of several functions, and the function that they share."""
 
     def __init__(self, functions: Mapping[str, Function]) -> None:
         self.names = [*functions]
@@ -46,11 +47,11 @@ class SharedPlan:
             self.whole.at_runtime.update(self.common(var) for var in plan.at_runtime)
 
     def common(self, var: Any) -> Any:
-        """The first function's variable for a graph or symbolic variable of any function."""
+        """The first function's variable that corresponds to a variable of any function."""
         return self.variables.get(var) or self.symbols.get(var, var)
 
     def match_weights(self) -> None:
-        """Let the weights correspond; they must be of the same number and struct info."""
+        """Match the weights of the functions by position; raises if struct infos differ."""
         first = LiftPlan(self.functions[0]).weights
         for name, func in zip(self.names, self.functions, strict=True):
             weights = LiftPlan(func).weights
@@ -70,7 +71,7 @@ class SharedPlan:
                 self.symbols.update(pairs)
 
     def match_bindings(self) -> list[Binding]:
-        """Let bindings of the same value correspond; the first function's shared ones."""
+        """Match bindings of the same value; returns the shared bindings of the first function."""
         values: dict[Any, list[_Value]] = {}
         value_of: dict[Var, _Value] = {}
         common = dict(self.variables)
@@ -96,9 +97,9 @@ class SharedPlan:
         return shared
 
     def outputs_of(self, number: int) -> list[list[Var]]:
-        """For each output of the shared function, the variables of one function that it is.
+        """For each output of the shared function, the variables of function ``number`` for it.
 
-        A function that does not use an output has a new variable for it.
+        If the function does not use an output, that is a new variable.
         """
         locals_of: dict[Var, list[Var]] = {}
         plan = self.plans[number]
@@ -113,7 +114,7 @@ class SharedPlan:
         ]
 
     def common_symbols(self) -> list[TirVar]:
-        """The symbolic variables of weights that a function needs and no output defines."""
+        """The symbolic variables of weights that some function needs and no output defines."""
         known = definable_symbols(self.whole.outputs())
         return [
             symbol
@@ -122,7 +123,7 @@ class SharedPlan:
         ]
 
     def symbols_of(self, number: int) -> list[TirVar]:
-        """The common symbols as one function calls them."""
+        """The variables of function ``number`` for the common symbols."""
         weights = definable_symbols(self.plans[number].weights)
         back = dict(zip(definable_symbols(self.whole.weights), weights, strict=True))
         return [back[symbol] for symbol in self.common_symbols()]

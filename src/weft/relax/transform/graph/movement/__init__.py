@@ -1,6 +1,6 @@
 """Rules that move transposes, reshapes and slices to where they cost nothing: ``MOVEMENTS``.
 
-A rule gets a call whose arguments are in normal form and says what to compute instead, or None.
+A rule gets a call with arguments in normal form, and returns what to compute instead, or None.
 """
 
 from __future__ import annotations

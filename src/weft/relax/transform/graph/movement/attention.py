@@ -1,4 +1,4 @@
-"""Attention: heads that only repeat others are left out, and so is a bias of zeros."""
+"""Attention: removes the repetition of heads that share keys and values, and a bias of zeros."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SWAP: Final = [0, 2, 1, 3]
 
 @MOVEMENTS.of("nn.attention", "nn.attention_bias")
 def attention(scope: Scope, call: Call) -> Expr | None:
-    """The same attention of fewer operands."""
+    """The same attention without repeated heads and without a bias of zeros; None: unchanged."""
     query, key, value, *bias = call.args
     kept = [extent for extent in bias if not _is_zero(extent)]
     shared = _shared(scope, key, value)
@@ -45,7 +45,7 @@ def _is_zero(bias: Expr) -> bool:
 
 
 def _shared(scope: Scope, key: Expr, value: Expr) -> tuple[Expr, Expr] | None:
-    """Keys and values without repetition, if both repeat heads alike."""
+    """Keys and values before the repetition of heads, if it is the same for both."""
     keys, values = _before_repetition(scope, key), _before_repetition(scope, value)
     if keys is None or values is None:
         return None
@@ -56,7 +56,9 @@ def _shared(scope: Scope, key: Expr, value: Expr) -> tuple[Expr, Expr] | None:
 
 
 def _before_repetition(scope: Scope, heads: Expr) -> Expr | None:
-    """What has (batch, owners, length, features) of (batch, length, owners * times, features)."""
+    """The tensor of (batch, owners, length, features) whose heads are repeated ``times`` times in
+    a tensor of (batch, length, owners * times, features); None if it is no repetition.
+    """
     outer = made_by(scope, heads, PERMUTE)
     if outer is None or axes_of(outer) != _SWAP:
         return None

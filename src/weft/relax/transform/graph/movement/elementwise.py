@@ -1,8 +1,9 @@
-"""Element-wise operators on moved tensors: combine first, move then.
+"""Element-wise operators on transposed or reshaped tensors: compute first, move afterwards.
 
-Before: ``add(permute(matmul(x, w)), permute(y))``. After: ``permute(add(matmul(x, w), y))``: what
-is done by element can be part of the product's kernel, and the transpose may meet its inverse. Only
-where the tensor comes from a product: elsewhere the operator may be wanted by what follows.
+Before: ``add(permute(matmul(x, w)), permute(y))``. After: ``permute(add(matmul(x, w), y))``. The
+element-wise operator can now be fused with the product's kernel, and the transpose may meet its
+inverse further on. The rule applies only if the tensor comes from a product: elsewhere it might
+move the operator away from the kernel after it, with which it could be fused.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from weft.relax.transform.graph.movement.scope import (
 
 @MOVEMENTS.of(Trait.ELEMENTWISE)
 def sink(scope: Scope, call: Call) -> Expr | None:
-    """The operator on what its arguments are moved from, moved."""
+    """The operator applied before the movement of its arguments; None if that is not possible."""
     if name_of(call) == "relax.where":
         chosen = _decided(call)
         if chosen is not None:
@@ -54,7 +55,7 @@ def sink(scope: Scope, call: Call) -> Expr | None:
 
 
 def _decided(call: Call) -> Expr | None:
-    """What ``where`` gives if its condition is constant and one thing everywhere."""
+    """The branch that ``where`` takes if its condition is the same constant everywhere."""
     condition = constant_of(call.args[0])
     if condition is None or not condition.size or condition.all() != condition.any():
         return None
@@ -63,7 +64,7 @@ def _decided(call: Call) -> Expr | None:
 
 
 def _applied(call: Call, replaced: Mapping[int, Expr]) -> Call:
-    """The operator on other arguments."""
+    """The call with some of its arguments replaced."""
     args = [replaced.get(index, arg) for index, arg in enumerate(call.args)]
     return Call(call.op, args, call.attrs, call.sinfo_args)
 
@@ -78,7 +79,7 @@ def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExp
         if other is not None and axes_of(other) == axes:
             moved[index] = other.args[0]
         elif shape is None or not without_units(shape):
-            continue  # one number for all
+            continue  # a single number stays the same in every shape
         elif len(shape) == len(dims) and (_is_small(shape, dims) or isinstance(arg, Constant)):
             spread.append(index)
         else:
@@ -89,7 +90,7 @@ def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExp
 
 
 def _is_small(shape: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> bool:
-    """Whether an operand is spread over an axis of the result."""
+    """Whether an operand is broadcast along an axis of the result."""
     return any(
         is_unit(mine) and not is_unit(whole) for mine, whole in zip(shape, dims, strict=True)
     )
@@ -107,7 +108,7 @@ def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExp
             moved[index] = other.args[0]
             continue
         if shape is None or not without_units(shape):
-            continue  # one number for all
+            continue  # a single number stays the same in every shape
         place = _shape_below(shape, dims, before)
         if place is None or (len(place) == len(before) and not _may_move(scope, arg)):
             return None
@@ -120,7 +121,7 @@ def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExp
 def _shape_below(
     shape: Sequence[PrimExpr], dims: Sequence[PrimExpr], before: Sequence[PrimExpr]
 ) -> list[PrimExpr] | None:
-    """The shape in which an operand goes with the tensor before its reshape; None if in none."""
+    """The shape in which an operand broadcasts to the tensor before its reshape; None: in none."""
     if same_dims(shape, dims):
         return list(before)
     leading = next((axis for axis, dim in enumerate(shape) if not is_unit(dim)), len(shape))
@@ -135,7 +136,7 @@ def _shape_below(
 def _spread_below(
     shape: Sequence[PrimExpr], dims: Sequence[PrimExpr], before: Sequence[PrimExpr]
 ) -> list[PrimExpr] | None:
-    """The same for one that is spread over all axes that the reshape changes, as a bias is."""
+    """The same for an operand that is broadcast over all axes that the reshape changes (a bias)."""
     first = len(dims) - len(shape)
     whole = [*dims[:first], *shape]
     uses = [axis for axis in range(first, len(dims)) if not is_unit(whole[axis])]
@@ -147,13 +148,16 @@ def _spread_below(
 
 
 def _may_move(scope: Scope, arg: Expr) -> bool:
-    """Whether a reshape of an operand takes nothing from the kernel that makes it."""
+    """Whether an operand is a constant, an argument, or used elsewhere too.
+
+    Else the kernel that computes it could be fused with the operator, which a reshape prevents.
+    """
     return isinstance(arg, Constant) or not (scope.is_used_once(arg) and scope.value(arg))
 
 
 @MOVEMENTS.of("concat")
 def concat(scope: Scope, call: Call) -> Expr | None:
-    """Tensors that are transposed alike are joined before that."""
+    """Concatenate tensors before their transpose, if all are transposed in the same way."""
     fields = list(call.args[0].fields) if isinstance(call.args[0], Tuple) else []
     inner = [made_by(scope, field, PERMUTE) for field in fields]
     if not fields or any(lower is None for lower in inner):

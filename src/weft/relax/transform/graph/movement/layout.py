@@ -1,4 +1,4 @@
-"""Transposes and reshapes of transposes and reshapes."""
+"""Combines transposes and reshapes that follow each other."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from weft.relax.transform.graph.movement.scope import (
 )
 
 RESHAPES: Final = ("reshape", "expand_dims", "squeeze", "flatten")
-"""Operators that only give the axes other names."""
+"""Operators that change the shape of a tensor and not the order of its elements."""
 
 
 @MOVEMENTS.of(*RESHAPES)
 def reshape(scope: Scope, call: Call) -> Expr | None:
-    """``reshape(reshape(x))`` is one; a reshape to the shape at hand is none."""
+    """``reshape(reshape(x))`` becomes one reshape; a reshape to the same shape is removed."""
     dims, before = dims_of(call), dims_of(call.args[0])
     if dims is None or before is None:
         return None
@@ -44,7 +44,7 @@ def reshape(scope: Scope, call: Call) -> Expr | None:
 
 @MOVEMENTS.of("permute_dims")
 def permute(scope: Scope, call: Call) -> Expr | None:
-    """``permute(permute(x))`` is one; moving axes of extent 1 is a reshape."""
+    """``permute(permute(x))`` becomes one; moving only axes of extent 1 becomes a reshape."""
     axes, dims, given = axes_of(call), dims_of(call.args[0]), call.args[0]
     if axes is None or dims is None:
         return None
@@ -62,7 +62,9 @@ def permute(scope: Scope, call: Call) -> Expr | None:
 
 
 def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[PrimExpr]) -> Expr | None:
-    """``permute(reshape(y))`` as ``reshape(permute(y))`` where the reshape moves units only."""
+    """``permute(reshape(y))`` as ``reshape(permute(y))``, if the reshape only adds or removes axes
+    of extent 1.
+    """
     before = dims_of(inner.args[0])
     if before is None or not moves_units_only(before, dims):
         return None
@@ -75,7 +77,7 @@ def _below(scope: Scope, inner: Call, axes: Sequence[int], dims: Sequence[PrimEx
 
 @MOVEMENTS.of("broadcast_to")
 def broadcast(scope: Scope, call: Call) -> Expr | None:
-    """A broadcast to the shape at hand is none; one that only adds axes of 1 is a reshape."""
+    """A broadcast to the same shape is removed; one that only adds axes of 1 becomes a reshape."""
     del scope
     dims, before = dims_of(call), dims_of(call.args[0])
     if dims is None or before is None:

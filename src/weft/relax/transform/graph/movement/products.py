@@ -1,4 +1,4 @@
-"""Products of a matrix of weights: their rows in the shape that kernels like."""
+"""Products with a matrix of weights: brings their rows into a shape that kernels compute well."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from weft.relax.transform.graph.movement.scope import (
 )
 
 FEW: Final = 16
-"""Rows of a matrix from which on a register tile is full; where there are fewer, and more of them
-along another axis, all of them are one axis."""
+"""A register tile is full with so many rows. If the last axis of rows has fewer and another one has
+more, the axes of rows are joined."""
 
 
 @MOVEMENTS.of("matmul")
 def matmul(scope: Scope, call: Call) -> Expr | None:
-    """``matmul(reshape(x), w)`` is ``reshape(matmul(x, w))`` where only axes of 1 move.
+    """``matmul(reshape(x), w)`` becomes ``reshape(matmul(x, w))`` if only axes of 1 change.
 
-    Rows that are few in their last axis become one axis: (197, 1, 768) is (197, 768).
+    If the last axis of rows is short, all rows become one axis: (197, 1, 768) -> (197, 768).
     """
     given, weight = call.args
     dims, right, out = dims_of(given), dims_of(weight), dims_of(call)
@@ -52,7 +52,7 @@ def _reshaped(scope: Scope, given: Expr, call: Call) -> Expr | None:
 
 
 def _is_same_matrix(before: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> bool:
-    """Whether rows and columns stay as they are and the tensor before has no fewer rows."""
+    """Whether a reshape keeps the columns and the last axis of rows, and only changes axes of 1."""
     return (
         same_dim(before[-1], dims[-1]) and moves_units_only(before[:-1], dims[:-1])
         and (not is_unit(before[-2]) or not without_units(dims[:-1]))
@@ -60,7 +60,7 @@ def _is_same_matrix(before: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> boo
 
 
 def _has_few_rows(dims: Sequence[PrimExpr]) -> bool:
-    """Whether the last axis of rows has few of them, and another one has more."""
+    """Whether the last axis of rows is short, and another axis has rows as well."""
     sizes = [constant_value(dim) for dim in dims[:-1]]
     if len(dims) < 3 or None in sizes or 0 in sizes:
         return False

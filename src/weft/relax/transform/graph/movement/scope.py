@@ -1,4 +1,4 @@
-"""What rules about data movement look at: how a value was computed, what its axes are."""
+"""What the rules about data movement may ask: how a value was computed, what its axes are."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ class Scope(Protocol):
     """The walk over a dataflow block."""
 
     def value(self, expr: Expr) -> Call | None:
-        """The call that a variable of the block at hand is bound to."""
+        """The call that a variable of the current block is bound to, or None."""
 
     def emit(self, expr: Expr) -> Expr:
-        """Bind a value, simplified by the rules; the variable, or what it is the same as."""
+        """Bind a value after simplifying it; returns the new variable, or an equal old one."""
 
     def follows_product(self, expr: Expr) -> bool:
-        """Whether a value comes, moved and combined by element, from a kernel that fuses those."""
+        """Whether a value is computed from a product by element-wise and moving operators only."""
 
     def is_used_once(self, expr: Expr) -> bool:
-        """Whether one binding uses a value, as far as the program goes."""
+        """Whether a value of the old program is used once."""
 
 
 Rule = Callable[[Scope, Call], Expr | None]
 MOVEMENTS: Final = OperatorRules[Rule]("relax.")
-"""What to compute instead of a call of an operator."""
+"""Operator -> the rule for its calls."""
 
 PERMUTE: Final = "relax.permute_dims"
 RESHAPE: Final = "relax.reshape"
 
 
 def name_of(call: Call | None) -> str:
-    """The name of the operator that is called; empty for other values."""
+    """The name of the operator that a call is of; "" for None."""
     return getattr(call.op, "name", "") if isinstance(call, Call) else ""
 
 
 def made_by(scope: Scope, expr: Expr, name: str) -> Call | None:
-    """The call that computes a value, if it is one of that operator."""
+    """The call that computes a value, if it is a call of the operator ``name``; else None."""
     value = scope.value(expr)
     return value if name_of(value) == name else None
 
 
 def dims_of(expr: Expr) -> list[PrimExpr] | None:
-    """The extents of a tensor, if known."""
+    """The extents of a tensor; None if they are not known."""
     dims = tensor_dims(getattr(expr, "struct_info", None))
     return None if dims is None else list(dims)
 
@@ -67,12 +67,12 @@ def without_units(dims: Sequence[PrimExpr]) -> list[PrimExpr]:
 
 
 def moves_units_only(before: Sequence[PrimExpr], after: Sequence[PrimExpr]) -> bool:
-    """Whether a reshape only puts in or leaves out axes of extent 1."""
+    """Whether a reshape only adds and removes axes of extent 1."""
     return same_dims(without_units(before), without_units(after))
 
 
 def axes_of(call: Call) -> list[int] | None:
-    """The axes of a ``permute_dims``, none negative; None if the rank is unknown."""
+    """The axes of a ``permute_dims``, counted from 0; None if the rank is unknown."""
     dims = dims_of(call.args[0])
     if dims is None:
         return None
@@ -92,12 +92,12 @@ def inverse(axes: Sequence[int]) -> list[int]:
 
 
 def permuted(scope: Scope, expr: Expr, axes: Sequence[int]) -> Expr:
-    """A tensor with its axes in another order, as a variable."""
+    """Emit the permutation of a tensor's axes; returns the variable."""
     return scope.emit(op.permute_dims(expr, list(axes)))
 
 
 def reshaped(scope: Scope, expr: Expr, dims: Sequence[PrimExpr]) -> Expr:
-    """A tensor in another shape, as a variable."""
+    """Emit the reshape of a tensor; returns the variable."""
     return scope.emit(op.reshape(expr, list(dims)))
 
 

@@ -1,4 +1,4 @@
-"""Slices: of a moved tensor, the slice first; a constant position is a slice."""
+"""Slices move before transposes and reshapes; ``take`` at a constant position becomes a slice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft.relax.transform.graph.movement.scope import (
 
 @MOVEMENTS.of("take")
 def take(scope: Scope, call: Call) -> Expr | None:
-    """The element at a constant position of an axis is a slice of it."""
+    """A ``take`` of one constant position becomes a slice and a reshape."""
     dims, position, axis = dims_of(call.args[0]), constant_of(call.args[1]), call.attrs["axis"]
     if dims is None or position is None or position.ndim or axis is None:
         return None
@@ -35,7 +35,7 @@ def take(scope: Scope, call: Call) -> Expr | None:
 
 
 def one_range(call: Call) -> tuple[int, int, int] | None:
-    """Axis, begin and end of a slice along one axis by constants, every element of it."""
+    """(axis, begin, end) of a slice along one axis by constants with step 1; None for others."""
     dims = dims_of(call.args[0])
     if dims is None or not all(isinstance(arg, Tuple) for arg in call.args[1:]):
         return None
@@ -61,7 +61,7 @@ def _numbers(arg: Tuple) -> list[int] | None:
 
 @MOVEMENTS.of("strided_slice")
 def strided_slice(scope: Scope, call: Call) -> Expr | None:
-    """The slice of a transpose is the transpose of a slice; the same of reshapes that allow it."""
+    """The slice of a transpose becomes the transpose of a slice; so with reshapes, if possible."""
     where, dims = one_range(call), dims_of(call.args[0])
     if where is None or dims is None:
         return None
@@ -85,7 +85,7 @@ def strided_slice(scope: Scope, call: Call) -> Expr | None:
 def _axis_before(
     before: Sequence[PrimExpr] | None, dims: Sequence[PrimExpr], axis: int
 ) -> tuple[int, int] | None:
-    """The axis that a reshape took ``axis`` from, and how many of its elements one step is."""
+    """(axis before a reshape that ``axis`` comes from, how many of its elements one step is)."""
     if before is None:
         return None
     outer, whole = product(dims[:axis]), dims[axis]
