@@ -1,6 +1,6 @@
-"""OffsetIntegers: products of bytes become products of uint8 and int8, for which x86 has VNNI.
+"""OffsetIntegers: products of bytes become products of uint8 and int8, if a processor has these.
 
-One such instruction adds up four products, in the time in which one for int16 adds up two.
+Its instruction adds up four such products in the time in which one for int16 adds up two.
 
 Before: ``matmul(x - z, w, out_dtype="int32")``, where ``x`` is int8 or uint8, ``z`` is its zero
 point, and ``w`` is a constant whose values int8 holds. After:
