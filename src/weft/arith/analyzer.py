@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import IntEnum
 from typing import Final
 
-from weft.arith import fold, interval
+from weft.arith import fold
 from weft.arith.canonical_simplify import CanonicalSimplifier
 from weft.arith.const_int_bound import NEG_INF, POS_INF, BoundAnalyzer, ConstIntBound
 from weft.arith.data import has_data, may_change
@@ -20,7 +20,8 @@ from weft.arith.deep_equal import expr_deep_equal
 from weft.arith.difference import DifferenceAnalyzer
 from weft.arith.extensions import Extension, to_and_of_ors
 from weft.arith.facts import Facts, is_index
-from weft.arith.interval import Domain, IntervalSet
+from weft.arith.interval import Domain, IntervalSet, neg_inf
+from weft.arith.interval_evaluator import evaluate
 from weft.arith.linear_form import Form
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
@@ -189,11 +190,11 @@ class Analyzer:
 
     @property
     def rewrite_simplify_stats(self) -> RewriteSimplifierStats:
-        """How much the rewrite rules have done since the last reset."""
+        """Counts of what the rewrite rules have done since the last reset."""
         return replace(self._rewriter.stats)
 
     def reset_rewrite_simplify_stats(self) -> None:
-        """Count from zero."""
+        """Set these counts to zero."""
         self._rewriter.stats = RewriteSimplifierStats()
 
     @deep_recursion
@@ -219,7 +220,8 @@ class Analyzer:
     def simplify(self, expr: PrimExpr, steps: int = 2) -> PrimExpr:
         """Canonical and rewrite simplification in turn, until nothing changes.
 
-        ``steps`` below 2 stops after so many (as in TVM). The same object where nothing changes.
+        ``steps`` below 2 is the number of simplifications to do (as in TVM). Returns the same
+        object if nothing changes.
         """
         expr = as_prim_expr(expr)
         if type(expr) is IntImm:
@@ -240,8 +242,8 @@ class Analyzer:
         result = self._rounds(expr)
         if type(result) is IntImm or result is expr or not collect(result, _CONDITIONS):
             return result
-        # A condition keeps notes of how its sides were taken apart; without them there may be
-        # more to take apart.
+        # The memo tables hold the forms of a condition's sides from the first pass. Without them
+        # another pass may find more to simplify.
         for _ in range(_ROUNDS):
             self._facts.forget()
             again = self._rounds(result)
@@ -280,7 +282,7 @@ class Analyzer:
         kind = type(expr)
         larger, smaller = (expr.b, expr.a) if kind in (LT, LE) else (expr.a, expr.b)
         least = self.int_set(fold.sub(larger, smaller)).min_value
-        return least is not interval.neg_inf() and self.can_prove_greater_equal(
+        return least is not neg_inf() and self.can_prove_greater_equal(
             least, 1 if kind in (LT, GT) else 0
         )
 
@@ -351,11 +353,11 @@ class Analyzer:
             self._differences.facts = known
 
     def _assume(self, part: PrimExpr) -> None:
-        """The condition holds from here on, and what follows from it.
+        """Record that a condition holds, and what follows from it.
 
-        A condition may have conditions inside (of selects), which become scopes when it is
-        simplified and taken apart. Those that have conditions inside again are assumed as they
-        stand there: to look into them in each of their scopes doubles the time with every level.
+        A condition may contain selects, whose own conditions become scopes while it is simplified.
+        If such an inner condition contains selects in turn, it is recorded as it is: analysing it
+        too would double the time with every level of nesting.
         """
         if self._assuming and collect(part, (Select, Call)):  # if_then_else is a call
             self._facts.literals.append(part)
@@ -427,7 +429,7 @@ class Analyzer:
 
         Without ``dom_map`` the variables that were bound to ranges run over these.
         """
-        return interval.evaluate(expr, self._facts.ranges if dom_map is None else dom_map, self)
+        return evaluate(expr, self._facts.ranges if dom_map is None else dom_map, self)
 
 
 def _kept(expr: PrimExpr, result: PrimExpr) -> PrimExpr:

@@ -1,7 +1,8 @@
 """Bounds of one variable from a condition: ``deduce_bound`` (TVM's ``arith.deduce_bound``).
 
-The condition is opened around the variable from the outside in: what surrounds it moves to the
-other side, rounded such that every value in the result makes the condition true.
+The operators around the variable are moved to the other side one by one, from the outside in:
+``x * 4 + 3 <= 30`` becomes ``x * 4 <= 27`` and then ``x <= 6``. Quotients are rounded such that
+every value in the result makes the condition true.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
-from weft.arith.interval import Domain, IntervalSet, IntSet, SetEvaluator, as_int_set
+from weft.arith.interval import Domain, IntervalSet, IntSet, as_int_set
+from weft.arith.interval_evaluator import SetEvaluator
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.node import Node
 from weft.support.recursion import deep_recursion
@@ -81,7 +83,7 @@ class _Deducer:
         return IntervalSet(low, high)
 
     def _oriented(self, condition: CompareExpr) -> PrimExpr:
-        """The side with the target; ``kind`` and ``result`` say what holds of it."""
+        """The side with the target; sets ``kind`` and ``result`` to what it is compared with."""
         kind: type[CompareExpr] = type(condition)
         expr, other = condition.a, condition.b
         if not self._count(expr):
@@ -98,7 +100,7 @@ class _Deducer:
         return expr
 
     def _relax(self, expr: PrimExpr) -> PrimExpr:
-        """Both sides at the values of the relaxed variables that make the condition hardest."""
+        """Both sides with the relaxed variables at the values that are hardest to satisfy."""
         mine, its = self.relaxed.visit(expr), self.relaxed.visit(self.result)
         if self.kind is EQ:
             if not (mine.is_single_point() and its.is_single_point()):
@@ -169,7 +171,7 @@ class _Deducer:
             raise _Undecided
         by, sign = expr.b, self._sign(expr.b)
         unit = fold.const(by.dtype, 1)
-        if sign < 0:  # x // -c is (-x) // c: solve for -x, then turn round
+        if sign < 0:  # x // -c is (-x) // c: solve for -x, then negate the interval
             by = fold.sub(fold.const(by.dtype, 0), by)
         result = fold.mul(self.result, by)
         if self.kind is LE:

@@ -1,7 +1,7 @@
-"""Integer sets: what values expressions take as their variables run over domains.
+"""Integer sets: the values of expressions whose variables run over domains.
 
 ``eval_set(i*4 + 3, {i: [0, n-1]})`` is ``[3, (n-1)*4 + 3]``. Region estimation, buffer compaction
-and bounds checks build on it.
+and bounds checks use it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from weft.arith import interval
 from weft.arith.analyzer import Analyzer
 from weft.arith.interval import Domain, IntervalSet, IntSet, as_int_set, neg_inf, pos_inf
+from weft.arith.interval_evaluator import evaluate
 from weft.ir.expr import PrimExpr, Range
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
@@ -31,7 +32,7 @@ def eval_set(
     ``domains`` gives sets or Ranges; their ends may mention other variables of ``domains``, which
     are relaxed in turn.
     """
-    return interval.evaluate(expr, domains, analyzer or Analyzer())
+    return evaluate(expr, domains, analyzer or Analyzer())
 
 
 def eval_region(
@@ -75,5 +76,5 @@ def _reaches(first: IntervalSet, second: IntervalSet, analyzer: Analyzer) -> boo
 
 
 def intersect(sets: Iterable[IntervalSet], analyzer: Analyzer | None = None) -> IntervalSet:
-    """The interval of what lies in all the sets."""
+    """The interval of the values that lie in all the sets."""
     return interval.intersect(sets, analyzer or Analyzer())

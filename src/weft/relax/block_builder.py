@@ -16,21 +16,20 @@ of equal PrimFuncs and the order of functions are TVM 0.20's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
-from weft.ir.node import Array, expect
-from weft.relax.builder.module_builder import ModuleBuilder
+from weft.ir.node import Array
+from weft.relax.builder.function_checks import Params, check_bound, checked_params
 from weft.relax.builder.normalize import Normalizer, collect_symbols, is_leaf
-from weft.relax.builder.te_call import TeCall, make_te_call
+from weft.relax.builder.te_builder import TeBuilder
 from weft.relax.expr import (
     Binding,
     BindingBlock,
-    Call,
     DataflowBlock,
     DataflowVar,
     Expr,
@@ -44,21 +43,16 @@ from weft.relax.expr import (
 )
 from weft.relax.ir.lattice import defining_vars
 from weft.relax.ir.substitution import replace
-from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
 from weft.relax.struct_info import (
     StructInfo,
     TensorStructInfo,
 )
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.scopes import Scopes
 from weft.tir.expr import Var as TirVar
 
 E = TypeVar("E", bound=RelaxExpr)
-Params = Var | Iterable[Var]
-"""The parameters of a function; one of them may stand alone."""
-TeFunction = Callable[..., object]
-"""A function on tensor expressions; ``make_te_call`` checks what it returns."""
 Symbols = dict[TirVar, PrimExpr]
 """Symbolic variables that are in scope, each mapped to itself."""
 
@@ -144,7 +138,7 @@ def _shape_of(var: TirVar) -> StructInfo:
     return TensorStructInfo([var], "float32")
 
 
-class BlockBuilder(ModuleBuilder):
+class BlockBuilder(TeBuilder):
     """Builds graph functions binding by binding, and the module that they live in.
 
     Args:
@@ -205,7 +199,7 @@ class BlockBuilder(ModuleBuilder):
         attributes = dict(attrs or {})
         if not private:
             attributes["global_symbol"] = name
-        checked = None if params is None else _checked_params(params)
+        checked = None if params is None else checked_params(params)
         return FunctionScope(self, name, checked, attributes, pure)
 
     def testing_scope(self, def_vars: Sequence[TirVar]) -> SymbolScope:
@@ -445,7 +439,7 @@ class BlockBuilder(ModuleBuilder):
             scope.is_pure,
             scope.attrs,
         )
-        _check_bound(func, scope.name)
+        check_bound(func, scope.name)
         self.end_scope()
         scope.has_output = True
         return func, scope.name
@@ -457,7 +451,7 @@ class BlockBuilder(ModuleBuilder):
                 raise IRValueError(
                     f"function {scope.name!r}: parameters were given to bb.function already"
                 )
-            scope.params = _checked_params(params)
+            scope.params = checked_params(params)
         elif scope.params is None:
             raise IRValueError(
                 f"function {scope.name!r}: parameters must be given to bb.function or to "
@@ -480,118 +474,6 @@ class BlockBuilder(ModuleBuilder):
                     self._values[binding.var] = binding.value
         return replace(result, mapping)
 
-    # Tensor expressions
-
-    def call_te(self, te_func: TeFunction, *args: object, **kwargs: object) -> Call:
-        """Make a TensorIR function from a function on tensor expressions, and return a call of it.
-
-        Args:
-            te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
-                several.
-            args: its arguments; graph values among them, also in lists, become inputs of the call.
-            kwargs: its keyword arguments. ``primfunc_name_hint`` names the TensorIR function
-                (``te_func``'s own name if left out), ``primfunc_attrs`` are its attributes.
-
-        >>> from weft import relax, topi
-        >>> x = relax.Var("x", relax.TensorStructInfo((4, 8), "float32"))
-        >>> bb = relax.BlockBuilder()
-        >>> with bb.function("main", [x]):
-        ...     call = bb.call_te(topi.sum, x, axis=1)
-        ...     main = bb.emit_func_output(bb.emit(call))
-        >>> bb.get()["main"].ret_struct_info
-        R.Tensor((4,), dtype="float32")
-        """
-        if not callable(te_func):
-            raise IRTypeError(
-                f"emit_te: expected a function on te tensors, got {type(te_func).__name__}"
-            )
-        gvar, te_call = self._add_te(te_func, args, kwargs)
-        call: Call = call_tir(gvar, te_call.args, te_call.out_sinfo, te_call.tir_vars)
-        return call
-
-    def call_te_with_grad(
-        self,
-        te_func: TeFunction,
-        *args: object,
-        te_grad_name: str,
-        te_grad_kwargs: Mapping[str, object] | None = None,
-        **kwargs: object,
-    ) -> Call:
-        """As ``call_te``, and name the TE function, registered at run time, that is the gradient.
-
-        Args:
-            te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
-                several.
-            args: its arguments.
-            te_grad_name: the name under which the gradient is registered.
-            te_grad_kwargs: keyword arguments of the gradient.
-            kwargs: its keyword arguments.
-        """
-        gvar, te_call = self._add_te(te_func, args, kwargs)
-        call: Call = call_tir_with_grad(
-            gvar, te_call.args, te_call.out_sinfo, te_grad_name, te_grad_kwargs, te_call.tir_vars
-        )
-        return call
-
-    def call_te_inplace(
-        self,
-        te_func: TeFunction,
-        inplace_indices: int | Sequence[int],
-        *args: object,
-        **kwargs: object,
-    ) -> Call:
-        """As ``call_te``, but results are written into inputs.
-
-        Args:
-            te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
-                several.
-            inplace_indices: for each result, the index of the input that holds it; -1 for new
-                memory.
-            args: its arguments.
-            kwargs: its keyword arguments.
-        """
-        gvar, te_call = self._add_te(te_func, args, kwargs)
-        call: Call = call_tir_inplace(
-            gvar, te_call.args, inplace_indices, te_call.out_sinfo, te_call.tir_vars
-        )
-        return call
-
-    def _add_te(
-        self, te_func: TeFunction, args: Sequence[object], kwargs: dict[str, object]
-    ) -> tuple[GlobalVar, TeCall]:
-        """The PrimFunc of a function on tensor expressions, in the module, and what to pass it."""
-        name = kwargs.pop("primfunc_name_hint", None) or getattr(te_func, "__name__", "te_func")
-        te_call = make_te_call(te_func, args, kwargs)
-        return self.add_func(te_call.func, expect(name, str)), te_call
-
-    def emit_te(self, func: TeFunction, *args: object, **kwargs: object) -> Var:
-        """Make a TensorIR function from a function on tensor expressions, call it, and bind the
-        result.
-
-        Args:
-            func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or
-                several.
-            args: its arguments; graph values among them, also in lists, become inputs of the call.
-            kwargs: its keyword arguments. ``primfunc_name_hint`` names the TensorIR function
-                (``func``'s own name if left out), ``name_hint`` the variable.
-
-        Returns:
-            The variable.
-
-        >>> from weft import relax, te
-        >>> def double(a):
-        ...     return te.compute(a.shape, lambda *i: a(*i) * 2.0, name="double")
-        >>> x = relax.Var("x", relax.TensorStructInfo((4,), "float32"))
-        >>> bb = relax.BlockBuilder()
-        >>> with bb.function("main", [x]):
-        ...     y = bb.emit_te(double, x)
-        ...     main = bb.emit_func_output(y)
-        >>> sorted(var.name_hint for var in bb.get().get_global_vars())
-        ['double', 'main']
-        """
-        hint = expect(kwargs.pop("name_hint", ""), str)
-        return self.emit(self.call_te(func, *args, **kwargs), hint)
-
     # Looking things up
 
     def lookup_binding(self, var: Var) -> Expr | None:
@@ -604,38 +486,6 @@ class BlockBuilder(ModuleBuilder):
         block.
         """
         return cast(E, self._normalizer.visit(expr))  # which keeps the class of an expression
-
-
-@deep_recursion
-def _check_bound(func: Function, name: str) -> None:
-    """Raise IRValueError if the function uses a variable that nothing defines."""
-    met = collect(func, (Var, Binding, Function))
-    bound: set[Var] = {item.var for item in met if isinstance(item, Binding)}
-    for item in met:
-        bound.update(item.params if isinstance(item, Function) else ())
-    free = [item for item in met if isinstance(item, Var) and item not in bound]
-    if free:
-        names = ", ".join([var.name_hint for var in free[:5]]) + (", ..." if len(free) > 5 else "")
-        params = ", ".join([param.name_hint for param in func.params[:5]]) or "none"
-        raise IRValueError(
-            f"function {name!r}: expected every variable to be a parameter (here: {params}) or "
-            f"bound by emit, but nothing defines {names}; pass it to bb.function as a parameter"
-        )
-
-
-def _checked_params(params: Params) -> Array[Var]:
-    params = [params] if isinstance(params, Var) else params
-    if not isinstance(params, Iterable):
-        raise IRTypeError(
-            f"function: expected a list of relax.Var as parameters, got {type(params).__name__}"
-        )
-    checked = Array(params)
-    for index, param in enumerate(checked):
-        if not isinstance(param, Var):
-            raise IRTypeError(
-                f"function: parameter {index}: expected a relax.Var, got {type(param).__name__}"
-            )
-    return checked
 
 
 _ACTIVE: Final[Scopes[BlockBuilder]] = Scopes("block_builders")

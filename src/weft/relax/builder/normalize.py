@@ -320,9 +320,7 @@ class Normalizer:
 
 def _has_unknown_callee(expr: RelaxExpr) -> bool:
     """Whether an expression calls a function that the module does not have yet."""
-    return (
-        isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.struct_info is None
-    )
+    return isinstance(expr, Call) and isinstance(expr.op, GlobalVar) and expr.op.struct_info is None
 
 
 def _is_plain(expr: RelaxExpr) -> bool:

@@ -57,9 +57,7 @@ class _Arguments:
     scalars: list[PrimExpr] = field(default_factory=list)
 
     def convert(self, arg: object) -> object:
-        if isinstance(arg, Tuple) or isinstance(
-            getattr(arg, "struct_info", None), TupleStructInfo
-        ):
+        if isinstance(arg, Tuple) or isinstance(getattr(arg, "struct_info", None), TupleStructInfo):
             return self.tuple(arg)
         if isinstance(arg, RelaxExpr) and not isinstance(arg, Op):
             return self.expr(arg)

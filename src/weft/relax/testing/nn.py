@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir.expr import ExprLike
-from weft.relax.block_builder import BlockBuilder, TeFunction
+from weft.relax.block_builder import BlockBuilder
+from weft.relax.builder.te_builder import TeFunction
 from weft.relax.expr import Expr, Var
 from weft.relax.op.binary import add
 from weft.relax.op.linear_algebra import matmul

@@ -15,6 +15,7 @@ from typing import Any
 from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.script.ir_builder import tir_block as _block
+from weft.script.ir_builder import tir_loop as _loop
 from weft.script.ir_builder import tir_statement as _build
 from weft.script.ir_builder import tir_value as _value
 from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor, LetAnnotation
@@ -191,7 +192,7 @@ def __getattr__(name: str) -> Any:
 def _resolve(name: str) -> Any:
     if name in _OTHER:
         return _OTHER[name]
-    for module in (_build, _block, _value):
+    for module in (_build, _loop, _block, _value):
         if getattr(getattr(module, name, None), "__module__", None) == module.__name__:
             return getattr(module, name)
     if name == "Buffer":
@@ -217,5 +218,5 @@ def _resolve(name: str) -> Any:
 
 
 def _known_names() -> set[str]:
-    known = {name for module in (_build, _block, _value, _op) for name in dir(module)}
+    known = {name for module in (_build, _loop, _block, _value, _op) for name in dir(module)}
     return known | {"int32", "int64", "float32", "prim_func"}

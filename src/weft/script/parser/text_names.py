@@ -17,13 +17,13 @@ from weft.ir.op import Op
 from weft.relax.op.definition import FUNCTIONS
 from weft.script.ir_builder import relax as _relax
 from weft.script.ir_builder import tir as _tir
-from weft.script.ir_builder import tir_block, tir_statement, tir_value
+from weft.script.ir_builder import tir_block, tir_loop, tir_statement, tir_value
 from weft.script.ir_builder.tir_value import DTypeConstructor, HandleConstructor
 from weft.support.errors import IRAttributeError
 from weft.tir import expr as _nodes
 from weft.tir import op as _operators
 
-_LANGUAGE: Final = (tir_statement, tir_block, tir_value)
+_LANGUAGE: Final = (tir_statement, tir_loop, tir_block, tir_value)
 _HELPERS: Final = frozenset({"register_reducers", "register_statements"})
 """Functions of ``weft.tir.op`` that change the process."""
 _OWN_TIR: Final = frozenset(
@@ -72,9 +72,7 @@ class Namespace:
             return self.find(name)
         if not name.startswith("_"):
             self._explain(name)
-        raise IRAttributeError(
-            f"{self.title}.{name} is no part of the language of a script's text"
-        )
+        raise IRAttributeError(f"{self.title}.{name} is no part of the language of a script's text")
 
     def _explain(self, name: str) -> None:
         """Raise the language's own error, with the names that are near, where it has one."""

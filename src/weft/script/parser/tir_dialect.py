@@ -10,6 +10,7 @@ from typing import Any
 
 from weft.ir.expr import ExprOp, GlobalVar, PrimExpr, as_prim_expr
 from weft.ir.type import PrimType, TupleType, Type
+from weft.script.ir_builder import tir_loop
 from weft.script.ir_builder import tir_statement as build
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.tir_frame import ForFrame, add_statement
@@ -115,9 +116,7 @@ def declare_prim_func(parser: Parser, node: ast.FunctionDef, var: GlobalVar) -> 
         parser.return_types[var] = declared.dtype
 
 
-def call(
-    parser: Parser, function: Callable[..., object], args: Values, kwargs: Words
-) -> object:
+def call(parser: Parser, function: Callable[..., object], args: Values, kwargs: Words) -> object:
     """A call inside a PrimFunc."""
     if isinstance(function, GlobalVar):
         return Call(str(parser.return_types.get(function, "void")), function, args)
@@ -134,7 +133,7 @@ def _range(*args: Any) -> object:
         return range(*args)
     if len(args) > 2:
         raise IRTypeError("range with a step cannot have symbolic bounds")
-    return build.serial(*args)
+    return tir_loop.serial(*args)
 
 
 @statement("tir", ast.For)
@@ -144,8 +143,8 @@ def visit_for(parser: Parser, node: ast.For) -> None:
     if isinstance(frame, range):
         if frame.step != 1:
             parser.error(node.iter, "range with a step is no TensorIR loop; scale the index")
-        frame = build.serial(frame.stop) if frame.start == 0 else (
-            build.serial(frame.start, frame.stop))  # fmt: skip
+        frame = tir_loop.serial(frame.stop) if frame.start == 0 else (
+            tir_loop.serial(frame.start, frame.stop))  # fmt: skip
     if not isinstance(frame, ForFrame):
         parser.error(
             node.iter,
@@ -260,9 +259,7 @@ def _assigned(parser: Parser, name: str, value: object) -> object:
 @statement("tir", ast.AugAssign)
 def visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
     """``A[i] += x`` and ``x += y``."""
-    load = ast.fix_missing_locations(
-        ast.copy_location(_as_load(node.target), node.target)
-    )
+    load = ast.fix_missing_locations(ast.copy_location(_as_load(node.target), node.target))
     old, value = operand(parser.evaluate(load)), operand(parser.evaluate(node.value))
     with parser.guard(node):
         result = BINARY[type(node.op)](old, value)

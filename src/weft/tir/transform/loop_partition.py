@@ -20,14 +20,13 @@ from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import may_change
 from weft.arith.int_set import IntervalSet, neg_inf, pos_inf
-from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr, Range
-from weft.ir.functor import Visitor, collect, substitute
+from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.buffer import Buffer
-from weft.tir.expr import EQ, GE, GT, LE, LT, NE, And, Call, CompareExpr, Let, Select, Var
+from weft.tir.expr import EQ, GE, GT, LE, LT, Call, Select, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     AttrStmt,
@@ -36,23 +35,25 @@ from weft.tir.stmt import (
     For,
     ForKind,
     IfThenElse,
-    LetStmt,
     Stmt,
     While,
     seq,
 )
 from weft.tir.transform.condition_range import (
-    OPPOSITE,
     are_large,
-    comparisons,
     is_call,
     is_empty,
-    is_plain,
     meet,
-    surely,
 )
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.lower_opaque_block import pragma_loop
+from weft.tir.transform.partition_conditions import (
+    ConditionFinder,
+    ConditionRange,
+    Settings,
+    is_single_branch,
+    span_of,
+)
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
 from weft.tir.transform.unroll_loop import redefined
@@ -67,133 +68,6 @@ GROWTH: Final = 96
 """Stores that ``partition_guarded`` may add to a function by copying loop bodies."""
 BOUND_NODES: Final = 24
 """Nodes of the two bounds of a part that ``partition_guarded`` makes."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What to look at and how to cut."""
-
-    constant: bool = False
-    keep_unit: bool = False
-    unroll_hinted: bool = False
-    guarded: bool = False
-    """Every branch counts, not only ``T.likely``; growth is bounded; parallel loops stay whole."""
-
-
-@dataclass
-class _Found:
-    """A comparison, and where it is surely true and surely false (None: nowhere known)."""
-
-    condition: PrimExpr
-    true: IntervalSet | None
-    false: IntervalSet | None
-
-
-class _Finder(Visitor):
-    """Collects conditions on ``var`` below its loop; inner loops may take any value."""
-
-    def __init__(self, var: Var, settings: Settings, hinted: bool, analyzer: Analyzer) -> None:
-        self.var, self.settings, self.hinted = var, settings, hinted
-        self.analyzer = analyzer
-        self.inner: dict[Var, IntervalSet] = {}
-        self.local: set[int] = set()
-        self.found: list[_Found] = []
-        self.seen = False
-        self.points = False
-        """Whether single values are looked for as well: nothing but a branch is in the loop."""
-
-    def visit_For(self, loop: For) -> None:
-        if may_change(loop.min) or may_change(loop.extent):
-            return
-        mentioned = collect([loop.min, loop.extent], Var)
-        for var in mentioned:
-            if var is self.var or var in self.inner or id(var) in self.local:
-                return
-        self.inner[loop.loop_var] = _span(loop.min, loop.extent)
-        self.analyzer.bind(loop.loop_var, loop.domain, True)
-        self.visit(loop.body)
-        del self.inner[loop.loop_var]
-
-    def visit_AttrStmt(self, attr: AttrStmt) -> None:
-        if attr.attr_key in ("thread_extent", "virtual_thread"):
-            zero = fold.const(attr.value.dtype, 0)
-            self.inner[attr.node.var] = _span(zero, attr.value)
-        self.visit(attr.body)
-
-    def visit_Let(self, let: Let | LetStmt) -> None:
-        self.local.add(id(let.var))
-        self.visit_default(let)
-
-    visit_LetStmt = visit_Let
-
-    def visit_Call(self, call: Call) -> None:
-        if is_call(call, "ignore_loop_partition"):
-            return
-        if is_call(call, "likely"):
-            self.consider(call.args[0])
-        elif self.settings.guarded and is_call(call, "if_then_else"):
-            self.consider(call.args[0])
-            self.visit(call.args[1:])
-        else:
-            self.visit_default(call)
-
-    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
-        if self.settings.guarded:
-            self.consider(stmt.condition)
-        else:
-            self.visit(stmt.condition)
-        self.visit(stmt.then_case)
-        self.visit(stmt.else_case)
-
-    def visit_CompareExpr(self, expr: CompareExpr) -> None:
-        if self.hinted:
-            self.consider(expr)
-        else:
-            self.visit_default(expr)
-
-    def consider(self, condition: PrimExpr) -> None:
-        """Find out where each comparison in a condition holds."""
-        parts = [part for part in comparisons(condition) if not self.decided(part)]
-        if self.settings.guarded and isinstance(condition, And) and self.never(condition):
-            return  # simplifying takes it away
-        for part in parts:
-            if any(id(var) in self.local for var in collect(part, Var)):
-                continue
-            if self.settings.guarded and type(part) in (EQ, NE) and not self.points:
-                continue
-            self.seen = True
-            true = self.where(part)
-            opposite = OPPOSITE.get(type(part))
-            false = None if opposite is None else self.where(opposite(part.a, part.b))
-            if true is not None or false is not None:
-                self.found.append(_Found(part, true, false))
-
-    def decided(self, part: PrimExpr) -> bool:
-        """Whether a comparison has one value for the loops as they are."""
-        return self.settings.guarded and isinstance(self.analyzer.simplify(part), IntImm)
-
-    def never(self, condition: And) -> bool:
-        """Whether a part of a conjunction is proved false."""
-        for part in conjuncts(condition):
-            if is_plain(part) and getattr(self.analyzer.simplify(part), "value", 1) == 0:
-                return True
-        return False
-
-    def where(self, condition: PrimExpr) -> IntervalSet | None:
-        """The values of the loop variable for which the condition holds."""
-        return surely(condition, self.var, self.inner, self.analyzer)
-
-
-def _only_a_branch(stmt: Stmt) -> bool:
-    """Whether loops hold one branch without an alternative."""
-    while isinstance(stmt, For | AttrStmt):
-        stmt = stmt.body
-    return isinstance(stmt, IfThenElse) and stmt.else_case is None
-
-
-def _span(low: PrimExpr, extent: PrimExpr) -> IntervalSet:
-    last = fold.sub(fold.add(low, extent), fold.const(low.dtype, 1))
-    return IntervalSet(low, last)
 
 
 class _Decide(DecidedConditions):
@@ -300,8 +174,8 @@ class _Partition(StmtMutator):
         if may_change(loop.min) or may_change(loop.extent):
             return None  # the parts before a cut may change what the ones behind it go by
         hinted = id(loop.loop_var) in self.hinted
-        finder = _Finder(loop.loop_var, self.settings, hinted, self.analyzer)
-        finder.points = _only_a_branch(loop.body)
+        finder = ConditionFinder(loop.loop_var, self.settings, hinted, self.analyzer)
+        finder.points = is_single_branch(loop.body)
         finder.visit(loop.body)
         cut = self.cut(loop, finder.found, hinted)
         if cut is None:
@@ -319,8 +193,8 @@ class _Partition(StmtMutator):
 
     # Where to cut.
 
-    def cut(self, loop: For, tests: list[_Found], hinted: bool) -> _Cut | None:
-        whole = _span(loop.min, loop.extent)
+    def cut(self, loop: For, tests: list[ConditionRange], hinted: bool) -> _Cut | None:
+        whole = span_of(loop.min, loop.extent)
         for value in (True, False):
             middle, conditions = self.agreed(tests, whole, value, hinted)
             if middle is not None:
@@ -330,7 +204,7 @@ class _Partition(StmtMutator):
                 return cut
         return None
 
-    def decide_outside(self, cut: _Cut, tests: list[_Found], middle: IntervalSet) -> None:
+    def decide_outside(self, cut: _Cut, tests: list[ConditionRange], middle: IntervalSet) -> None:
         """Note which conditions have the other value wherever the middle has not begun, or ended.
 
         Each part is within the loop's range, so that its end there says nothing of a condition.
@@ -351,7 +225,7 @@ class _Partition(StmtMutator):
                     cut.opposite_after.append(item.condition)
 
     def agreed(
-        self, tests: list[_Found], whole: IntervalSet, value: bool, hinted: bool
+        self, tests: list[ConditionRange], whole: IntervalSet, value: bool, hinted: bool
     ) -> tuple[IntervalSet | None, list[PrimExpr]]:
         """An interval in which conditions have ``value``, and which conditions."""
         known = [(item.condition, item.true if value else item.false) for item in tests]

@@ -32,7 +32,6 @@ from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.op import Op
-from weft.ir.structural import structural_key
 from weft.ir.transform import Pass, PassContext
 from weft.relax.builder.normalize import LEAVES, merged_blocks
 from weft.relax.expr import (
@@ -50,7 +49,7 @@ from weft.relax.expr import (
     Tuple,
     TupleGetItem,
 )
-from weft.relax.expr_functor import PyExprMutator, PyExprVisitor
+from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import struct_info_is_base_of
 from weft.relax.struct_info import (
     FuncStructInfo,
@@ -61,10 +60,11 @@ from weft.relax.struct_info import (
     TensorStructInfo,
     TupleStructInfo,
 )
+from weft.relax.transform.host.shape_slots import SlotCollector, Slots, extents_of
 from weft.relax.transform.passes import make_module_pass
 from weft.runtime.vm.shape_codes import MakeShapeCode, MatchShapeCode
 from weft.support.dtype import DataType
-from weft.support.errors import IRTypeError, IRValueError
+from weft.support.errors import IRTypeError
 from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -80,127 +80,6 @@ def _number(value: int) -> PrimValue:
 
 def _packed(name: str, arguments: Sequence[RelaxExpr], info: StructInfo) -> Call:
     return Call(ExternFunc(f"vm.builtin.{name}"), arguments, None, [info])
-
-
-class _Slot:
-    """One expression and its place on the heap."""
-
-    def __init__(self, expr: PrimExpr, index: int) -> None:
-        self.expr, self.index = expr, index
-        self.computed = False
-        self.symbols: Sequence[Var] = ()
-        self.missing: set[PrimExpr] = set()
-
-
-class _Slots:
-    """The slots of one function, by structure of their expressions."""
-
-    def __init__(self) -> None:
-        self.all: list[_Slot] = []
-        self._by_key: dict[bytes, _Slot] = {}
-        self._waiting: dict[PrimExpr, list[_Slot]] = {}
-        self._ready: list[_Slot] = []
-
-    def add(self, expr: PrimExpr) -> None:
-        """A slot for an expression that is no constant."""
-        if isinstance(expr, IntImm):
-            return
-        key = structural_key(expr)
-        if key not in self._by_key:
-            self._by_key[key] = slot = _Slot(expr, len(self.all))
-            self.all.append(slot)
-
-    def find(self, expr: PrimExpr) -> _Slot | None:
-        """The slot of an expression."""
-        return self._by_key.get(structural_key(expr))
-
-    def at(self, expr: PrimExpr, function: str) -> _Slot:
-        """The slot of an expression whose value is known."""
-        slot = self.find(expr)
-        if slot is None or not slot.computed:
-            raise IRValueError(
-                f"VMShapeLower: {function}: {expr} has no value here: its symbols follow from no "
-                "parameter and no match_cast before"
-            )
-        return slot
-
-    def prepare(self) -> None:
-        """Find out what each expression waits for."""
-        for slot in list(self.all):
-            if isinstance(slot.expr, Var):
-                continue
-            slot.symbols = collect(slot.expr, Var)
-            slot.missing = set(slot.symbols)
-            for var in slot.symbols:
-                self.add(var)
-                self._waiting.setdefault(var, []).append(slot)
-            if not slot.missing:
-                self._ready.append(slot)
-
-    def learn(self, slot: _Slot) -> None:
-        """The slot of a symbol has its value: expressions that waited for it may be ready."""
-        slot.computed = True
-        for other in self._waiting.pop(slot.expr, ()):
-            other.missing.discard(slot.expr)
-            if not other.missing:
-                self._ready.append(other)
-
-    def places(self, slot: _Slot) -> list[tuple[Var, int]]:
-        """The symbols of an expression and where their values are."""
-        return [(var, self._by_key[structural_key(var)].index) for var in slot.symbols]
-
-    def take_ready(self) -> list[_Slot]:
-        """Expressions that can be computed now and have not been taken, in order of their slots."""
-        ready, self._ready = self._ready, []
-        return sorted(ready, key=lambda slot: slot.index)
-
-
-class _SlotCollector(PyExprVisitor):
-    """Gives a slot to every extent that the function speaks of."""
-
-    def __init__(self, slots: _Slots) -> None:
-        self.slots = slots
-
-    def function(self, func: Function) -> None:
-        for param in func.params:
-            self.info(param.struct_info)
-        self.visit_expr(func.body)
-        self.info(func.ret_struct_info)
-
-    def info(self, info: StructInfo | None) -> None:
-        if isinstance(info, TupleStructInfo):
-            for item in info.fields:
-                self.info(item)
-        elif not isinstance(info, FuncStructInfo):
-            for value in _extents(info) or ():
-                self.slots.add(value)
-
-    def visit_match_cast_(self, binding: MatchCast) -> None:
-        super().visit_match_cast_(binding)
-        self.info(binding.struct_info)
-
-    def visit_shape_expr_(self, op: ShapeExpr) -> None:
-        for value in op.values:
-            self.slots.add(value)
-
-    def visit_prim_value_(self, op: PrimValue) -> None:
-        if op.value.dtype.is_integral and collect(op.value, Var):
-            self.slots.add(op.value)
-
-    def visit_function_(self, op: Function) -> None:
-        """A local function has slots of its own once it is lifted."""
-
-
-def _extents(info: StructInfo | None) -> Sequence[PrimExpr] | None:
-    """The expressions that a struct info other than a tuple is about."""
-    if isinstance(info, TensorStructInfo):
-        values: Sequence[PrimExpr] | None = getattr(info.shape, "values", None)
-        return values
-    if isinstance(info, ShapeStructInfo):
-        return info.values
-    if isinstance(info, PrimStructInfo) and info.value is not None:
-        return [info.value]
-    return None
 
 
 @dataclass(frozen=True)
@@ -241,13 +120,13 @@ class _ShapeLowerer(PyExprMutator):
         super().__init__(mod)
         self.emit_err_ctx = emit_err_ctx
         self.name = ""
-        self.slots = _Slots()
+        self.slots = Slots()
         self.heap: Any = None
 
     def function(self, name: str, func: Function) -> Function:
         """One function of the module."""
-        self.name, self.slots = name, _Slots()
-        _SlotCollector(self.slots).function(func)
+        self.name, self.slots = name, Slots()
+        SlotCollector(self.slots).function(func)
         self.slots.prepare()
         self.builder_.begin_scope(func.params)
         before = self.block(lambda: self.enter(func))
@@ -312,7 +191,7 @@ class _ShapeLowerer(PyExprMutator):
             if isinstance(info, FuncStructInfo):
                 self.emit("check_func_info", [value], context)
             return
-        extents = _extents(info)
+        extents = extents_of(info)
         if item.dynamic_only and isinstance(info, TensorStructInfo) and _is_static(extents):
             return
         value = self.bound(value)

@@ -1,0 +1,347 @@
+"""The values of an expression as an interval, when its variables run over intervals.
+
+``n + i`` with ``i`` in [0, 3] has the values [n, n + 3]. Ends may be symbolic; an end that is not
+known is infinite. The public functions are in ``int_set``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from weft.arith import fold
+from weft.arith.const_int_bound import type_bound
+from weft.arith.interval import (
+    NEG_INF,
+    POS_INF,
+    Domain,
+    IntervalSet,
+    IntSet,
+    Prover,
+    as_int_set,
+    union,
+)
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.functor import collect
+from weft.ir.node import Node
+from weft.tir.buffer import BufferLoad
+from weft.tir.expr import (
+    Add,
+    BinaryExpr,
+    Broadcast,
+    Call,
+    Cast,
+    Div,
+    FloorDiv,
+    FloorMod,
+    Let,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Ramp,
+    Select,
+    Sub,
+    Var,
+)
+
+_ROUNDS: Final = 8
+
+Build = Callable[[PrimExpr, PrimExpr], PrimExpr]
+
+_GUARD_BITS: Final = 6
+
+
+class SetEvaluator:
+    """Interval arithmetic over the variables of ``domains``; other variables stay symbols."""
+
+    def __init__(self, domains: Mapping[Var, IntervalSet], analyzer: Prover) -> None:
+        self.domains = domains
+        self.analyzer = analyzer
+
+    def visit(self, expr: PrimExpr) -> IntervalSet:
+        handler = _HANDLERS.get(type(expr))
+        if handler is None:
+            if isinstance(expr, Var):
+                return self.domains.get(expr) or IntervalSet(expr, expr)
+            return self.opaque(expr)
+        return handler(self, expr)
+
+    def opaque(self, expr: PrimExpr) -> IntervalSet:
+        """The set of an expression without a rule: its own value, if no domain concerns it; else
+        the constant bounds that the Analyzer knows.
+        """
+        if isinstance(expr, IntImm) or not self.depends(expr):
+            return IntervalSet(expr, expr)
+        bound = self.analyzer.const_int_bound(expr)
+        if not expr.dtype.is_integral:
+            return IntSet.everything()
+        low: PrimExpr = NEG_INF
+        high: PrimExpr = POS_INF
+        type_low, type_high = type_bound(expr.dtype)
+        if expr.dtype.bits >= 32:
+            # Ends near the limits of the type only say that a symbol has that type; arithmetic on
+            # them would wrap, so they count as infinite.
+            type_low, type_high = type_low >> _GUARD_BITS, type_high >> _GUARD_BITS
+        if bound.min_value > type_low:
+            low = fold.const(expr.dtype, bound.min_value)
+        if bound.max_value < type_high:
+            high = fold.const(expr.dtype, bound.max_value)
+        return IntervalSet(low, high)
+
+    def depends(self, expr: PrimExpr) -> bool:
+        """Whether a variable of the domains occurs in ``expr``."""
+        return any(var in self.domains for var in collect(expr, Var))
+
+    def operands(self, expr: BinaryExpr) -> tuple[IntervalSet, IntervalSet] | None:
+        """The sets of both operands, or None where ``expr`` is a point already."""
+        a, b = self.visit(expr.a), self.visit(expr.b)
+        if a.min_value is expr.a is a.max_value and b.min_value is expr.b is b.max_value:
+            return None
+        return a, b
+
+    def visit_add(self, expr: Add) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        return self.make(
+            _sum_of_ends(a.min_value, b.min_value),
+            _sum_of_ends(a.max_value, b.max_value),
+        )
+
+    def visit_sub(self, expr: Sub) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        low = (
+            NEG_INF
+            if _infinite(a.min_value, b.max_value) is not None
+            else fold.sub(a.min_value, b.max_value)
+        )
+        high = (
+            POS_INF
+            if _infinite(a.max_value, b.min_value) is not None
+            else fold.sub(a.max_value, b.min_value)
+        )
+        return self.make(low, high)
+
+    def make(self, low: PrimExpr, high: PrimExpr) -> IntervalSet:
+        low = low if low is NEG_INF or low is POS_INF else self.analyzer.simplify(low)
+        high = high if high is NEG_INF or high is POS_INF else self.analyzer.simplify(high)
+        return IntervalSet(low, high)
+
+    def monotone(self, expr: PrimExpr, a: IntervalSet, b: PrimExpr, build: Build) -> IntervalSet:
+        """``build(a, b)`` for a ``b`` of known sign; a negative one swaps the ends."""
+        bound = self.analyzer.const_int_bound(b)
+        if bound.min_value >= 0:
+            low, high = a.min_value, a.max_value
+        elif bound.max_value <= 0:
+            low, high = a.max_value, a.min_value
+        else:
+            return self.opaque(expr)
+        if bound.min_value >= 0:
+            return self.make(
+                low if low is NEG_INF else build(low, b),
+                high if high is POS_INF else build(high, b),
+            )
+        return self.make(
+            NEG_INF if low is POS_INF else build(low, b),
+            POS_INF if high is NEG_INF else build(high, b),
+        )
+
+    def visit_mul(self, expr: Mul) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        if not b.is_single_point():
+            a, b = b, a
+        if not b.is_single_point() or not b.is_bounded:
+            return self.opaque(expr)
+        return self.monotone(expr, a, b.min_value, fold.mul)
+
+    def visit_floordiv(self, expr: FloorDiv) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        if not b.is_single_point() or not b.is_bounded:
+            return self.opaque(expr)
+        return self.monotone(expr, a, b.min_value, fold.floordiv)
+
+    def visit_truncdiv(self, expr: Div) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(b.min_value, 1):
+            return self.opaque(expr)
+        return self.monotone(expr, a, b.min_value, fold.truncdiv)
+
+    def visit_truncmod(self, expr: Mod) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        by = b.min_value
+        if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(by, 1):
+            return self.opaque(expr)
+        if a.min_value is not NEG_INF and self.analyzer.can_prove_greater_equal(a.min_value, 0):
+            return self.visit_floormod(expr)
+        last = self.analyzer.simplify(fold.sub(by, fold.const(by.dtype, 1)))
+        return self.make(fold.sub(fold.const(by.dtype, 0), last), last)
+
+    def visit_floormod(self, expr: FloorMod | Mod) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        by = b.min_value
+        if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(by, 1):
+            return self.opaque(expr)
+        if a.is_bounded:
+            first = fold.floordiv(a.min_value, by)
+            if self.analyzer.can_prove_equal(first, fold.floordiv(a.max_value, by)):
+                offset = fold.mul(first, by)
+                return self.make(fold.sub(a.min_value, offset), fold.sub(a.max_value, offset))
+        last = fold.sub(by, fold.const(by.dtype, 1))
+        return IntervalSet(fold.const(by.dtype, 0), self.analyzer.simplify(last))
+
+    def visit_min(self, expr: Min) -> IntervalSet:
+        return self.extreme(expr, fold.min_, NEG_INF, POS_INF)
+
+    def visit_max(self, expr: Max) -> IntervalSet:
+        return self.extreme(expr, fold.max_, POS_INF, NEG_INF)
+
+    def extreme(self, expr: Min | Max, build: Build, wins: Var, loses: Var) -> IntervalSet:
+        operands = self.operands(expr)
+        if operands is None:
+            return IntervalSet(expr, expr)
+        a, b = operands
+        ends: list[PrimExpr] = []
+        for mine, its in ((a.min_value, b.min_value), (a.max_value, b.max_value)):
+            if mine is wins or its is wins:
+                ends.append(wins)
+            elif mine is loses or its is loses:
+                ends.append(its if mine is loses else mine)
+            else:
+                ends.append(build(mine, its))
+        return self.make(*ends)
+
+    def visit_choice(self, expr: Select | Call) -> IntervalSet:
+        values = (
+            (expr.true_value, expr.false_value)
+            if isinstance(expr, Select)
+            else tuple(expr.args[1:])
+        )
+        if not self.depends(expr):
+            return IntervalSet(expr, expr)
+        return union([self.visit(value) for value in values], self.analyzer)
+
+    def visit_call(self, expr: Call) -> IntervalSet:
+        name = getattr(expr.op, "name", "")
+        if name == "tir.if_then_else":
+            return self.visit_choice(expr)
+        if name == "tir.likely":
+            return self.visit(expr.args[0])
+        return self.opaque(expr)
+
+    def visit_cast(self, expr: Cast) -> IntervalSet:
+        source, target = expr.value.dtype, expr.dtype
+        if not (source.is_integral and target.is_integral and target.bits >= source.bits):
+            return self.opaque(expr)
+        if source.is_int != target.is_int and (target.is_uint or target.bits == source.bits):
+            return self.opaque(expr)
+        inner = self.visit(expr.value)
+        if inner.min_value is expr.value is inner.max_value:
+            return IntervalSet(expr, expr)
+        low, high = inner.min_value, inner.max_value
+        return self.make(
+            low if low is NEG_INF else Cast(target, low),
+            high if high is POS_INF else Cast(target, high),
+        )
+
+    def visit_ramp(self, expr: Ramp) -> IntervalSet:
+        base, stride = self.visit(expr.base), self.visit(expr.stride)
+        if not stride.is_single_point() or not isinstance(expr.lanes, IntImm):
+            return IntSet.everything()
+        step = stride.min_value
+        dtype = step.dtype
+        last = IntervalSet(fold.const(dtype, 0), fold.const(dtype, expr.lanes.value - 1))
+        span = self.monotone(expr.base, last, step, fold.mul)
+        if span.is_nothing() or not span.is_bounded:
+            return IntSet.everything()
+        return self.make(
+            _sum_of_ends(base.min_value, span.min_value),
+            _sum_of_ends(base.max_value, span.max_value),
+        )
+
+    def visit_broadcast(self, expr: Broadcast) -> IntervalSet:
+        return self.visit(expr.value)
+
+    def visit_let(self, expr: Let) -> IntervalSet:
+        inner = SetEvaluator({**self.domains, expr.var: self.visit(expr.value)}, self.analyzer)
+        return inner.visit(expr.body)
+
+    def visit_load(self, expr: BufferLoad) -> IntervalSet:
+        return IntSet.everything() if self.depends(expr) else IntervalSet(expr, expr)
+
+
+def _sum_of_ends(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    end = _infinite(a, b)
+    return fold.add(a, b) if end is None else end
+
+
+def _infinite(a: PrimExpr, b: PrimExpr) -> Var | None:
+    """The first of two ends that is infinite, or None."""
+    for end in (a, b):
+        if end is POS_INF:
+            return POS_INF
+        if end is NEG_INF:
+            return NEG_INF
+    return None
+
+
+_HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] = {
+    Add: SetEvaluator.visit_add,
+    Sub: SetEvaluator.visit_sub,
+    Mul: SetEvaluator.visit_mul,
+    FloorDiv: SetEvaluator.visit_floordiv,
+    FloorMod: SetEvaluator.visit_floormod,
+    Div: SetEvaluator.visit_truncdiv,
+    Mod: SetEvaluator.visit_truncmod,
+    Min: SetEvaluator.visit_min,
+    Max: SetEvaluator.visit_max,
+    Select: SetEvaluator.visit_choice,
+    Call: SetEvaluator.visit_call,
+    Cast: SetEvaluator.visit_cast,
+    Ramp: SetEvaluator.visit_ramp,
+    Broadcast: SetEvaluator.visit_broadcast,
+    Let: SetEvaluator.visit_let,
+    BufferLoad: SetEvaluator.visit_load,
+}
+
+
+def evaluate(
+    expr: PrimExpr | IntervalSet, domains: Mapping[Var, Domain], analyzer: Prover
+) -> IntervalSet:
+    """The values of an expression, or of a set's ends, when variables run over ``domains``."""
+    sets = {var: as_int_set(value, analyzer) for var, value in domains.items()}
+    evaluator = SetEvaluator(sets, analyzer)
+    if isinstance(expr, IntervalSet):
+        result = expr
+    else:
+        result = evaluator.visit(analyzer.simplify(as_prim_expr(expr)))
+    for _ in range(_ROUNDS):
+        low, high = result.min_value, result.max_value
+        relax_low = low is not NEG_INF and low is not POS_INF and evaluator.depends(low)
+        relax_high = high is not NEG_INF and high is not POS_INF and evaluator.depends(high)
+        if not relax_low and not relax_high:
+            return result
+        result = IntervalSet(
+            evaluator.visit(low).min_value if relax_low else low,
+            evaluator.visit(high).max_value if relax_high else high,
+        )
+    return IntSet.everything()

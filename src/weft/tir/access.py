@@ -1,0 +1,134 @@
+"""Accesses to buffers as expressions: loads by indices and slices, offsets, access pointers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from weft.ir.expr import (
+    ExprLike,
+    IntImm,
+    PrimExpr,
+    as_prim_expr,
+)
+from weft.ir.node import Array
+from weft.ir.op import Op
+from weft.ir.structural import structural_equal
+from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError, IRValueError
+from weft.tir import expr as nodes
+from weft.tir.arithmetic import add, floordiv, multiply, subtract
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.constant import const, match_types
+from weft.tir.linear_difference import constant_difference
+
+STATEMENTS: Final[dict[str, Callable[..., Any]]] = {}
+
+
+def register_statements(**builders: Callable[..., object]) -> None:
+    """``weft.tir.stmt`` hands in the statement constructors that buffers' methods build."""
+    STATEMENTS.update(builders)
+
+
+def index_buffer(buffer: Buffer, indices: Sequence[Any]) -> Any:
+    """``buffer[indices]``: a BufferLoad, or a BufferRegion where an index is a slice."""
+    for index in indices:
+        if isinstance(index, str | float):
+            raise IRTypeError(
+                f"buffer {buffer.name}: an index must be an integer or an expression, got {index!r}"
+            )
+    nodes_only = [index for index in indices if not isinstance(index, slice)]
+    if len(nodes_only) == len(indices):
+        return BufferLoad(buffer, indices)
+    if len(nodes_only) < len(indices) and _strided(indices):
+        return BufferLoad(buffer, [_as_ramp(i) for i in indices])
+    return STATEMENTS["region"](buffer, indices)
+
+
+def _strided(indices: Sequence[object]) -> bool:
+    return bool([i for i in indices if isinstance(i, slice) and i.step not in (None, 1)])
+
+
+def _as_ramp(index: object) -> Any:
+    if not isinstance(index, slice):
+        return index
+    start = as_prim_expr(0 if index.start is None else index.start)
+    step = const(1 if index.step is None else index.step, start.dtype)
+    lanes = floordiv(extent_between(start, index.stop), step)
+    if isinstance(lanes, IntImm):
+        lanes = IntImm(DataType("int32"), lanes.value)
+    return nodes.Ramp(start, step, lanes)
+
+
+def extent_between(begin: ExprLike, end: ExprLike) -> PrimExpr:
+    """``end - begin`` as slices and loops mean it: of ``begin + n`` it is ``n``, or a constant."""
+    start, stop = match_types(begin, end)
+    if isinstance(stop, nodes.Add):
+        if structural_equal(stop.a, start):
+            return stop.b
+        if structural_equal(stop.b, start):
+            return stop.a
+    difference = constant_difference(stop, start)
+    if difference is not None:
+        return IntImm(start.dtype, difference)
+    return subtract(stop, start)
+
+
+def buffer_store(
+    buffer: Buffer,
+    value: ExprLike,
+    indices: Sequence[ExprLike],
+    predicate: ExprLike | None = None,
+) -> Any:
+    """The BufferStore statement."""
+    return STATEMENTS["store"](buffer, value, indices, predicate)
+
+
+def buffer_offset(buffer: Buffer, indices: Sequence[ExprLike]) -> list[PrimExpr]:
+    """The flat element offset of ``indices``: by strides, or row-major over the shape."""
+    values = [as_prim_expr(index) for index in indices]
+    if not values:
+        return [buffer.elem_offset]
+    if buffer.strides:
+        offset = multiply(values[0], buffer.strides[0])
+        for value, stride in zip(values[1:], buffer.strides[1:], strict=True):
+            offset = add(offset, multiply(value, stride))
+    else:
+        offset = values[0]
+        for value, extent in zip(values[1:], buffer.shape[1:], strict=True):
+            offset = add(multiply(offset, extent), value)
+    return [add(offset, buffer.elem_offset)]
+
+
+def flattened_buffer(buffer: Buffer) -> Buffer:
+    """The buffer as one dimension over the same data; itself if it is one already."""
+    if len(buffer.shape) == 1 and not buffer.strides:
+        return buffer
+    extent: PrimExpr = IntImm(DataType("int32"), 1)
+    if buffer.strides and buffer.shape:
+        extent = multiply(buffer.shape[0], buffer.strides[0])
+    else:
+        for size in buffer.shape:
+            extent = multiply(extent, size)
+    return buffer.with_(shape=Array([extent]), strides=Array())
+
+
+def buffer_access_ptr(
+    buffer: Buffer,
+    access_mask: int | str,
+    ptr_type: str,
+    content_lanes: int,
+    offset: ExprLike,
+    extent: ExprLike | None,
+) -> PrimExpr:
+    """The ``tvm_access_ptr`` call of ``Buffer.access_ptr``."""
+    if isinstance(access_mask, str):
+        if not set(access_mask) <= {"r", "w"}:
+            raise IRValueError(f"access_ptr: expected 'r', 'w' or 'rw', got {access_mask!r}")
+        access_mask = ("r" in access_mask) + 2 * ("w" in access_mask)
+    start = add(offset, buffer.elem_offset)
+    if extent is None:
+        extent = subtract(flattened_buffer(buffer).shape[0], offset)
+    kind = nodes.Call(buffer.dtype, Op.get("tir.type_annotation"), ())
+    args = (kind, buffer.data, start, extent, as_prim_expr(access_mask))
+    return nodes.Call(DataType(ptr_type), Op.get("tir.tvm_access_ptr"), args)

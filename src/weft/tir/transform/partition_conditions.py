@@ -1,0 +1,156 @@
+"""The conditions in a loop that hold for a known range of its variable (for LoopPartition)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from weft.arith import fold
+from weft.arith.analyzer import Analyzer
+from weft.arith.data import may_change
+from weft.arith.int_set import IntervalSet
+from weft.arith.iter_map.constraint import conjuncts
+from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.functor import Visitor, collect
+from weft.tir.expr import EQ, NE, And, Call, CompareExpr, Let, Var
+from weft.tir.stmt import (
+    AttrStmt,
+    For,
+    IfThenElse,
+    LetStmt,
+    Stmt,
+)
+from weft.tir.transform.condition_range import (
+    OPPOSITE,
+    comparisons,
+    is_call,
+    is_plain,
+    surely,
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to look at and how to cut."""
+
+    constant: bool = False
+    keep_unit: bool = False
+    unroll_hinted: bool = False
+    guarded: bool = False
+    """Every branch counts, not only ``T.likely``; growth is bounded; parallel loops stay whole."""
+
+
+@dataclass
+class ConditionRange:
+    """A comparison, and where it is surely true and surely false (None: nowhere known)."""
+
+    condition: PrimExpr
+    true: IntervalSet | None
+    false: IntervalSet | None
+
+
+class ConditionFinder(Visitor):
+    """Collects conditions on ``var`` below its loop; inner loops may take any value."""
+
+    def __init__(self, var: Var, settings: Settings, hinted: bool, analyzer: Analyzer) -> None:
+        self.var, self.settings, self.hinted = var, settings, hinted
+        self.analyzer = analyzer
+        self.inner: dict[Var, IntervalSet] = {}
+        self.local: set[int] = set()
+        self.found: list[ConditionRange] = []
+        self.seen = False
+        self.points = False
+        """Whether single values are looked for as well: nothing but a branch is in the loop."""
+
+    def visit_For(self, loop: For) -> None:
+        if may_change(loop.min) or may_change(loop.extent):
+            return
+        mentioned = collect([loop.min, loop.extent], Var)
+        for var in mentioned:
+            if var is self.var or var in self.inner or id(var) in self.local:
+                return
+        self.inner[loop.loop_var] = span_of(loop.min, loop.extent)
+        self.analyzer.bind(loop.loop_var, loop.domain, True)
+        self.visit(loop.body)
+        del self.inner[loop.loop_var]
+
+    def visit_AttrStmt(self, attr: AttrStmt) -> None:
+        if attr.attr_key in ("thread_extent", "virtual_thread"):
+            zero = fold.const(attr.value.dtype, 0)
+            self.inner[attr.node.var] = span_of(zero, attr.value)
+        self.visit(attr.body)
+
+    def visit_Let(self, let: Let | LetStmt) -> None:
+        self.local.add(id(let.var))
+        self.visit_default(let)
+
+    visit_LetStmt = visit_Let
+
+    def visit_Call(self, call: Call) -> None:
+        if is_call(call, "ignore_loop_partition"):
+            return
+        if is_call(call, "likely"):
+            self.consider(call.args[0])
+        elif self.settings.guarded and is_call(call, "if_then_else"):
+            self.consider(call.args[0])
+            self.visit(call.args[1:])
+        else:
+            self.visit_default(call)
+
+    def visit_IfThenElse(self, stmt: IfThenElse) -> None:
+        if self.settings.guarded:
+            self.consider(stmt.condition)
+        else:
+            self.visit(stmt.condition)
+        self.visit(stmt.then_case)
+        self.visit(stmt.else_case)
+
+    def visit_CompareExpr(self, expr: CompareExpr) -> None:
+        if self.hinted:
+            self.consider(expr)
+        else:
+            self.visit_default(expr)
+
+    def consider(self, condition: PrimExpr) -> None:
+        """Find out where each comparison in a condition holds."""
+        parts = [part for part in comparisons(condition) if not self.decided(part)]
+        if self.settings.guarded and isinstance(condition, And) and self.never(condition):
+            return  # simplifying takes it away
+        for part in parts:
+            if any(id(var) in self.local for var in collect(part, Var)):
+                continue
+            if self.settings.guarded and type(part) in (EQ, NE) and not self.points:
+                continue
+            self.seen = True
+            true = self.where(part)
+            opposite = OPPOSITE.get(type(part))
+            false = None if opposite is None else self.where(opposite(part.a, part.b))
+            if true is not None or false is not None:
+                self.found.append(ConditionRange(part, true, false))
+
+    def decided(self, part: PrimExpr) -> bool:
+        """Whether a comparison has one value for the loops as they are."""
+        return self.settings.guarded and isinstance(self.analyzer.simplify(part), IntImm)
+
+    def never(self, condition: And) -> bool:
+        """Whether a part of a conjunction is proved false."""
+        for part in conjuncts(condition):
+            if is_plain(part) and getattr(self.analyzer.simplify(part), "value", 1) == 0:
+                return True
+        return False
+
+    def where(self, condition: PrimExpr) -> IntervalSet | None:
+        """The values of the loop variable for which the condition holds."""
+        return surely(condition, self.var, self.inner, self.analyzer)
+
+
+def is_single_branch(stmt: Stmt) -> bool:
+    """Whether loops hold one branch without an alternative."""
+    while isinstance(stmt, For | AttrStmt):
+        stmt = stmt.body
+    return isinstance(stmt, IfThenElse) and stmt.else_case is None
+
+
+def span_of(low: PrimExpr, extent: PrimExpr) -> IntervalSet:
+    """The interval from ``low`` with ``extent`` values."""
+    last = fold.sub(fold.add(low, extent), fold.const(low.dtype, 1))
+    return IntervalSet(low, last)
