@@ -1,4 +1,4 @@
-"""Rewrite rules of calls: bit operations and roundings of constants, masks that change nothing."""
+"""Rewrite rules of calls: fold bit operations and roundings, drop masks that change nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CallRule = Callable[[Call, Simplifier], PrimExpr | None]
 
 
 def call_rule(call: Call, name: str, simplifier: Simplifier) -> PrimExpr | None:
-    """What a rule makes of a call with simplified arguments, or None."""
+    """The simplified form of a call whose arguments are simplified; None if no rule applies."""
     rule = _RULES.get(name)
     return None if rule is None or call.dtype.lanes != 1 else rule(call, simplifier)
 
@@ -42,7 +42,7 @@ def _bits(compute: Compute) -> CallRule:
 
 
 def _shift(compute: Compute) -> CallRule:
-    """Shifts of constants, shifts by 0, and right shifts that leave nothing."""
+    """The rule for shifts: folds constants, drops shifts by 0, right shifts to 0 become 0."""
     constants = _bits(compute)
 
     def rule(call: Call, simplifier: Simplifier) -> PrimExpr | None:
@@ -102,7 +102,7 @@ def _ones(call: Call, simplifier: Simplifier) -> PrimExpr | None:
 
 
 def _abs(call: Call, simplifier: Simplifier) -> PrimExpr | None:
-    """The absolute value of a constant, or of an integer that is not negative."""
+    """Fold ``abs`` of a constant; of an integer that is not negative it is the integer itself."""
     value = call.args[0]
     if type(value) is IntImm:
         return op.abs(value)
@@ -112,7 +112,7 @@ def _abs(call: Call, simplifier: Simplifier) -> PrimExpr | None:
 
 
 def _ceil(call: Call, simplifier: Simplifier) -> PrimExpr | None:
-    """``ceil(log2(c))``: what launch heuristics compute."""
+    """Fold ``ceil(log2(c))``, which heuristics for launch sizes compute."""
     inner = call.args[0]
     if isinstance(inner, Call) and getattr(inner.op, "name", "") == "tir.log2":
         value = inner.args[0]

@@ -86,8 +86,8 @@ class CanonicalSimplifier:
     def note(self, expr: PrimExpr, form: Split | Sum) -> None:
         """Remember the form of an expression; no rewrite rule changes a sum of scaled variables.
 
-        Of ``x`` that is put together from ``x // 8 * 8 + x % 8`` these parts are not the form: they
-        are made of the form of ``x``.
+        If ``x`` was joined from ``x // 8 * 8 + x % 8``, that sum is not remembered as its form,
+        since its terms are computed from the form of ``x`` themselves.
         """
         splits = form.splits if isinstance(form, Sum) else (form,)
         is_part = any(split.index is expr for split in splits)
@@ -118,7 +118,9 @@ class CanonicalSimplifier:
         return result
 
     def other(self, expr: PrimExpr) -> Form:
-        """What is not linear: canonical operands, then one round of rewrite rules."""
+        """The form of an expression that is not linear: its operands in canonical form, and then
+        one round of rewrite rules.
+        """
         if isinstance(expr, Var):
             return self.rewriter.visit(expr)
         rebuilt = self.rewriter.rebuild(expr, self.simplify)
@@ -127,7 +129,7 @@ class CanonicalSimplifier:
         return self.applied(rebuilt)
 
     def applied(self, expr: PrimExpr) -> Form:
-        """The form of what the rules make of an expression with canonical operands."""
+        """The form of an expression with canonical operands after one round of rewrite rules."""
         result = self.rewriter.apply(expr, self.simplify)
         if result is expr or type(result) not in _LINEAR:
             return result
@@ -140,9 +142,10 @@ class CanonicalSimplifier:
         return self.total(expr, -1)
 
     def total(self, expr: Add | Sub, sign: int) -> Form:
-        """a + sign * b as one sum; long sums of data stay terms.
+        """a + sign * b as one sum; a long sum of data stays a single term.
 
-        Else each of many steps ``x = f(x) + x`` would write out all before it.
+        Flattening it would make each of many steps ``x = f(x) + x`` contain the terms of all steps
+        before it.
         """
         a, b = as_sum(self.mutate(expr.a)), as_sum(self.mutate(expr.b))
         if len(a.splits) + len(b.splits) > _MAX_TERMS and has_data(expr):
@@ -162,14 +165,14 @@ class CanonicalSimplifier:
                 return fold.mul(a, b)
             if b.value == 0:
                 return b
-            if type(a) is not Sum:  # one term keeps its factor: x * -1 is not 0 - x
+            if type(a) is not Sum:  # a single term keeps its factor: x * -1 does not become 0 - x
                 split = _as_split(a)
                 return split.scaled(split.scale * b.value)
             return a.times(b.value)
         return self.rebuilt(expr, _normal(a), _normal(b))
 
     def rebuilt(self, expr: BinaryExpr, a: PrimExpr, b: PrimExpr) -> Form:
-        """``expr`` with new operands, then the rewrite rules."""
+        """The form of ``expr`` with new operands, after the rewrite rules."""
         if a is not expr.a or b is not expr.b:
             if expr_deep_equal(a, expr.a) and expr_deep_equal(b, expr.b):
                 return self.applied(expr)
@@ -194,7 +197,7 @@ class CanonicalSimplifier:
         if not outside.splits:
             return quotient.plus(Sum(expr.dtype, (), outside.base // by))
         low, high = self.sum_bound(outside)
-        if low // by == high // by:  # the rest has one quotient
+        if low // by == high // by:  # the quotient of the rest is a constant
             return quotient.plus(Sum(expr.dtype, (), low // by))
         return quotient.plus(as_sum(self.divide(_as_split(outside), by, floor=True)))
 
@@ -292,7 +295,7 @@ class CanonicalSimplifier:
         return Split(split.build(), by, None, 1, floor)
 
     def plain(self, split: Split) -> Form:
-        """The split, 0 where its bounds say so; a remainder that does nothing is dropped."""
+        """The split without a remainder that changes nothing; 0 if its bounds say so."""
         low, high = self.bounds.bound(split.index)
         if low >= 0:
             if high < split.lower:
@@ -314,7 +317,7 @@ class CanonicalSimplifier:
                 index = self.reduced(split.index, new_upper) if floor else split.index
                 return self.plain(Split(index, lower, new_upper, scale, floor))
             if upper % new_upper == 0:
-                # the smaller remainder may simplify the index itself
+                # With the smaller remainder the index itself may become simpler.
                 modulo = fold.floormod if floor else fold.truncmod
                 inner = self.mutate(modulo(split.index, fold.const(split.index.dtype, new_upper)))
                 if lower != 1:
@@ -325,7 +328,7 @@ class CanonicalSimplifier:
         return Split(split.build(), 1, by, 1, floor)
 
     def reduced(self, index: PrimExpr, upper: int) -> PrimExpr:
-        """The index with its constant in [0, upper): the remainder by ``upper`` is the same."""
+        """The index with its constant reduced to [0, upper), which keeps ``index % upper``."""
         total = as_sum(self.mutate(index))
         if 0 <= total.base < upper or not total.splits or self.bounds.may_wrap(index):
             return index
@@ -344,7 +347,9 @@ class CanonicalSimplifier:
         return self.compare_with_zero(difference, expr)
 
     def without_factor(self, difference: Sum) -> Sum:
-        """``difference < 0`` with the common factor of its wide terms gone, if the rest is less."""
+        """``difference < 0`` divided by the common factor of most terms, if the rest of the terms
+        is smaller than that factor.
+        """
         factor = abs(difference.base)
         wide = False
         for split in difference.splits:
@@ -362,7 +367,7 @@ class CanonicalSimplifier:
         return self.mutate(LT(expr.b, expr.a))
 
     def visit_less_equal(self, expr: LE | GE) -> Form:
-        """``a <= b`` in the form of ``not (b < a)``."""
+        """``a <= b``, simplified as ``not (b < a)``."""
         a, b = (expr.a, expr.b) if type(expr) is LE else (expr.b, expr.a)
         opposite = self.mutate(LT(b, a))
         if type(opposite) is not LT:
@@ -371,11 +376,11 @@ class CanonicalSimplifier:
         comparison = expr if same else LE(opposite.b, opposite.a)
         result = self.rewriter.literal(comparison)
         if result is comparison and id(opposite) in self.facts.settled:
-            self.facts.settled[id(comparison)] = comparison  # its rules are those of the opposite
+            self.facts.settled[id(comparison)] = comparison  # the rules for ``b < a`` were applied
         return result
 
     def compare_with_zero(self, total: Sum, expr: LT) -> Form:
-        """``total < 0``: what is added stands on the left, what is subtracted on the right."""
+        """``total < 0`` with positive terms moved to the left and negative ones to the right."""
         base = total.base
         left = tuple(split for split in total.splits if split.scale > 0)
         right = tuple(split.scaled(-split.scale) for split in total.splits if split.scale < 0)
@@ -413,7 +418,7 @@ class CanonicalSimplifier:
 
 
 def _fits(bounds: BoundAnalyzer, total: Sum) -> bool:
-    """Whether the sum's bound shows that it stays in its type; of data that wraps none does."""
+    """Whether the bounds of a sum show that it does not overflow; false for data that wraps."""
     whole = total.build()
     if bounds.may_wrap(whole):
         return False

@@ -1,7 +1,8 @@
 """Whether a choice in an expression is simplified under its condition.
 
-What is below a choice is simplified anew in each arm. Of one value in three places of every step,
-``x = select(x > i, x, x + j)``, that would be all paths to it: 3, 9, 27, 81 times the work.
+Each arm of a choice is simplified separately, under the condition or its negation. A value that
+each of several steps uses three times, as in ``x = select(x > i, x, x + j)``, would then be
+simplified 3, 9, 27, 81 times. Such choices are simplified without their conditions.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ def scope(
     condition: PrimExpr,
     choice: PrimExpr,
 ) -> AbstractContextManager[None]:
-    """``enter(condition)``; nothing where ``choice`` holds more than a few choices, and most of
-    them more than once.
+    """``enter(condition)``; a scope that does nothing if ``choice`` contains many choices, and most
+    of them several times.
     """
     if _is_shared_much(choice):
         return _NOTHING
@@ -33,7 +34,7 @@ def scope(
 
 
 def _is_shared_much(expr: PrimExpr) -> bool:
-    """Whether the tree of an expression has more than twice the choices of its graph."""
+    """Whether an expression has more than twice as many choices when counted with repetitions."""
     paths = _paths(expr)
     if paths <= _FEW:
         return False
@@ -48,7 +49,7 @@ def _is_shared_much(expr: PrimExpr) -> bool:
 
 
 def _paths(expr: PrimExpr) -> int:
-    """Choices in the tree, as far as they are counted; kept with the expression."""
+    """The number of choices counted with repetitions, up to a limit; kept with the expression."""
     cache = _cache_of(expr)
     known: int | None = cache.get("choices")
     if known is None:
@@ -63,7 +64,7 @@ def _paths(expr: PrimExpr) -> int:
 
 
 def _cache_of(expr: PrimExpr) -> dict[Any, Any]:
-    """What is remembered of an expression beside its fields."""
+    """A dictionary that is attached to an expression, for results about it."""
     if expr._cache is None:
         expr._cache = {}
     return expr._cache

@@ -38,7 +38,7 @@ def detect_common_subexpr(expr: PrimExpr, threshold: int) -> Map[PrimExpr, int]:
 
 
 class _Occurrences:
-    """Expressions that wait, each with the number of its occurrences."""
+    """A queue of expressions, each with the number of its occurrences."""
 
     def __init__(self, root: PrimExpr) -> None:
         self.groups: list[tuple[PrimExpr, int, int]] = []
@@ -59,7 +59,7 @@ class _Occurrences:
         return self.analyzer.can_prove_equal(a, b)
 
     def take_largest(self) -> tuple[PrimExpr, int]:
-        """Remove the largest expression: nothing that is left contains it."""
+        """Remove and return the largest expression, which no other one in the queue contains."""
         at = max(range(len(self.groups)), key=lambda index: self.groups[index][1])
         expr, _, count = self.groups.pop(at)
         return expr, count

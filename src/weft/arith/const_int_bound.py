@@ -76,7 +76,7 @@ def type_bound(dtype: DataType) -> Bound:
 
 
 def clamp(low: int, high: int) -> Bound:
-    """The bound with what is beyond 2**62 infinite."""
+    """The bound, with ends beyond 2**62 replaced by infinity."""
     return (NEG_INF if low <= -_FAR else low), (POS_INF if high >= _FAR else high)
 
 
@@ -90,7 +90,7 @@ def _divide(value: int, by: int, floor: bool) -> int:
 
 
 def _division_bound(a: Bound, b: Bound, floor: bool) -> Bound:
-    """All corners; a divisor of zero cannot happen."""
+    """The smallest and largest quotient of the ends; a divisor of zero is excluded."""
     divisors = [value for value in b if value]
     if b[0] < 0 < b[1] or b[0] == 0 or b[1] == 0:
         divisors += [value for value in (-1, 1) if b[0] <= value <= b[1]]
@@ -214,7 +214,7 @@ class BoundAnalyzer:
         if expr.dtype.is_bool:
             return (0, 1) if inner[0] <= 0 <= inner[1] else (1, 1)
         if inner[1] == POS_INF and expr.value.dtype.is_uint and expr.dtype.is_int:
-            return low, high  # from 2**63 on a uint64 becomes negative
+            return low, high  # a uint64 of 2**63 or more becomes negative
         return inner if low <= inner[0] and inner[1] <= high else (low, high)
 
     def visit_ramp(self, expr: Ramp) -> Bound:
@@ -244,7 +244,7 @@ class BoundAnalyzer:
             return 0, expr.args[0].dtype.bits
         if name == "tir.shift_left" and _plain_indices(expr):
             a, b = self.bound(expr.args[0]), self.bound(expr.args[1])
-            known = 0 <= a[0] <= a[1] < _FAR and 0 <= b[0] <= b[1] < 64  # not those of empty loops
+            known = 0 <= a[0] <= a[1] < _FAR and 0 <= b[0] <= b[1] < 64  # false for empty loops
             top = a[1] << b[1] if known else POS_INF
             return (a[0] << b[0], top) if top <= limits[1] and top < _FAR else limits
         if name in ("tir.shift_right", "tir.bitwise_and") and expr.dtype.is_integral:
@@ -264,7 +264,7 @@ def _plain_indices(call: Call) -> bool:
 
 
 def _arithmetic(analyzer: BoundAnalyzer, expr: BinaryExpr) -> Bound:
-    """Bounds of a sum, difference or product, its overflow aside."""
+    """Bounds of a sum, difference or product that is taken not to overflow."""
     a, b = analyzer.bound(expr.a), analyzer.bound(expr.b)
     kind = type(expr)
     if kind is Add:

@@ -1,4 +1,4 @@
-"""Which expressions depend on data: there, integer arithmetic wraps and may overflow."""
+"""Which expressions depend on data. Integer arithmetic on data wraps, unlike that on indices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def has_data(expr: PrimExpr) -> bool:
 
 
 def may_change(expr: PrimExpr) -> bool:
-    """Whether a store may change the value: data that is more than variables that hold data."""
+    """Whether a store may change the value: it reads data itself, not only variables holding it."""
     if not has_data(expr) or type(expr) in (Var, SizeVar):
         return False
     if not isinstance(expr, (*BINARY, *_WITH_PARTS)):
@@ -52,7 +52,7 @@ def may_change(expr: PrimExpr) -> bool:
 
 
 def data_variable(var: Var) -> Var:
-    """A new variable in the place of ``var``, known to hold data: a let of a buffer element."""
+    """A new variable that replaces ``var`` and is known to hold data: a let of a buffer element."""
     marked = type(var)(var.name, var.type_annotation)
     marked._cache = {"data": True}
     return marked

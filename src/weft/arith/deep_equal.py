@@ -1,7 +1,7 @@
-"""Equality of expressions with every variable and buffer standing for itself.
+"""Equality of expressions, in which a variable or buffer equals only itself.
 
-Faster than ``structural_equal`` and without its variable mapping: the simplifier asks it for every
-repeated name of a pattern. TVM's ``expr_deep_equal``.
+It is faster than ``structural_equal``, since it maps no variables: the simplifier uses it for every
+name that a pattern repeats. It is TVM's ``expr_deep_equal``.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def expr_deep_equal(lhs: object, rhs: object) -> bool:
 
 
 def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
-    """As above; pairs that are ``known`` were found equal, at another place of the expressions."""
+    """``expr_deep_equal``; ``known`` are pairs of ids that were found equal before."""
     if lhs is rhs:
         return True
     kind = type(lhs)
@@ -68,8 +68,7 @@ def _equal(lhs: Any, rhs: Any, known: set[tuple[int, int]]) -> bool:
     if pair in known:
         return True
     if kind in BINARY:
-        mine, its = (lhs.a, lhs.b), (rhs.a, rhs.b)
-        if not (_equal(mine[0], its[0], known) and _equal(mine[1], its[1], known)):
+        if not (_equal(lhs.a, rhs.a, known) and _equal(lhs.b, rhs.b, known)):
             return False
     else:
         for name in lhs.INIT_FIELDS:
@@ -88,8 +87,8 @@ def contains_deep_equal(exprs: Iterable[object], expr: object) -> bool:
 
 
 def all_deep_equal(lhs: Sequence[object], rhs: Sequence[object]) -> bool:
-    """``expr_deep_equal`` of every two that stand at one place of lists of one length."""
-    return all(expr_deep_equal(mine, its) for mine, its in zip(lhs, rhs, strict=True))
+    """Whether two lists of the same length have the same expressions in the same places."""
+    return all(expr_deep_equal(left, right) for left, right in zip(lhs, rhs, strict=True))
 
 
 def _same_value(lhs: object, rhs: object, known: set[tuple[int, int]]) -> bool:
@@ -98,8 +97,8 @@ def _same_value(lhs: object, rhs: object, known: set[tuple[int, int]]) -> bool:
     if isinstance(lhs, tuple):
         if not isinstance(rhs, tuple) or len(lhs) != len(rhs):
             return False
-        for mine, its in zip(lhs, rhs, strict=True):
-            if not _same_value(mine, its, known):
+        for left, right in zip(lhs, rhs, strict=True):
+            if not _same_value(left, right, known):
                 return False
         return True
     if isinstance(lhs, Node):

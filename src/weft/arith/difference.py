@@ -1,8 +1,8 @@
-"""Bounds of ``a - b``: what decides comparisons, minima and maxima.
+"""Bounds of differences ``a - b``, by which comparisons, minima and maxima are decided.
 
-Known linear facts (``i - n <= -1`` of a loop ``0 <= i < n``, conditions that hold) are kept as
-sums without their constant; a difference is bounded by itself, by a fact with the same terms, or
-by a fact plus a remainder with constant bounds.
+Linear facts are kept as sums without their constant: ``i - n <= -1`` for a loop ``0 <= i < n``, and
+conditions that hold. A difference is bounded by the bounds of its terms, by a fact with the same
+terms, or by a fact plus a rest with constant bounds.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class LinearFact:
     low: int
     high: int
     variables: frozenset[int]
-    """Identities of the variables that are terms: two sums that cancel have the same."""
+    """The ids of the variables in the terms: two sums that cancel have the same ones."""
     ends: tuple[Var, Var] | None
-    """(x, y) of a fact about x - y."""
+    """(x, y) if the fact is about ``x - y``."""
     owner: Var | None
-    """The variable whose range it is: it holds where the variable has a value at all.
+    """The variable whose range the fact comes from, or None.
 
-    A loop that runs no iteration says nothing of its extent, so the fact counts only for
-    expressions with the variable, or with one whose range mentions it.
+    If a loop runs no iteration, its range says nothing about its extent. So the fact is used only
+    for expressions that contain the variable, or another one whose range mentions it.
     """
 
 
@@ -65,7 +65,7 @@ class DifferenceAnalyzer:
         return max(low, clamp(low_a - high_b, 0)[0]), min(high, clamp(0, high_a - low_b)[1])
 
     def never_zero(self, a: PrimExpr, b: PrimExpr) -> bool:
-        """Whether the remainders of the two show that they differ."""
+        """Whether the remainders of both expressions show that they differ."""
         coeff_a, base_a = self.bounds.modular.modular(a)
         coeff_b, base_b = self.bounds.modular.modular(b)
         step = gcd(coeff_a, coeff_b)
@@ -86,7 +86,7 @@ class DifferenceAnalyzer:
                 rest = bare.plus(fact.total, -sign)
                 if len(rest.splits) < len(bare.splits) or not rest.splits:
                     rest_low, rest_high = self.bare_range(rest)
-                elif len(rest.splits) == len(bare.splits):  # i < j, j < k: a second fact is all
+                elif len(rest.splits) == len(bare.splits):  # i < j, j < k: the rest is a fact too
                     rest_low, rest_high = self.chain_range(rest, fact, facts)
                 else:
                     continue
@@ -99,7 +99,7 @@ class DifferenceAnalyzer:
         return clamp(low + total.base, high + total.base)
 
     def facts_about(self, total: Sum) -> list[LinearFact]:
-        """The facts that hold where the sum has a value."""
+        """The facts that may be used for a sum (see ``LinearFact.owner``)."""
         if not self.facts or all(fact.owner is None for fact in self.facts):
             return self.facts
         live: set[Var] = set()
@@ -132,7 +132,7 @@ class DifferenceAnalyzer:
         return best.get(goal, POS_INF)
 
     def chain_range(self, total: Sum, used: LinearFact, facts: Sequence[LinearFact]) -> Bound:
-        """Bounds of a sum that another fact states as it is."""
+        """Bounds of a sum whose terms are exactly those of another fact than ``used``."""
         low, high = NEG_INF, POS_INF
         wanted = _variables(total)
         for fact in facts:
@@ -151,13 +151,13 @@ class DifferenceAnalyzer:
         return self.canonical.sum_bound(total)
 
     def forget(self, owner: Var) -> None:
-        """The range of ``owner`` is to be another one."""
+        """Drop the facts from the range of ``owner``, which is about to change."""
         self.facts = [fact for fact in self.facts if fact.owner is not owner]
 
     def learn(
         self, a: PrimExpr, b: PrimExpr, high: int, low: int = NEG_INF, owner: Var | None = None
     ) -> None:
-        """low <= a - b <= high holds; where ``owner`` is given, as long as it has a value."""
+        """Record ``low <= a - b <= high``; ``owner`` is the variable whose range says so."""
         total = self.total(a, b)
         if len(total.splits) < 1:
             return
@@ -173,7 +173,7 @@ def _variables(total: Sum) -> frozenset[int]:
 
 
 def _ends(total: Sum) -> tuple[Var, Var] | None:
-    """(x, y) where the sum is x - y."""
+    """(x, y) if the sum is ``x - y``; else None."""
     if len(total.splits) != 2:
         return None
     plus, minus = total.splits

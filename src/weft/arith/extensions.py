@@ -1,8 +1,8 @@
-"""What a simplifier does only when asked (``Analyzer.enabled_extensions``), as in TVM.
+"""Simplifications that are done only on request (``Analyzer.enabled_extensions``), as in TVM.
 
-Conjunctive normal form of conditions, branches of ``and`` and ``or`` simplified under the other
-branch, and the comparison of ``(a + b) * c`` with ``a * b * d``. That inequalities follow from
-others (``TransitivelyProveInequalities``) is always used here.
+They are: conjunctive normal form of conditions, simplifying a branch of ``and`` or ``or`` under the
+other branch, and comparing ``(a + b) * c`` with ``a * b * d``. TVM's
+``TransitivelyProveInequalities`` is accepted too, but here it is always on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.tir.expr import EQ, GE, GT, LE, LT, NE, Add, And, Mul, Not, Or
 
 _CLAUSES: Final = 64
-"""More clauses than this are left in the form they came in."""
+"""A condition whose normal form has more clauses than this is left as it is."""
 Clause = list[PrimExpr]
 
 
@@ -34,9 +34,9 @@ class Extension(enum.Flag):
 
 
 def to_and_of_ors(expr: PrimExpr, simplify: Callable[[PrimExpr], PrimExpr]) -> PrimExpr:
-    """The condition as a conjunction of disjunctions, each simplified and none implied by another.
+    """A conjunction of simplified disjunctions, none of which implies another.
 
-    ``expr`` itself where the form has too many clauses.
+    ``expr`` itself if the form would have too many clauses.
     """
     clauses = _clauses(expr, negated=False)
     if clauses is None:
@@ -121,7 +121,7 @@ def _add_clause(
 
 
 def product_and_sum_range(a: PrimExpr, b: PrimExpr, bound: Callable[[PrimExpr], Bound]) -> Bound:
-    """What the signs of ``a - b`` can be, for ``(x + y) * z`` and ``x * y * w`` of positive parts.
+    """The possible signs of ``a - b`` for ``(x + y) * z`` and ``x * y * w`` with positive parts.
 
     ``(x + y) * z < x * y * w`` is ``(1/x + 1/y) * z < w``, which bounds of the parts may decide.
     """

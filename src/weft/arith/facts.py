@@ -1,7 +1,7 @@
 """What an Analyzer knows: ranges and values of variables, constraints, and its memo tables.
 
-Every analysis reads these facts; results are memoised by the identity of the expression. A new
-fact about a variable that no memoised result has looked at leaves the tables as they are.
+Every analysis reads these facts and memoises results by the identity of the expression. A new fact
+empties the tables, unless it is about a variable that no memoised result has looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INT64: Final = DataType("int64")
 
 T = TypeVar("T")
 Memo = dict[int, tuple[PrimExpr, T]]
-"""The id of an expression -> the expression, so that the id stays its own, and the result."""
+"""id of an expression -> (the expression, which keeps the id in use; the result)."""
 
 
 def is_index(dtype: DataType) -> bool:
@@ -29,7 +29,7 @@ def is_index(dtype: DataType) -> bool:
 
 @dataclass(slots=True)
 class Facts:
-    """Knowledge and memo tables of one Analyzer."""
+    """The knowledge and the memo tables of one Analyzer."""
 
     bounds: dict[Var, tuple[int, int]] = field(default_factory=dict)
     modular: dict[Var, tuple[int, int]] = field(default_factory=dict)
@@ -55,12 +55,12 @@ class Facts:
         self.rewrite_memo, self.canonical_memo, self.simplify_memo = {}, {}, {}
 
     def learn(self, var: Var) -> None:
-        """A fact about ``var`` is new."""
+        """Note that there is a new fact about ``var``."""
         if var in self.seen:
             self.forget()
 
     def snapshot(self) -> tuple[Any, ...]:
-        """The state before a scope; ``restore`` takes it back."""
+        """The state before a scope, for ``restore``."""
         saved = tuple(getattr(self, name) for name in self.__slots__)
         for name in ("bounds", "modular", "values", "ranges"):
             setattr(self, name, dict(getattr(self, name)))

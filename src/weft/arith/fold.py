@@ -1,8 +1,8 @@
-"""Constructors that fold constants: how the simplifier builds integer expressions.
+"""Constructors that fold constants, by which the simplifier builds integer expressions.
 
-Operands have one integer type already, so nothing is promoted; sums, differences and products of
-constants wrap as the type does. One form stands for adding a constant: ``x + 2`` and ``x - 2``,
-never ``x + (-2)`` or ``2 + x``.
+Both operands must have the same integer type; nothing is promoted. Sums, differences and products
+of constants wrap as the type does. The sum of an expression and a constant has only one form:
+``x + 2`` or ``x - 2``, never ``x + (-2)`` or ``2 + x``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Constraints on integer variables, and what solving them gives.
+"""Constraints on integer variables, and the results of solving them.
 
-The solvers of ``int_solver`` take an ``IntConstraints`` (variables, their ranges, relations) and
+The solvers of ``int_solver`` take an ``IntConstraints`` (variables, their ranges, relations). They
 return another one, or an ``IntConstraintsTransform`` between the two. ``IntGroupBounds`` are the
-bounds of one variable in between. Names are those of TVM's ``arith.int_solver``.
+bounds of one variable. The names are those of TVM's ``arith.int_solver``.
 """
 
 from __future__ import annotations

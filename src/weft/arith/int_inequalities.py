@@ -1,8 +1,8 @@
 """Linear inequalities by elimination of one variable after another (Fourier and Motzkin).
 
-Every inequality has the form ``total <= 0``. For each variable those with a positive coefficient
-are its upper bounds, those with a negative one its lower bounds; each pair of these gives an
-inequality of the variables that are left. ``int_solver`` has the public function.
+Every inequality has the form ``total <= 0``. Those in which a variable has a positive coefficient
+are upper bounds of it, those with a negative one are lower bounds. Each pair of an upper and a
+lower bound gives an inequality without the variable. ``int_solver`` has the public function.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from weft.ir.node import Node
 from weft.tir.expr import EQ, GE, GT, LE, LT, And, Var
 
 Bounds = list[tuple[int, PrimExpr]]
-"""(coefficient, rest) of ``coefficient * v + rest <= 0``, the coefficient's sign being known."""
+"""(coefficient, rest) of ``coefficient * v + rest <= 0``; all coefficients have the same sign."""
 
 
 class Elimination:
-    """The bounds of every variable, and the relations in which no variable is left."""
+    """The bounds of every variable, and the relations that contain no variable any more."""
 
     def __init__(self, system: IntConstraints) -> None:
         self.analyzer = analyzer_of(system.ranges)
@@ -45,7 +45,7 @@ class Elimination:
         self.relations = self._remaining(current) + self.rest
 
     def conditions(self) -> list[PrimExpr]:
-        """The system again: every bound, and the relations that are left."""
+        """All bounds and remaining relations, as conditions equivalent to the system."""
         conditions: list[PrimExpr] = []
         for var, bounds in self.bounds.items():
             conditions += bounds.conditions(var)
@@ -75,7 +75,7 @@ class Elimination:
         return EQ(total, zero) if kind is EQ else LE(total, zero)
 
     def _add(self, relation: PrimExpr, current: list[PrimExpr]) -> None:
-        """Add a relation, unless it follows from another; those that follow from it go."""
+        """Add a relation unless it follows from another, and remove those that follow from it."""
         if self.analyzer.can_prove(relation):
             return
         kept: list[PrimExpr] = []
@@ -92,7 +92,7 @@ class Elimination:
         current[:] = [*kept, relation]
 
     def _eliminate(self, var: Var, rng: Range | None, current: list[PrimExpr]) -> list[PrimExpr]:
-        """Note the bounds of a variable; the relations without it."""
+        """Record the bounds of a variable; returns the relations without it."""
         upper: Bounds = []
         lower: Bounds = []
         following: list[PrimExpr] = []
@@ -123,7 +123,7 @@ class Elimination:
         if factor == 0:
             self._add(relation, following)
             return
-        if type(relation) is EQ:  # two inequalities
+        if type(relation) is EQ:  # an equation is two inequalities
             positive = (factor, rest) if factor > 0 else (-factor, _negative(rest))
             upper.append(positive)
             lower.append((-positive[0], _negative(positive[1])))
@@ -229,7 +229,7 @@ def solved_ranges(system: IntConstraints) -> IntConstraints:
 
 
 def deskewed(system: IntConstraints) -> IntConstraintsTransform:
-    """New variables that start at zero, and what the old ones are in terms of them."""
+    """The transform to new variables that start at zero."""
     solved = Elimination(system)
     known = dict(system.ranges)
     analyzer = analyzer_of(known)

@@ -1,4 +1,4 @@
-"""Linear equations in chosen variables, and the bounds that conditions put on them."""
+"""Expressions as linear in chosen variables, and the bounds that conditions put on variables."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr
 
 
 def _parts(expr: PrimExpr) -> list[PrimExpr]:
-    """The comparisons of a conjunction; what bounds a minimum (or a maximum) bounds both."""
+    """The comparisons of a conjunction; ``min(a, b) >= c`` counts as ``a >= c`` and ``b >= c``."""
     if isinstance(expr, And):
         return _parts(expr.a) + _parts(expr.b)
     if isinstance(expr, Not):
@@ -117,7 +117,7 @@ def _limit(
     low: dict[Var, PrimExpr],
     high: dict[Var, PrimExpr],
 ) -> None:
-    """Note what ``sign * var <op> ...`` says: ``var`` is compared with ``limit``."""
+    """Record the bound of ``var`` that the comparison ``sign * var <op> sign * limit`` gives."""
     kind = type(part)
     step = fold.const(limit.dtype, 1)
     below = (kind in (LT, LE)) is (sign == 1)

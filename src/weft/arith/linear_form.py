@@ -33,11 +33,11 @@ class Split:
     floor: bool = True
 
     def same_index(self, other: Split) -> bool:
-        """Whether both split one expression."""
+        """Whether both are splits of the same expression."""
         return self.index is other.index or expr_deep_equal(self.index, other.index)
 
     def same_mode(self, other: Split) -> bool:
-        """Whether the two ways of rounding agree (plain splits round in no way)."""
+        """Whether both round in the same way; a plain split does not round at all."""
         return self.floor is other.floor or self.is_plain or other.is_plain
 
     @property
@@ -139,11 +139,11 @@ class Sum:
 
 
 Form = PrimExpr | Split | Sum
-"""What the canonical simplifier computes with: a sum, one term, or what is neither."""
+"""What the canonical simplifier computes with: a Sum, a single Split, or any other expression."""
 
 
 def _flattened(total: Sum, joined: Sequence[Split]) -> Sum:
-    """The sum of ``joined`` terms with those that are sums themselves as their terms."""
+    """The sum of ``joined`` terms; a term that is a sum itself is replaced by its terms."""
     flat = Sum(total.dtype, (), total.base)
     for split in joined:
         plain = split.is_plain and type(split.index) in (Add, Sub, Mul)
@@ -154,7 +154,7 @@ def _flattened(total: Sum, joined: Sequence[Split]) -> Sum:
 
 
 def _terms(expr: PrimExpr) -> Sum:
-    """The sum of which ``build`` gave this expression."""
+    """The sum from which ``build`` made this expression."""
     if type(expr) is IntImm:
         return Sum(expr.dtype, (), expr.value)
     if type(expr) is Add:
@@ -188,7 +188,7 @@ def _order(split: Split) -> tuple[int, int, float, bool]:
 
 
 def _insert(splits: list[Split], new: Split) -> None:
-    """Add a term: to the same split if there is one, else at the end."""
+    """Add a term: its scale to that of an equal split, if there is one; else at the end."""
     for position, split in enumerate(splits):
         if (
             split.lower == new.lower
@@ -202,7 +202,7 @@ def _insert(splits: list[Split], new: Split) -> None:
 
 
 def _merge(splits: tuple[Split, ...]) -> list[Split]:
-    """``x // c * c + x % c`` becomes ``x``, as far as that goes."""
+    """Join terms such as ``x // c * c + x % c`` to ``x``, as far as possible."""
     merged = list(splits)
     for position in range(len(merged)):
         while merged[position].upper is not None and merged[position].scale:
@@ -217,7 +217,7 @@ def _merge(splits: tuple[Split, ...]) -> list[Split]:
 
 
 def _next_digits(splits: list[Split], low: Split) -> int | None:
-    """Where the split stands that continues ``low`` upwards: its lower is low's upper."""
+    """The position of the split that continues ``low``: its ``lower`` is the ``upper`` of that."""
     assert low.upper is not None
     for position, high in enumerate(splits):
         if (

@@ -1,6 +1,6 @@
-"""Modular sets: what is known of an integer expression as ``coeff * k + base``.
+"""Modular sets: an integer expression is known to be ``coeff * k + base`` for some ``k``.
 
-``coeff`` 0 is a constant, 1 says nothing. Follows TVM's ModularSet.
+``coeff`` 0 means the constant ``base``; ``coeff`` 1 says nothing. Follows TVM's ModularSet.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def _union(a: Entry, b: Entry) -> Entry:
 
 
 def meet(a: Entry, b: Entry) -> Entry:
-    """The numbers that two facts have in common (Chinese remainders).
+    """The numbers that fulfil two facts (by the Chinese remainder theorem).
 
-    Facts that exclude each other (in code that never runs) leave the stronger one.
+    If the facts exclude each other, as in code that never runs, the stronger one is returned.
     """
     if a[0] == 0 or b[0] == 0:
         return a if a[0] == 0 else b
@@ -88,7 +88,7 @@ class ModularSetAnalyzer:
         if memoised is not None:
             return memoised[1]
         result = handler(self, expr)
-        if result[0] and has_data(expr):  # what wraps keeps its remainder by powers of two only
+        if result[0] and has_data(expr):  # wrapping keeps remainders by powers of two only
             result = _make(result[0] & -result[0], result[1])
         for known, coeff, base in self.facts.expr_modular:
             if expr_deep_equal(known, expr):

@@ -1,7 +1,7 @@
-"""Bounds of buffer regions as loops run: exact ones through iteration maps, else by intervals.
+"""Bounds of buffer regions over all iterations of loops: by iteration maps, else by intervals.
 
-A region is exact where its starts are independent of each other (together they take every
-combination), and where in each dimension the steps leave no hole.
+A bound is exact if the starts in all dimensions are independent of each other (together they take
+every combination), and if the steps leave no gaps in any dimension.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def estimate_region_strict_bound(
     predicate: PrimExpr | bool = True,
     analyzer: Analyzer | None = None,
 ) -> Array[IntervalSet] | None:
-    """The exact set of each dimension, or None where the region is no independent product.
+    """The exact set of each dimension; None if the dimensions are not independent.
 
-    The conditions of ``predicate`` on loops that no start names decide whether anything is touched
-    at all: None where they may never hold, as ``f < n`` for a loop f and an unknown n.
+    Conditions of ``predicate`` on loops that no start uses decide whether anything is accessed at
+    all. The result is None if they may never hold, as ``f < n`` for a loop ``f`` and unknown ``n``.
     """
     analyzer = analyzer or Analyzer()
     if not _hold_once(as_prim_expr(predicate), [rng.min for rng in region], var_dom, analyzer):
@@ -47,7 +47,7 @@ def _touched_if_any(
     predicate: PrimExpr | bool,
     analyzer: Analyzer,
 ) -> Array[IntervalSet] | None:
-    """The exact set of each dimension where the conditions on unnamed loops hold at least once."""
+    """The exact set of each dimension, if conditions on loops that no start uses hold sometimes."""
     if any(uses(rng.extent, var_dom) for rng in region):
         return None
     starts = [rng.min for rng in region]
@@ -71,9 +71,9 @@ def _hold_once(
     var_dom: Mapping[Var, Range],
     analyzer: Analyzer,
 ) -> bool:
-    """Whether conditions on loops that no start names surely hold in the first or last iteration.
+    """Whether conditions on loops that no start uses hold in the first or the last iteration.
 
-    The loops are taken to run: where one of them has no iteration, the bound is empty anyway.
+    The loops are taken to run: if one of them has no iteration, nothing is accessed anyway.
     """
     conditions = [part for part in conjuncts(predicate) if uses(part, var_dom)]
     if not conditions:
@@ -97,7 +97,7 @@ def _hold_once(
 
 
 def _exact(total: IterSumExpr, extent: PrimExpr, analyzer: Analyzer) -> IntervalSet | None:
-    """The union of ``extent`` values from each start on; None where the steps leave holes."""
+    """The union of ``extent`` values from each start on; None if the steps leave gaps."""
     if is_value(extent, 0):
         return IntervalSet.nothing()
     low, reach = total.base, extent
@@ -123,7 +123,7 @@ def estimate_region_lower_bound(
     predicate: PrimExpr | bool = True,
     analyzer: Analyzer | None = None,
 ) -> Array[IntervalSet] | None:
-    """Sets that lie inside of what is touched, or None where none is known."""
+    """Sets that lie inside of what is accessed; None if none are known."""
     return estimate_region_strict_bound(region, var_dom, predicate, analyzer)
 
 
@@ -134,7 +134,7 @@ def estimate_region_upper_bound(
     predicate: PrimExpr | bool = True,
     analyzer: Analyzer | None = None,
 ) -> Array[IntervalSet]:
-    """Sets that hold everything touched: exact where possible, in each dimension for itself."""
+    """Sets that contain everything that is accessed; exact in each dimension where possible."""
     exact = _touched_if_any(region, var_dom, predicate, analyzer or Analyzer())
     if exact is not None:
         return exact

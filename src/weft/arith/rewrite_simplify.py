@@ -1,8 +1,8 @@
 """The rewrite simplifier: bottom up, the rules of ``rule_tables`` at every node.
 
-Comparisons are decided first where bounds, remainders or known differences allow it. A rule never
-applies to arithmetic on data that may wrap (``BoundAnalyzer.may_wrap``), nor where a constant of
-its result does not fit the type.
+Comparisons that bounds, remainders or known differences decide are decided before any rule. A rule
+does not apply to arithmetic on data that may wrap (``BoundAnalyzer.may_wrap``), nor if a constant
+of its result would not fit the type.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _matchers: Final[dict[tuple[Any, ...], tuple[tuple[str, Matcher], ...]]] = {}
 
 
 def _find_matchers(key: tuple[Any, ...]) -> tuple[tuple[str, Matcher], ...]:
-    """The matchers that operands of these shapes may fit, in the order of the rows."""
+    """The matchers that may match operands of these shapes, in the order of the rows."""
     root, *shapes = key
     matchers = []
     for compiled in compiled_rules().get(root, ()):
@@ -73,21 +73,21 @@ def _find_matchers(key: tuple[Any, ...]) -> tuple[tuple[str, Matcher], ...]:
 
 
 class Differences(Protocol):
-    """What the rewrite simplifier asks of the bounds of differences."""
+    """What the rewrite simplifier asks about differences."""
 
     busy: int
-    """How many questions about differences are open."""
+    """How many such questions are being answered right now, one inside of the other."""
 
     def range(self, a: PrimExpr, b: PrimExpr) -> tuple[int, int]:
         """Inclusive bounds of ``a - b``."""
 
     def never_zero(self, a: PrimExpr, b: PrimExpr) -> bool:
-        """Whether the remainders of the two show that they differ."""
+        """Whether the remainders of both expressions show that they differ."""
 
 
 @dataclass(slots=True)
 class RewriteSimplifierStats:
-    """How much the rewrite simplifier has done; the names are TVM's."""
+    """Counts of what the rewrite simplifier has done; the names are TVM's."""
 
     nodes_visited: int = 0
     constraints_entered: int = 0
@@ -115,7 +115,7 @@ class RewriteSimplifier(Simplifier):
         self.enable(Extension.NoExtensions)
 
     def enable(self, extensions: Extension) -> None:
-        """Choose what is done beyond the rules for everyone."""
+        """Choose the extensions: what is done beyond the rules that always apply."""
         self.extensions = extensions
         self.joined_branches = bool(extensions & Extension.ApplyConstraintsToBooleanBranches)
         self.compares_products = bool(extensions & Extension.ComparisonOfProductAndSum)
@@ -158,7 +158,7 @@ class RewriteSimplifier(Simplifier):
         return self.fitting(BUILDERS[type(expr)], expr, a, b)
 
     def rebuild_logical(self, expr: And | Or, visit: Visit) -> PrimExpr:
-        """``and`` and ``or``, their operands nested on the left."""
+        """Rebuild ``and`` and ``or`` with their operands nested on the left."""
         nested = _left_nested(expr) if type(expr.b) is type(expr) else expr
         if self.joined_branches:
             return self.rebuild_branches(nested, visit)
@@ -169,7 +169,7 @@ class RewriteSimplifier(Simplifier):
         return expr if operand is expr.a else fold.not_(operand)
 
     def rebuild_branches(self, expr: And | Or, visit: Visit) -> PrimExpr:
-        """``and`` and ``or``: each branch where the other does not decide."""
+        """Rebuild ``and`` and ``or``; each branch is simplified where the other does not decide."""
         is_and = type(expr) is And
         a, b = expr.a, expr.b
         with choices.scope(self.enter, b if is_and else fold.not_(b), expr):
@@ -238,7 +238,7 @@ class RewriteSimplifier(Simplifier):
     def apply(self, expr: PrimExpr, visit: Visit | None = None) -> PrimExpr:
         """One round of rules on a node whose operands are simplified.
 
-        What a rule makes is simplified by ``visit`` (this simplifier's, unless told otherwise).
+        The result of a rule is simplified by ``visit`` (by default, this simplifier's).
         """
         kind = type(expr)
         if kind in _LEAVES or id(expr) in self.facts.settled:
@@ -262,7 +262,7 @@ class RewriteSimplifier(Simplifier):
         return result
 
     def apply_ordered(self, expr: Any, visit: Visit) -> PrimExpr:
-        """Comparisons, minimum and maximum: decided by difference, else by rules."""
+        """Simplify a comparison, minimum or maximum by the difference of its sides, or by rules."""
         kind: type[PrimExpr] = type(expr)
         a: PrimExpr = expr.a
         b: PrimExpr = expr.b
@@ -282,7 +282,7 @@ class RewriteSimplifier(Simplifier):
         decided = self.decide(kind, a, b)
         if decided is not None:
             return decided
-        if kind is LE:  # through the rules of b < a
+        if kind is LE:  # the rules are written for b < a
             opposite = self.first_rule(fold.lt(b, a), visit)
             return self.literal(ordered) if opposite is None else visit(fold.not_(opposite))
         rewritten = self.first_rule(ordered, visit)
@@ -291,7 +291,7 @@ class RewriteSimplifier(Simplifier):
         return ordered if kind in (Min, Max) else self.literal(ordered)
 
     def decide(self, kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
-        """The result where the bounds of ``a - b`` or its remainders tell, else None."""
+        """The result, if the bounds or remainders of ``a - b`` determine it; else None."""
         low, high = self.differences.range(a, b)
         if self.compares_products and low <= 0 <= high:
             low, high = product_and_sum_range(a, b, self.bounds.bound)
@@ -348,7 +348,7 @@ class RewriteSimplifier(Simplifier):
         return None
 
     def literal(self, expr: PrimExpr) -> PrimExpr:
-        """``expr``, or its truth where it (or its negation) is a known condition."""
+        """``expr``; a constant if it, or its negation, is a known condition."""
         if not self.facts.literals:
             return expr
         for known in self.facts.literals:
@@ -362,7 +362,7 @@ class RewriteSimplifier(Simplifier):
         return self.narrowed(expr) if type(expr) is LE or type(expr) is NE else expr
 
     def narrowed(self, expr: LE | NE) -> PrimExpr:
-        """A comparison that a known one leaves less of: ``a <= b`` is ``a == b`` if ``b <= a``."""
+        """A comparison made stronger by a known one: ``a <= b`` is ``a == b`` if ``b <= a``."""
         a, b = expr.a, expr.b
         if type(expr) is NE:
             for low, high in ((a, b), (b, a)):
@@ -397,7 +397,7 @@ def _negation(expr: Any) -> PrimExpr:
 
 
 def _left_nested(expr: And | Or) -> And | Or:
-    """``p and (q and r)`` as ``(p and q) and r``; so for ``or``."""
+    """``p and (q and r)`` as ``(p and q) and r``; the same for ``or``."""
     kind = type(expr)
     waiting: list[PrimExpr] = [expr]
     parts: list[PrimExpr] = []
@@ -424,7 +424,7 @@ def _without_likely(expr: PrimExpr) -> PrimExpr:
 
 
 def _cast(expr: Cast) -> PrimExpr:
-    """Casts of constants, to the same type, and of casts that only widen."""
+    """Simplify a cast of a constant, to the same type, or of a cast that only widens."""
     value, dtype = expr.value, expr.dtype
     if value.dtype is dtype:
         return value
@@ -439,7 +439,7 @@ def _cast(expr: Cast) -> PrimExpr:
 
 
 def _contains(wide: DataType, narrow: DataType) -> bool:
-    """Whether every value of one integer type is one of the other."""
+    """Whether the integer type ``wide`` has every value of ``narrow``."""
     if not (wide.is_integral and narrow.is_integral):
         return False
     wide_low, wide_high = integer_range(wide.element)
@@ -455,4 +455,4 @@ _REBUILD: Final[dict[type[PrimExpr], Callable[[RewriteSimplifier, Any, Visit], P
     Select: RewriteSimplifier.rebuild_select,
     Call: RewriteSimplifier.rebuild_call,
 }
-"""Classes whose operands are rebuilt in a way of their own; others by their children."""
+"""Class -> how its operands are rebuilt; other classes by ``rebuild_children``."""

@@ -36,7 +36,7 @@ class Rule:
     after: str
     where: str = ""
     exact: bool = False
-    """Operands of commutative operators match in the order of the row only."""
+    """Whether operands of commutative operators match only in the order of the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Pattern:
 
     @property
     def is_constant(self) -> bool:
-        """Whether only constants occur: then it is computed, not built."""
+        """Whether only constants occur, so that the side is computed and not built."""
         if self.kind in ("const", "literal"):
             return True
         return bool(self.operands) and all(operand.is_constant for operand in self.operands)
@@ -261,7 +261,7 @@ PREDICATES: Final = frozenset(
 
 
 class Predicates:
-    """What ``where`` may ask of an expression; the rewrite simplifier implements it."""
+    """What ``where`` may ask about an expression; the rewrite simplifier implements it."""
 
     def range_of(self, expr: PrimExpr) -> tuple[int, int]:
         """Inclusive bounds."""
@@ -307,14 +307,14 @@ class Predicates:
 
 
 class Simplifier(Predicates):
-    """What a rule that is a function may ask besides; the rewrite simplifier implements it."""
+    """What rules that are functions may ask as well; the rewrite simplifier implements it."""
 
     def visit(self, expr: PrimExpr) -> PrimExpr:
         """The simplified expression; ``expr`` itself where nothing applies."""
         raise NotImplementedError
 
     def literal(self, expr: PrimExpr) -> PrimExpr:
-        """``expr``, or its truth where it (or its negation) is a known condition."""
+        """``expr``; a constant if it, or its negation, is a known condition."""
         raise NotImplementedError
 
 
@@ -335,9 +335,9 @@ _SCOPE: Final = {
 
 
 class Compiled:
-    """One variant of a rule: whether the classes of the operands fit it, and its matcher.
+    """One variant of a rule: a quick test of the operands' classes, and its matcher.
 
-    The matcher is written and compiled at first use: most programs meet few of the rules.
+    The matcher is generated and compiled at first use, since most programs need few of the rules.
     """
 
     __slots__ = ("_function", "_pattern", "rule")

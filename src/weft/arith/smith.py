@@ -1,8 +1,8 @@
 """Diagonal form of an integer matrix under unimodular row and column operations.
 
-``left * matrix * basis`` is diagonal, ``inverse`` is the inverse of ``basis``; all are integer
-matrices. ``int_solver`` reads the integer solutions of linear equations off it. (The diagonal need
-not divide onwards as in Smith's normal form; solving does not ask for that.)
+``left * matrix * basis`` is diagonal, and ``inverse`` is the inverse of ``basis``; all are integer
+matrices. ``int_solver`` reads the integer solutions of linear equations off it. (In Smith's normal
+form each diagonal entry divides the next one; solving does not need that.)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Diagonalized:
         return self.matrix[index][index]
 
     def _clear(self, index: int) -> bool:
-        """Clear row and column of a diagonal entry; whether it has to be done again."""
+        """Clear the row and column of a diagonal entry; True if that must be repeated."""
         self._choose_pivot(index)
         if self.matrix[index][index] == 0:
             return False
@@ -92,7 +92,7 @@ class Diagonalized:
             table[row] = [n * a - m * b for a, b in zip(upper, lower, strict=True)]
 
     def _combine_columns(self, index: int, column: int) -> bool:
-        """Make the entry right of the diagonal 0; whether the pivot's column changed."""
+        """Make the entry right of the diagonal 0; True if the pivot's column changed."""
         pivot, other = self.matrix[index][index], self.matrix[index][column]
         s, t, n, m = self._factors(pivot, other)
         for table in (self.matrix, self.basis):

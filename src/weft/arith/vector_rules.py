@@ -1,7 +1,7 @@
-"""Rewrite rules of vectors: arithmetic on ``ramp`` and ``broadcast`` becomes that of scalars.
+"""Rewrite rules of vectors: arithmetic on ``ramp`` and ``broadcast`` becomes arithmetic on scalars.
 
-Every rule holds lane by lane. Sums, differences and products hold for arithmetic that wraps too;
-quotients and remainders of ramps are left alone where the numbers may wrap.
+Every rule holds for each lane. Those for sums, differences and products hold for arithmetic that
+wraps, too; quotients and remainders of ramps are left alone if the numbers may wrap.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Kind = type[BinaryExpr]
 
 
 def vector_rule(expr: PrimExpr, simplifier: Simplifier) -> PrimExpr | None:
-    """What a rule makes of a vector with simplified operands, or None."""
+    """The simplified form of a vector with simplified operands; None if no rule applies."""
     if type(expr) is Not:
         negated = expr.a
         if type(negated) is not Broadcast:
@@ -70,9 +70,7 @@ def _linear(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> Pri
     return None
 
 
-def _product(
-    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier
-) -> PrimExpr | None:
+def _product(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimExpr | None:
     """``ramp * broadcast``."""
     if type(a) is Broadcast and type(b) is Ramp:
         a, b = b, a
@@ -81,10 +79,8 @@ def _product(
     return _ramp(fold.mul(a.base, b.value), fold.mul(a.stride, b.value), a.lanes)
 
 
-def _extreme(
-    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier
-) -> PrimExpr | None:
-    """``min(min(x, broadcast(y)), broadcast(z))`` joins the scalars; so does max."""
+def _extreme(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimExpr | None:
+    """``min(min(x, broadcast(y)), broadcast(z))`` is ``min(x, broadcast(min(y, z)))``; max too."""
     if type(a) is not kind or type(b) is not Broadcast:
         return None
     for inner, rest in ((a.b, a.a), (a.a, a.b)):
@@ -95,7 +91,7 @@ def _extreme(
 
 
 def _less(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimExpr | None:
-    """Ramps of one stride compare as their first elements."""
+    """Ramps with the same stride compare as their first elements do."""
     if type(a) is not Ramp or type(b) is not Ramp or not expr_deep_equal(a.stride, b.stride):
         return None
     if not is_index(a.base.dtype) or has_data(a) or has_data(b):
@@ -103,9 +99,7 @@ def _less(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimE
     return Broadcast(fold.lt(a.base, b.base), a.lanes)
 
 
-def _division(
-    a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier
-) -> PrimExpr | None:
+def _division(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> PrimExpr | None:
     """``ramp // c`` and ``ramp % c`` where all lanes share a quotient, or the stride is aligned."""
     if type(a) is not Ramp or type(b) is not Broadcast:
         return None

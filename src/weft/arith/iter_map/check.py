@@ -1,4 +1,4 @@
-"""Whether the digits of a map are independent: how ``detect_iter_map`` ends."""
+"""Whether the digits of a map are independent: the last step of ``detect_iter_map``."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class Checker:
     ) -> None:
         """Raises NotAffine where the indices are not independent (or not bijective).
 
-        ``constrained`` are the marks of sums that predicates bound. Their loops do not run over
-        all values together, so an index may use the whole sum, or loops of none.
+        ``constrained`` are the marks of sums that predicates bound. The loops of such a sum do not
+        take all combinations of values, so an index must use the whole sum or none of its loops.
         """
         used = digits_by_mark(sums)
         if self.level == IterMapLevel.Bijective:
@@ -106,7 +106,7 @@ class Checker:
         return lowest
 
     def check_extent(self, mark: IterMark, digits: list[IterSplitExpr], covered: PrimExpr) -> None:
-        """What the digits cover must be the mark, or (not bijective) a divisor of it."""
+        """Raise unless the digits cover the mark or, if not bijective, a divisor of its extent."""
         padding = self.padder.padding_to(mark)
         full = equal(self.analyzer, covered, mark.extent)
         if self.level == IterMapLevel.Bijective:

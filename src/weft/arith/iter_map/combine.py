@@ -1,6 +1,6 @@
-"""Digits of one mark put together again: ``x // 4 * 4 + x % 4`` is ``x``; and finding digits.
+"""Finds digits in a sum, and joins digits of one mark: ``x // 4 * 4 + x % 4`` becomes ``x``.
 
-The digits of a sum are searched from the right, where the smallest scales usually stand.
+The digits of a sum are searched from the right, where the smallest scales usually are.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.ir.expr import IntImm, PrimExpr
 
 
 class DigitSearch:
-    """The digits of a sum that are not used yet."""
+    """A search among the digits of a sum; each digit can be taken once."""
 
     def __init__(self, splits: Sequence[IterSplitExpr], analyzer: Analyzer) -> None:
         self.splits = splits
@@ -38,9 +38,10 @@ class DigitSearch:
         return self.splits[position]
 
     def smallest(self, mark: IterMark | None = None) -> int:
-        """The digit of the smallest constant scale, else of the fewest factors; -1: none is left.
+        """The position of the digit with the smallest constant scale; -1 if no digit is left.
 
-        Of equal scales a digit of one value goes first: it does not change the next scale.
+        If no scale is constant, it is the one with the fewest factors. Of equal scales, a digit
+        with a single value comes first, since it does not change the next scale.
         """
         best, best_scale = -1, 0
         for position in self.left(mark):
@@ -64,7 +65,7 @@ class DigitSearch:
         return best
 
     def of_scale(self, scale: PrimExpr, mark: IterMark | None = None) -> int:
-        """The digit of exactly that scale, or -1; one of a single value goes first."""
+        """The position of a digit with exactly that scale, or -1; single values come first."""
         match = -1
         for position in self.left(mark):
             if not equal(self.analyzer, self.splits[position].scale, scale):
@@ -78,7 +79,7 @@ class DigitSearch:
         return match
 
     def below_scale(self, scale: PrimExpr) -> int:
-        """The digit of the largest scale that is not above ``scale`` (nor negative), or -1."""
+        """The position of the digit with the largest scale from 0 to ``scale``, or -1."""
         highest = -1
         for position in self.left():
             current = self.splits[position].scale
@@ -96,7 +97,7 @@ class DigitSearch:
 def combine_digits(
     splits: Sequence[IterSplitExpr], analyzer: Analyzer
 ) -> list[IterSplitExpr] | None:
-    """Neighbouring digits of one mark joined; None where every mark has one digit.
+    """Join neighbouring digits of the same mark; None if every mark has one digit.
 
     ``x // (c*s) % m * (s*t) + x // c % s * t`` is ``x // c % (m*s) * t``.
     """

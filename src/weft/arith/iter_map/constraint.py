@@ -1,4 +1,4 @@
-"""Predicates as bounds of sums of loops: ``i*4 + j < 30 and 2 <= i``."""
+"""Reads predicates such as ``i*4 + j < 30 and 2 <= i`` as bounds of sums of loops."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _COMPARISONS: Final[dict[type[CompareExpr], tuple[bool, bool]]] = {
 def read_predicate(
     predicate: PrimExpr, iters: Mapping[Var, Range]
 ) -> tuple[dict[Var, Range], list[Constraint]]:
-    """The loops with the bounds of single variables put in, and the bounds of sums.
+    """The loops, narrowed by bounds of single variables, and the bounds of sums.
 
-    Bounds come smallest first: a sum inside another is constrained before it.
+    The smallest sums come first, so that a sum inside of another is constrained before it.
     """
     domains = dict(iters)
     constraints: list[Constraint] = []
@@ -56,7 +56,7 @@ def read_predicate(
 
 
 def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
-    """The parts of a conjunction; ``likely`` is opened."""
+    """The parts of a conjunction, without ``likely`` around them."""
     if type(predicate) is And:
         return conjuncts(predicate.a) + conjuncts(predicate.b)
     if isinstance(predicate, Call) and getattr(predicate.op, "name", "") == "tir.likely":

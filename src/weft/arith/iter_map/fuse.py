@@ -1,8 +1,9 @@
 """Sums of digits as one mark: ``i*4 + j`` with ``j`` in [0, 4) is one iterator of 4 times ``i``.
 
-A sum fuses where each scale is the one below times that digit's extent, or (unless a bijection is
-asked for) smaller: then values overlap, but none is left out. Predicates on sums are kept here
-too: a constrained sum is a group whose extent is what the predicate leaves.
+A sum fuses if each scale is the next smaller scale times the extent of that digit. Without a demand
+for a bijection, scales may also be smaller: values then occur several times, but none is left out.
+Predicates on sums are kept here too: a constrained sum is a group whose extent is what the
+predicate allows.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class FusedSum:
 
 @dataclass(slots=True)
 class _Chain:
-    """A sum under way: digits from the smallest scale to the largest."""
+    """A sum that is being fused: its digits so far, from the smallest scale upwards."""
 
     base_scale: PrimExpr
     expected: PrimExpr
@@ -75,7 +76,7 @@ class Fuser:
     def fuse(self, total: IterSumExpr, keep_single: bool = True) -> IterSumExpr | None:
         """The sum as one split of one mark; None where its scales do not chain.
 
-        ``keep_single``: digits that join to a single one are left as that digit.
+        With ``keep_single``, a sum whose digits join to a single digit is returned as that digit.
         """
         splits: Sequence[IterSplitExpr] = total.args
         joined = combine_digits(splits, self.analyzer)
@@ -154,7 +155,7 @@ class Fuser:
         return True
 
     def constraint_from(self, split: IterSplitExpr) -> FusedSum | None:
-        """The longest constrained sum whose smallest digit this is."""
+        """The longest constrained sum that starts with this digit."""
         longest = None
         for group in self.constrained:
             if same_digit(split, group.flat.args[-1]) and (
@@ -172,7 +173,7 @@ class Fuser:
         return -1
 
     def constrain(self, total: IterSumExpr, low: PrimExpr | None, high: PrimExpr | None) -> bool:
-        """``low <= total < high`` holds (either may be None); False if the sum does not fuse."""
+        """Record ``low <= total < high`` (either may be None); False if the sum does not fuse."""
         base, zero = total.base, const_like(total, 0)
         fused = self.fuse(IterSumExpr(total.args, zero), keep_single=False)
         if fused is None or not is_value(fused.args[0].scale, 1):
@@ -204,7 +205,7 @@ class Fuser:
         return True
 
     def constraints_nest(self) -> bool:
-        """Whether of any two constrained sums one holds the other, or they share no digit."""
+        """Whether any two constrained sums share no digit, or one contains the other."""
         for position, inner in enumerate(self.constrained):
             for outer in self.constrained[position + 1 :]:
                 shared = 0

@@ -1,7 +1,7 @@
 """Index arithmetic for iteration maps: operators that fold constants, and products in order.
 
-Extents are often int32 where the loop is int64, so operands are promoted (``weft.tir.op``). Both
-constant, of one type: the common case, done here at once.
+Extents are often int32 while the loop is int64, so operands are promoted (``weft.tir.op``). Two
+constants of the same type, the common case, are computed here directly.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _same_factors(a: PrimExpr, b: PrimExpr) -> bool:
 
 
 def without(symbols: list[PrimExpr], taken: list[PrimExpr]) -> list[PrimExpr] | None:
-    """``symbols`` less ``taken``, each as often as it stands there; None if one is not there."""
+    """``symbols`` without ``taken``, each removed as often as it occurs; None if one is missing."""
     rest = list(symbols)
     for symbol in taken:
         for position, candidate in enumerate(rest):
@@ -168,6 +168,6 @@ def without(symbols: list[PrimExpr], taken: list[PrimExpr]) -> list[PrimExpr] | 
 
 
 def product_divides(divisor: PrimExpr, value: PrimExpr) -> bool:
-    """Whether all factors of ``divisor`` stand in the product ``value``."""
+    """Whether the product ``value`` has all factors of ``divisor``."""
     (number, symbols), (total, others) = factors(divisor), factors(value)
     return number != 0 and total % number == 0 and without(others, symbols) is not None

@@ -40,7 +40,7 @@ def inverse_affine_iter_map(
 
 
 class _Inverse:
-    """Passes values from the indices down to the loops, each node after all its users."""
+    """Passes values from the indices down to the loops; a node is visited after all its users."""
 
     def __init__(self, iter_map: Sequence[IterSumExpr], outputs: Sequence[PrimExpr]) -> None:
         self.analyzer = Analyzer()

@@ -1,10 +1,10 @@
-"""Division where the divisor does not divide: marks padded to a multiple of it.
+"""Pads marks to a multiple of a divisor that does not divide them.
 
 ``[i // 4, i % 4]`` with ``i`` in [0, 18) is the map of an iterator of 20, whose last two values
-are padding. All uses of a mark must agree on one padding, so indices are rewritten twice: the
-first round collects for every mark what its divisions need, a residue of the padding on the left
-modulo a step (``(i + 10) % 3`` needs 1 modulo 3), and the second round pads by the number that
-has all these residues. Where there is none, the map is refused.
+are padding. All uses of a mark must agree on one padding, so indices are rewritten twice. The first
+round collects what the divisions of each mark need: the padding on the left modulo a step.
+(``(i + 10) % 3`` needs a padding of 1 modulo 3.) The second round pads each mark by a number that
+fulfils all these needs; if there is none, the map is refused.
 """
 
 from __future__ import annotations
@@ -108,9 +108,9 @@ class Padder:
     def pad(
         self, split: IterSplitExpr, base: PrimExpr, divisor: PrimExpr
     ) -> tuple[IterSplitExpr, PrimExpr]:
-        """``split + base`` ready for division: the padded split, and its padding on the left.
+        """Prepare ``split + base`` for division: the padded split, and its padding on the left.
 
-        ``base`` less that padding is a multiple of ``divisor``.
+        ``base`` minus that padding is a multiple of ``divisor``.
         """
         residue = self.analyzer.simplify(floormod(base, divisor))
         if self.collecting:
@@ -143,7 +143,7 @@ class Padder:
     def collect(
         self, split: IterSplitExpr, residue: PrimExpr, divisor: PrimExpr
     ) -> tuple[IterSplitExpr, PrimExpr]:
-        """First round: note what this division needs; a trial mark stands for the padded one."""
+        """First round: record what this division needs, and use a trial mark as the padded one."""
         trial_of = self._trials.get(id(split.source))
         padding = self.of_mark(split.source) if trial_of is None else trial_of[1]
         if trial_of is not None:
@@ -200,7 +200,7 @@ class Padder:
         )
 
     def padded_mark(self, padding: Padding) -> IterMark:
-        """The padded mark; where it is padding goes to the predicate."""
+        """The padded mark; the condition for its padding is added to the predicate."""
         mark, left, step = padding.mark, padding.left, padding.step
         edge = add(mark.extent, left)
         zero = const_like(edge, 0)

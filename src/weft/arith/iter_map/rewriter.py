@@ -1,4 +1,4 @@
-"""Index expressions rewritten to sums of digits."""
+"""Rewrites index expressions to sums of digits."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _FOLD: Final[dict[type[BinaryExpr], Callable[[PrimExpr, PrimExpr], PrimExpr]]] =
 
 
 class Rewriter:
-    """Rewrites expressions over loop variables; what is no map raises NotAffine.
+    """Rewrites expressions over loop variables; raises NotAffine for what is no map.
 
-    With ``lenient`` it stays as it is instead, as a part of the base.
+    With ``lenient``, such a part stays as it is and becomes part of the base.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Rewriter:
             self.iterators[var] = self.iterator(var, dom, simplify_trivial_iterators)
 
     def iterator(self, var: Var, dom: Range, simplify_trivial: bool) -> PrimExpr:
-        """The sum or split that a variable stands for."""
+        """The sum or split that replaces a loop variable."""
         if simplify_trivial and is_value(dom.extent, 1):
             return constant_sum(dom.min)
         if is_value(dom.min, 0):
@@ -94,7 +94,7 @@ class Rewriter:
         return self.padder.plain.convert(expr)
 
     def unresolved(self, expr: PrimExpr, reason: str) -> PrimExpr:
-        """What is no map: an error, or the expression itself."""
+        """Raise NotAffine for an expression; with ``lenient`` return it instead."""
         if self.lenient:
             return expr
         raise NotAffine(f"{expr}: {reason}") from None
@@ -160,7 +160,7 @@ class Rewriter:
     def division(self, expr: BinaryExpr, a: PrimExpr, divisor: PrimExpr) -> PrimExpr:
         """``a // divisor`` or ``a % divisor``; raises NotAffine."""
         total = as_sum(a)
-        if not total.args:  # loops of one value stay as they are; others have cancelled out
+        if not total.args:  # only loops of one value are left, or the others have cancelled out
             for var in collect(expr.a, Var):
                 if as_sum(self.iterators.get(var, var)).args:
                     return _FOLD[type(expr)](total.base, divisor)
@@ -192,9 +192,10 @@ class Rewriter:
     def without_scale(
         self, total: IterSumExpr, divisor: PrimExpr
     ) -> tuple[IterSumExpr, PrimExpr, bool] | None:
-        """Base and divisor divided by the scale; or (True) the quotient, where nothing is left.
+        """(sum, divisor, whether to stop) after cancelling the scale against the divisor.
 
-        None where neither divides the other.
+        If the divisor cancels completely, the sum is the quotient and the third part is True. None
+        if neither divides the other.
         """
         (split,), base = total.args, total.base
         scale = split.scale

@@ -36,7 +36,7 @@ from weft.tir.expr import Var
 
 
 class _Side(Enum):
-    """Which loops a part is made of."""
+    """Which loops a part consists of."""
 
     OUTER = auto()
     INNER = auto()
@@ -237,19 +237,19 @@ class _Divider:
     def one_sided(
         self, side: _Side, digits: Sequence[IterSplitExpr], base: PrimExpr, extent: PrimExpr
     ) -> _Division:
-        """A sum of loops of one side; what a predicate cut off becomes a condition."""
+        """A sum of loops of one side; what a predicate excludes becomes a condition."""
         total = IterSumExpr(Array(digits[::-1]), base)
         value = self.padder.plain.convert(total)
         zero = const_like(value, 0)
         self.require(side, op.greater_equal(value, zero))
         self.require(side, op.less(value, extent))
-        if not is_value(base, 0):  # only the base of an index stands outside of [0, extent)
+        if not is_value(base, 0):  # only the base of an index may lie outside of [0, extent)
             total = as_sum(whole(IterMark(total, extent)))
         make = _Division.all_inner if side is _Side.INNER else _Division.all_outer
         return make(total, extent)
 
     def require(self, side: _Side, condition: PrimExpr) -> None:
-        """Note a condition on the loops of one side, if it does not always hold."""
+        """Record a condition on the loops of one side, unless it always holds."""
         bounds = Analyzer()
         for var, dom in self.loops.items():
             bounds.bind(var, dom)
@@ -257,7 +257,7 @@ class _Divider:
             self.conditions[side] = op.logical_and(self.conditions[side], condition)
 
     def require_domains(self, narrowed: Mapping[Var, Range]) -> None:
-        """Note the bounds that a predicate puts on single loops."""
+        """Record the bounds that a predicate puts on single loops."""
         for var, dom in narrowed.items():
             if dom is not self.loops[var]:
                 side = _Side.INNER if var in self.inner_loops else _Side.OUTER

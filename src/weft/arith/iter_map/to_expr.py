@@ -1,4 +1,4 @@
-"""Iteration maps back as plain expressions."""
+"""Converts iteration maps back to plain expressions."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ToExpr(Mutator):
             return mul(source, scale)
         covered = mul(lower, extent)
         if self.equal(covered, split.source.extent):
-            # A loop of one iteration stays visible; the upper digit of a loop that has only
-            # lower ones is 0.
+            # A loop of one iteration is kept as its variable. Of any other loop, a digit with a
+            # single value is 0.
             if is_value(extent, 1) and not is_value(split.source.extent, 1):
                 return const_like(extent, 0)
             return mul(floordiv(source, lower), scale)
