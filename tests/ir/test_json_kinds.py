@@ -126,7 +126,7 @@ def walk(root) -> list[Node]:
         seen.add(id(value))
         if isinstance(value, Node):
             found.append(value)
-            slots = type(value)._all_slots_ - {"_cache", "span", "__weakref__"}
+            slots = type(value)._all_slots_ - {"_cache", "_summary", "span", "__weakref__"}
             stack.extend([getattr(value, name, None) for name in slots])
         elif isinstance(value, list | tuple):
             stack.extend(value)
@@ -158,7 +158,7 @@ def test_each_example_comes_back_whole(example):
     before, after = walk(example), walk(back)
     assert [type(node) for node in before] == [type(node) for node in after]
     for old, new in zip(before, after, strict=True):
-        for name in type(old)._all_slots_ - {"_cache", "span", "__weakref__"}:
+        for name in type(old)._all_slots_ - {"_cache", "_summary", "span", "__weakref__"}:
             mine, its = getattr(old, name, None), getattr(new, name, None)
             assert type(mine) is type(its), (old, name)
             if isinstance(mine, bool | int | float | str):

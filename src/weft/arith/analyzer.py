@@ -339,44 +339,55 @@ class Analyzer:
     @contextmanager
     def _scope(self, parts: list[PrimExpr]) -> Iterator[None]:
         facts = self._facts
+        # By what is known outside: there the condition has been simplified, and is remembered.
+        simplified = [self._as_known(part) for part in parts]
         saved, known = facts.snapshot(), self._differences.facts
         self._differences.facts = list(known)
         facts.forget()
         self._rewriter.stats.constraints_entered += 1
         try:
-            for part in parts:
-                self._assume(part)
+            for part, simple in zip(parts, simplified, strict=True):
+                self._assume(part, simple)
             facts.forget()
             yield
         finally:
             facts.restore(saved)
             self._differences.facts = known
 
-    def _assume(self, part: PrimExpr) -> None:
-        """Record that a condition holds, and what follows from it.
+    def _as_known(self, part: PrimExpr) -> PrimExpr | None:
+        """A condition, simplified by what is known before the scope in which it holds.
 
         A condition may contain selects, whose own conditions become scopes while it is simplified.
-        If such an inner condition contains selects in turn, it is recorded as it is: analysing it
-        too would double the time with every level of nesting.
+        If such an inner condition contains selects in turn, the answer is None, and it is recorded
+        as it is: analysing it too would double the time with every level of nesting.
         """
         if self._assuming and collect(part, (Select, Call)):  # if_then_else is a call
-            self._facts.literals.append(part)
-            return
+            return None
         outer, self._assuming = self._assuming, True
         try:
-            self._assume_consequences(part)
+            return self._rewriter.visit(part)
         finally:
             self._assuming = outer
 
-    def _assume_consequences(self, part: PrimExpr) -> None:
-        facts = self._facts
-        simple = self._rewriter.visit(part)
-        if type(simple) is not IntImm:
-            facts.literals.append(simple)
-            if not expr_deep_equal(simple, part):
-                for inner in _conjuncts(simple):
-                    self._assume_comparison(inner)
-        self._assume_comparison(part)
+    def _assume(self, part: PrimExpr, simple: PrimExpr | None) -> None:
+        """The condition holds from here on, and what follows from it.
+
+        ``simple`` is what ``_as_known`` says of it.
+        """
+        literals = self._facts.literals
+        if simple is None:
+            literals.append(part)
+            return
+        outer, self._assuming = self._assuming, True
+        try:
+            if type(simple) is not IntImm:
+                literals.append(simple)
+                if not expr_deep_equal(simple, part):
+                    for inner in _conjuncts(simple):
+                        self._assume_comparison(inner)
+            self._assume_comparison(part)
+        finally:
+            self._assuming = outer
 
     def _assume_comparison(self, part: PrimExpr) -> None:
         if not isinstance(part, LT | LE | GT | GE | EQ) or not is_index(part.a.dtype):

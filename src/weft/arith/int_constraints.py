@@ -135,7 +135,7 @@ class IntConstraints(Node):
         self.variables = Array(variables or ())
         self.ranges = Map(ranges or {})
         self.relations = Array([as_prim_expr(relation) for relation in relations])
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
         for var in self.variables:
             if not isinstance(var, Var) or not var.dtype.is_integral:
                 raise IRTypeError(

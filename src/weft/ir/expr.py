@@ -349,14 +349,14 @@ class Range(Node):
         else:
             self.min = as_prim_expr(begin)
             self.extent = as_prim_expr(end) - self.min
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
     @staticmethod
     def from_min_extent(min_value: ExprLike, extent: ExprLike, span: Span | None = None) -> Range:
         """The range that starts at ``min_value`` and has ``extent`` values."""
         rng = Range.__new__(Range)
         rng.min, rng.extent = as_prim_expr(min_value), as_prim_expr(extent)
-        rng.span, rng._cache = span, None
+        rng.span, rng._cache, rng._summary = span, None, 0
         return rng
 
     def with_(self, **changes: Any) -> Range:

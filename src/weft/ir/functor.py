@@ -7,7 +7,8 @@ is a TypeError when the class is made. Dispatch is one dictionary lookup on ``ty
 
 Twenty steps ``x = x * x`` are twenty objects and a tree of a million. So each object is visited
 once in an outermost expression, and what was one object stays one (``weft.ir.sharing``). A subclass
-that changes its state inside of an expression does so in ``with self.apart(state)``.
+that changes its state inside of an expression does so in ``with self.apart(state)``. What holds no
+node that a subclass has a method for is passed by (``weft.ir.summary``).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any, ClassVar, Self, TypeVar, overload
 from weft.ir.expr import PrimExpr
 from weft.ir.node import NODE_TYPES, Array, Map, Node
 from weft.ir.sharing import Walk, is_binder, is_compared_once, is_nested, is_sequence, is_shared
+from weft.ir.summary import IDENTITIES, bits_of, identities, summary_of
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
 
@@ -27,7 +29,9 @@ V = TypeVar("V")
 Replacements = Mapping[Any, object]
 """Variables and buffers, and what stands in their places."""
 
-_FRAMEWORK = frozenset({"visit_default", "visit_field"})
+_DEFAULT = "visit_default"
+_FRAMEWORK = frozenset({_DEFAULT, "visit_field"})
+_FRAMEWORK_METHODS = _FRAMEWORK | {"visit"}
 _EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE, _IF_NESTED = range(6)
 """How objects of a class are visited: at each place, or once in an expression or by a mutator.
 
@@ -47,10 +51,16 @@ class _Dispatcher:
     MEMOISED: ClassVar[frozenset[str]] = frozenset()
     _walk: Walk | None = None
     """What was visited of the outermost expression; None outside of one."""
+    _ignored: int = IDENTITIES
+    """The bits of the nodes that are known to go through ``visit_default`` (``weft.ir.summary``).
+
+    A node that has no others is passed by. 0, which passes nothing by, where a subclass has a hand
+    in every node: where it has a ``visit`` or a ``visit_default`` of its own."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._handlers = _Handlers()
+        cls._ignored = 0 if _has_a_hand_in_all(cls) else IDENTITIES
         for name in cls.__dict__:
             if name.startswith("visit_") and name not in _FRAMEWORK:
                 kind = name.removeprefix("visit_")
@@ -94,7 +104,7 @@ class _Dispatcher:
         finally:
             self._walk = outer
 
-    def _handler_of(self, kind: type) -> tuple[str, int]:
+    def _handler_of(self, kind: type[Node]) -> tuple[str, int]:
         if getattr(kind, "KIND", "") == "RelaxCall" and not hasattr(self, "visit_RelaxCall"):
             if hasattr(self, "visit_Call"):
                 raise IRTypeError(
@@ -106,7 +116,7 @@ class _Dispatcher:
             if base is not Node and hasattr(self, name):
                 break
         else:
-            name = "visit_default"
+            name = _DEFAULT
         how = _EACH_TIME
         if kind.__name__ in self.MEMOISED:
             how = _BY_MUTATOR
@@ -117,6 +127,8 @@ class _Dispatcher:
         elif is_sequence(kind):
             how = _SEQUENCE
         handler = self._handlers[kind] = (name, how)
+        if name is _DEFAULT and self._ignored and not kind.IS_OPEN:
+            type(self)._ignored |= kind.BIT
         return handler
 
 
@@ -125,6 +137,16 @@ _ABSTRACT = frozenset(
     "Var Buffer PrimExpr RelaxExpr Expr Stmt StructInfo BinaryExpr Type BaseFunc Binding "
     "CompareExpr".split()
 )
+
+
+def _has_a_hand_in_all(cls: type) -> bool:
+    """Whether a subclass has one of the methods through which every node goes."""
+    for base in cls.__mro__:
+        if base.__module__ == __name__ and base.__name__ in ("Visitor", "Mutator"):
+            return False
+        if not _FRAMEWORK_METHODS.isdisjoint(base.__dict__):
+            return True
+    return False
 
 
 class Visitor(_Dispatcher):
@@ -140,6 +162,10 @@ class Visitor(_Dispatcher):
                 return
             handler = self._handler_of(kind)
         method, how = handler
+        if method is _DEFAULT:
+            ignored = self._ignored
+            if (node._summary or summary_of(node)) | ignored == ignored:
+                return
         if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
             getattr(self, method)(node)
             return
@@ -203,6 +229,10 @@ class Mutator(_Dispatcher):
                 return self.visit_field(node)
             handler = self._handler_of(kind)
         method, how = handler
+        if method is _DEFAULT:
+            ignored = self._ignored
+            if (node._summary or summary_of(node)) | ignored == ignored:
+                return node
         if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
             return getattr(self, method)(node)
         if how == _BY_MUTATOR:
@@ -262,39 +292,45 @@ class Mutator(_Dispatcher):
 def _post_order(
     value: object,
     kind: type[N] | tuple[type[N], ...],
+    bits: int,
     function: Callable[[N], None],
     seen: dict[int, Node],
 ) -> None:
-    """``function`` on every node of a class, without dispatch: the walk that analyses make most."""
+    """``function`` on every node of a class, without dispatch: the walk that analyses make most.
+
+    ``bits`` are those of the class; what has none of them is passed by.
+    """
     if isinstance(value, Node):
+        if not (value._summary or summary_of(value)) & bits:
+            return
         seen[id(value)] = value
         for name in value.CHILDREN:
             child = getattr(value, name)
             if child is not None and id(child) not in seen:
-                _post_order(child, kind, function, seen)
+                _post_order(child, kind, bits, function, seen)
         if isinstance(value, kind):
             function(value)
     elif isinstance(value, (tuple, list)):
         for item in value:
             if id(item) not in seen:
-                _post_order(item, kind, function, seen)
+                _post_order(item, kind, bits, function, seen)
     elif isinstance(value, dict):
         for item in value.values():
             if id(item) not in seen:
-                _post_order(item, kind, function, seen)
+                _post_order(item, kind, bits, function, seen)
 
 
 @deep_recursion
 def post_order_visit(root: object, function: Callable[[Node], None]) -> None:
     """Call ``function`` on every node below ``root``, children first, each object once."""
-    _post_order(root, Node, function, {})
+    _post_order(root, Node, -1, function, {})
 
 
 @deep_recursion
 def collect(root: object, kind: type[N] | tuple[type[N], ...]) -> list[N]:
     """Every node of a class below ``root``, in post order, each object once."""
     nodes: list[N] = []
-    _post_order(root, kind, nodes.append, {})
+    _post_order(root, kind, bits_of(kind), nodes.append, {})
     return nodes
 
 
@@ -327,6 +363,7 @@ class _Substitute(Mutator):
                 f"{type(mapping).__name__}"
             )
         self.mapping = {id(key): value for key, value in mapping.items()}
+        self._ignored = ~identities(list(mapping))
 
     def visit_Var(self, node: Node) -> object:
         return self.mapping.get(id(node), node)

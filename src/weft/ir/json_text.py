@@ -35,7 +35,7 @@ Reference = bool | int | str | list[int] | None
 """A plain value, or ``[number]`` of an entry."""
 
 FORMAT: Final = "weft-ir-1"
-HIDDEN: Final = frozenset({"_cache", "span", "__weakref__"})
+HIDDEN: Final = frozenset({"_cache", "_summary", "span", "__weakref__"})
 _SEQUENCES: Final[dict[str, type]] = {"Array": Array, "list": list, "tuple": tuple}
 _MAPPINGS: Final[dict[str, type]] = {"Map": Map, "Attrs": Attrs, "dict": dict}
 Codec = Callable[[Any], object]
@@ -231,7 +231,7 @@ class _Reader:
     def node(self, name: str, fields: Mapping[str, object]) -> Node:
         kind = _class_of(name, Node)
         item: Node = object.__new__(kind)
-        item._cache = item.span = None
+        item._cache, item._summary, item.span = None, 0, None
         slots = kind._all_slots_ - HIDDEN
         given = {field: self.read(reference) for field, reference in fields.items()}
         for field, value in given.items():

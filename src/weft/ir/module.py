@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from weft.ir.attrs import Attrs, as_attrs
 from weft.ir.expr import GlobalVar, RelaxExpr
@@ -36,6 +36,8 @@ class IRModule(Node):
     definition.
     """
 
+    IS_OPEN: ClassVar[bool] = True
+
     functions: Map[GlobalVar, BaseFunc]
     attrs: Attrs
     global_infos: Map[str, Array[Any]]
@@ -52,7 +54,7 @@ class IRModule(Node):
         self.functions = Map()
         self.attrs = as_attrs(attrs)
         self.global_infos = Map({k: freeze(list(v)) for k, v in (global_infos or {}).items()})
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
         for var, func in _pairs(functions or {}):
             self._add(GlobalVar(_name_of(var)) if isinstance(var, str) else var, func)
 

@@ -23,13 +23,15 @@ Kinds of field, chosen by ``field(...)`` or ``derived()`` in the place of a defa
 
 Sequences become ``Array`` and mappings ``Map``; a field annotated ``PrimExpr`` takes Python
 numbers too. Nodes are immutable by rule (the type checker's, not the runtime's); facts derived
-later are cached in ``_cache``. Equality and hash are identity unless a class says otherwise. A
-copy of a node is the node itself; pickled, it travels as the JSON of ``weft.ir.json_text``.
+later are cached in ``_cache``, and in ``_summary`` what is below (``weft.ir.summary``). Equality
+and hash are identity unless a class says otherwise. A copy of a node is the node itself; pickled,
+it travels as the JSON of ``weft.ir.json_text``.
 """
 
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, SupportsIndex, TypeVar, overload
@@ -178,7 +180,7 @@ def _spec(name: str, annotation: str, given: object) -> FieldSpec:
 class Node(metaclass=NodeMeta):
     """The base of everything in both IRs."""
 
-    _extra_slots_: ClassVar[tuple[str, ...]] = ("_cache", "span", "__weakref__")
+    _extra_slots_: ClassVar[tuple[str, ...]] = ("_cache", "_summary", "span", "__weakref__")
     _all_slots_: ClassVar[set[str]]
     """Names of all slots, inherited ones too; set by the metaclass."""
     KIND: ClassVar[str] = "Node"
@@ -191,8 +193,15 @@ class Node(metaclass=NodeMeta):
     """Names of the fields that traversals enter."""
     STRUCTURE: ClassVar[tuple[tuple[str, bool], ...]] = ()
     """``(field, defines)`` in the order in which structural equality and hash take them."""
+    IS_OPEN: ClassVar[bool] = False
+    """Whether children may be set after construction: those of graphs are (struct info)."""
+    IS_IDENTIFIED: ClassVar[bool] = False
+    """Whether summaries tell objects of the class apart: variables and buffers."""
+    BIT: ClassVar[int] = 0
+    """The bit of the class in the summaries of ``weft.ir.summary``; -1 (all) if it is open."""
 
     _cache: dict[Hashable, Any] | None
+    _summary: int
     span: Span | None
 
     if TYPE_CHECKING:
@@ -266,6 +275,9 @@ class Node(metaclass=NodeMeta):
 NODE_TYPES: Final[dict[str, type[Node]]] = {}
 """KIND -> class of every declared node; visitors check their method names against it."""
 
+IDENTITY_BITS: Final = 61
+"""So many low bits of a summary say which variables and buffers are below; a prime."""
+_bits: Final = itertools.count(IDENTITY_BITS)
 C = TypeVar("C", bound=type[Node])
 
 
@@ -274,7 +286,7 @@ def node(cls: C) -> C:
     by_name: dict[str, FieldSpec] = {}
     for base in reversed(cls.__mro__):
         for spec in base.__dict__.get("_own_", ()):
-            if spec.name not in ("_cache", "span"):
+            if spec.name not in ("_cache", "_summary", "span"):
                 by_name.pop(spec.name, None)  # declared again: it stands where the subclass says
                 by_name[spec.name] = spec
     cls.FIELDS = tuple(by_name.values())
@@ -289,6 +301,7 @@ def node(cls: C) -> C:
         cls.STRUCTURE = tuple((spec.name, spec.defines) for spec in arguments if spec.compare)
     if "__init__" not in cls.__dict__:
         _generate_init(cls, arguments)
+    cls.BIT = -1 if cls.IS_OPEN else 1 << next(_bits)
     NODE_TYPES[cls.KIND] = cls
     return cls
 
@@ -320,7 +333,7 @@ def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
         parameters.append(f"{spec.name}{default}")
         lines.append(f"    self.{spec.name} = {_conversion(spec)}")
     parameters.append("span=None")
-    lines += ["    self.span = span", "    self._cache = None"]
+    lines += ["    self.span = span", "    self._cache = None", "    self._summary = 0"]
     if cls._check_ is not Node._check_:
         lines.append("    self._check_()")
     source = "\n".join([f"def __init__({', '.join(parameters)}):", *lines])

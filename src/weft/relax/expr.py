@@ -218,7 +218,7 @@ class Call(Expr):
         self.args = Array(operands)
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(attrs or {})
         self.sinfo_args = Array(sinfo_args or ())
-        self.struct_info, self.span, self._cache = None, span, None
+        self.struct_info, self.span, self._cache, self._summary = None, span, None, 0
 
 
 @node
@@ -299,7 +299,7 @@ class Constant(Expr):
         self.data = data if isinstance(data, NDArray) else array(data)
         shape, dtype = tuple(self.data.shape), self.data.dtype
         self.struct_info = struct_info or TensorStructInfo(shape, dtype)
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
 
 @node
@@ -318,7 +318,7 @@ class PrimValue(Expr):
             value = slots.operators.get().const(value, "float32")
         self.value = as_prim_expr(value)
         self.struct_info = PrimStructInfo(value=self.value)
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
 
 @node
@@ -360,7 +360,7 @@ class ExternFunc(BaseFunc, Expr):
             )
         self.attrs, self.provenance = Attrs(), None
         self.struct_info = struct_info or FuncStructInfo.opaque_func()
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
 
 class Binding(Node):
@@ -482,7 +482,7 @@ class Function(BaseFunc, Expr):
             ret_struct_info or ObjectStructInfo(),
             self.is_pure,
         )
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
     @staticmethod
     def create_empty(

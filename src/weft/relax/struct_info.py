@@ -71,7 +71,7 @@ class PrimStructInfo(StructInfo):
             self.dtype = value.dtype
         else:
             raise IRValueError("PrimStructInfo: expected a dtype or a value")
-        self.value, self.span, self._cache = value, span, None
+        self.value, self.span, self._cache, self._summary = value, span, None, 0
 
 
 @node

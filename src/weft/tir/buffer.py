@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, field, node
@@ -23,6 +23,8 @@ class Buffer(Node):
     ``data_alignment`` in bytes; ``offset_factor`` divides ``elem_offset``. ``buffer_type`` is 1
     for the default kind and 2 for auto-broadcast. All are as in TVM 0.20.
     """
+
+    IS_IDENTIFIED: ClassVar[bool] = True
 
     data: Var = field(defines=True)
     dtype: DataType

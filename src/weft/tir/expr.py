@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft.ir.expr import ExprOp, FloatImm, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, derived, field, node, register_conversion
@@ -24,6 +24,8 @@ from weft.support.span import Span
 class Var(PrimExpr):
     """A variable. ``dtype`` may be given as a name or as a Type (pointers)."""
 
+    IS_IDENTIFIED: ClassVar[bool] = True
+
     name: str
     dtype: DataType
     type_annotation: Type = derived()
@@ -38,7 +40,7 @@ class Var(PrimExpr):
         else:
             self.dtype = DataType(dtype)
             self.type_annotation = PrimType(self.dtype)
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
     def with_(self, **changes: Any) -> Var:
         """A new variable; renaming or retyping always makes another variable."""
@@ -345,7 +347,7 @@ class Call(PrimExpr):
             op = Op.get(op if op.startswith("tir.") else f"tir.{op}")
         self.dtype, self.op = DataType(dtype), op
         self.args = Array([_as_argument(arg) for arg in args])
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
 
 def _as_argument(value: Any) -> Any:

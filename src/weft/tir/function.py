@@ -83,7 +83,7 @@ class PrimFunc(BaseFunc):
         self.attrs = attrs if isinstance(attrs, Attrs) else Attrs(dict(attrs or {}))
         self.provenance = None
         self.struct_info = None
-        self.span, self._cache = span, None
+        self.span, self._cache, self._summary = span, None, 0
 
     def with_body(self, new_body: Stmt, span: Span | None = None) -> Self:
         """The function with another body."""

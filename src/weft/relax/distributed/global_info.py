@@ -41,7 +41,8 @@ class DeviceMesh(GlobalInfo):
             device_ids = _numbers(device_ids)
         self.shape = Array([int(extent) for extent in shape])
         self.device_ids = Array([int(number) for number in device_ids])
-        self.device_range, self.span, self._cache = device_range, span, None
+        self.device_range, self.span = device_range, span
+        self._cache, self._summary = None, 0
         places = math.prod(self.shape)
         if places != len(self.device_ids):
             raise IRValueError(

@@ -1,0 +1,81 @@
+"""What is in a node, in one integer: walks pass by what holds nothing that they look for.
+
+A summary is the union of the bits of every node that is there, the node itself among them. Its
+low bits stand for variables and buffers (a hash of the object, as in a Bloom filter), each of the
+others for one class. ``C[i] = A[i] + 1`` has those of BufferStore, BufferLoad, Add, IntImm, Buffer,
+Var, and of ``i``, ``A`` and ``C``. A walk that looks for loops need not enter it, nor does a
+substitution of ``j``, unless ``j`` and ``i`` happen to share a bit.
+
+A summary is computed when it is first asked for, and stays with the node, whose children never
+change. (B. H. Bloom: Space/Time Trade-offs in Hash Coding with Allowable Errors, 1970.)
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Final
+
+from weft.ir.node import IDENTITY_BITS, NODE_TYPES, Node
+
+IDENTITIES: Final = (1 << IDENTITY_BITS) - 1
+"""The bits of variables and buffers."""
+
+
+def summary_of(node: Node) -> int:
+    """The bits of everything in a node. Callers look at ``node._summary`` first: it is not 0 later.
+
+    -1, all bits, for a node whose children may change (a module).
+    """
+    summary = type(node).BIT
+    if node.IS_IDENTIFIED:
+        summary |= 1 << (id(node) >> 4) % IDENTITY_BITS
+    if summary != -1:
+        for name in node.CHILDREN:
+            child = getattr(node, name)
+            if isinstance(child, Node):
+                summary |= child._summary or summary_of(child)
+            elif child is not None:
+                summary |= _summary_of_items(child)
+    node._summary = summary
+    return summary
+
+
+def _summary_of_items(value: object) -> int:
+    """The bits of the nodes in a sequence or mapping."""
+    summary = 0
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (tuple, list)):
+        for item in value:
+            if isinstance(item, Node):
+                summary |= item._summary or summary_of(item)
+            else:
+                summary |= _summary_of_items(item)
+    return summary
+
+
+def bits_of(kinds: type | tuple[type, ...]) -> int:
+    """The bits of classes and their subclasses.
+
+    >>> from weft.tir.expr import Add, BinaryExpr
+    >>> bits_of(BinaryExpr) & Add.BIT == Add.BIT
+    True
+    """
+    return _bits_of(kinds, len(NODE_TYPES))
+
+
+@functools.cache
+def _bits_of(kinds: type | tuple[type, ...], _declared: int) -> int:
+    bits = 0
+    for declared in NODE_TYPES.values():
+        if issubclass(declared, kinds):
+            bits |= declared.BIT
+    return bits
+
+
+def identities(nodes: list[Node]) -> int:
+    """The bits by which variables and buffers are told apart."""
+    bits = 0
+    for node in nodes:
+        bits |= (node._summary or summary_of(node)) & IDENTITIES
+    return bits
