@@ -1,1 +1,3 @@
-"""The command line: ``weft demo``. A user of weft like any other, and so of its facades."""
+"""The command line: ``weft compile``, ``weft demo`` and the like. It uses weft as any user does,
+through the facades.
+"""

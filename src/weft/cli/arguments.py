@@ -16,7 +16,7 @@ from weft.support.errors import IRTypeError, IRValueError
 
 _SYMBOL: Final = re.compile(r"[A-Za-z_]\w*")
 EXAMPLE_SIZES: Final = (4, 6, 10, 12, 14, 18)
-"""Sizes that symbolic dimensions get where numbers are needed: no two are equal by chance."""
+"""Sizes for symbolic dimensions where numbers are needed; different symbols get different sizes."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,14 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
 
 
 class Sizes:
-    """Numbers for symbols: those the user gave, else examples."""
+    """The numbers of symbols: those that the user gave, or examples."""
 
     def __init__(self, given: Mapping[str, int] | None = None) -> None:
         self._known = dict(given or {})
         self._next = 0
 
     def of(self, symbol: str) -> int:
-        """The number of a symbol, or of an expression of symbols that have theirs (``n + 1``)."""
+        """The number of a symbol, or of an expression of symbols with known numbers (``n + 1``)."""
         if symbol not in self._known:
             if not symbol.isidentifier() and self._knows(symbol):
                 return evaluate(symbol, self._known)
@@ -104,14 +104,15 @@ class Sizes:
             return False
 
     def shape(self, shape: Sequence[int | str]) -> tuple[int, ...]:
-        """A shape in numbers."""
+        """A shape with numbers in place of its symbols."""
         return tuple(self.of(dim) if isinstance(dim, str) else dim for dim in shape)
 
 
 def random_array(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> np.ndarray:
-    """An array that most models take: normal numbers, small integers (they may be indices).
+    """A random array that most models accept.
 
-    Raises IRValueError for a shape that memory cannot hold.
+    Floats are normally distributed; integers are small, since they may be indices. Raises
+    IRValueError for a shape that memory cannot hold.
     """
     numpy_dtype = DataType(dtype).numpy
     try:

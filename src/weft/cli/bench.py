@@ -1,4 +1,4 @@
-"""``weft bench MODEL``: weft beside every peer that is installed, in turn on the same cores."""
+"""``weft bench MODEL``: times weft and every other engine that is installed, taking turns."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from weft.runtime.threads.parallel import num_threads
 from weft.support.errors import IRValueError
 
 CALL_SECONDS: Final = 0.1
-"""A timed slice is so many calls that it lasts about so long."""
+"""How long the calls that are timed together should take in all."""
 PAUSE_SECONDS: Final = 0.06
-"""Between two slices, so that the threads of the engine before have stopped looking for work.
+"""The pause between two engines, in which the threads of the first one stop waiting for work.
 
-ONNX Runtime's do so for 50 milliseconds after a call, and keep a core from whoever comes next.
+ONNX Runtime's threads wait in a loop for 50 milliseconds after a call, and take a core from the
+next engine for so long.
 """
 
 
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         raise IRValueError(f"--rounds: expected a positive number, got {options.rounds}")
     if not options.timeout > 0:
         raise IRValueError(f"--timeout: expected a positive number, got {options.timeout}")
-    output = None if options.json is None else writable_path(options.json)  # before minutes of work
+    output = None if options.json is None else writable_path(options.json)  # fail before the work
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         told = described(options, Path(folder))
         engines: list[Engine] = []
@@ -83,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def described(options: argparse.Namespace, folder: Path) -> Told:
-    """What each engine is told: the model, the threads, and where the inputs lie."""
+    """What each engine is told: the model, the number of threads, and the file with the inputs."""
     specs = with_dynamic(options.input, options.dynamic)
     sizes, rng = Sizes(parse_sizes(options.size)), np.random.default_rng(options.seed)
     model = find_model(options.model)
@@ -105,7 +106,7 @@ def described(options: argparse.Namespace, folder: Path) -> Told:
     np.savez(inputs, **arrays)
     return {
         "model": str(options.model), "kind": kind, "inputs": str(inputs), "shapes": shapes,
-        "dtypes": [dtype for _, dtype in wanted],  # .npz files know numpy's own types only
+        "dtypes": [dtype for _, dtype in wanted],  # .npz files have numpy's own types only
         "threads": options.threads or num_threads(), "folder": str(folder),
     }  # fmt: skip
 
@@ -116,7 +117,7 @@ def _inputs_of(model: CompiledModel, sizes: Sizes) -> list[tuple[tuple[int, ...]
 
 
 def chosen(names: Sequence[str], kind: str) -> list[str]:
-    """The engines to run: those asked for, else all that are installed and take the model."""
+    """The engines to run: ``names`` if given, else all that are installed and take the model."""
     if names:
         return list(names)
     return [
@@ -126,7 +127,7 @@ def chosen(names: Sequence[str], kind: str) -> list[str]:
 
 
 def rounds(engines: Sequence[Engine], count: int) -> None:
-    """Let the engines take turns; each slice is long enough to be timed."""
+    """Let the engines take turns, ``count`` times; each turn is long enough to be timed."""
     numbers: dict[str, int] = {}
     for engine in engines:
         if not engine.error:
@@ -143,7 +144,7 @@ def rounds(engines: Sequence[Engine], count: int) -> None:
 
 
 def table(engines: Sequence[Engine]) -> str:
-    """Medians, their spread, and each peer's time as a multiple of weft's."""
+    """The table: medians, their spread, and each engine's time as a multiple of weft's."""
     own = next((e for e in engines if e.name == "weft" and e.seconds), None)
     lines = [f"{'engine':<14}{'median':>10}{'least':>10}{'most':>10}{'x weft':>8}{'ready s':>9}"]
     for engine in engines:
@@ -160,7 +161,7 @@ def table(engines: Sequence[Engine]) -> str:
 
 
 def figures(engines: Sequence[Engine], told: Told) -> dict[str, object]:
-    """The same as data."""
+    """The contents of the table as data, for ``--json``."""
     return {
         "model": told["model"], "threads": told["threads"],
         "engines": {e.name: {"seconds": e.seconds, "setup": e.setup, "error": e.error}

@@ -1,9 +1,9 @@
-"""``weft compare MODEL``: where a model's results in weft leave those of its own framework.
+"""``weft compare MODEL``: finds where a model's results in weft differ from its framework's.
 
-Code generation first: every kernel of the compiled model, interpreted and native, since all that
-follows runs native code. Then operator by operator: every tensor on the way, from the framework's
-own run and from weft's on the same inputs. Then pass by pass: the results of the whole model as it
-is after each pass.
+It compares three things. First code generation: every kernel of the compiled model, native against
+interpreted, since the other two run native code. Then the operators: every intermediate tensor of
+weft against that of the framework, on the same inputs. Then the passes: the results of the whole
+model after each pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from weft.support.errors import UnsupportedError
 from weft.tir.interp.code_check import HANDS_BUFFERS, WHOLE, CodeReport, Native, check_code
 
 TOLERANCE: Final = 1e-4
-"""A difference of so much of an output's scale is one."""
+"""Larger differences count, as a share of the largest magnitude in a tensor."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,10 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Trace:
-    """One run of a model in its framework: each tensor on the way, and the module that gives them.
+    """One run of a model in its framework, with every intermediate tensor.
 
-    ``rows`` are (what, place in the source); ``module`` returns the tensors in their order;
-    ``model`` is the module of the model itself and ``results`` what the framework gave for it.
+    ``rows`` are (operator, place in the source) for each tensor; ``module`` is a module that
+    returns all these tensors in order. ``model`` is the module of the model itself, and ``results``
+    are the framework's results for it.
     """
 
     rows: Sequence[tuple[str, str]]
@@ -57,7 +58,7 @@ class Trace:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what differs; the status is 1 if something does."""
+    """Print what differs; the exit status is 1 if anything does."""
     trace = trace_of(subject_of(options))
     first_kernel = compare_code(trace, options.seed)
     first_operator = compare_operators(trace, options.tolerance, options.all)
@@ -82,7 +83,7 @@ class _CodeInstrument:
 
 
 def compare_code(trace: Trace, seed: int) -> str | None:
-    """Print how the model's kernels agree with the interpreter; the first one that does not."""
+    """Print how the kernels agree with the interpreter; returns the first one that does not."""
     instrument = _CodeInstrument(seed)
     with weft.target.Target("llvm"):
         module = relax_pipeline_of("weft")(trace.model)
@@ -121,7 +122,7 @@ def difference(actual: object, expected: object) -> float:
 
 
 def compare_operators(trace: Trace, tolerance: float, every: bool) -> str | None:
-    """Print the operators; the first one that differs."""
+    """Print the operators' differences; returns the first operator that exceeds ``tolerance``."""
     actual = _run(trace.module, trace.inputs, "default")
     apart = [difference(a, b) for a, b in zip(actual, trace.expected, strict=True)]
     print(f"{len(apart)} tensors on the way, operator by operator")
@@ -139,7 +140,7 @@ def compare_operators(trace: Trace, tolerance: float, every: bool) -> str | None
 
 
 def compare_passes(trace: Trace, tolerance: float) -> str | None:
-    """Print the model's difference after each pass; the first pass after which it is too large."""
+    """Print the difference after each pass; returns the first pass after which it is too large."""
     print("the whole model, pass by pass")
     first = None
     for name, module in _stages(trace.model):
@@ -172,7 +173,7 @@ def _run(module: object, inputs: Sequence[object], pipeline: str) -> list[object
 
 
 def trace_of(subject: Subject) -> Trace:
-    """The run of a model in the framework that it comes from."""
+    """Run a model in the framework that it comes from."""
     if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
         of_onnx: Trace = importlib.import_module("weft.cli.compare_onnx").trace_of(subject)
         return of_onnx

@@ -1,7 +1,7 @@
-"""A model's run in ONNX's reference implementation, with every tensor on the way.
+"""Runs a model in ONNX's reference implementation, with every intermediate tensor.
 
-The reference computes BatchNormalization before opset 14 as training does; models that have it run
-in ONNX Runtime, if that is installed.
+The reference implementation computes BatchNormalization before opset 14 as in training; models with
+this operator run in ONNX Runtime instead, if it is installed.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from weft.support.errors import UnsupportedError
 def trace_of(subject: Subject) -> Trace:
     """The trace of an ONNX file on random inputs of its shapes."""
     model = load_model(subject.model)
-    imported = from_onnx(model, subject.examples or {})  # says what is wrong with a model
+    imported = from_onnx(model, subject.examples or {})  # first: its errors are the clearest
     inputs = _inputs(model, subject)
     names = [name for node in model.graph.node for name in node.output if name]
     opened = _with_outputs(model, names)
     judge, run = _judge_of(model)
     try:
         expected = dict(zip(names, run(opened, names, inputs), strict=True))
-    except Exception as error:  # whatever numpy or the judge raises of one of its operators
+    except Exception as error:  # numpy and the reference raise errors of any class
         raise UnsupportedError(
             f"{subject.name}: {judge} cannot run it "
             f"({type(error).__name__}: {str(error).splitlines()[0][:200]})"
@@ -54,7 +54,7 @@ def trace_of(subject: Subject) -> Trace:
 def _judge_of(
     model: onnx.ModelProto,
 ) -> tuple[str, Callable[[onnx.ModelProto, list[str], Mapping[str, np.ndarray]], list[np.ndarray]]]:
-    """What computes the tensors that are expected of a model: its name, and how it runs."""
+    """What computes the expected tensors of a model: (its name, the function that runs it)."""
     opset = min([item.version for item in model.opset_import if not item.domain], default=1)
     if opset < 14 and any(node.op_type == "BatchNormalization" for node in model.graph.node):
         if importlib.util.find_spec("onnxruntime") is not None:
@@ -76,7 +76,7 @@ def _in_reference(
 def _in_onnxruntime(
     model: onnx.ModelProto, names: list[str], inputs: Mapping[str, np.ndarray]
 ) -> list[np.ndarray]:
-    """What ONNX Runtime gives, its nodes as they are: none fused, none left out."""
+    """The tensors that ONNX Runtime computes, without fusing or removing any nodes."""
     onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -97,7 +97,7 @@ def _inputs(model: onnx.ModelProto, subject: Subject) -> dict[str, np.ndarray]:
     rng, sizes = np.random.default_rng(subject.seed), Sizes(subject.sizes)
     given = subject.examples or {}
     for symbol in sorted(alone_in(model.graph.input, given)):
-        sizes.of(symbol)  # before what is computed of it
+        sizes.of(symbol)  # plain symbols first: expressions of them need their sizes
     stored = {tensor.name for tensor in model.graph.initializer}
     inputs = {}
     for value in model.graph.input:

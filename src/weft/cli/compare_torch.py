@@ -1,4 +1,4 @@
-"""A model's run in PyTorch, with every tensor on the way (for ``weft compare``)."""
+"""Runs a model in PyTorch, with every intermediate tensor (for ``weft compare``)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from weft.relax.frontend.torch.translate import source_place
 
 
 class _Recorder(fx.Interpreter):
-    """Runs a graph and keeps what its nodes gave."""
+    """Runs a graph and keeps the values of its nodes."""
 
     def __init__(self, module: fx.GraphModule) -> None:
         super().__init__(module, garbage_collect_values=False)
@@ -39,7 +39,7 @@ class _Recorder(fx.Interpreter):
 
 
 def trace_of(subject: Subject) -> Trace:
-    """The trace of a module of PyTorch on its example inputs."""
+    """The trace of a PyTorch module on its example inputs."""
     program = exported(subject)
     decomposed = decompose(program, CONVERTERS)
     args, kwargs = program.example_inputs
@@ -61,5 +61,5 @@ def trace_of(subject: Subject) -> Trace:
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
-    """The tensor as an array of numpy, of bfloat16 too."""
+    """The tensor as a numpy array; bfloat16 is supported too."""
     return as_ndarray(tensor).numpy()

@@ -1,4 +1,4 @@
-"""``weft compile MODEL -o m.weft``: a model from its framework to one file that runs without it."""
+"""``weft compile MODEL -o m.weft``: compiles a model to a file that runs without its framework."""
 
 from __future__ import annotations
 
@@ -16,16 +16,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this subcommand."""
     add_model_arguments(parser)
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", required=True,
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        required=True,
         help="where the compiled model goes: m.weft, or m.so with a C header beside it",
     )
     add_target_arguments(parser)
 
 
 def add_target_arguments(parser: argparse.ArgumentParser) -> None:
-    """What decides how code is made; the same for every subcommand that compiles."""
+    """Add the arguments that say how to compile, which all compiling subcommands share."""
     parser.add_argument(
-        "--target", default="llvm", metavar="TARGET",
+        "--target",
+        default="llvm",
+        metavar="TARGET",
         help="such as 'llvm -mcpu=native -num-cores=4' (default: this machine's CPU)",
     )
     parser.add_argument("--threads", type=int, metavar="N", help="threads of a call")
@@ -33,11 +39,11 @@ def add_target_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compile, write, say what came of it."""
+    """Compile the model, write the file, and print what is in it."""
     suffix = options.output.suffix
     if suffix not in (".weft", ".so"):
         raise IRValueError(f"-o {options.output}: expected a name that ends in .weft or .so")
-    writable_path(options.output)  # before the work
+    writable_path(options.output)  # fail before the work, not after it
     subject = subject_of(options)
     start = time.perf_counter()
     model = subject.compile(

@@ -1,8 +1,8 @@
-"""``weft demo``: FashionMNIST's test images, classified by two models built in all of the ways.
+"""``weft demo``: classifies FashionMNIST's test images by two models, each built in several ways.
 
-One row a way: accuracy, how many predictions equal PyTorch's, milliseconds a batch beside PyTorch
-and numpy on the same machine in the same run, and the time from IRModule to loaded machine code.
-Then one image with its class, and where the script of each module was written.
+There is one row for each way: the accuracy, how many predictions equal PyTorch's, milliseconds per
+batch of weft, PyTorch and numpy in the same run, and the time from IRModule to loaded machine code.
+Then come one image with its class, and the paths of the modules' scripts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHADES: Final = " .:-=+*#%@"
 
 @dataclass(frozen=True)
 class Model:
-    """One network: how to feed it, its peers, and the ways in which weft builds it."""
+    """One network: how to feed it, the same model in PyTorch and numpy, the ways of building it."""
 
     name: str
     load: Callable[[], Parameters]
@@ -46,7 +46,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Subject:
-    """One network with its parameters, the images in batches, and PyTorch's answers to them."""
+    """One network with its parameters, the images in batches, and PyTorch's predictions."""
 
     model: Model
     parameters: Parameters
@@ -58,7 +58,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table; a None is not known, because PyTorch is not installed."""
+    """One line of the table; None stands for what is unknown because PyTorch is not installed."""
 
     model: str
     way: str
@@ -116,7 +116,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the whole demo; the exit status is 0 if every way agrees with its peers."""
+    """Run the whole demo; the exit status is 0 if every way agrees with PyTorch and numpy."""
     data = load_images(options.data, options.images)
     print(f"FashionMNIST: {data.source}, batches of {BATCH}")
     print(f"weft {weft.__version__}, numpy {np.__version__}, {torch_version()}\n")
@@ -140,7 +140,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def load_images(directory: Path | None, count: int | None) -> fashion_mnist.LabelledImages:
-    """The full test set where it is found, else the subset; a whole number of batches of it."""
+    """The full test set if it is there, else the subset; cut to a whole number of batches."""
     if directory is not None or fashion_mnist.find_full() is not None:
         data = fashion_mnist.load_full(directory)
     else:
@@ -162,7 +162,7 @@ def prepare(model: Model, data: fashion_mnist.LabelledImages) -> Subject:
 
 
 def run_way(subject: Subject, way: str, out: Path) -> tuple[Row, np.ndarray]:
-    """Build one module, classify all images, time it beside its peers, write its script."""
+    """Build one module, classify all images, time it beside PyTorch and numpy, write its script."""
     model, parameters, batches = subject.model, subject.parameters, subject.batches
     module = model.ways[way](parameters)
     file_name = f"{model.name}-{way}".lower().replace(",", "").replace(" ", "-")
@@ -204,7 +204,7 @@ def predictions(classify: Classifier, batches: list[np.ndarray]) -> np.ndarray:
 
 
 def milliseconds(classify: Classifier, batches: list[np.ndarray]) -> float:
-    """The median time of a batch, after one that warms up."""
+    """The median time of a batch, after one batch to warm up."""
     classify(batches[0])
     times = []
     for index in range(TIMED_BATCHES):
@@ -258,7 +258,7 @@ def format_line(texts: tuple[str, ...]) -> str:
 
 
 def draw(image: np.ndarray) -> str:
-    """The image (28, 28): grey half blocks in a terminal, else two rows a line in shades."""
+    """The image (28, 28) as text: grey half blocks in a terminal, else characters as shades."""
     colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     upper, lower = image[0::2].astype(int), image[1::2].astype(int)
     if not colour:

@@ -1,4 +1,4 @@
-"""``weft doctor``: what this machine offers, and what weft finds of it."""
+"""``weft doctor``: prints what this machine offers, and which parts of it weft can use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one line for each thing."""
+    """Print one line for each finding."""
     rows = list(findings())
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def findings() -> Iterator[tuple[str, str]]:
-    """Name and finding, in the order in which they are read."""
+    """(name, finding) pairs, in the order in which they are printed."""
     yield "weft", f"{weft.__version__} at {Path(weft.__file__).parent}"
     yield "python", f"{platform.python_version()} at {sys.executable}"
     yield "system", f"{platform.system()} {platform.machine()}"

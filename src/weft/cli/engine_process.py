@@ -1,7 +1,7 @@
-"""The parent's side of an engine that is timed: its process, its answers, its end.
+"""The parent's side of an engine that is timed: starts its process, sends requests, ends it.
 
-The process may die, or never answer (a library that waits for a lock, a model that needs an hour):
-each request has a time limit, after which the process is killed and the engine has an error.
+The process may die or never answer, because a library waits for a lock or a model needs an hour. So
+each request has a time limit, after which the process is killed and the engine counts as failed.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from weft.cli.engines import Told
 
 
 class Answer(TypedDict, total=False):
-    """What a process answers: an error, or what it was asked for."""
+    """The answer of a process: an error, or the value that it was asked for."""
 
     ready: float
-    """Seconds until the model ran once."""
+    """Seconds until the model had run once."""
     seconds: float
-    """Seconds a call."""
+    """Seconds of all calls together."""
     profile: str
     error: str
 
 
 class Engine:
-    """One engine's process, and what it measured: seconds a call, one for each round.
+    """The process of one engine, and its measurements: seconds per call, one for each round.
 
     Args:
         name: the engine's name in ``weft.cli.engines.ENGINES``.
-        folder: where what it writes to standard error is kept.
-        timeout: seconds in which each request must be answered.
-        command: what is run; default: the engines of this package.
+        folder: the folder for the file with its standard error.
+        timeout: seconds within which each request must be answered.
+        command: the command that is run; default: ``python -m weft.cli.engines``.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Engine:
         self.name, self.timeout = name, timeout
         self.setup, self.error = 0.0, ""
         self.seconds: list[float] = []
-        self.answer: Answer = {}  # to the model that was loaded
+        self.answer: Answer = {}  # the answer to the last ``load``
         self._log = folder / f"{name}.log"
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -56,23 +56,23 @@ class Engine:
         self._reader.start()
 
     def _read(self) -> None:
-        """Hand over every line that the process writes, and nothing at its end."""
+        """Pass on every line that the process writes, and an empty one at its end."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             self._answers.put(line)
         self._answers.put("")
 
     def load(self, told: Told) -> None:
-        """Have the process load the model and run it once; ``setup`` is how long that took.
+        """Make the process load a model and run it once; sets ``setup`` to the time that took.
 
-        The times of a model before are forgotten.
+        The measurements of an earlier model are dropped.
         """
         self.seconds = []
         self.answer = self.ask({**told, "engine": self.name})
         self.setup = self.answer.get("ready", 0.0)
 
     def ask(self, message: Told) -> Answer:
-        """Send one request; the answer, which is an error where none came."""
+        """Send one request and return the answer; an error if none came in time."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(message) + "\n")
@@ -92,7 +92,7 @@ class Engine:
         """How the process ended, with the last line that it wrote to standard error."""
         try:
             status = self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:  # it closed its output, but does not end
+        except subprocess.TimeoutExpired:  # the process closed its output but still runs
             self.process.kill()
             return "its process stopped answering"
         lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -107,7 +107,7 @@ class Engine:
 
 
 def _read(line: str) -> Answer:
-    """The object of JSON in a line; an error where there is none."""
+    """The JSON object in a line; an error if it contains none."""
     try:
         answer: Answer | None = json.loads(line)
     except ValueError:

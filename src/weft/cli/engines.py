@@ -1,10 +1,11 @@
 """Engines that ``weft bench`` times, each in a process of its own (``python -m weft.cli.engines``).
 
-The parent writes one JSON object a line: first the model and how to run it, then ``{"run": n}`` as
-often as it likes, then perhaps another model. The child answers each with one line: how long it
-took to be ready, or the seconds of n calls. So the engines take turns on the same cores, and no
-thread pool of one spins beside another. ``{"output": file}`` stores the arrays that a call returns,
-``{"profile": true}`` answers with a table of the kernels. ``benchmarks/`` uses the same processes.
+The parent writes requests to the child, one JSON object per line, and the child answers each with
+one line. The first request names a model and says how to run it; the answer is how long that took
+to be ready. ``{"run": n}`` is answered with the seconds of n calls, ``{"output": file}`` stores the
+arrays that a call returns, and ``{"profile": true}`` is answered with a table of the kernels. Then
+another model may follow. With one process per engine, engines can take turns on the same cores
+without the thread pool of one disturbing another. ``benchmarks/`` uses the same processes.
 """
 
 from __future__ import annotations
@@ -33,21 +34,21 @@ from weft.support.errors import UnsupportedError
 
 
 class Told(TypedDict, total=False):
-    """What a process is asked: to set up an engine with a model, or what to do with it then."""
+    """A request: set up an engine with a model, or do something with that model."""
 
     engine: str
     """The name of the engine to set up."""
     model: str
     """The path of the model, or ``module:name``."""
     kind: str
-    """The ending of the path, or ``torch``."""
+    """The suffix of the path without its dot, or ``torch``."""
     inputs: str
     """The path of the .npz file with the inputs ``x0``, ``x1`` ..."""
     shapes: dict[str, list[object]]
     dtypes: list[str]
     threads: int
     folder: str
-    """Where engines keep files."""
+    """The folder in which engines keep files."""
     run: int
     """How many calls to time."""
     output: str
@@ -60,7 +61,7 @@ Setup = Callable[[Told], Call]
 
 
 def _torch_setup(told: Told) -> tuple[ModuleType, Any, list[object]]:
-    """torch, the model, and its inputs as tensors."""
+    """(torch, the model, its inputs as tensors)"""
     torch = importlib.import_module("torch")
     torch.set_num_threads(told["threads"])
     inputs = [to_torch(weft.nd.array(value)) for value in example_arrays(told)]
@@ -70,7 +71,7 @@ def _torch_setup(told: Told) -> tuple[ModuleType, Any, list[object]]:
 
 
 def torch_eager(told: Told) -> Call:
-    """PyTorch as it is."""
+    """PyTorch in eager mode."""
     torch, model, inputs = _torch_setup(told)
     return _without_gradients(torch, model, inputs)
 
@@ -78,7 +79,7 @@ def torch_eager(told: Told) -> Call:
 def torch_compile(told: Told) -> Call:
     """torch.compile with its default backend."""
     torch, model, inputs = _torch_setup(told)
-    torch._dynamo.reset()  # it compiles one piece of code, such as Sequential's, a few times only
+    torch._dynamo.reset()  # without this, torch stops compiling the same code after a few models
     return _without_gradients(torch, torch.compile(model), inputs)
 
 
@@ -93,7 +94,7 @@ def _without_gradients(
 
 
 def weft_engine(told: Told) -> Call:
-    """weft: a .weft file as it is, any other model compiled now."""
+    """weft: loads a .weft file, or compiles any other model."""
     inputs: Sequence[object] = example_arrays(told)
     if told["kind"] == "weft":
         model = weft.load(told["model"], num_threads=told["threads"])
@@ -127,7 +128,7 @@ def onnxruntime_engine(told: Told) -> Call:
 
 
 def openvino_engine(told: Told) -> Call:
-    """OpenVINO on the CPU, tuned for latency; where there are AMX units it would take bfloat16."""
+    """OpenVINO on the CPU, tuned for latency, in float32 (with AMX it would choose bfloat16)."""
     openvino = importlib.import_module("openvino")
     core = openvino.Core()
     hints = {
@@ -136,7 +137,7 @@ def openvino_engine(told: Told) -> Call:
     }  # fmt: skip
     compiled = core.compile_model(core.read_model(_onnx_of(told)), "CPU", hints)
     request, inputs = compiled.create_infer_request(), example_arrays(told)
-    # Its copies of inputs and outputs are left out: the others have none.
+    # Without copies of inputs and outputs, since the other engines make none.
     return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
 
 
@@ -167,11 +168,11 @@ ENGINES: Final[dict[str, tuple[Setup, str, tuple[str, ...]]]] = {
     "OpenVINO": (openvino_engine, "openvino", ("torch", "pt2", "onnx")),
     "TVM": (tvm_engine, "tvm", ("torch", "pt2")),
 }
-"""Name -> how it is set up, the package that it needs, the kinds of models that it takes."""
+"""Name -> (how it is set up, the package that it needs, the kinds of models that it takes)."""
 
 
 def example_arrays(told: Told) -> list[np.ndarray]:
-    """The inputs, the same in every engine."""
+    """The inputs, which are the same for every engine."""
     with np.load(told["inputs"]) as stored:
         return [
             stored[f"x{i}"].view(DataType(dtype).numpy) for i, dtype in enumerate(told["dtypes"])
@@ -179,7 +180,7 @@ def example_arrays(told: Told) -> list[np.ndarray]:
 
 
 def _onnx_of(told: Told) -> str:
-    """The path of the model as ONNX; PyTorch's is exported once, by the first engine that asks."""
+    """The path of the model as ONNX; a PyTorch model is exported by the first engine that asks."""
     if told["kind"] == "onnx":
         return str(told["model"])
     path = Path(told["folder"]) / "model.onnx"
@@ -192,7 +193,7 @@ def _onnx_of(told: Told) -> str:
 
 
 def _unattached(torch: Any, program: Any) -> Callable[..., object]:
-    """A module that calls an exported program: torch.onnx sets modes, which a program refuses."""
+    """A module that calls an exported program, since torch.onnx sets modes that programs refuse."""
     program.requires_grad_(False)  # weights become constants, which need no gradients
 
     class Unattached(torch.nn.Module):
@@ -203,7 +204,7 @@ def _unattached(torch: Any, program: Any) -> Callable[..., object]:
 
 
 class Server:
-    """What a child does with one request after the other: load a model, run it, tell of it."""
+    """Answers one request after the other in the child: loads a model, runs it, profiles it."""
 
     def __init__(self, setups: Mapping[str, Setup]) -> None:
         self._setups = setups
@@ -212,7 +213,7 @@ class Server:
     def __call__(self, told: Told) -> dict[str, object]:
         """The answer to one request."""
         if "engine" in told:
-            self._call = None  # the model before goes first
+            self._call = None  # free the previous model first
             start = time.perf_counter()
             self._call = self._setups[told["engine"]](told)
             self._call()
@@ -227,7 +228,7 @@ class Server:
 
 
 def _profile(call: Call) -> str:
-    """What each kernel of a model of weft takes, as a table."""
+    """A table of the time that each kernel of a weft model takes."""
     model = getattr(call, "func", None)
     if not isinstance(call, functools.partial) or not isinstance(model, CompiledModel):
         raise UnsupportedError("only weft's own models tell what each kernel takes")
@@ -235,7 +236,7 @@ def _profile(call: Call) -> str:
 
 
 def result_arrays(value: Any) -> list[np.ndarray]:
-    """The arrays of what an engine returned, in their order, as numpy's.
+    """The arrays in the result of an engine, in order, as numpy arrays.
 
     >>> result_arrays({"a": np.zeros(2), "b": [np.ones((1, 3))]})
     [array([0., 0.]), array([[1., 1., 1.]])]
@@ -249,14 +250,14 @@ def result_arrays(value: Any) -> list[np.ndarray]:
 
 
 def answer_requests(answer: Callable[[Told], Mapping[str, object]]) -> None:
-    """Answer each line of JSON of the standard input with one, until the parent closes the pipe."""
+    """Answer each line of standard input by a line of JSON, until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints must not stand between the answers
+    os.dup2(2, 1)  # what a library prints must not get between the answers
     for line in sys.stdin:
         try:
             reply = answer(json.loads(line))
         except Exception as error:  # noqa: BLE001 - what a library raises is the engine's answer
-            text = " ".join(error_text(error).split())  # one row of a table
+            text = " ".join(error_text(error).split())  # one line, for one row of the table
             reply = {"error": f"{type(error).__name__}: {text[:200]}"}
         with contextlib.suppress(BrokenPipeError):
             answers.write(json.dumps(reply) + "\n")

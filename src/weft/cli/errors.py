@@ -1,4 +1,4 @@
-"""An error as the command line tells it: its message, then its notes, in at most nine lines."""
+"""How the command line prints an error: its message and its notes, in at most nine lines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import traceback
 from typing import Final
 
 LINES: Final = 9
-"""Lines of an error: one more says which file has the traceback."""
+"""The most lines of an error; one more line names the file with the traceback."""
 
 
 def error_text(error: BaseException) -> str:
@@ -25,7 +25,7 @@ def error_text(error: BaseException) -> str:
 
 
 def write_traceback(error: BaseException) -> str:
-    """Write the traceback of an error, and of its cause, to a new file; the path of that."""
+    """Write the traceback of an error and its cause to a new file; returns the path."""
     try:
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", errors="replace", prefix="weft-fault-", suffix=".txt",

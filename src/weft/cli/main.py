@@ -1,4 +1,4 @@
-"""``weft``: the command that pyproject.toml installs, one subcommand for each job."""
+"""``weft``: the command that pyproject.toml installs, with a subcommand for each task."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ COMMANDS: Final = {
     "doctor": ("weft.cli.doctor", "tell versions, CPU features, threads and caches"),
     "demo": ("weft.cli.demo", "classify FashionMNIST with compiled models"),
 }
-"""Subcommand -> its module (``add_arguments``, ``run``), loaded when it is named, and its help."""
+"""Subcommand -> (its module, which has ``add_arguments`` and ``run`` and is loaded when needed; its
+help)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one subcommand; return the exit status: 0, or 2 after an error told in few lines."""
+    """Run one subcommand; returns its exit status, or 2 after printing an error."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     options = make_parser(given[0] if given else None).parse_args(given)
     try:
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(error, InternalError):
             print(f"  the traceback: {write_traceback(error)}", file=sys.stderr)
         return 2
-    except BrokenPipeError:  # the reader of a pipe, such as head, has enough
+    except BrokenPipeError:  # the reader of the pipe, such as head, has stopped reading
         sys.stderr.close()
         return 0
     except KeyboardInterrupt:
@@ -66,7 +67,10 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         if name == chosen:
             importlib.import_module(module).add_arguments(command)
             command.add_argument(
-                "--plugin", action="append", default=[], metavar="MODULE",
+                "--plugin",
+                action="append",
+                default=[],
+                metavar="MODULE",
                 help="import a module first that adds operators, passes or targets",
             )
     return parser

@@ -1,4 +1,4 @@
-"""From what a user names on the command line to a model and its example inputs."""
+"""Finds the model that a user names on the command line, and makes its example inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS = (
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """MODEL and what says how it is called; the same for every subcommand that takes a model."""
+    """Add MODEL and the arguments about its inputs, which all subcommands with a model share."""
     parser.add_argument("model", metavar="MODEL", help=KINDS)
     parser.add_argument(
         "--input", action="append", default=[], metavar="NAME:SHAPE:DTYPE", type=_input,
@@ -67,7 +67,7 @@ class Subject:
     examples: Any = None
     dynamic_shapes: Any = None
     sizes: Mapping[str, int] = field(default_factory=dict)
-    """What ``--size`` says of dynamic dimensions, of a file, whose inputs are made later."""
+    """Sizes of dynamic dimensions from ``--size``, for a file whose inputs are made later."""
     seed: int = 0
 
     @property
@@ -114,7 +114,7 @@ def with_dynamic(specs: Sequence[InputSpec], dynamic: Sequence[str]) -> list[Inp
 
 
 def find_model(text: str) -> Any:
-    """A Path of a file that exists, or the object that ``package.module:name`` names."""
+    """The Path of an existing file, or the object that ``package.module:name`` names."""
     path = Path(text)
     if path.suffix in (".onnx", ".pt2", ".weft"):
         if not os.path.isfile(path):
@@ -139,7 +139,7 @@ def find_model(text: str) -> Any:
 
 
 def _imported(module_name: str) -> object:
-    """A module by its name or its file, also one that lies in the folder where the command runs."""
+    """Import a module by its name or its file; the current folder is searched too."""
     if module_name.endswith(".py"):
         return _imported_file(Path(module_name))
     if "" not in sys.path:
@@ -148,7 +148,7 @@ def _imported(module_name: str) -> object:
 
 
 def _imported_file(path: Path) -> object:
-    """The module in a file, which may import its neighbours."""
+    """Import a file as a module, which may import other modules of its folder."""
     if not path.is_file():
         raise IRValueError(f"{path}: there is no such file")
     folder = str(path.resolve().parent)
@@ -181,7 +181,7 @@ def program_inputs(path: Path) -> list[tuple[tuple[int, ...], str]]:
 
 
 def as_torch_module(model: object, text: str) -> Any:
-    """The model itself: a class or a function without arguments is called."""
+    """The model; if ``model`` is a class or a function, the result of calling it."""
     torch = importlib.import_module("torch")
     if isinstance(model, type) or (callable(model) and not isinstance(model, torch.nn.Module)):
         try:

@@ -1,4 +1,4 @@
-"""``weft ops MODEL``: the operators of a model, and which of them weft has, before compiling."""
+"""``weft ops MODEL``: lists the operators of a model and says which of them weft supports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a row for each operator; the status is 1 if some are missing."""
+    """Print a row for each operator; the exit status is 1 if some are not supported."""
     rows = list(coverage(subject_of(options)))
     width = max([len(row.name) for row in rows], default=0)
     for row in rows:
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def coverage(subject: Subject) -> Iterable[Any]:
-    """The rows, from the frontend that the model belongs to."""
+    """The rows of the table, from the frontend for this kind of model."""
     if isinstance(subject.model, Path) and subject.model.suffix == ".onnx":
         onnx = importlib.import_module("weft.relax.frontend.onnx.coverage")
         rows: Iterable[object] = onnx.operator_coverage(subject.model)
@@ -41,7 +41,7 @@ def coverage(subject: Subject) -> Iterable[Any]:
 
 
 def exported(subject: Subject) -> Any:
-    """The ExportedProgram of a model from PyTorch."""
+    """The ExportedProgram of a PyTorch model."""
     if isinstance(subject.model, Path):
         return function_of("weft.driver.torch_models:load_program")(subject.model)
     capture = importlib.import_module("weft.relax.frontend.torch.capture").capture

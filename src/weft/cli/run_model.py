@@ -1,4 +1,4 @@
-"""``weft run m.weft --input x.npy --output y.npz``: one call of a compiled model on arrays."""
+"""``weft run m.weft --input x.npy --output y.npz``: calls a compiled model once, on arrays."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Run the model; write the results, or print what they are."""
+    """Run the model, and write its results or print a summary of them."""
     if options.output is not None and options.output.suffix not in (".npz", ".npy"):
         raise IRValueError(f"--output {options.output}: expected a name that ends in .npz or .npy")
     model = weft.load(options.model, num_threads=options.threads)
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def read_inputs(texts: list[str]) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """Arguments by position and by name."""
+    """(arguments by position, arguments by name), read from the files that ``--input`` names."""
     args: list[np.ndarray] = []
     kwargs: dict[str, np.ndarray] = {}
     for text in texts:
@@ -75,7 +75,7 @@ def read_inputs(texts: list[str]) -> tuple[list[np.ndarray], dict[str, np.ndarra
 
 
 def read_arrays(path: Path) -> np.ndarray | Mapping[str, np.ndarray]:
-    """The array of a .npy file, or the arrays of a .npz file by name."""
+    """The array in a .npy file, or name -> array of a .npz file."""
     try:
         with open_regular(path) as file:
             arrays = np.load(file, allow_pickle=False)
@@ -87,13 +87,13 @@ def read_arrays(path: Path) -> np.ndarray | Mapping[str, np.ndarray]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise IRValueError(f"--input {path}: expected a .npy or .npz file: {reason}") from error
-    except Exception as error:  # whatever a reader stumbles over is damage of the file
+    except Exception as error:  # numpy raises errors of many classes for a damaged file
         shown = f"{type(error).__name__}: {error}"[:200]
         raise IRValueError(f"--input {path}: expected a .npy or .npz file: {shown}") from error
 
 
 def leaves(value: object, name: str = "output") -> Iterator[tuple[str, np.ndarray]]:
-    """The arrays of a nested result, named by their places: ``output.logits``, ``output.0``."""
+    """(name, array) for each array in a nested result, with names such as ``output.logits``."""
     if isinstance(value, dict):
         for key, item in value.items():
             yield from leaves(item, f"{name}.{key}")
@@ -117,7 +117,7 @@ def write_results(path: Path, results: dict[str, np.ndarray]) -> None:
 
 
 def _glance(value: np.ndarray) -> str:
-    """The values of a small array, or where the largest is of a larger one."""
+    """A summary of an array: all values if it is small, else the position of the largest."""
     if value.size == 0:
         return ""
     if value.size <= 8:

@@ -1,4 +1,4 @@
-"""``weft show MODEL --stage fused``: what the compiler made of a model, stage by stage."""
+"""``weft show MODEL --stage fused``: prints a model as it is at one stage of the compilation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this subcommand."""
     add_model_arguments(parser)
     parser.add_argument(
-        "--stage", choices=STAGES, default="imported",
+        "--stage",
+        choices=STAGES,
+        default="imported",
         help="imported: the graph; legalized: its operators as loops; fused: joined kernels; "
         "scheduled: the loops as code is made of them; llvm, asm: that code (default: imported)",
     )

@@ -1,4 +1,4 @@
-"""The stages of a compilation, each as a text: what ``weft show`` prints."""
+"""The text of a model at each stage of its compilation, for ``weft show``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STAGES: Final = ("imported", "legalized", "fused", "scheduled", "llvm", "asm")
 
 
 def imported_module(subject: Subject) -> IRModule:
-    """The module of a model before any pass."""
+    """The module of a model as it is imported, before any pass."""
     examples = subject.examples
     by_name = isinstance(examples, dict)
     args = () if examples is None or by_name else tuple(examples)
@@ -30,7 +30,7 @@ def imported_module(subject: Subject) -> IRModule:
 
 
 def stage_module(subject: Subject, stage: str, target: str) -> IRModule:
-    """The module at a stage that is still a module."""
+    """The module at a stage before code generation."""
     module = imported_module(subject)
     with weft.target.Target(target):
         passes = _passes_of(stage)
@@ -38,7 +38,7 @@ def stage_module(subject: Subject, stage: str, target: str) -> IRModule:
 
 
 _LAST: Final = {"legalized": "LegalizeOps", "fused": "FuseTIR"}
-"""The pass after which a stage is shown; ``scheduled`` is after the last."""
+"""Stage -> the pass after which it is shown; ``scheduled`` is shown after the last pass."""
 
 
 def _passes_of(stage: str) -> Sequence[Pass]:
@@ -50,9 +50,12 @@ def _passes_of(stage: str) -> Sequence[Pass]:
 
 
 def stage_text(subject: Subject, stage: str, target: str, function: str | None) -> str:
-    """The text of a stage, of one function or of all; IRValueError for an unknown function."""
+    """The text of a stage: of one function, or of all if ``function`` is None.
+
+    Raises IRValueError for an unknown function.
+    """
     if stage in ("llvm", "asm"):
-        model = subject.compile(target=target, cache=False)  # a cached one makes its source anew
+        model = subject.compile(target=target, cache=False)  # a cached model would compile again
         text = model.get_source("ll" if stage == "llvm" else "asm")
         return text if function is None else _native_function(text, stage, function)
     module = stage_module(subject, stage, target)
@@ -70,7 +73,7 @@ _NATIVE: Final[dict[str, Callable[[str], re.Pattern[str]]]] = {
         rf"^\"?{name}\"?:.*?^\s*\.size\s+\"?{name}\"?,[^\n]*$", re.M | re.S
     ),
 }
-"""The part of a text that is one function."""
+"""Stage -> a pattern for the part of the text that is the function ``name``."""
 
 
 def _native_function(text: str, stage: str, function: str) -> str:

@@ -1,7 +1,7 @@
-"""``weft.build`` and ``relax.build``: modules to something that runs (design.md 3.12).
+"""``weft.build`` and ``relax.build``: compile a module to something that runs.
 
-``build`` compiles what the user wrote as it was written: it lowers, it never fuses or schedules.
-``relax.build`` legalises operators and lowers graph functions for the virtual machine.
+``build`` compiles PrimFuncs as they are written: it lowers them, and never fuses or schedules.
+``relax.build`` also legalises operators and lowers graph functions for the virtual machine.
 """
 
 from __future__ import annotations
@@ -74,9 +74,9 @@ def as_module(mod: object, name: str | None = None) -> IRModule:
 
 
 def lower(mod: object, name: str | None = None) -> IRModule:
-    """The module as code generation takes it: loops over buffers, without blocks.
+    """Lower a module to what code generation takes: loops over buffers, without blocks.
 
-    ``name`` is the name of a single function, as for ``build``.
+    ``name`` is the name of a single function, as in ``build``.
     """
     return lower_tir()(as_module(mod, name))
 
@@ -135,10 +135,11 @@ def build(
 
 @rare_collections
 def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> NativeCode:
-    """Object code; from the cache where the default lowering made it of the same module before.
+    """The object code of a module, from the cache if the same module was compiled before.
 
-    What another pipeline does is not in a key, and instruments want to see passes run: then
-    lowering runs first, and the key digests its result.
+    With the default lowering, the key of the cache is made of the module itself, and lowering need
+    not run for a hit. Another pipeline is not part of a key, and instruments expect passes to run;
+    in these cases the module is lowered first, and the key is made of the result.
     """
     lowering = tir_pipeline_of(pipeline, target)
     context = PassContext.current()
@@ -153,7 +154,7 @@ def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> 
             return lowering(given)
 
     def lowered_again(given: IRModule) -> IRModule:
-        with context:  # also when somebody asks for the source of cached code later
+        with context:  # the source of cached code may be asked for later, in another context
             return lowered(given)
 
     if context.instruments or not is_default_tir(pipeline):
@@ -169,11 +170,11 @@ def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> 
 def _observe_code(
     context: PassContext, program: IRModule, compiled: NativeCode, target: Target, checks: bool
 ) -> None:
-    """Show the code of a lowered module to instruments."""
+    """Call the instruments that look at compiled code (``run_after_codegen``)."""
     code = object_code(compiled)
 
     def native() -> dict[str, CompiledFunction]:
-        check_processor(code)  # an ArtifactTargetError says that nothing is to be compared
+        check_processor(code)  # code for another processor raises ArtifactTargetError here
         return code.load()
 
     def compile_module(given: IRModule) -> dict[str, CompiledFunction]:
@@ -184,7 +185,7 @@ def _observe_code(
 
 
 def _hooks(context: PassContext, name: str) -> list[Callable[..., None]]:
-    """The methods of that name of the context's instruments that have one."""
+    """The methods called ``name`` of the instruments in a context, for those that have one."""
     hooks = [getattr(instrument, name, None) for instrument in context.instruments]
     return [hook for hook in hooks if hook is not None]
 
@@ -200,7 +201,7 @@ def _entry(mod: IRModule) -> str | None:
 
 
 def object_code(compiled: NativeCode) -> ObjectCode:
-    """Compiled code as it is kept and written to disk."""
+    """Compiled code in the form that is kept in memory and written to disk."""
     options = compiled.options
     return ObjectCode(
         compiled.object_code, compiled.specs, options.triple, options.cpu,

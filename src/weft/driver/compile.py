@@ -1,4 +1,4 @@
-"""``weft.compile``: from a model of any kind to a CompiledModel, in one call (design.md 1)."""
+"""``weft.compile``: compiles a model of any supported kind to a CompiledModel, in one call."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def compile(  # noqa: A001 - TVM's name
         example_inputs, target = None, example_inputs
     warn_of_training(model)
     if num_threads is not None:
-        own_num_threads(num_threads)  # refuses what is no number of threads
+        own_num_threads(num_threads)  # raises for an invalid number of threads
     resolved = target_meant(None if target is _UNSET else target)
     request = _request(_as_module(model), example_inputs, dynamic_shapes, options)
     if _has_no_graph(request.model):
@@ -101,7 +101,8 @@ def compile(  # noqa: A001 - TVM's name
             if stored is not None:
                 return _revived(stored, request, resolved, (relax_pipeline, tir_pipeline))
         with _verified(verify) as verification, listening(progress.stage):
-            # Errors that torch keeps while it exports keep this frame: it must not hold the model.
+            # torch keeps some errors while it exports, and with them the local variables of this
+            # function. So the model must not be one of these.
             pipelines = (relax_pipeline, tir_pipeline)
             return _finished(_made(request, resolved, pipelines), num_threads, key, verification)
 
@@ -112,7 +113,7 @@ def _finished(
     key: str | None,
     verification: Callable[[], object],
 ) -> CompiledModel:
-    """The model with its number of threads, in the cache if there is a key."""
+    """Set the model's number of threads, and store it in the cache if there is a key."""
     model.num_threads = num_threads
     model.verification = verification()
     if key is not None:
@@ -131,10 +132,10 @@ def _made(request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]
 def _compiled(
     imported: Imported, target: Target, pipelines: tuple[Pipeline, Pipeline]
 ) -> CompiledModel:
-    """The model of what was imported."""
+    """Compile an imported model."""
     refuse_distributed(imported.module, "weft.compile")
     tell("passes on the graph")
-    with target, listening(None):  # the kernels that fold constants are no part of the model
+    with target, listening(None):  # progress is not shown for kernels that only fold constants
         verify_calls(imported.module)
         check_axis_domains(imported.module)
         module = relax_pipeline_of(pipelines[0])(imported.module)
@@ -146,19 +147,20 @@ def _compiled(
 
 
 def _name_of(model: object) -> str:
-    """How a model is called while it is compiled."""
+    """The name of a model that is shown while it is compiled."""
     return Path(model).name if isinstance(model, str | Path) else type(model).__name__
 
 
 def _revived(
     model: CompiledModel, request: Request, target: Target, pipelines: tuple[Pipeline, Pipeline]
 ) -> CompiledModel:
-    """A model from the cache: its states are those of the module that was given.
+    """A model from the cache, connected to the tensors of the model that the user gave.
 
-    It is imported again where somebody asks for its module, and compiled again for its sources.
+    A cached model has no IRModule and no source texts; if these are asked for, the model is
+    imported or compiled again.
     """
     imported: list[Imported] = []
-    request.intermediate.clear()  # what the key was made of is not kept as long as the model
+    request.intermediate.clear()  # free what was only needed for the key
 
     def module() -> IRModule:
         if not imported:
@@ -185,14 +187,14 @@ def _revived(
 
 
 def _is_target(value: object) -> bool:
-    """Whether what stands in the second place is TVM's target, not example inputs."""
+    """Whether the second argument is a target, where TVM has it, and not example inputs."""
     if isinstance(value, Mapping):
         return isinstance(value.get("kind"), str)
     return isinstance(value, Target | str)
 
 
 def _as_module(model: Any) -> Any:
-    """Functions and collections of functions as an IRModule; every other model as it is."""
+    """An IRModule of a function or a collection of functions; any other model itself."""
     items = model.values() if isinstance(model, dict) else model
     if isinstance(model, dict | list | tuple):
         return as_module(model) if all(isinstance(x, Function | PrimFunc) for x in items) else model
@@ -220,9 +222,9 @@ def _has_no_graph(model: object) -> bool:
 
 @contextmanager
 def _verified(verify: bool) -> Iterator[Callable[[], object]]:
-    """The current pass context, with the reference interpreters if asked for.
+    """The current pass context, with the reference interpreters as instruments if ``verify``.
 
-    Gives what says in the end what was compared; None where nothing was.
+    Yields a function that returns what was compared, or None without ``verify``.
     """
     if not verify:
         yield lambda: None

@@ -1,4 +1,4 @@
-"""Running one PrimFunc at build time: what FoldConstant asks for through the slot ``evaluate``."""
+"""Compiles and runs one PrimFunc at build time, for FoldConstant (the slot ``evaluate``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.tir.function import PrimFunc
 
 
 def evaluate(func: PrimFunc, inputs: Sequence[NDArray]) -> list[NDArray]:
-    """Compile ``func`` and run it: the buffers after the inputs are its outputs.
+    """Compile ``func``, run it on ``inputs``, and return its outputs, the buffers after the inputs.
 
     Raises IRValueError if the extents of an output are not constants.
     """
@@ -34,13 +34,13 @@ def evaluate(func: PrimFunc, inputs: Sequence[NDArray]) -> list[NDArray]:
 
 
 def compiled(func: PrimFunc) -> Callable[..., object]:
-    """``func`` compiled as it stands: a callable on all its arguments, which it writes in place."""
+    """Compile ``func``: the result takes all its arguments, and writes its outputs in place."""
     run = build(func.with_attr("global_symbol", "compiled"), _target_here())
     return run["compiled"]
 
 
 def _target_here() -> Target:
-    """The target in scope, or this machine's CPU where this machine cannot run code for that."""
+    """The target in scope; this machine's CPU if this machine cannot run code for that target."""
     target = target_meant()
     options = backend_of(target).options(target)
     code = ObjectCode(b"", (), options.triple, options.cpu, required_features(options))
@@ -48,7 +48,7 @@ def _target_here() -> Target:
 
 
 class _Evaluate:
-    """``evaluate``, and beside it ``compiled``."""
+    """What fills the slot: calling it is ``evaluate``; it also has ``compiled``."""
 
     __call__ = staticmethod(evaluate)
     compiled = staticmethod(compiled)

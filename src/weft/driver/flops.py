@@ -1,4 +1,4 @@
-"""How many arithmetic operations the kernels of a module do (for profiles)."""
+"""Counts the arithmetic operations of a module's kernels, for profiles."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from weft.tir.function import PrimFunc
 
 
 def count_kernels(mod: IRModule) -> dict[str, FlopCount]:
-    """The counts of the PrimFuncs of a module, but for those that are not known.
+    """Name -> count, for the PrimFuncs of a module.
 
-    These are kernels with a loop whose extent is data.
+    Kernels with a loop whose extent depends on data are left out, since their count is not known.
     """
     counts = {}
     for var, func in mod.functions.items():
@@ -28,7 +28,7 @@ def count_kernels(mod: IRModule) -> dict[str, FlopCount]:
 
 
 def flop_count(func: PrimFunc) -> FlopCount:
-    """The count of one function; TVMError where it is not known before data are."""
+    """The count of one function; raises TVMError if it depends on data."""
     places = _places(func)
     total = count_flops(func, places)
     if not isinstance(total, PrimExpr):
@@ -40,7 +40,7 @@ def flop_count(func: PrimFunc) -> FlopCount:
 
 
 def _places(func: PrimFunc) -> dict[Var, tuple[int, int | None]]:
-    """Symbol -> the argument and the axis (None: itself) that tells its value."""
+    """Symbol -> (argument, axis) whose extent is its value; axis None: the argument itself is."""
     places: dict[Var, tuple[int, int | None]] = {}
     for index, param in enumerate(func.params):
         buffer = func.buffer_map.get(param)

@@ -1,7 +1,7 @@
 """Passes and schedule rules that users and plug-ins put into the pipeline ``weft``.
 
-``weft.driver.pipeline.insert`` and ``remove`` are the doors. What is inserted is part of the key
-of cached models: by the sources of its package and by what it holds.
+``weft.driver.pipeline.insert`` and ``remove`` are the public names. An insertion is part of the key
+of cached models, by the sources of its package and by its options.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Step = TypeVar("Step", Pass, ScheduleRule)
 
 @dataclass(frozen=True)
 class Insertion:
-    """A pass or a rule, and the name of the step before or after which it stands."""
+    """A pass or a rule, and the name of the step before or after which it is inserted."""
 
     step: Pass | ScheduleRule
     neighbour: str
@@ -33,7 +33,7 @@ class Insertion:
 
 _INSERTIONS: Final[list[Insertion]] = []
 SCHEDULING: Final = ScheduleGeneratedFunctions().info.name
-"""The pass that has the schedule rules."""
+"""The name of the pass that applies the schedule rules."""
 
 
 def insert(
@@ -66,13 +66,13 @@ def insert(
     if not isinstance(step, Pass | ScheduleRule):
         raise PassError(f"insert: expected a pass or a ScheduleRule, got {type(step).__name__}")
     insertion = Insertion(step, before or after or "", after is not None)
-    with_insertions(target_meant(), [*_INSERTIONS, insertion])  # an error where it has no place
+    with_insertions(target_meant(), [*_INSERTIONS, insertion])  # raises if it has no place
     _INSERTIONS.append(insertion)
     return step
 
 
 def remove(pass_: Pass | ScheduleRule | str) -> None:
-    """Take out what ``insert`` put in: the object that it returned, or its name."""
+    """Remove an insertion, given the object that ``insert`` returned, or its name."""
     for at in reversed(range(len(_INSERTIONS))):
         step = _INSERTIONS[at].step
         if step is pass_ or (isinstance(pass_, str) and name_of(step) == pass_):
@@ -99,14 +99,14 @@ def _from_plugin(name: str) -> object:
 
 
 def name_of(step: Pass | ScheduleRule) -> str:
-    """The name by which a step's neighbours are told."""
+    """The name of a pass or rule, as ``insert`` takes it."""
     return step.info.name if isinstance(step, Pass) else type(step).__name__
 
 
 def with_insertions(
     target: Target, insertions: Sequence[Insertion] = _INSERTIONS
 ) -> tuple[Pass, ...]:
-    """The passes of the pipeline ``weft`` for a target, with what was inserted."""
+    """The passes of the pipeline ``weft`` for a target, with the insertions."""
     backend = backend_of(target)
     passes, rules = list(backend.graph(target)), list(backend.schedules(target))
     inserted: dict[int, Insertion] = {}
@@ -132,7 +132,7 @@ def _place(
     steps: list[Step], step: Step, item: Insertion, inserted: dict[int, Insertion],
     rules: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Put a step beside its neighbour, behind what was put behind that earlier."""
+    """Insert a step beside its neighbour; steps after the same neighbour keep their order."""
     places = [at for at, other in enumerate(steps) if name_of(other) == item.neighbour]
     if not places:
         known = ", ".join(dict.fromkeys([name_of(other) for other in steps]))
@@ -154,7 +154,7 @@ def _is_beside(earlier: Insertion | None, item: Insertion) -> bool:
 
 
 def key() -> bytes | None:
-    """What tells all that was inserted, for keys of caches; None where nothing tells it."""
+    """Bytes that identify all insertions, for keys of caches; None if one cannot be identified."""
     keys = [key_of_step(item.step) for item in _INSERTIONS]
     if None in keys:
         return None

@@ -1,9 +1,10 @@
-"""The cache of whole models, level 2 (docs/design/0004): the file that ``save`` writes, by its key.
+"""The cache of whole models, level 2 (docs/design/0004): files that ``save`` writes, named by keys.
 
-A key digests the model with its weights, the example inputs, the target, the sources of weft, the
-versions of LLVM and of the framework, options and the pass context. What a key cannot see turns
-the cache off: passes of the user's own, instruments, converters and legalisations that are not
-weft's. An entry is written under another name and renamed; one that is damaged is a miss.
+A key is a digest of everything that decides the result: the model with its weights, the example
+inputs, the target, the sources of weft, the versions of LLVM and of the framework, options, and the
+pass context. The cache is not used if there is something that a key cannot contain: the user's own
+passes, instruments, or converters and legalisations from outside of weft. An entry is written under
+another name and then renamed. A damaged entry counts as a miss.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _ROOMS: Final = (
     "support", "ir", "target", "arith", "tir", "te", "topi", "relax", "dlight", "codegen",
     "runtime", "script", "driver", "backends",
 )  # fmt: skip
-"""The packages whose sources decide what a model becomes."""
+"""The packages whose sources are part of every key."""
 
 
 _CONVERTERS: Final = (
@@ -45,13 +46,13 @@ _CONVERTERS: Final = (
     ("weft.relax.frontend.torch.translate", "HIGHER_ORDER"),
     ("weft.relax.frontend.onnx.registry", "_TABLE"),
 )
-"""Tables of what translates operators, to which everybody may add."""
+"""(module, table) of converters, to which users may add their own."""
 
 
 def key_of(request: Request, target: Target, *settings: object) -> str | None:
-    """The key of a model; None where there is none that would tell all that decides the result.
+    """The key of a model; None if something decides the result that no key can contain.
 
-    ``settings`` are further options; one that is no plain value has no key.
+    ``settings`` are further options; an option that is no plain value makes the result None.
     """
     if cache_folder("models") is None:
         return None
@@ -82,16 +83,16 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
 
 
 def _described(request: Request) -> tuple[str, bytes | None]:
-    """The kind of a model, and what tells it from others of its kind; None where nothing does."""
+    """(kind of model, bytes that identify it among models of its kind, or None)."""
     if isinstance(request.model, IRModule):
-        is_plain = request.dynamic_shapes is None and not request.options  # else it is refused
+        is_plain = request.dynamic_shapes is None and not request.options  # else compile raises
         return "IRModule", key_of_ir(request.model) if is_plain else None
     source = source_of(request.model)
     return source.name, function_of(source.key)(request)
 
 
 def _is_plain(value: object) -> bool:
-    """Whether the ``repr`` of a value says all about it."""
+    """Whether the ``repr`` of a value identifies it."""
     if isinstance(value, Mapping):
         return all(_is_plain(item) for pair in value.items() for item in pair)
     if isinstance(value, list | tuple):
@@ -100,22 +101,22 @@ def _is_plain(value: object) -> bool:
 
 
 def _rules_key() -> bytes | None:
-    """What tells the rules of legalisation and the converters that are not weft's own.
+    """Bytes that identify the rules of legalisation and the converters from outside of weft.
 
-    Those of plug-ins are told by their sources; None where nothing tells one.
+    Those of plug-ins are identified by their sources. None if one cannot be identified.
     """
     rules: list[object] = []
     for operator, rule in legalisations().items():
         rules += [rule, operator.get_attr("te"), operator.get_attr("numpy")]
     for name, table in _CONVERTERS:
-        loaded = sys.modules.get(name)  # who has registered one has loaded it
+        loaded = sys.modules.get(name)  # to register a converter one must have loaded the module
         for row in () if loaded is None else getattr(loaded, table).values():
             rules.extend([item.function for item in row] if isinstance(row, list) else [row])
     return digest_of_rules(rules)
 
 
 def load(key: str, num_threads: int | None) -> CompiledModel | None:
-    """The model of that key, or None."""
+    """The model that is stored under a key, or None."""
     path = _path(key)
     if path is None or not path.exists():
         return None
@@ -129,7 +130,7 @@ def load(key: str, num_threads: int | None) -> CompiledModel | None:
 
 
 def store(key: str, model: CompiledModel) -> None:
-    """Keep a model; one that has no form on disk, or is too large, is not kept."""
+    """Store a model; nothing is stored if it cannot be saved or is too large."""
     path, limit = _path(key), _limit()
     if path is None or sum([array._array.nbytes for array in model.program.constants]) > limit // 2:
         return
@@ -153,4 +154,4 @@ def _forget(path: Path) -> None:
     try:
         path.unlink()
     except OSError:
-        return  # somebody else was faster, or the folder is read-only
+        return  # another process has removed it, or the folder is read-only

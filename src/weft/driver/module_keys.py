@@ -1,8 +1,9 @@
-"""What tells one IRModule from another, for the cache of models (weft.driver.model_cache).
+"""Keys that identify IRModules, for the cache of models (``weft.driver.model_cache``).
 
-The JSON of a module holds all that decides what it becomes: structure, names, attributes, who made
-a function; its arrays are digested beside it. A module that has no JSON (a user's object among its
-attributes), or that calls operators whose rules are not weft's own, has no key.
+A key is made of the module's JSON, which has everything that decides how it is compiled: structure,
+names, attributes, and whether a user or the compiler wrote a function. Its arrays are digested
+separately. A module has no key if it has no JSON (because of a user's object among its attributes),
+or if it calls operators whose rules are not weft's own.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from weft.support.errors import IRTypeError
 _LIBRARIES: Final = {
     "builtins": b"", "math": b"", "numpy": np.__version__.encode(), "operator": b"",
 }  # fmt: skip
-"""Modules whose functions rules may name, and what tells them from others of the name."""
+"""Module whose functions rules may use -> its version."""
 _OPERATOR: Final = re.compile(r'\["Op", "([^"\\]+)"\]')
-"""An operator in the JSON of a module; within a text, quotes stand behind a backslash."""
+"""Matches an operator in a module's JSON. (Inside of a string, quotes follow a backslash.)"""
 
 
 def key_of_ir(module: IRModule) -> bytes | None:
-    """Bytes that tell a module with its constants; None where nothing tells it.
+    """Bytes that identify a module with its constants; None if nothing does.
 
     >>> from weft import relax
     >>> from weft.ir.module import IRModule
@@ -41,7 +42,7 @@ def key_of_ir(module: IRModule) -> bytes | None:
     >>> key_of_ir(module) == key_of_ir(module)
     True
     """
-    slots.module_json.get()  # the JSON of arrays is its owner's
+    slots.module_json.get()  # loads the module that converts arrays to JSON
     digest = hashlib.blake2b(digest_size=20)
     count = 0
 
@@ -67,9 +68,10 @@ def key_of_ir(module: IRModule) -> bytes | None:
 
 
 def digest_of_rules(rules: Iterable[object]) -> bytes | None:
-    """What tells the functions among some values; None where one is neither weft's nor a plug-in's.
+    """Bytes that identify the functions among some values.
 
-    Nothing is told of weft's own, whose sources a key has anyway.
+    weft's own functions add nothing, since weft's sources are in every key. None if a function is
+    neither weft's nor a plug-in's.
     """
     modules = {function.__module__ for rule in rules for function in _functions(rule)}
     digests = [_LIBRARIES.get(name, plugins.digest_of(name)) for name in sorted(modules)]
@@ -77,7 +79,7 @@ def digest_of_rules(rules: Iterable[object]) -> bytes | None:
 
 
 def _functions(rule: object) -> Iterator[Callable[..., object]]:
-    """The functions that a rule calls."""
+    """The functions that a rule consists of: itself, and those that it is made from."""
     if isinstance(rule, TeRule):
         yield from _functions(rule.te)
     elif isinstance(rule, functools.partial):

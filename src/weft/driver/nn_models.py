@@ -1,8 +1,9 @@
 """Models of ``relax.frontend.nn`` for ``weft.compile``.
 
-Example inputs are arrays, or specs (``nn.spec.Tensor``, ``int`` ...) where a shape has symbols: by
-position, by name, or as ``export_tvm`` takes them, ``{"forward": {"x": spec.Tensor(...)}}``.
-Parameters that hold data become constants, the others inputs after the method's own.
+Example inputs are arrays, or specs (``nn.spec.Tensor``, ``int`` ...) if shapes have symbols. They
+are given by position, by name, or as ``export_tvm`` takes them:
+``{"forward": {"x": spec.Tensor(...)}}``. Parameters of the module that have data become constants;
+the others become inputs, after those of the method.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ _OPTIONS: Final = frozenset({"method"})
 
 
 def import_nn(request: Request) -> Imported:
-    """A module's ``forward``, or the method that the option ``method`` or the spec names.
+    """Import a module's ``forward``, or the method that the option ``method`` or the spec names.
 
-    Raises IRTypeError for inputs that are no arrays and no specs, UnsupportedError for a module
-    with effects, whose state ``jit`` keeps.
+    Raises IRTypeError for inputs that are neither arrays nor specs, and UnsupportedError for a
+    module with effects (``jit`` supports those).
     """
     kept: Imported | None = request.intermediate.get("imported")
     if kept is not None:
@@ -60,9 +61,9 @@ def import_nn(request: Request) -> Imported:
 
 
 def key_of_nn(request: Request) -> bytes | None:
-    """Bytes that tell a module, its parameters and its inputs: those of what it is exported to.
+    """Bytes that identify a module, its parameters and its inputs: the key of its export.
 
-    The export, which is quick, is kept in the request for a miss.
+    The export is quick. It is kept in the request, to be used if the key is not in the cache.
     """
     imported = request.intermediate["imported"] = import_nn(request)
     described = key_of_ir(imported.module)
@@ -78,7 +79,7 @@ def _signature(name: str, entry: str, method: specs.MethodSpec, free: Sequence[s
 
 
 def _method(model: Module, request: Request) -> tuple[str, specs.MethodSpec]:
-    """The method to compile, with the spec of its arguments, parameters passed one by one."""
+    """The method to compile and the spec of its arguments; parameters are passed one by one."""
     chosen = request.options.get("method")
     given = _whole_spec(model, request)
     if given is None:
@@ -109,7 +110,7 @@ def _method(model: Module, request: Request) -> tuple[str, specs.MethodSpec]:
 
 
 def _whole_spec(model: Module, request: Request) -> specs.ModuleSpec | None:
-    """The spec of a module where one was given, not that of one method's arguments."""
+    """The spec of the whole module if that was given, and not that of a method's arguments."""
     if len(request.args) == 1 and isinstance(request.args[0], specs.ModuleSpec):
         return request.args[0]
     values = request.kwargs.values()
@@ -119,7 +120,7 @@ def _whole_spec(model: Module, request: Request) -> specs.ModuleSpec | None:
 
 
 def _of_examples(method: Callable[..., object], request: Request) -> dict[str, object]:
-    """The specs of arguments by name, from example inputs by position and by name."""
+    """Argument -> its spec, from example inputs by position and by name."""
     names = list(inspect.signature(method).parameters)
     if len(request.args) > len(names):
         raise IRTypeError(
@@ -139,7 +140,7 @@ def _spec_of(value: object, name: str) -> object:
 
 
 def _with_symbols(item: object, name: str, dynamic: object) -> object:
-    """A spec with names of symbols where ``dynamic_shapes`` says: ``{argument: {axis: name}}``."""
+    """A spec with symbols for the axes in ``dynamic_shapes``, ``{argument: {axis: name}}``."""
     if dynamic is None:
         return item
     if not isinstance(dynamic, Mapping):

@@ -1,8 +1,8 @@
 """Models from ONNX for ``weft.compile``: a ModelProto, or the path of a file.
 
-Example inputs are optional: a dict from input names to arrays, or to shapes (whose entries may be
-names of symbols), where the model leaves shapes open. The compiled model takes its inputs by
-position or by their names in the file, and returns its output, or a tuple of them.
+Example inputs are optional, for models that leave shapes open: a dict from input names to arrays,
+or to shapes, which may contain names of symbols. The compiled model takes its inputs by position or
+by their names in the file, and returns its output, or a tuple if there are several.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPTIONS: Final = frozenset({"custom_converters", "dtype_dict", "opset", "shape_
 
 
 def import_onnx(request: Request) -> Imported:
-    """An ONNX model as ``weft.compile`` takes it; OnnxModelError where it is none."""
+    """Import an ONNX model for ``weft.compile``; raises OnnxModelError for an invalid one."""
     unknown = set(request.options) - _OPTIONS
     if unknown:
         raise IRTypeError(
@@ -56,7 +56,7 @@ def import_onnx(request: Request) -> Imported:
 
 
 def _inputs(model: Any) -> list[str]:
-    """What a call gives: older models list their initialisers among the inputs."""
+    """The names of the inputs of a call. (Older models list initialisers among their inputs.)"""
     initialized = {item.name for item in model.graph.initializer}
     return [info.name for info in model.graph.input if info.name not in initialized]
 
@@ -64,7 +64,7 @@ def _inputs(model: Any) -> list[str]:
 def _described(
     request: Request, inputs: Sequence[str]
 ) -> tuple[dict[str, Sequence[object]], dict[str, str]]:
-    """Shapes and data types of inputs by name, from the example inputs."""
+    """(input -> shape, input -> data type), from the example inputs."""
     examples = dict(zip(inputs, request.args, strict=False))
     if len(request.args) > len(inputs):
         raise IRValueError(
@@ -100,7 +100,7 @@ def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
 
 
 def _make_dynamic(shapes: dict[str, Sequence[object]], dynamic: object) -> None:
-    """Put names of symbols where ``dynamic_shapes`` says: ``{input: {axis: name}}``."""
+    """Put symbols into shapes at the axes in ``dynamic_shapes``, ``{input: {axis: name}}``."""
     if dynamic is None:
         return
     if not isinstance(dynamic, Mapping) or not all(name in shapes for name in dynamic):
@@ -127,10 +127,10 @@ def _make_dynamic(shapes: dict[str, Sequence[object]], dynamic: object) -> None:
 
 
 def key_of_onnx(request: Request) -> bytes | None:
-    """Bytes that tell a model and its example inputs, for the cache of models.
+    """Bytes that identify a model and its example inputs, for the cache of models.
 
-    None for a model of 2 GiB or more, which protobuf does not serialize. The model, which is read
-    once, is kept in the request for a miss.
+    None for a model of 2 GiB or more, which protobuf cannot serialize. The model is kept in the
+    request, so that it is read only once.
     """
     model = request.intermediate["model"] = load_model(request.model)
     described = _described(request, _inputs(model))

@@ -1,9 +1,9 @@
-"""Operators compiled when they are called: for the shapes and dtypes that are there only then.
+"""Operators that are compiled when they are called, because their shapes are known only then.
 
-The virtual machine calls :class:`OperatorRunner` by the name ``RUN_OPERATOR`` for each operator
+The virtual machine calls :class:`OperatorRunner`, by the name ``RUN_OPERATOR``, for each operator
 that ``weft.relax.vm.operator_calls`` left in the bytecode. A function of that one operator is
-legalised and built, and kept with the last ``KEPT`` of them, by operator, attributes, shapes,
-dtypes, and the values of numbers and shapes among its arguments.
+legalised and built for these arguments. The last ``KEPT`` such functions are kept, by operator,
+attributes, shapes, dtypes, and the values of numbers and shapes among the arguments.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from weft.tir.op import const
 KEPT: Final = 256
 
 Described = tuple[Any, ...]
-"""An argument as a key: ``("tensor", shape, dtype)``, ``("scalar", value, dtype)`` of a constant
-without dimensions, ``("tuple", fields)`` or (kind, value)."""
+"""An argument as a key: ``("tensor", shape, dtype)``, ``("scalar", value, dtype)`` for a constant
+without dimensions, ``("tuple", fields)``, or ``(kind, value)``."""
 
 
 class OperatorRunner:
     """``runner(operator, text, *arguments)`` runs an operator; ``text`` has its attributes.
 
-    ``build`` makes an Executable of a module (relax.build).
+    ``build`` compiles a module to an Executable (``relax.build``).
     """
 
     def __init__(self, build: Callable[[IRModule], Executable]) -> None:
@@ -78,7 +78,7 @@ class OperatorRunner:
 
 
 def _described(kind: object, value: Any, tensors: list[NDArray]) -> Described:
-    """The key of an argument; its tensors are collected."""
+    """The key of an argument; its tensors are appended to ``tensors``."""
     if isinstance(kind, list | tuple):
         fields = zip(kind, value, strict=True)
         return ("tuple", tuple([_described(sub, item, tensors) for sub, item in fields]))
@@ -93,7 +93,7 @@ def _described(kind: object, value: Any, tensors: list[NDArray]) -> Described:
 
 
 def _expression(described: Described, params: list[Var]) -> Expr:
-    """The argument in the function: a parameter for each tensor, else a constant."""
+    """The argument as an expression of the function: a parameter for a tensor, else a constant."""
     kind, value = described[:2]
     if kind == "tensor":
         params.append(Var(f"x{len(params)}", TensorStructInfo(value, described[2])))
@@ -110,7 +110,7 @@ def _expression(described: Described, params: list[Var]) -> Expr:
 
 
 def _listed(described: Sequence[Described]) -> str:
-    """Arguments in an error message."""
+    """The text of arguments for an error message."""
     return ", ".join([
         f"({_listed(item[1])})" if item[0] == "tuple"
         else f"{item[1]} {item[2]}" if item[0] == "tensor" else str(item[1])

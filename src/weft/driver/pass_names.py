@@ -1,4 +1,4 @@
-"""The names of weft's own passes: what ``disabled_pass`` and ``required_pass`` may say."""
+"""The names of passes that ``disabled_pass`` and ``required_pass`` accept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.support.errors import TVMError
 
 @functools.cache
 def own_names() -> frozenset[str]:
-    """The names of the passes that the packages of passes offer and that the pipelines run."""
+    """The names of weft's own passes: those of its packages and those of its pipelines."""
     packages = (("", weft.relax.transform), ("tir.", weft.tir.transform))
     steps = (*get_pipeline("weft").passes, *lower_tir().passes)
     return frozenset([step.info.name for step in steps]) | frozenset([
@@ -27,9 +27,8 @@ def own_names() -> frozenset[str]:
 
 
 def _name_of(maker: Callable[..., object], usual: str) -> str | None:
-    """The name of the pass that a function makes; the usual one where it wants arguments.
-
-    None for what makes no pass.
+    """The name of the pass that a function returns; ``usual`` if it cannot be called without
+    arguments. None if it returns no pass.
     """
     if isinstance(maker, type) and not issubclass(maker, Pass):
         return None
@@ -41,7 +40,7 @@ def _name_of(maker: Callable[..., object], usual: str) -> str | None:
 
 
 def pass_names() -> set[str]:
-    """Those, and all that were defined in this process."""
+    """weft's own names, and those of all passes that were defined in this process."""
     return PASS_NAMES | own_names()
 
 

@@ -1,6 +1,6 @@
-"""Pipelines by name: which passes run on graphs and on PrimFuncs, in which order, and why there.
+"""Pipelines by name: which passes run on graphs, in which order, and why in this order.
 
-What depends on the processor is the backend's: the pipeline ``weft`` and the lowering of PrimFuncs
+The pipeline ``weft`` and the lowering of PrimFuncs depend on the processor, so the backend has them
 (``weft.backends.cpu.pipeline``).
 """
 
@@ -44,18 +44,18 @@ __all__ = [
 
 
 def lower_tir(target: TargetLike | None = None) -> Sequential:
-    """The passes by which a target's backend lowers PrimFuncs, as one (None: that in scope)."""
+    """The passes by which a target's backend lowers PrimFuncs; None: the target in scope."""
     meant = target_meant(target)
     return Sequential(backend_of(meant).lower(meant), name="tir.lower")
 
 
 def is_default_tir(pipeline: object) -> bool:
-    """Whether this names the lowering that ``build`` uses by itself."""
+    """Whether ``pipeline`` stands for the default lowering (None or ``"default"``)."""
     return pipeline is None or (isinstance(pipeline, str) and pipeline == "default")
 
 
 def tir_pipeline_of(pipeline: object, target: Target) -> Callable[[IRModule], IRModule]:
-    """The lowering from a pass, or the target's own from None or ``"default"``."""
+    """The lowering that ``pipeline`` stands for: a pass, or None or "default" for the target's."""
     if is_default_tir(pipeline):
         return lower_tir(target)
     if not callable(pipeline):
@@ -70,54 +70,54 @@ Pipeline = Callable[[IRModule], IRModule] | str | None
 """A pass, the name of a registered one, or None for no passes."""
 
 RELAX_DEFAULT: tuple[Pass, ...] = (
-    Normalize(),  # what users built by hand gets struct info and leaf arguments
+    Normalize(),  # functions that users built by hand get struct info and leaf arguments
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     RewriteDataflowReshape(),  # a kernel that only copies is a view of its argument
-    DeadCodeElimination(),  # functions that only legalised operators used, unused bindings
+    DeadCodeElimination(),  # removes functions that are no longer called, and unused bindings
 )
-"""From graph operators to calls of TensorIR functions."""
+"""Lowers operators to calls of TensorIR functions."""
 
 RELAX_ZERO: tuple[Pass, ...] = (
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
-    AnnotateTIROpPattern(),  # what FuseOps goes by: how each kernel reads and writes
-    FoldConstant(),  # before fusion: what only depends on constants is no kernel
-    FuseOps(),  # calls that may share a kernel become a function of their own
-    FuseTIR(),  # and such a function one kernel
+    AnnotateTIROpPattern(),  # says how each kernel reads and writes, which FuseOps goes by
+    FoldConstant(),  # before fusion: computes what depends on constants only
+    FuseOps(),  # calls that can share a kernel become a function
+    FuseTIR(),  # such a function becomes one kernel
 )
-"""TVM 0.20's ``zero``: fused kernels, nothing tuned."""
+"""TVM 0.20's pipeline ``zero``: kernels are fused and not tuned."""
 
 RELAX_BUILD: tuple[Pass, ...] = (
     LegalizeOps(),  # every operator that has a legalisation becomes a call_tir
     RewriteDataflowReshape(),  # while dataflow blocks still say which tensors stay inside
     ToNonDataflow(),  # from here on calls have effects
     RemovePurityChecking(),
-    CallTIRRewrite(),  # destinations become allocations
-    StaticPlanBlockMemory(),  # which share storage
-    LowerAllocTensor(),  # what could not be planned gets storage of its own
+    CallTIRRewrite(),  # allocates the destinations of calls
+    StaticPlanBlockMemory(),  # lets these tensors share storage
+    LowerAllocTensor(),  # tensors that could not be planned get storage of their own
     KillAfterLastUse(),
     LowerRuntimeBuiltin(),  # operators become functions of the virtual machine
-    ComputePrimValue(),  # before extents go: scalar expressions become kernels
-    VMShapeLower(),  # symbolic extents become numbers on a heap
+    ComputePrimValue(),  # before VMShapeLower: scalar expressions become kernels
+    VMShapeLower(),  # puts the values of symbolic extents on a heap
     AttachGlobalSymbol(),
 )
-"""TVM 0.20's ``default_build``: from a graph to what the virtual machine interprets."""
+"""TVM 0.20's pipeline ``default_build``: lowers a graph to what the virtual machine interprets."""
 
 UNSCHEDULED: tuple[Pass, ...] = (
     *NORMS,
-    FoldConstant(),  # what only depends on weights is computed now
+    FoldConstant(),  # computes what depends on weights only
     *KERNELS,
 )
-"""What ``weft.compile`` does to a graph, but for schedules: loops as the operators define them."""
+"""The pipeline of ``weft.compile`` without schedules: loops stay as the operators define them."""
 
 
 class TargetPipeline(Pass):
-    """The passes that the backend of the target in scope runs on a graph, and what was inserted."""
+    """The passes that the backend of the target in scope runs on a graph, with insertions."""
 
     info = PassInfo(0, "relax.weft")
 
     @property
     def passes(self) -> tuple[Pass, ...]:
-        """Those of the target in scope, or of this machine's CPU."""
+        """The passes for the target in scope, or for this machine's CPU if there is none."""
         return with_insertions(target_meant())
 
     def _run(self, mod: IRModule, context: PassContext) -> IRModule:
@@ -170,13 +170,13 @@ def register_pipeline(name: str, *, override: bool = False) -> Callable[[Maker],
 
 
 def is_ours(name: str) -> bool:
-    """Whether a name is that of a pipeline of weft's own, whose sources say what it does."""
+    """Whether ``name`` is one of weft's own pipelines, which weft's sources identify."""
     constructor = _PIPELINES.get(name)
     return constructor is not None and constructor.__module__ == __name__
 
 
 def relax_pipeline_of(pipeline: object) -> Callable[[IRModule], IRModule]:
-    """A pass from a name, a pass or None (no passes)."""
+    """The pass that ``pipeline`` stands for: a name, a pass, or None for no passes."""
     if pipeline is None:
         return lambda mod: mod
     if not isinstance(pipeline, str) and not callable(pipeline):

@@ -1,7 +1,7 @@
-"""What a compilation is doing, shown at a terminal when it takes over a second (rich, optional).
+"""Shows what a compilation is doing, if it takes longer than a second.
 
-Silent where standard error is no terminal, where rich is not installed, and for what is quick. The
-line goes away when the work is done.
+The line is shown on standard error, if that is a terminal and the package rich is installed. It
+disappears when the work is done.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Progress:
         return self
 
     def stage(self, text: str, done: int | None = None, total: int | None = None) -> None:
-        """Say what is being done from now on, and how many of its parts are done."""
+        """Show another text from now on, with the number of parts that are done, if given."""
         with self._lock:
             self._text = text if total is None else f"{text} {done} of {total}"
             if self._display is not None:
@@ -51,7 +51,7 @@ class Progress:
             return
         with self._lock:
             if self._timer is None:
-                return  # done meanwhile
+                return  # the work has been finished meanwhile
             columns = (
                 rich.SpinnerColumn(), rich.TextColumn("{task.description}"),
                 rich.TimeElapsedColumn(),

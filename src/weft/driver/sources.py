@@ -1,7 +1,8 @@
-"""Sources of models: one row for each kind that ``weft.compile`` takes, and what brings it in.
+"""The kinds of models that ``weft.compile`` takes: one row for each, with its importer.
 
-A row asks for an object's class by name, so that no framework is loaded for the question: an object
-of its classes can only be there if it is loaded. What brings a model in is loaded at first use.
+A row names the classes of its objects as text, so that no framework is loaded only to look at an
+object. (If there is an object of a class, its framework is loaded already.) The importer is loaded
+at first use.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ class Request:
     dynamic_shapes: Any = None
     has_examples: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What the importer takes beside (``custom_converters``, ``opset`` ...)."""
+    """Further options of the importer (``custom_converters``, ``opset`` ...)."""
     intermediate: dict[str, Any] = field(default_factory=dict)
-    """What was found out on the way and is not to be found out again (``program``: an export of
-    torch's; ``imported``: an nn module after import)."""
+    """Results that were computed for the key and are needed again (``program``: torch's export;
+    ``imported``: an nn module after import)."""
 
 
 @dataclass
 class Imported:
-    """A model after import: its module, how it is called, the tensors that its calls change."""
+    """An imported model: its module, its signature, and the tensors that its calls change."""
 
     module: IRModule
     signature: Signature
@@ -49,11 +50,11 @@ class Imported:
 
 @dataclass(frozen=True)
 class Source:
-    """A kind of model: ``classes`` as ``module:Class``, suffixes of files, and who imports it.
+    """A kind of model: its classes as ``module:Class``, suffixes of files, and its importer.
 
-    ``load`` is ``module:function``; the function takes a Request and returns an Imported.
-    ``key`` (``module:function`` too) gives bytes that tell one request from another
-    without importing it; None where that is not possible (weft.driver.model_cache).
+    ``load`` is ``module:function``, for a function from a Request to an Imported. ``key`` is
+    ``module:function``, for a function that returns bytes which identify a Request, or None if that
+    is not possible (``weft.driver.model_cache``).
     """
 
     name: str
@@ -87,11 +88,11 @@ SOURCES: Final = (
         key="weft.driver.onnx_models:key_of_onnx",
     ),
 )  # fmt: skip
-"""The kinds of models that are brought in, in the order in which they are asked."""
+"""The kinds of models, in the order in which they are tried."""
 
 
 def import_model(request: Request) -> Imported:
-    """Bring a model in; IRTypeError for an object that is no model of a known kind."""
+    """Import a model; raises IRTypeError for an object of no known kind."""
     if isinstance(request.model, IRModule):
         return import_module(request)
     source = source_of(request.model)
@@ -100,7 +101,10 @@ def import_model(request: Request) -> Imported:
 
 
 def source_of(model: object) -> Source:
-    """The row for a model or a path; IRTypeError, or IRValueError for a file of another kind."""
+    """The row for a model or a path.
+
+    Raises IRTypeError for an object, and IRValueError for a file, of no known kind.
+    """
     if isinstance(model, str | Path):
         return _source_of_file(Path(model))
     for source in SOURCES:
@@ -113,7 +117,7 @@ def source_of(model: object) -> Source:
 
 
 def function_of(name: str) -> Callable[..., Any]:
-    """A function of a module that is loaded at first use, by ``module:function``."""
+    """The function that ``module:function`` names; the module is loaded if it is not yet."""
     module, _, function = name.partition(":")
     loaded: Callable[..., object] = getattr(importlib.import_module(module), function)
     return loaded
@@ -162,7 +166,7 @@ def _source_of_file(path: Path) -> Source:
 
 
 def import_module(request: Request) -> Imported:
-    """An IRModule as it is: its ``main``, or the one graph function there is."""
+    """Import an IRModule: its entry is ``main``, or its only graph function."""
     module = request.model
     if request.dynamic_shapes is not None:
         raise IRValueError(

@@ -1,8 +1,8 @@
-"""What tells one pass or schedule rule from another in the key of a cache.
+"""Keys that identify passes and schedule rules, for caches.
 
-The sources of the packages whose code it runs, and what it holds: options, and what its functions
-close over. A step that holds anything else, or whose code is in no package (a notebook, a script),
-has no key: what it makes is not kept.
+A key is made of the sources of the packages whose code the step runs, and of the values that it
+holds: options, and what its functions close over. A step has no key if it holds any other object,
+or if its code is in no package (a notebook, a script). Its results are then not cached.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from weft.support import plugins
 
 
 class NoKeyError(Exception):
-    """A value that no text tells from others."""
+    """A value that no text can identify."""
 
 
 def key_of_step(step: Pass | ScheduleRule) -> str | None:
-    """The key of a step; None where there is none that would tell all that decides what it does."""
-    teller = _Teller()
+    """The key of a step; None if it depends on something that no key can contain."""
+    describer = _Describer()
     try:
-        content = teller.told(step)
-        return repr((content, sorted([_sources(module) for module in teller.modules])))
+        content = describer.described(step)
+        return repr((content, sorted([_sources(module) for module in describer.modules])))
     except NoKeyError:
         return None
 
 
 def _sources(module: str) -> bytes:
-    """The digest of a module's package; nothing for weft, whose sources keys digest anyway."""
+    """The digest of a module's package; empty for weft, whose sources are in every key anyway."""
     known = plugins.digest_of(module)
     digest = plugins.sources_digest(module) if known is None else known
     if digest is None or module == "__main__":
@@ -38,16 +38,16 @@ def _sources(module: str) -> bytes:
     return digest
 
 
-class _Teller:
-    """Values as texts and lists of texts; ``modules`` are those whose code they run."""
+class _Describer:
+    """Describes values by texts and lists of texts; collects the modules whose code they run."""
 
     def __init__(self) -> None:
         self.modules: set[str] = set()
         self.open: list[object] = []
-        """The objects that what is told is part of."""
+        """The objects around the value that is being described."""
 
-    def told(self, value: object) -> object:
-        """A value, and what it consists of."""
+    def described(self, value: object) -> object:
+        """The description of a value and of its parts."""
         if isinstance(value, str | bytes | int | float | None):
             return repr(value)
         if any(value is other for other in self.open):
@@ -60,21 +60,21 @@ class _Teller:
 
     def _parts(self, value: object) -> object:
         if isinstance(value, tuple | list):
-            return [self.told(item) for item in value]
+            return [self.described(item) for item in value]
         if isinstance(value, dict):
-            return [self.told(item) for pair in value.items() for item in pair]
+            return [self.described(item) for pair in value.items() for item in pair]
         if isinstance(value, type | ModuleType):
             name = value.__module__ if isinstance(value, type) else value.__name__
             self.modules.add(name)
             return getattr(value, "__qualname__", name)
         if isinstance(value, MethodType):
-            return [self.told(value.__func__), self.told(value.__self__)]
+            return [self.described(value.__func__), self.described(value.__self__)]
         if isinstance(value, FunctionType):
             self.modules.add(value.__module__)
             cells = [cell.cell_contents for cell in value.__closure__ or ()]
             parts = [*cells, value.__defaults__, value.__kwdefaults__]
-            return [code_text(value.__code__), *map(self.told, parts)]
+            return [code_text(value.__code__), *map(self.described, parts)]
         slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
         if slots or not hasattr(value, "__dict__"):
             raise NoKeyError
-        return [self.told(type(value)), self.told(vars(value))]
+        return [self.described(type(value)), self.described(vars(value))]

@@ -1,10 +1,10 @@
-"""What tells one model from torch from another, for the cache of models (weft.driver.model_cache).
+"""Keys that identify models from torch, for the cache of models (``weft.driver.model_cache``).
 
-A module is exported, as for a compilation, and the exported program is digested: every node of its
-graphs with its arguments and the metadata that the importer reads, how it is called, its tensors
-with their layouts. Nothing cheaper implies what is compiled: a module's forward pass may read
-anything. What is no plain value, or an operator whose meaning is the user's, has no key. The
-program stays in the request, so that it is not exported again where its key is not found.
+A module is exported, as for a compilation, and its key is a digest of the exported program: of
+every node with its arguments and the metadata that the importer reads, of the signature, and of the
+tensors with their layouts. Nothing cheaper would do, since a module's forward pass may read
+anything. There is no key if a value is not plain data, or if an operator is the user's own. The
+program is kept in the request, so that it is not exported again if the key is not in the cache.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from weft.relax.frontend.torch.capture import capture
 from weft.support.files import open_regular
 
 _OPERATORS: Final = frozenset({"aten", "prims", "quantized_decomposed", "higher_order"})
-"""Namespaces of operators that are torch's own."""
+"""The namespaces of torch's own operators."""
 _MODULES: Final = frozenset({"_operator", "math", "torch", "builtins"})
-"""Where functions come from that calculate with extents."""
+"""The modules of functions that compute with extents."""
 
 
 class _Untold(Exception):  # noqa: N818 - no error: the answer is None
-    """The key cannot tell this model."""
+    """Raised if no key can identify the model."""
 
 
 def key_of_module(request: Request) -> bytes | None:
-    """Bytes that tell a module, its weights and its example inputs; None where that fails."""
+    """Bytes that identify a module, its weights and its example inputs; None if nothing does."""
     if not request.has_examples:
         return None
     program = capture(request.model, request.args, request.kwargs, request.dynamic_shapes)
@@ -47,12 +47,12 @@ def key_of_module(request: Request) -> bytes | None:
 
 
 def key_of_exported(request: Request) -> bytes | None:
-    """Bytes that tell an ExportedProgram."""
+    """Bytes that identify an ExportedProgram; None if nothing does."""
     return _key_of_program(request.model, "")
 
 
 def key_of_file(request: Request) -> bytes | None:
-    """Bytes that tell a ``.pt2`` file; its stem names the model."""
+    """Bytes that identify a ``.pt2`` file: its contents, and its stem, which names the model."""
     path = Path(request.model)
     digest = hashlib.blake2b(repr((_surroundings(), path.stem)).encode(), digest_size=20)
     with open_regular(path) as file:
@@ -84,14 +84,14 @@ def _key_of_program(program: torch.export.ExportedProgram, called: str) -> bytes
 
 
 def _of_node(node: fx.Node) -> tuple[object, ...]:
-    """What a node of a graph is, and what is known of its result."""
+    """A description of a node of a graph, with what is known about its result."""
     target = node.target if isinstance(node.target, str) else _function(node.target)
     value = _described(node.meta.get("val"))
     return node.op, node.name, target, _described(node.args), _described(node.kwargs), value
 
 
 def _function(target: Any) -> str:
-    """The name of a function that is torch's or Python's own, which says what it does."""
+    """The name of one of torch's or Python's own functions; raises _Untold for any other."""
     if isinstance(target, torch._ops.OpOverload | torch._ops.HigherOrderOperator):
         if target.namespace in _OPERATORS:
             return f"{target.namespace}:{target}"
@@ -101,7 +101,7 @@ def _function(target: Any) -> str:
 
 
 def _attribute(module: object, path: str, target: str) -> dict[str, object]:
-    """A tensor that a graph refers to, by its place; nothing for a graph within the graph."""
+    """The tensor that a graph refers to, by its path; empty for a graph inside of the graph."""
     value = module
     for part in target.split("."):
         value = getattr(value, part)
@@ -109,7 +109,7 @@ def _attribute(module: object, path: str, target: str) -> dict[str, object]:
 
 
 def _called(model: torch.nn.Module) -> object:
-    """How a model is called: its class and the parameters of its forward pass."""
+    """The class of a model and the parameters of its forward pass."""
     kind = type(model)
     try:
         declared = list(inspect.signature(model.forward).parameters.values())
@@ -125,7 +125,7 @@ def _called(model: torch.nn.Module) -> object:
 
 
 def _surroundings() -> str:
-    """What of torch's own state may change what a model computes."""
+    """The global state of torch that may change what a model computes, as text."""
     return f"{torch.__version__} {torch.get_default_dtype()} {torch.is_autocast_enabled('cpu')}"
 
 
@@ -134,7 +134,7 @@ _SYMBOLS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def _described(value: object) -> object:
-    """Plain data of which ``repr`` is the same in every process; _Untold for what is none."""
+    """Plain data whose ``repr`` is the same in every process; raises _Untold for other values."""
     if value is None or type(value) in (bool, int, float, str, complex):
         return value
     if isinstance(value, torch.Tensor):
@@ -165,11 +165,11 @@ def _strides(tensor: torch.Tensor) -> object:
 
 
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
-"""Classes of tensors that are what their elements say."""
+"""Classes of tensors that nothing but their elements defines."""
 
 
 def _update(digest: hashlib.blake2b, tensors: Mapping[str, torch.Tensor]) -> None:
-    """Add names, types, layouts and content of tensors, and which of them share memory."""
+    """Add names, types, layouts and contents of tensors to a digest, and which share memory."""
     owners: dict[int, str] = {}
     for name in sorted(tensors):
         tensor = tensors[name]

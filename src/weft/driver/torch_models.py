@@ -1,8 +1,8 @@
 """Models from torch for ``weft.compile``: modules, exported programs, ``.pt2`` files.
 
-``torch.export`` captures a module in the state it is in; what the importer says of the program
-(weft.relax.frontend.torch) and torch's own record of the call's structure make the signature. This
-module is loaded with the first model from torch (weft.driver.sources).
+``torch.export`` captures a module in its current state. The signature of the compiled model is made
+from what the importer (``weft.relax.frontend.torch``) says about the program and from torch's
+record of the structure of a call. This module is loaded with the first model from torch.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPTIONS: Final = frozenset({"custom_converters", "fallback"})
 
 
 def import_torch_module(request: Request) -> Imported:
-    """A ``torch.nn.Module``, captured with the example inputs; IRValueError without them."""
+    """Import a ``torch.nn.Module``; raises IRValueError if there are no example inputs."""
     model = request.model
     if not request.has_examples:
         raise IRValueError(
@@ -51,20 +51,20 @@ def import_torch_module(request: Request) -> Imported:
 
 
 def import_exported(request: Request) -> Imported:
-    """A ``torch.export.ExportedProgram``; it has its example inputs."""
+    """Import a ``torch.export.ExportedProgram``, which has its own example inputs."""
     return _of_program(request.model, request, "main")
 
 
 def import_pt2(request: Request) -> Imported:
-    """The program in a ``.pt2`` file that ``torch.export.save`` wrote."""
+    """Import a ``.pt2`` file that ``torch.export.save`` wrote."""
     path = Path(request.model)
     return _of_program(load_program(path), request, path.stem)
 
 
 def load_program(path: Path) -> torch.export.ExportedProgram:
-    """The program in a ``.pt2`` file; IRValueError with torch's first line for any other file."""
+    """The program in a ``.pt2`` file; raises IRValueError for a file that torch cannot read."""
     with EXPORTING, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, of its own format
+        warnings.simplefilter("ignore")  # torch warns about its own file format
         try:
             return torch.export.load(str(path))
         except Exception as error:
@@ -117,7 +117,7 @@ def _imported(
 
 
 class _Place:
-    """Stands for a tensor while a nested structure is rebuilt."""
+    """A placeholder for a tensor while a nested structure is rebuilt."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -143,7 +143,7 @@ class _Call:
         self.outputs = list(self._outputs(graph))
 
     def _outputs(self, graph: ExportGraphSignature) -> Iterator[Tree]:
-        """The trees of the user's results; what the call changes comes before them."""
+        """The trees of the results, after skipping the tensors that the call changes."""
         number = len(self.found.mutations)
         for spec in graph.output_specs:
             if spec.kind is not OutputKind.USER_OUTPUT:
@@ -155,7 +155,7 @@ class _Call:
                 number += 1
 
     def parameters(self, forward: Callable[..., object] | None) -> list[Parameter]:
-        """The parameters of the call, in the order of the model's own."""
+        """The parameters of the call, in the order in which the model declares them."""
         args, kwargs = _unflattened(self.spec_in, "argument")
         positional = [self.tree(item, "argument") for item in args]
         named = {key: self.tree(item, "argument") for key, item in kwargs.items()}
@@ -166,13 +166,11 @@ class _Call:
 
     def _from_names(self, positional: list[Tree], named: dict[str, Tree]) -> list[Parameter]:
         names = [*self.names, *[f"arg{i}" for i in range(len(self.names), len(positional))]]
-        parameters = [
-            Parameter(name, item) for name, item in zip(names, positional, strict=False)
-        ]
+        parameters = [Parameter(name, item) for name, item in zip(names, positional, strict=False)]
         return [*parameters, *[Parameter(key, item, "keyword") for key, item in named.items()]]
 
     def tree(self, structure: object, what: str) -> Tree:
-        """The tree of a structure of places."""
+        """The tree for a structure of placeholders."""
         leaves = self.inputs if what == "argument" else self.outputs
 
         def leaf(item: object) -> Tree:
@@ -187,11 +185,11 @@ class _Call:
         return tree_of(structure, leaf)
 
     def result(self) -> Tree:
-        """The tree of what the model returns."""
+        """The tree of the model's result."""
         return self.tree(_unflattened(self.spec_out, "result"), "result")
 
     def changes(self) -> tuple[tuple[State, ...], tuple[tuple[int, int], ...]]:
-        """The tensors of the model that a call changes, and the inputs."""
+        """(tensors of the model that a call changes, inputs that a call changes)."""
         states: list[State] = []
         written: list[tuple[int, int]] = []
         names = [name for name in self.found.inputs if name is not None]
@@ -204,7 +202,7 @@ class _Call:
 
 
 def _unflattened(spec: pytree.TreeSpec, what: str) -> Any:
-    """The nested structure of a call with a place for each leaf."""
+    """The nested structure of a call, with a placeholder for each leaf."""
     try:
         return pytree.tree_unflatten([_Place(i) for i in range(spec.num_leaves)], spec)
     except (TypeError, ValueError, AttributeError, RuntimeError) as error:
@@ -214,7 +212,7 @@ def _unflattened(spec: pytree.TreeSpec, what: str) -> Any:
 
 
 def _declared(forward: Callable[..., object] | None) -> list[inspect.Parameter] | None:
-    """The parameters of a model's ``forward``; None where they cannot be known."""
+    """The parameters of a model's ``forward``; None if they are not known."""
     if forward is None:
         return None
     try:
@@ -249,7 +247,7 @@ def _ordered(
 
 
 def _declared_tree(item: inspect.Parameter, tree: Tree) -> tuple[Tree, str, Tree | None]:
-    """The tree of a parameter, how it is given, and its default as a tree."""
+    """(tree of a parameter, how it is passed, its default value as a tree or None)."""
     by = "keyword" if item.kind is item.KEYWORD_ONLY else "either"
     by = "position" if item.kind is item.POSITIONAL_ONLY else by
     default = item.default
@@ -260,5 +258,5 @@ def _declared_tree(item: inspect.Parameter, tree: Tree) -> tuple[Tree, str, Tree
     if tree == ABSENT:
         return value, by, value
     if tree[0] != "value":
-        return tree, by, None  # a tensor was given where the default is something else
+        return tree, by, None  # the default is no tensor, but the example input is
     return tree, by, value

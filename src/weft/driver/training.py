@@ -1,4 +1,4 @@
-"""A model from torch that is compiled in training mode: allowed, and hardly ever meant."""
+"""Warns if a model from torch is compiled in training mode, which is hardly ever intended."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any
 
 
 class TrainingModeWarning(UserWarning):
-    """A model is compiled with layers that compute something else in training."""
+    """A model in training mode has layers that compute something else than in inference."""
 
 
 def warn_of_training(model: object) -> None:
-    """Warn, with the layers' names, of a ``torch.nn.Module`` that trains while it is compiled.
+    """Warn about a ``torch.nn.Module`` in training mode, with the names of the layers concerned.
 
-    Only layers that compute something else then count: batch norms (which also change their
-    statistics), dropouts, recurrent layers and attention with dropout.
+    Only layers that compute something else in training count: batch norms (which also change their
+    statistics), dropouts, and recurrent layers and attention with dropout.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):
         return
     try:
         layers = dict(model.named_modules())
-    except TypeError:  # a part that cannot be hashed: the import says so
+    except TypeError:  # a part cannot be hashed: the import will raise a clear error
         return
     training = [name or type(model).__name__ for name, layer in layers.items()
              if layer.training and _differs(layer, torch.nn)]  # fmt: skip
