@@ -43,7 +43,7 @@ from weft.support.span import Span
 
 
 class _Walk:
-    """One expression that is rebuilt: what became of its calls, and which of them are bound."""
+    """The rebuilding of one expression: the results for its calls, and which get a variable."""
 
     def __init__(self, root: RelaxExpr) -> None:
         self.root = root
@@ -51,18 +51,19 @@ class _Walk:
 
     @functools.cached_property
     def to_bind(self) -> frozenset[int]:
-        """The identities of the calls that are bound; asked for nested calls alone."""
+        """The ids of the calls that are bound to a variable. Read only for nested calls."""
         return frozenset([id(item) for item in calls_to_bind(self.root)])
 
 
 class PyExprMutator(ExprDispatch):
     """Rebuilds expressions in normal form; override ``visit_call_`` and so on.
 
-    A call that stands in many places of an expression is rebuilt, and computed, once.
+    A call that occurs in many places of an expression is rebuilt once, and bound to a variable so
+    that it is also computed once.
     """
 
     _walk: _Walk | None = None
-    """What was rebuilt of the outermost expression; None outside of one."""
+    """The rebuilding of the outermost expression; None outside of any."""
 
     def __init__(self, mod: IRModule | None = None) -> None:
         self.builder_ = BlockBuilder(mod)
@@ -91,7 +92,7 @@ class PyExprMutator(ExprDispatch):
             self._walk = walk
 
     def _bound(self, expr: RelaxExpr, value: RelaxExpr) -> RelaxExpr:
-        """A variable that is the value, if the expression needs one and a block is open."""
+        """``value``, or a variable of it if ``expr`` has to be bound and a block is open."""
         walk = self._walk
         if walk is None or id(expr) not in walk.to_bind or isinstance(value, (*LEAVES, Tuple)):
             return value
@@ -120,7 +121,7 @@ class PyExprMutator(ExprDispatch):
         return self.visit_binding_block_(block)
 
     def visit_var_def(self, var: Var) -> Var:
-        """The variable that stands in the place of a defined one."""
+        """The variable that replaces a newly defined one."""
         if isinstance(var, DataflowVar):
             return self.visit_dataflow_var_def_(var)
         return self.visit_var_def_(var)
@@ -131,7 +132,7 @@ class PyExprMutator(ExprDispatch):
     def visit_expr_post_order(self, expr: RelaxExpr) -> RelaxExpr: ...
     @deep_recursion
     def visit_expr_post_order(self, expr: RelaxExpr) -> RelaxExpr:
-        """The expression with its children rewritten: where an override starts from."""
+        """The expression with its children rewritten; an override often calls this first."""
         rebuilt: RelaxExpr = getattr(PyExprMutator, self._method(expr).__name__)(self, expr)
         return rebuilt if isinstance(rebuilt, LEAVES) else self.builder_.normalize(rebuilt)
 
@@ -156,7 +157,7 @@ class PyExprMutator(ExprDispatch):
         self._var_remap[vid] = var
 
     def get_var_remap(self, vid: Var) -> Any:
-        """What stands for the variable now."""
+        """The replacement of the variable."""
         return self._var_remap.get(vid, vid)
 
     def with_struct_info(self, var: Var, struct_info: StructInfo | None) -> Var:
@@ -188,11 +189,11 @@ class PyExprMutator(ExprDispatch):
         return rewritten if changed else items
 
     def visit_var_(self, op: Var) -> RelaxExpr:
-        """What stands for the variable."""
+        """The replacement of the variable."""
         return self._var_remap.get(op, op)
 
     def visit_dataflow_var_(self, op: DataflowVar) -> RelaxExpr:
-        """What stands for the variable: as any variable."""
+        """The replacement of the dataflow variable; by default as for any variable."""
         return self.visit_var_(op)
 
     def visit_shape_expr_(self, op: ShapeExpr) -> RelaxExpr:
@@ -219,7 +220,7 @@ class PyExprMutator(ExprDispatch):
         known = {**self.builder_.known_symbols(), **collect_symbols(params)}
         ret = erase_to_well_defined(body.struct_info, known)
         if op.ret_struct_info is not None and struct_info_is_base_of(ret, op.ret_struct_info):
-            ret = op.ret_struct_info  # what was known of the result is known still
+            ret = op.ret_struct_info  # the old annotation says more and fits
         return op.with_(
             params=op.params if same else type(op.params)(params), body=body, ret_struct_info=ret
         )
@@ -293,7 +294,7 @@ class PyExprMutator(ExprDispatch):
         self.reemit(binding, var, value)
 
     def reemit(self, binding: VarBinding, var: Var, value: RelaxExpr) -> None:
-        """Emit ``var = value`` in the place of ``binding``."""
+        """Emit ``var = value`` instead of ``binding``."""
         value = self.builder_.inline_sequence(value)
         var = self.with_struct_info(var, value.struct_info)
         if var is not binding.var:

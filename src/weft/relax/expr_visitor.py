@@ -77,11 +77,11 @@ class ExprDispatch:
 class PyExprVisitor(ExprDispatch):
     """Walks expressions, bindings and blocks for effect; override ``visit_call_`` and so on.
 
-    A call that stands in many places of an expression is visited once.
+    A call that occurs in many places of an expression is visited once.
     """
 
     _met: dict[int, RelaxExpr] | None = None
-    """Calls of the outermost expression that were visited; None outside of one."""
+    """The calls visited so far in the outermost expression; None outside of any."""
 
     @deep_recursion
     def visit_expr(self, expr: RelaxExpr) -> None:

@@ -1,14 +1,16 @@
-"""LoopPartition: a loop is cut where a condition in it starts or stops to hold.
+"""LoopPartition: cut a loop at the values of its variable where a condition in it changes.
 
 ``for i, j in T.grid(15, 7): if i*7 + j < 100: S`` becomes ``for i, j in T.grid(14, 7): S`` and
-``for j in range(2): S``: no test is left in the loops. Conditions looked at are those in
-``T.likely``, and in loops under ``pragma_loop_partition_hint`` every comparison, as in TVM; loops
-with constant bounds only if hinted or under the option ``partition_const_loop``.
+``for j in range(2): S``, without any condition. As in TVM, the conditions considered are those in
+``T.likely``, and in loops with ``pragma_loop_partition_hint`` every comparison. Loops with constant
+bounds are cut only with a hint or with the option ``partition_const_loop``.
 
-The lowering pipeline runs the same machinery as ``partition_guarded``: there every branch and
-``T.if_then_else`` counts, a parallel loop keeps its range and gets the cut as a branch in its body,
-a loop whose hint says 0 is not cut, nor one whose lanes are to be masked instead (VectorizeLoop),
-and code growth is bounded.
+The lowering pipeline runs ``partition_guarded``, which shares this code with other rules:
+
+- Every branch and every ``T.if_then_else`` is considered.
+- A parallel loop is not cut; its body becomes a branch on the loop variable.
+- A loop is left alone if its hint is 0, or if VectorizeLoop will mask its lanes.
+- The growth of the code is bounded.
 """
 
 from __future__ import annotations
@@ -67,11 +69,11 @@ OPTIONS: Final = (
 GROWTH: Final = 96
 """Stores that ``partition_guarded`` may add to a function by copying loop bodies."""
 BOUND_NODES: Final = 24
-"""Nodes of the two bounds of a part that ``partition_guarded`` makes."""
+"""``partition_guarded`` makes no cut whose two bounds together have more nodes than this."""
 
 
 class _Decide(DecidedConditions):
-    """Conditions, by identity, become what they are known to be."""
+    """Replaces the given conditions (these very objects, not equal ones) by ``value``."""
 
     def __init__(self, conditions: list[PrimExpr], value: bool) -> None:
         super().__init__(value)
@@ -83,7 +85,12 @@ class _Decide(DecidedConditions):
 
 @dataclass
 class _Cut:
-    """Where a loop is cut: [low, begin), [begin, end), [end, high]; conditions fixed inside."""
+    """How a loop over [low, high) is cut: into [low, begin), [begin, end) and [end, high).
+
+    In the middle part, ``conditions`` have the value ``value``. ``before`` and ``after`` say
+    whether the first and the last part exist; ``again_before`` and ``again_after``, whether those
+    are partitioned again.
+    """
 
     begin: PrimExpr
     end: PrimExpr
@@ -94,19 +101,14 @@ class _Cut:
     again_before: bool = True
     again_after: bool = True
     opposite_before: list[PrimExpr] = field(default_factory=list)
-    """Conditions that surely have the other value before the middle."""
+    """Conditions that have the other value in all of the first part."""
     opposite_after: list[PrimExpr] = field(default_factory=list)
-
-
-@dataclass
-class _Hints:
-    """Loops to partition by a hint."""
-
-    loops: set[int] = field(default_factory=set)
-    variables: set[int] = field(default_factory=set)
+    """Conditions that have the other value in all of the last part."""
 
 
 class _Partition(StmtMutator):
+    """Cuts loops; ``hinted`` and ``whole`` hold the variables of loops whose hint is 1 and 0."""
+
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.settings = settings
@@ -146,7 +148,7 @@ class _Partition(StmtMutator):
         return loop.with_(body=self.visit(loop.body))
 
     def unhinted(self, loop: For) -> For:
-        """The loop without its hint, which is remembered."""
+        """The loop without its hint; its variable is added to ``hinted`` or ``whole``."""
         if HINT not in loop.annotations:
             return loop
         if getattr(loop.annotations[HINT], "value", loop.annotations[HINT]):
@@ -157,6 +159,7 @@ class _Partition(StmtMutator):
         return loop.with_(annotations=type(loop.annotations)(rest))
 
     def is_candidate(self, loop: For) -> bool:
+        """Whether the hints and settings allow this loop to be cut."""
         if id(loop.loop_var) in self.hinted:
             return True
         if loop.kind is ForKind.THREAD_BINDING and not self.settings.guarded:
@@ -171,8 +174,9 @@ class _Partition(StmtMutator):
         return not [c for c in collect(loop.body, Call) if is_call(c, "tvm_thread_allreduce")]
 
     def partitioned(self, loop: For) -> Stmt | None:
+        """The statement that replaces the loop, or None if no cut is found or it is too large."""
         if may_change(loop.min) or may_change(loop.extent):
-            return None  # the parts before a cut may change what the ones behind it go by
+            return None  # the first part might store to what the bounds of the next ones read
         hinted = id(loop.loop_var) in self.hinted
         finder = ConditionFinder(loop.loop_var, self.settings, hinted, self.analyzer)
         finder.points = is_single_branch(loop.body)
@@ -191,9 +195,10 @@ class _Partition(StmtMutator):
             return self.branched(loop, cut)
         return self.split(loop, cut)
 
-    # Where to cut.
+    # Where to cut
 
     def cut(self, loop: For, tests: list[ConditionRange], hinted: bool) -> _Cut | None:
+        """A cut whose middle part has conditions true, else one that has them false, else None."""
         whole = span_of(loop.min, loop.extent)
         for value in (True, False):
             middle, conditions = self.agreed(tests, whole, value, hinted)
@@ -205,9 +210,10 @@ class _Partition(StmtMutator):
         return None
 
     def decide_outside(self, cut: _Cut, tests: list[ConditionRange], middle: IntervalSet) -> None:
-        """Note which conditions have the other value wherever the middle has not begun, or ended.
+        """Add the conditions that have the other value in the first and last part to the cut.
 
-        Each part is within the loop's range, so that its end there says nothing of a condition.
+        For the first part it suffices that the other value holds from minus infinity up to the
+        middle, because the part is within the loop's range anyway; likewise for the last.
         """
         prove = self.analyzer.can_prove
         for item in tests:
@@ -227,7 +233,11 @@ class _Partition(StmtMutator):
     def agreed(
         self, tests: list[ConditionRange], whole: IntervalSet, value: bool, hinted: bool
     ) -> tuple[IntervalSet | None, list[PrimExpr]]:
-        """An interval in which conditions have ``value``, and which conditions."""
+        """An interval in which conditions have ``value``, and the list of those conditions.
+
+        If there is no interval for all of them, a hinted or guarded loop gets one for as many as
+        are compatible, taken in order; else the interval is None.
+        """
         known = [(item.condition, item.true if value else item.false) for item in tests]
         usable = [
             (condition, where)
@@ -253,7 +263,11 @@ class _Partition(StmtMutator):
     def within(
         self, loop: For, middle: IntervalSet, conditions: list[PrimExpr], value: bool
     ) -> _Cut | None:
-        """The cut of the loop's range by an interval; None if nothing is left in the middle."""
+        """The cut of the loop's range by an interval.
+
+        None if the middle would be empty, if the parts might overlap, or, with ``guarded``, if the
+        bounds are large expressions.
+        """
         prove, simple = self.analyzer.can_prove, self.analyzer.simplify
         begin = low = loop.min
         stop = end = simple(fold.add(loop.min, loop.extent))
@@ -267,7 +281,7 @@ class _Partition(StmtMutator):
                 cut.again_before = False
             if not prove(LE(begin, stop)):  # the middle may lie behind the loop's range
                 begin = simple(fold.min_(begin, stop))
-                if not prove(GE(begin, low)):  # a range of negative extent ends before it begins
+                if not prove(GE(begin, low)):  # stop is less than low if the extent is negative
                     begin = simple(fold.max_(begin, low))
             cut.before = not prove(LE(size, fold.const(low.dtype, 0)))
         if middle.max_value is not pos_inf():
@@ -283,13 +297,13 @@ class _Partition(StmtMutator):
         if cut.before and cut.after and not prove(LE(cut.begin, cut.end)):
             return None  # the parts might overlap
         if self.settings.guarded and are_large([cut.begin, cut.end], BOUND_NODES):
-            return None  # cuts of cuts: the bounds would cost more than the tests
+            return None  # computing such bounds would cost more than testing the condition
         return None if prove(GE(cut.begin, cut.end)) else cut
 
-    # The parts.
+    # The parts
 
     def split(self, loop: For, cut: _Cut) -> Stmt:
-        """Up to three loops; the parts are partitioned further."""
+        """Up to three loops in a row; each is partitioned again for the conditions left in it."""
         parts: list[Stmt] = []
         low, stop = loop.min, fold.add(loop.min, loop.extent)
         if cut.before:
@@ -307,7 +321,11 @@ class _Partition(StmtMutator):
         return seq(*parts)
 
     def part(self, loop: For, low: PrimExpr, end: PrimExpr, body: Stmt, copied: bool) -> Stmt:
-        """The loop over [low, end), counted from 0."""
+        """The loop over [low, end), with a variable that counts from 0.
+
+        ``copied`` says that the body also occurs in another part: it gets new variables. A part
+        of one iteration becomes the body itself unless ``keep_unit`` is set.
+        """
         extent = self.analyzer.simplify(fold.sub(end, low))
         if copied:
             body = redefined(body)
@@ -325,7 +343,7 @@ class _Partition(StmtMutator):
         return For(var, zero, extent, loop.kind, body, loop.thread_binding, loop.annotations)
 
     def branched(self, loop: For, cut: _Cut) -> Stmt:
-        """The loop as it is, with a branch on its variable around two forms of the body."""
+        """The loop over its whole range, with a branch in it: the middle, and the rest."""
         conditions: list[PrimExpr] = []
         if cut.before:
             conditions.append(GE(loop.loop_var, cut.begin))
@@ -348,7 +366,7 @@ class _Partition(StmtMutator):
 
 
 class _Forget(StmtMutator):
-    """``T.likely`` and ``T.ignore_loop_partition`` become their argument."""
+    """Replaces ``T.likely(x)`` and ``T.ignore_loop_partition(x)`` by ``x``."""
 
     def visit_Call(self, call: Call) -> PrimExpr:
         if is_call(call, "likely", "ignore_loop_partition"):
@@ -362,7 +380,7 @@ def _has_conditions(func: PrimFunc) -> bool:
 
 
 def partition_guarded(func: PrimFunc) -> PrimFunc:
-    """The function with its loops cut where branches in them start or stop to be taken."""
+    """The function with its loops cut at the values where a branch in them starts or ends."""
     if not _has_conditions(func):
         return func
     plain = rewrite_body(func, _Forget())
@@ -371,7 +389,10 @@ def partition_guarded(func: PrimFunc) -> PrimFunc:
 
 
 def loop_partition(func: PrimFunc) -> PrimFunc:
-    """The function with its loops cut at the conditions in ``T.likely`` (and hinted loops)."""
+    """The function with its loops cut at the conditions in ``T.likely``.
+
+    Loops with a hint are cut at all comparisons.
+    """
     given = PassContext.current().config.get("tir.LoopPartition", {})
     unknown = sorted(set(given) - set(OPTIONS))
     if unknown:
@@ -388,5 +409,5 @@ def LoopPartition() -> Pass:  # noqa: N802 - TVM's name
 
 
 def PartitionGuardedLoops() -> Pass:  # noqa: N802 - in the style of pass names
-    """The pass ``tir.PartitionGuardedLoops``: ``partition_guarded``, our own."""
+    """The pass ``tir.PartitionGuardedLoops``, which applies ``partition_guarded``; not in TVM."""
     return make_pass("PartitionGuardedLoops", partition_guarded)

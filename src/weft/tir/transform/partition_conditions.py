@@ -30,18 +30,26 @@ from weft.tir.transform.condition_range import (
 
 @dataclass(frozen=True)
 class Settings:
-    """What to look at and how to cut."""
+    """The options of LoopPartition, in the order of ``loop_partition.OPTIONS``, and ``guarded``."""
 
     constant: bool = False
+    """Loops with constant bounds are cut, too."""
     keep_unit: bool = False
+    """A part with one iteration stays a loop."""
     unroll_hinted: bool = False
+    """A hinted loop is unrolled if no cut is found."""
     guarded: bool = False
-    """Every branch counts, not only ``T.likely``; growth is bounded; parallel loops stay whole."""
+    """Set by ``partition_guarded``: every branch is considered, not only those in ``T.likely``;
+    the growth of the code is bounded; parallel loops get a branch in their body and no cut."""
 
 
 @dataclass
 class ConditionRange:
-    """A comparison, and where it is surely true and surely false (None: nowhere known)."""
+    """A comparison and the values of the loop variable for which it is certainly true and false.
+
+    None stands for unknown. For ``i * 7 + j < 100`` with ``j`` in [0, 7): ``true`` ends at
+    ``i`` = 13 and ``false`` begins at ``i`` = 15.
+    """
 
     condition: PrimExpr
     true: IntervalSet | None
@@ -49,7 +57,10 @@ class ConditionRange:
 
 
 class ConditionFinder(Visitor):
-    """Collects conditions on ``var`` below its loop; inner loops may take any value."""
+    """Collects the conditions in the body of ``var``'s loop whose range of ``var`` is known.
+
+    A condition counts as true for a value of ``var`` if it holds for all iterations of inner loops.
+    """
 
     def __init__(self, var: Var, settings: Settings, hinted: bool, analyzer: Analyzer) -> None:
         self.var, self.settings, self.hinted = var, settings, hinted
@@ -59,7 +70,7 @@ class ConditionFinder(Visitor):
         self.found: list[ConditionRange] = []
         self.seen = False
         self.points = False
-        """Whether single values are looked for as well: nothing but a branch is in the loop."""
+        """Whether ``==`` and ``!=`` are considered, too. Set where the body is a single branch."""
 
     def visit_For(self, loop: For) -> None:
         if may_change(loop.min) or may_change(loop.extent):
@@ -111,10 +122,10 @@ class ConditionFinder(Visitor):
             self.visit_default(expr)
 
     def consider(self, condition: PrimExpr) -> None:
-        """Find out where each comparison in a condition holds."""
+        """Add each comparison of a condition to ``found`` with the ranges where it is known."""
         parts = [part for part in comparisons(condition) if not self.decided(part)]
         if self.settings.guarded and isinstance(condition, And) and self.never(condition):
-            return  # simplifying takes it away
+            return  # the whole branch is removed by the simplifier
         for part in parts:
             if any(id(var) in self.local for var in collect(part, Var)):
                 continue
@@ -128,7 +139,7 @@ class ConditionFinder(Visitor):
                 self.found.append(ConditionRange(part, true, false))
 
     def decided(self, part: PrimExpr) -> bool:
-        """Whether a comparison has one value for the loops as they are."""
+        """Whether a comparison is constant without any cut; then it gives no place to cut."""
         return self.settings.guarded and isinstance(self.analyzer.simplify(part), IntImm)
 
     def never(self, condition: And) -> bool:
@@ -139,18 +150,18 @@ class ConditionFinder(Visitor):
         return False
 
     def where(self, condition: PrimExpr) -> IntervalSet | None:
-        """The values of the loop variable for which the condition holds."""
+        """The values of the loop variable for which the condition certainly holds, or None."""
         return surely(condition, self.var, self.inner, self.analyzer)
 
 
 def is_single_branch(stmt: Stmt) -> bool:
-    """Whether loops hold one branch without an alternative."""
+    """Whether a statement is one ``if`` without ``else``, directly or inside of loops."""
     while isinstance(stmt, For | AttrStmt):
         stmt = stmt.body
     return isinstance(stmt, IfThenElse) and stmt.else_case is None
 
 
 def span_of(low: PrimExpr, extent: PrimExpr) -> IntervalSet:
-    """The interval from ``low`` with ``extent`` values."""
+    """The interval [low, low + extent - 1]."""
     last = fold.sub(fold.add(low, extent), fold.const(low.dtype, 1))
     return IntervalSet(low, last)

@@ -1,4 +1,8 @@
-"""The places of symbolic extents on the heap of VMShapeLower: one slot for each expression."""
+"""Where VMShapeLower keeps the values of symbolic extents: one slot of its heap per expression.
+
+For a function that uses the extents ``n`` and ``n * 2`` there are two slots. ``n`` is read from an
+argument; from then on ``n * 2`` can be computed.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,10 @@ from weft.tir.expr import Var
 
 
 class Slot:
-    """One expression and its place on the heap."""
+    """One expression, its index on the heap and the symbols in it whose values are not yet known.
+
+    ``computed`` is True from the point of the function on where the slot holds its value.
+    """
 
     def __init__(self, expr: PrimExpr, index: int) -> None:
         self.expr, self.index = expr, index
@@ -37,7 +44,7 @@ class Slot:
 
 
 class Slots:
-    """The slots of one function, by structure of their expressions."""
+    """The slots of one function; structurally equal expressions share a slot."""
 
     def __init__(self) -> None:
         self.all: list[Slot] = []
@@ -46,7 +53,7 @@ class Slots:
         self._ready: list[Slot] = []
 
     def add(self, expr: PrimExpr) -> None:
-        """A slot for an expression that is no constant."""
+        """Give the expression a slot unless it is a constant or has one."""
         if isinstance(expr, IntImm):
             return
         key = structural_key(expr)
@@ -55,11 +62,14 @@ class Slots:
             self.all.append(slot)
 
     def find(self, expr: PrimExpr) -> Slot | None:
-        """The slot of an expression."""
+        """The slot of the expression, or None."""
         return self._by_key.get(structural_key(expr))
 
     def at(self, expr: PrimExpr, function: str) -> Slot:
-        """The slot of an expression whose value is known."""
+        """The slot of an expression that has its value at this point.
+
+        Raises IRValueError if it has none; ``function`` names the function in the message.
+        """
         slot = self.find(expr)
         if slot is None or not slot.computed:
             raise IRValueError(
@@ -69,7 +79,7 @@ class Slots:
         return slot
 
     def prepare(self) -> None:
-        """Find out what each expression waits for."""
+        """Note for each expression which symbols it needs, and give those symbols slots, too."""
         for slot in list(self.all):
             if isinstance(slot.expr, Var):
                 continue
@@ -82,7 +92,7 @@ class Slots:
                 self._ready.append(slot)
 
     def learn(self, slot: Slot) -> None:
-        """The slot of a symbol has its value: expressions that waited for it may be ready."""
+        """Note that a symbol's slot has its value; expressions that lacked only it become ready."""
         slot.computed = True
         for other in self._waiting.pop(slot.expr, ()):
             other.missing.discard(slot.expr)
@@ -90,17 +100,17 @@ class Slots:
                 self._ready.append(other)
 
     def places(self, slot: Slot) -> list[tuple[Var, int]]:
-        """The symbols of an expression and where their values are."""
+        """Each symbol in the slot's expression, with the index of the symbol's own slot."""
         return [(var, self._by_key[structural_key(var)].index) for var in slot.symbols]
 
     def take_ready(self) -> list[Slot]:
-        """Expressions that can be computed now and have not been taken, in order of their slots."""
+        """The slots that became ready since the last call, by index."""
         ready, self._ready = self._ready, []
         return sorted(ready, key=lambda slot: slot.index)
 
 
 class SlotCollector(PyExprVisitor):
-    """Gives a slot to every extent that the function speaks of."""
+    """Adds a slot for every extent in a function: in struct infos, shapes and scalar values."""
 
     def __init__(self, slots: Slots) -> None:
         self.slots = slots
@@ -132,11 +142,11 @@ class SlotCollector(PyExprVisitor):
             self.slots.add(op.value)
 
     def visit_function_(self, op: Function) -> None:
-        """A local function has slots of its own once it is lifted."""
+        """Skip local functions: LambdaLift makes them global, and they get slots of their own."""
 
 
 def extents_of(info: StructInfo | None) -> Sequence[PrimExpr] | None:
-    """The expressions that a struct info other than a tuple is about."""
+    """The extents of a tensor or shape, or the value of a scalar; None where they are unknown."""
     if isinstance(info, TensorStructInfo):
         values: Sequence[PrimExpr] | None = getattr(info.shape, "values", None)
         return values

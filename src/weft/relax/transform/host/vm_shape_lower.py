@@ -1,4 +1,4 @@
-"""VMShapeLower: symbolic extents become numbers on a heap that the virtual machine keeps.
+"""VMShapeLower: the values of symbolic extents are stored on a heap while a function runs.
 
 Before::
 
@@ -14,10 +14,11 @@ After, with one slot of ``shape_heap`` for each of ``n``, ``m`` and ``m * 2``::
     shape = R.call_packed("vm.builtin.make_shape", shape_heap, 2, LOAD, 0, LOAD, 2)
     y = R.vm.alloc_tensor(storage, 0, shape, "float32")
 
-Struct infos of parameters, match_casts and the result become checks, done where what they know is
-not proved already; ``emit_err_ctx=False`` leaves out their texts. Expressions are computed as soon
-as all their symbols have values. Needs local functions lifted (LambdaLift). The slots and the codes
-are TVM's (MakeShapeCode, MatchShapeCode), as the names of the functions are.
+The struct infos of parameters, match_casts and the result become checks at run time, except where
+the value's own struct info already proves them. Each check carries a text for its error, which
+``emit_err_ctx=False`` leaves empty. An expression such as ``m * 2`` is computed as soon as all its
+symbols have values. LambdaLift has to run before. The names of the functions, the slots and the
+codes (MakeShapeCode, MatchShapeCode) are TVM's.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _packed(name: str, arguments: Sequence[RelaxExpr], info: StructInfo) -> Call
 
 @dataclass(frozen=True)
 class _Match:
-    """Extents of a value to compare or to keep."""
+    """A value and the extents it should have: known ones are compared, new symbols stored."""
 
     value: RelaxExpr
     pattern: Sequence[PrimExpr]
@@ -93,9 +94,10 @@ class _Match:
 
 @dataclass(frozen=True)
 class _Checked:
-    """A value and what it must be.
+    """A value and the struct info that it must have.
 
-    ``always``: whatever is proved of it; ``dynamic_only``: only what is said with symbols.
+    ``always``: check it even if the value's own struct info proves it (a caller may pass anything
+    for a parameter). ``dynamic_only``: skip tensors whose extents are all numbers.
     """
 
     info: StructInfo | None
@@ -104,12 +106,12 @@ class _Checked:
     dynamic_only: bool = False
 
     def proved(self, info: StructInfo) -> bool:
-        """Whether nothing has to be checked at run time."""
+        """Whether ``info`` follows from the value's struct info, so that no check is needed."""
         return not self.always and struct_info_is_base_of(info, self.value.struct_info)
 
 
 def _is_static(extents: Sequence[PrimExpr] | None) -> bool:
-    """Whether a tensor's extents are numbers."""
+    """Whether the extents are known and all of them are numbers."""
     return extents is not None and all(isinstance(value, IntImm) for value in extents)
 
 
@@ -124,7 +126,7 @@ class _ShapeLowerer(PyExprMutator):
         self.heap: Any = None
 
     def function(self, name: str, func: Function) -> Function:
-        """One function of the module."""
+        """The lowered function: heap and checks of the parameters, body, check of the result."""
         self.name, self.slots = name, Slots()
         SlotCollector(self.slots).function(func)
         self.slots.prepare()
@@ -137,13 +139,17 @@ class _ShapeLowerer(PyExprMutator):
         return func.with_(body=self.builder_.normalize(whole))
 
     def block(self, fill: Callable[[], None]) -> BindingBlock:
-        """A block of what ``fill`` emits."""
+        """A block of the bindings that ``fill`` emits."""
         self.builder_.begin_binding_block()
         fill()
         return self.builder_.end_block()
 
     def enter(self, func: Function) -> None:
-        """The heap, and what the parameters must be; those past ``num_input`` were built here."""
+        """Emit the heap and the checks of the parameters.
+
+        Parameters after the first ``num_input`` are weights that the compiler itself laid out.
+        Those of static shape are not checked.
+        """
         self.allocate_heap()
         given = int(func.attrs.get("num_input", len(func.params)))
         todo: list[_Match] = []
@@ -157,7 +163,7 @@ class _ShapeLowerer(PyExprMutator):
         self.run(todo)
 
     def leave(self, func: Function, result: Expr) -> None:
-        """What the result must be."""
+        """Emit the check of the result."""
         info = func.ret_struct_info
         context = f"ErrorContext(fn={self.name}, loc=return, annotation={info}) "
         todo: list[_Match] = []
@@ -165,7 +171,7 @@ class _ShapeLowerer(PyExprMutator):
         self.run(todo)
 
     def allocate_heap(self) -> None:
-        """Memory for all slots of the function."""
+        """Emit ``shape_heap``: memory for all slots, or a null value if there are none."""
         count = len(self.slots.all)
         if count:
             info: StructInfo = TensorStructInfo(None, "int64", ndim=1)
@@ -179,7 +185,7 @@ class _ShapeLowerer(PyExprMutator):
         self.heap = self.builder_.emit(call, "shape_heap")
 
     def check(self, item: _Checked, context: str, todo: list[_Match]) -> None:
-        """Emit the checks of a value; what must be matched is added to ``todo``."""
+        """Emit the check of a value's kind, dtype and rank; add its extents to ``todo``."""
         info, value = item.info, item.value
         if info is None or item.proved(info):
             return
@@ -207,13 +213,13 @@ class _ShapeLowerer(PyExprMutator):
             )
 
     def bound(self, value: RelaxExpr) -> RelaxExpr:
-        """The value as something that can be used twice."""
+        """The value if it may be used twice (a variable, a constant), else a variable of it."""
         return value if isinstance(value, (*LEAVES, Tuple)) else self.builder_.emit(value)
 
     def check_tuple(
         self, info: TupleStructInfo, item: _Checked, context: str, todo: list[_Match]
     ) -> None:
-        """The number of fields, then each field."""
+        """Emit the check of the number of fields, then those of each field."""
         value, known = self.bound(item.value), item.value.struct_info
         is_tuple = isinstance(known, TupleStructInfo)
         if isinstance(known, TupleStructInfo) and len(known.fields) != len(info.fields):
@@ -234,19 +240,26 @@ class _ShapeLowerer(PyExprMutator):
             self.check(_Checked(field, part, item.always, item.dynamic_only), context, todo)
 
     def emit(self, name: str, arguments: Sequence[RelaxExpr], context: str) -> None:
-        """A call for its effect, with the text of its error."""
+        """Emit a call of ``vm.builtin.<name>`` that returns nothing and may raise ``context``."""
         text = StringImm(context if self.emit_err_ctx else "")
         self.builder_.emit(_packed(name, [*arguments, text], NOTHING), "_")
 
     def run(self, todo: list[_Match]) -> None:
-        """Keep the values of new symbols, compute what follows, compare the rest."""
+        """Emit the matches: store new symbols, compute what follows from them, compare the rest.
+
+        The order matters. For a tensor of shape ``(n * 2, n)``, the first extent can be compared
+        only when ``n`` was stored from the second and ``n * 2`` was computed from it.
+        """
         left = [item for item in todo if self.match(item, False)]
         self.compute()
         for item in left:
             self.match(item, True)
 
     def match(self, item: _Match, all_known: bool) -> bool:
-        """Emit the match; whether some extent has to be compared later."""
+        """Emit one match; return whether it skipped extents that must be compared later.
+
+        With ``all_known`` every symbol must have a value by now, so nothing is skipped.
+        """
         arguments: list[RelaxExpr] = [item.value, self.heap]
         is_number = isinstance(item.value.struct_info, PrimStructInfo)
         if not is_number:
@@ -260,7 +273,7 @@ class _ShapeLowerer(PyExprMutator):
         return any(code == MatchShapeCode.NO_OP for code, _ in codes)
 
     def action(self, expr: PrimExpr, all_known: bool) -> tuple[int, int]:
-        """What to do with one extent."""
+        """The MatchShapeCode for one extent and its operand: a number or the index of a slot."""
         if isinstance(expr, IntImm):
             return MatchShapeCode.ASSERT_EQUAL_TO_IMM, expr.value
         slot = self.slots.at(expr, self.name) if all_known else self.slots.find(expr)
@@ -273,7 +286,7 @@ class _ShapeLowerer(PyExprMutator):
         return MatchShapeCode.NO_OP, 0
 
     def compute(self) -> None:
-        """Emit the kernel that computes the expressions whose symbols are all known."""
+        """Emit a kernel that computes all expressions that have become ready, and its call."""
         ready = self.slots.take_ready()
         if not ready:
             return
@@ -292,7 +305,7 @@ class _ShapeLowerer(PyExprMutator):
         kernel = PrimFunc([param], seq(*stores), buffer_map={param: buffer}, attrs=attrs)
         self.builder_.emit(Call(self.builder_.add_func(kernel, "shape_func"), [self.heap]), "_")
 
-    # What the graph's own expressions become
+    # Expressions of the graph that contain symbols
 
     def visit_shape_expr_(self, op: ShapeExpr) -> RelaxExpr:
         if all(isinstance(value, IntImm) for value in op.values):
@@ -308,7 +321,7 @@ class _ShapeLowerer(PyExprMutator):
         return _packed("make_prim_value", [self.heap, *self.extent(op.value)], op.struct_info)
 
     def extent(self, value: PrimExpr) -> list[Expr]:
-        """How to get one extent: a code and a number or slot."""
+        """The MakeShapeCode for one extent and its operand: a number or the index of a slot."""
         if isinstance(value, IntImm):
             return [_number(MakeShapeCode.USE_IMM), _number(value.value)]
         return [_number(MakeShapeCode.LOAD_SHAPE), _number(self.slots.at(value, self.name).index)]
@@ -359,11 +372,12 @@ _CHECKS: Final[dict[type, tuple[str, Callable[[Any], StructInfo], Callable[[Any]
         lambda info: [DataTypeImm(info.dtype)],
     ),
 }
-"""Struct info -> the function that checks its kind, what of it that covers, its arguments."""
+"""For each class of struct info: the builtin that checks a value's kind, the part of the struct
+info that this builtin covers (all but the extents), and the builtin's arguments."""
 
 
 def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
-    """The module with symbolic extents on heaps."""
+    """The module in which each graph function keeps its symbolic extents on a heap."""
     lowerer = _ShapeLowerer(mod, emit_err_ctx)
     functions: list[tuple[GlobalVar, BaseFunc]] = list(mod.functions.items())
     for gvar, func in functions:
@@ -373,7 +387,7 @@ def vm_shape_lower(mod: IRModule, emit_err_ctx: bool = True) -> IRModule:
 
 
 def VMShapeLower(*, emit_err_ctx: bool = True) -> Pass:  # noqa: N802 - TVM's name
-    """The pass that puts symbolic extents on heaps of the virtual machine."""
+    """The pass that keeps symbolic extents on a heap of the virtual machine; see the module."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return vm_shape_lower(mod, emit_err_ctx)
