@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.call.plan import CallPlan
+from weft.runtime.call.spec import ParamSpec
 from weft.runtime.extent import evaluate
 from weft.runtime.memory.allocation import data_address
 from weft.runtime.ndarray import NDArray, dtype_of, storage_dtype
@@ -64,9 +65,8 @@ class TensorChecker:
 
     __slots__ = ("_torch_dtype", "compact", "dtype", "itemsize", "prefix", "storage", "writes")
 
-    def __init__(self, spec: FunctionSpec, position: int) -> None:
-        param = spec.params[position]
-        self.prefix = f"{spec.name}: argument {position} ({param.name})"
+    def __init__(self, place: str, param: ParamSpec) -> None:
+        self.prefix = place
         self.dtype = DataType(param.dtype)
         storage = storage_dtype(self.dtype)
         self.storage = storage if self.dtype.lanes == 1 else None
@@ -182,9 +182,8 @@ class ScalarChecker:
 
     __slots__ = ("dtype", "high", "low", "prefix")
 
-    def __init__(self, spec: FunctionSpec, position: int) -> None:
-        param = spec.params[position]
-        self.prefix = f"{spec.name}: argument {position} ({param.name})"
+    def __init__(self, place: str, param: ParamSpec) -> None:
+        self.prefix = place
         self.dtype = DataType(param.dtype)
         self.low, self.high = integer_range(self.dtype)
 
@@ -264,34 +263,33 @@ def encode_float(value: float, dtype: DataType) -> float | int:
 
 
 def shape_error(
-    spec: FunctionSpec, position: int, actual: tuple[int, ...], names: dict[str, int]
+    plan: CallPlan, argument: int, actual: tuple[int, ...], names: dict[str, int]
 ) -> Exception:
     """The error for a shape that does not fit; ``names`` are the symbols bound so far."""
-    param = spec.params[position]
+    shape = plan.takes[argument].param.shape
     return IRValueError(
-        f"{spec.name}: argument {position} ({param.name}): expected shape "
-        f"{_expected(param.shape, names)}, got {tuple(actual)}"
+        f"{plan.place(argument)}: expected shape {_expected(shape, names)}, got {tuple(actual)}"
     )
 
 
-def division_error(spec: FunctionSpec, position: int) -> Exception:
+def division_error(plan: CallPlan, argument: int) -> Exception:
     """The error for an extent that divides by a symbol or a scalar that is 0."""
-    param = spec.params[position]
+    param = plan.takes[argument].param
     texts = [str(entry) for entry in (*param.shape, *(param.strides or ()))]
     return IRValueError(
-        f"{spec.name}: argument {position} ({param.name}): its shape {_tuple_text(tuple(texts))} "
-        "divides by 0 for these arguments"
+        f"{plan.place(argument)}: its shape {_tuple_text(tuple(texts))} divides by 0 for these "
+        "arguments"
     )
 
 
 def stride_mismatch(
-    spec: FunctionSpec, position: int, actual: tuple[int, ...], names: dict[str, int]
+    plan: CallPlan, argument: int, actual: tuple[int, ...], names: dict[str, int]
 ) -> Exception:
     """The error for strides that do not fit."""
-    param: ParamSpec = spec.params[position]
+    strides = plan.takes[argument].param.strides or ()
     return IRValueError(
-        f"{spec.name}: argument {position} ({param.name}): expected strides "
-        f"{_expected(param.strides or (), names)} (in elements), got {actual}"
+        f"{plan.place(argument)}: expected strides {_expected(strides, names)} (in elements), "
+        f"got {actual}"
     )
 
 
@@ -311,25 +309,26 @@ def _tuple_text(items: tuple[str, ...]) -> str:
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-def count_error(spec: FunctionSpec, count: int) -> Exception:
+def count_error(plan: CallPlan, count: int) -> Exception:
     """The error for a wrong number of arguments."""
-    names = ", ".join(param.name for param in spec.params)
-    plural = "" if len(spec.params) == 1 else "s"
+    names = [take.param.name for take in plan.takes]
+    plural = "" if len(names) == 1 else "s"
     return IRTypeError(
-        f"{spec.name}: expected {len(spec.params)} argument{plural} ({names}), got {count}"
+        f"{plan.name}: expected {len(names)} argument{plural} ({', '.join(names)}), got {count}"
     )
 
 
 def overlap_error(
-    spec: FunctionSpec, output: int, other: int, spans: tuple[int, int, int, int]
+    plan: CallPlan, output: int, other: int, spans: tuple[int, int, int, int]
 ) -> Exception | None:
     """The error for an output that overlaps another argument; None if either is empty."""
     begin, size, other_begin, other_size = spans
     if size == 0 or other_size == 0:
         return None
+    take = plan.takes[other]
     return IRValueError(
-        f"{spec.name}: argument {output} ({spec.params[output].name}): expected an output that "
-        f"shares no memory with the other arguments, got one that overlaps argument {other} "
-        f"({spec.params[other].name}): [{begin:#x}, {begin + size:#x}) and "
+        f"{plan.place(output)}: expected an output that shares no memory with the other "
+        f"arguments, got one that overlaps {take.place} ({take.param.name}): "
+        f"[{begin:#x}, {begin + size:#x}) and "
         f"[{other_begin:#x}, {other_begin + other_size:#x}); pass a copy"
     )

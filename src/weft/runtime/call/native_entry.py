@@ -1,13 +1,15 @@
 """The one native call of an inference: check the inputs, allocate the outputs, call.
 
-``make_entry`` writes Python source as ``weft.runtime.call.wrapper`` does (and with its writer) and
-adds the outputs in fresh aligned memory, the arena leased from a pool, and the table of constants.
-Nothing that the call returns lives in the arena, so an arena goes back when the call ends.
+``make_entry`` prints the plan of a model as Python source, with the writer of
+``weft.runtime.call.wrapper`` and what only models have: nested arguments, outputs in fresh aligned
+memory, the arena leased from a pool, the table of constants. Nothing that the call returns lives in
+the arena, so an arena goes back when the call ends.
 """
 
 from __future__ import annotations
 
 import ctypes
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,8 +17,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.runtime.call.spec import FunctionSpec
-from weft.runtime.call.wrapper import WrapperWriter, native_function
+from weft.runtime.call.plan import (
+    Arena,
+    CallPlan,
+    Cast,
+    Check,
+    Limit,
+    Open,
+    Pass,
+    Path,
+    Same,
+    plan_of_entry,
+)
+from weft.runtime.call.wrapper import CallWriter
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.extent import Extent, evaluator
 from weft.runtime.memory.allocation import aligned_empty
@@ -93,77 +106,133 @@ def constant_table(constants: Sequence[NDArray]) -> Any:
     return (ctypes.c_void_p * max(1, len(addresses)))(*addresses)
 
 
-class EntryWriter(WrapperWriter):
-    """Writes an entry: only the inputs are arguments; outputs, handles and symbols follow."""
+class EntryWriter(CallWriter):
+    """Prints the plan of a model: only the inputs are arguments; outputs and memory are made here.
 
-    def __init__(self, spec: FunctionSpec, address: int, inputs: int) -> None:
-        super().__init__(FunctionSpec(spec.name, spec.params[:inputs]), address)
-        self.full = spec
-        self.names["native"] = native_function(spec, address)
-        self.outputs: list[str] = []
+    In the text, output 0 is ``o0``, its address ``q0``; working memory is ``block``.
+    """
+
+    def __init__(self, plan: CallPlan, address: int) -> None:
+        super().__init__(plan, address)
         self.arrays: list[str] = []
-        self.handles: list[str] = []
         self.tuples = 0
-        self.layout: tuple[Result, ...] | None = None
-        self.same: list[tuple[str, Extent]] = []
-        self.places: dict[int, str] = {}
+        self.casts = 0
 
-    def _unpack(self) -> None:
-        """Arguments to inputs; tuples and shapes are opened, as the layout says."""
-        if self.layout is None:
-            super()._unpack()
-            return
+    def check(self, step: Check) -> None:
+        """The lines of one step."""
+        match step:
+            case Open():
+                self._open(step)
+            case Same():
+                self.names["unfit"] = _unfit
+                test = f"{_name_of(step.path)} != {self.value(step.extent)}"
+                self.lines += [f"if {test}:", "    raise unfit(name)"]
+            case Cast():
+                self._cast(step)
+            case Limit():
+                self.names["check_limit"] = check_limit
+                value = self.value(step.symbol)
+                refuse = f"check_limit(name, {step.symbol!r}, {value}, {step.most})"
+                self.lines += [f"if {value} > {step.most}:", f"    {refuse}"]
+            case _:
+                super().check(step)
+
+    def _open(self, step: Open) -> None:
         self.names["unfit"] = _unfit
-        todo: list[tuple[str, str, tuple[Result, ...]]] = [("args", "", self.layout)]
-        while todo:
-            source, path, layouts = todo.pop(0)
-            targets = []
-            for index, (kind, content) in enumerate(layouts):
-                target = f"a{content}" if kind == "leaf" else f"{source}_{index}"
-                targets.append(f"{target}, ")
-                place = f"{path}[{index}]" if path else f"argument {index}"
-                if kind == "tuple":
-                    todo.append((target, place, content))
-                elif kind == "leaf":
-                    self.places[content] = place
-                elif kind == "same":
-                    self.same.append((target, content))
-            self.lines += [
-                f"if not isinstance({source}, (tuple, list)) or len({source}) != {len(targets)}:",
-                "    raise unfit(name)",
-                f"{''.join(targets)}= {source}" if targets else "pass",
-            ]
+        source = _name_of(step.path)
+        targets = "".join([
+            f"{_name_of((*step.path, place)) if item is None else f'a{item}'}, "
+            for place, item in enumerate(step.items)
+        ])  # fmt: skip
+        test = f"not isinstance({source}, (tuple, list)) or len({source}) != {len(step.items)}"
+        self.lines += [
+            f"if {test}:", "    raise unfit(name)", f"{targets}= {source}" if targets else "pass",
+        ]  # fmt: skip
 
-    def checks(self) -> None:
-        """Those of every function; also the numbers in shapes that are no new symbols."""
-        super().checks()
-        for index, place in self.places.items():
-            param = self.spec.params[index]
-            checker = self.names[f"{'R' if param.kind == 'buffer' else 'C'}{index}"]
-            checker.prefix = f"{self.spec.name}: {place} ({param.name})"
-        for target, extent in self.same:
-            self.lines += [f"if {target} != {self._value(extent)}:", "    raise unfit(name)"]
+    def _cast(self, step: Cast) -> None:
+        """A comparison of shapes, and where they differ the error of the bytecode."""
+        message = f"M{self.casts}"
+        self.casts += 1
+        self.names["mismatch"] = mismatch
+        self.names[message] = (step.kind, step.wanted, step.what)
+        actual, expected = self.tuple_text(step.actual), self.tuple_text(step.resolved)
+        symbols = ", ".join([f"{name!r}: {self.value(text)}" for name, text in step.known])
+        self.lines += [
+            f"if {actual} != {expected}:",
+            f"    mismatch({actual}, {{{symbols}}}, *{message})",
+        ]
 
-    def value(self, extent: Extent) -> str:
-        """An extent as a Python expression over the bound symbols."""
-        return self._value(extent)
+    def tuple_text(self, extents: Sequence[Extent]) -> str:
+        """Extents as a Python tuple."""
+        return "(" + "".join([f"{self.value(extent)}, " for extent in extents]) + ")"
 
-    def invoke(self, after: str) -> None:
-        """The native call; ``after`` runs whatever happens."""
-        symbols = [self._symbol(name) for name in self.full.implicit]
-        passed = [*self.passed, *self.outputs, *self.handles, *symbols]
-        lines = [f"code = native({', '.join(passed)})"]
-        if self.full.calls_packed:
-            owned = "".join(f"o{index}, " for index in range(len(self.outputs)))
-            kept = [f"(q{i}, q{i} + o{i}.nbytes)" for i in range(len(self.outputs))]
+    def allocate(self) -> None:
+        """Fresh memory for the outputs, whose NDArrays are made after the call; working memory."""
+        for index, output in enumerate(self.plan.outputs):
+            dtype = DataType(output.dtype)
+            width = storage_dtype(dtype).itemsize
+            if all(isinstance(extent, int) for extent in output.shape):
+                size = str(width * math.prod([int(extent) for extent in output.shape]))
+            else:
+                size = " * ".join([*[self.value(extent) for extent in output.shape], str(width)])
+            shape = self.tuple_text(output.shape)
+            self.names.update({
+                f"K{index}": storage_dtype(dtype), f"L{index}": dtype, "compact": compact,
+                "aligned_empty": aligned_empty,
+            })  # fmt: skip
+            self.lines.append(f"o{index}, q{index} = aligned_empty({shape}, K{index}, {size})")
+            self.arrays.append(f"compact(o{index}, q{index}, {shape}, L{index})")
+        if self.plan.arena is not None:
+            self._take_arena(self.plan.arena)
+
+    def _take_arena(self, arena: Arena) -> None:
+        """Working memory, and where sizes have symbols the table of what stands where in it."""
+        size = str(arena.size)
+        if arena.planned is not None:
+            self.names["planner"] = make_planner(arena.planned)
+            symbols = ", ".join([self.value(name) for name in arena.planned.symbols])
+            self.lines.append(f"plan = planner({symbols})")
+            size = "plan.size"
+        self.names["arena_pool"] = ArenaPool()
+        self.lines.append(f"block = arena_pool.take({size})")
+
+    def passed(self, item: Pass) -> str:
+        """The text of one argument of the native function."""
+        if item.kind == "stack":
+            self.names["stack_floor"] = stack_floor
+        if item.kind == "output":
+            return f"q{item.index}"
+        return _HANDLES.get(item.kind) or super().passed(item)
+
+    def call(self) -> None:
+        """The native call and the fault check; working memory goes back whatever happens."""
+        lines = [f"code = native({', '.join([self.passed(item) for item in self.plan.passed])})"]
+        after = "" if self.plan.arena is None else "arena_pool.give(block)"
+        if self.plan.calls_packed:
+            outputs = range(len(self.plan.outputs))
+            owned = "".join([f"o{index}, " for index in outputs])
+            ranges = [*self.ranges(), *[f"(q{i}, q{i} + o{i}.nbytes)" for i in outputs]]
             if after:
-                owned, kept = f"{owned}block, ", [*kept, "(block[0], block[0] + block[1])"]
-            ranges = ", ".join(text for text in (self._ranges(), *kept) if text)
-            lines = [f"with holding((args, keep, {owned}), [{ranges}]):", f"    {lines[0]}"]
+                owned, ranges = f"{owned}block, ", [*ranges, "(block[0], block[0] + block[1])"]
+            holder = f"holding((args, keep, {owned}), [{', '.join(ranges)}])"
+            lines = [f"with {holder}:", f"    {lines[0]}"]
             after = ""  # a callback may keep a view on the arena: it is not used again
         if after:
             lines = ["try:", *[f"    {line}" for line in lines], "finally:", f"    {after}"]
         self.lines += [*lines, "if code:", "    raise pop_fault(code, name)"]
+        text, _ = _result_text(self, self.plan.result)
+        self.lines.append(f"return {text}")
+
+
+_HANDLES: Final = {
+    "arena": "block[0]", "offsets": "plan.address", "constants": "table", "stack": "stack_floor()",
+}  # fmt: skip
+"""Native arguments of a model beside tensors, by the kind of ``Pass``."""
+
+
+def _name_of(path: Path) -> str:
+    """The variable of a tuple among the arguments, or of a number in it: ``args_1_0``."""
+    return "_".join(["args", *map(str, path)])
 
 
 @deep_recursion
@@ -171,56 +240,15 @@ def make_entry(
     entry: NativeEntry, host: CompiledFunction, constants: Sequence[NDArray]
 ) -> Callable[..., object]:
     """The Python function that runs a native VM function on its inputs; it keeps the code alive."""
-    used = [constants[index] for index in entry.constants]
+    plan = plan_of_entry(entry)
+    used = [constants[index] for index in plan.constants]
     table = constant_table(used)
-    writer = EntryWriter(entry.spec, host.address, _input_count(entry))
-    writer.layout = entry.layout
+    writer = EntryWriter(plan, host.address)
+    writer.names.update(table=ctypes.addressof(table), keep=(table, used, host))
     writer.checks()
-    writer.names.update(
-        aligned_empty=aligned_empty, arena_pool=ArenaPool(), table=ctypes.addressof(table),
-        keep=(table, used, host),
-    )  # fmt: skip
-    for index, check in enumerate(entry.checks):
-        _compare(writer, index, check)
-    for name, limit in entry.limits:
-        writer.names["check_limit"] = check_limit
-        value = writer.value(name)
-        refuse = f"check_limit(name, {name!r}, {value}, {limit})"
-        writer.lines += [f"if {value} > {limit}:", f"    {refuse}"]
-    for index, (dtype, shape) in enumerate(entry.outputs):
-        _allocate(writer, index, dtype, shape)
-    has_arena = entry.arena != 0 or entry.planned is not None
-    if has_arena:
-        _take_arena(writer, entry)
-    if entry.constants or entry.recursive:
-        writer.handles.append("table")
-    if entry.recursive:
-        writer.names["stack_floor"] = stack_floor
-        writer.handles.append("stack_floor()")
-    writer.invoke("arena_pool.give(block)" if has_arena else "")
-    text, _ = _result_text(writer, entry.result)
-    writer.lines.append(f"return {text}")
+    writer.allocate()
+    writer.call()
     return writer.build()
-
-
-def _input_count(entry: NativeEntry) -> int:
-    handles = (entry.arena != 0) + 2 * (entry.planned is not None)
-    handles += 2 if entry.recursive else bool(entry.constants)
-    return len(entry.spec.params) - len(entry.outputs) - handles
-
-
-def _take_arena(writer: EntryWriter, entry: NativeEntry) -> None:
-    """Working memory, and where sizes have symbols the table of what stands where in it."""
-    size = str(entry.arena)
-    if entry.planned is not None:
-        writer.names["planner"] = make_planner(entry.planned)
-        symbols = ", ".join([str(writer.value(name)) for name in entry.planned.symbols])
-        writer.lines.append(f"plan = planner({symbols})")
-        size = "plan.size"
-    writer.lines.append(f"block = arena_pool.take({size})")
-    writer.handles.append("block[0]")
-    if entry.planned is not None:
-        writer.handles.append("plan.address")
 
 
 def make_planner(planned: PlannedSizes) -> OffsetPlanner:
@@ -231,41 +259,6 @@ def make_planner(planned: PlannedSizes) -> OffsetPlanner:
 def _unfit(name: str) -> IRTypeError:
     """An argument has the wrong form; the virtual machine says more (VirtualMachine._callable)."""
     return IRTypeError(f"{name}: the arguments do not have the form of the parameters")
-
-
-def _compare(writer: EntryWriter, index: int, check: tuple[Any, ...]) -> None:
-    """A match_cast: a comparison of shapes, and where they differ the error of the bytecode."""
-    kind, what, wanted, resolved, given, known = check
-    writer.names["mismatch"] = mismatch
-    writer.names[f"M{index}"] = (kind, wanted, what)
-    actual, expected = (
-        "(" + "".join([f"{writer.value(extent)}, " for extent in extents]) + ")"
-        for extents in (given, resolved)
-    )
-    symbols = ", ".join([f"{name!r}: {writer.value(text)}" for name, text in known])
-    writer.lines += [
-        f"if {actual} != {expected}:",
-        f"    mismatch({actual}, {{{symbols}}}, *M{index})",
-    ]
-
-
-def _allocate(writer: EntryWriter, index: int, dtype: str, shape: tuple[int | str, ...]) -> None:
-    """Fresh memory for an output; its NDArray is made after the call."""
-    parsed = DataType(dtype)
-    writer.names[f"K{index}"] = storage_dtype(parsed)
-    width = storage_dtype(parsed).itemsize
-    extents = [writer.value(extent) for extent in shape]
-    size = " * ".join([*extents, str(width)])
-    if all(isinstance(extent, int) for extent in shape):
-        count = width
-        for extent in shape:
-            count *= int(extent)
-        size = str(count)
-    text = "".join(f"{extent}, " for extent in extents)
-    writer.lines.append(f"o{index}, q{index} = aligned_empty(({text}), K{index}, {size})")
-    writer.outputs.append(f"q{index}")
-    writer.names.update({"compact": compact, f"L{index}": parsed})
-    writer.arrays.append(f"compact(o{index}, q{index}, ({text}), L{index})")
 
 
 def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:
@@ -281,9 +274,9 @@ def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:
         return f"as_ndarray(a{result[1]}, name)", 1
     if kind == "shape":
         writer.names["ShapeTuple"] = ShapeTuple
-        return "ShapeTuple((" + "".join([f"{writer.value(x)}, " for x in result[1]]) + "))", 3
+        return f"ShapeTuple({writer.tuple_text(result[1])})", 3
     if kind == "expr":
-        return str(writer.value(result[1])), 1
+        return writer.value(result[1]), 1
     texts, depth = [], 0
     for item in result[1]:
         text, below = _result_text(writer, item)

@@ -1,5 +1,7 @@
 """A model's call on tensors of a framework as one native function (call.tensor_call_ir).
 
+A CallPlan printed as the table that this function reads.
+
 The way through Python (weft.runtime.call.native_entry) takes some microseconds, more than a small
 model computes. Tensors of a class that offers DLPack's exchange functions in C, as PyTorch's, are
 read and made without it, for functions whose shapes are numbers. Every call that is not as usual
@@ -18,6 +20,7 @@ import numpy as np
 
 from weft.runtime.call.abi import DLPACK_BOOL, DLDataType, DLDevice, DLTensor
 from weft.runtime.call.native_entry import constant_table
+from weft.runtime.call.plan import CallPlan, Compare, Count, Take, plan_of_entry
 from weft.runtime.call.tensor_call_ir import (
     CALL_FIELDS,
     EXPECTED_FIELDS,
@@ -49,6 +52,11 @@ _TYPE_OFFSET: Final = object.__basicsize__ - ctypes.sizeof(ctypes.c_void_p)
 """Where an object's class stands in it: last in the header that all objects have."""
 _KINDS: Final = frozenset({"bool", "int", "uint", "float", "bfloat"})
 """Kinds of numbers that DLPack and weft write alike; bool differs and is looked after."""
+
+_PRINTED: Final = (Count, Take, Compare)
+"""The steps of a plan that the table has: the number of arguments, each as it is expected."""
+_PASSED: Final = frozenset({"argument", "output", "arena", "constants"})
+"""The kinds of native arguments that the native code passes, in this order."""
 
 Item = tuple[str, tuple[int, ...], int]
 """A tensor as it is expected: data type, shape, alignment of its memory in bytes."""
@@ -94,23 +102,26 @@ def make_tensor_call(
         threads: of parallel loops in these calls; None: as the process has it.
     """
     exchange = _exchange_of(tensor_class)
-    if exchange is None or own_count_key() < 0 or not _is_direct(entry):
+    plan = plan_of_entry(entry)
+    if exchange is None or own_count_key() < 0 or not _is_direct(plan):
         return None
-    used = [constants[index] for index in entry.constants]
+    used = [constants[index] for index in plan.constants]
     table = constant_table(used)
-    arena, arena_address = aligned_empty((entry.arena,), np.dtype("uint8"), entry.arena)
-    inputs, outputs = _items(entry)
+    size = 0 if plan.arena is None else plan.arena.size
+    arena, arena_address = aligned_empty((size,), np.dtype("uint8"), size)
+    inputs, outputs = _items(plan)
     expected = (_Expected * (len(inputs) + len(outputs)))()
     prototypes = (DLTensor * len(outputs))()
     axes = [_fill(expected[i], item) for i, item in enumerate([*inputs, *outputs])]
     for prototype, wanted in zip(prototypes, expected[len(inputs) :], strict=True):
         _fill_prototype(prototype, wanted)
     negated = "is_neg" if hasattr(tensor_class, "is_neg") else None
-    fail = functools.partial(_fail, entry.spec.name)
+    fail = functools.partial(_fail, plan.name)
     call = _Call(
-        function=host.address, inputs=len(inputs), outputs=len(outputs), handles=_handles(entry),
+        function=host.address, inputs=len(inputs), outputs=len(outputs),
+        handles=len(plan.passed) - len(inputs) - len(outputs),
         expected=ctypes.addressof(expected), prototypes=ctypes.addressof(prototypes),
-        arena=arena_address if entry.arena else None, has_arena=entry.arena != 0,
+        arena=None if plan.arena is None else arena_address, has_arena=plan.arena is not None,
         constants=ctypes.addressof(table), threads=threads or 0, count_key=own_count_key(),
         type_offset=_TYPE_OFFSET, tensor_class=id(tensor_class),
         negated=None if negated is None else id(negated), read=exchange.read,
@@ -123,23 +134,26 @@ def make_tensor_call(
     return function
 
 
-def _is_direct(entry: NativeEntry) -> bool:
-    """Whether a call takes tensors of fixed shapes and gives fresh ones, in their order."""
-    spec = entry.spec
-    special = (
-        entry.planned or entry.checks or entry.limits or entry.layout or entry.recursive
-        or spec.calls_packed or spec.implicit or len(spec.params) > MOST_ARGUMENTS
-    )  # fmt: skip
-    if special or not _gives_all(entry.result, len(entry.outputs)):
-        return False
-    tensors = spec.params[: len(spec.params) - _handles(entry)]
-    return all(
-        param.kind == "buffer"
-        and param.strides is None
-        and DataType(param.dtype).kind in _KINDS
-        and DataType(param.dtype).lanes == 1
-        and all(isinstance(extent, int) and extent > 0 for extent in param.shape)
-        for param in tensors
+def _is_direct(plan: CallPlan) -> bool:
+    """Whether the table can say all of a plan: compact tensors of fixed shapes, fresh results."""
+    return (
+        all(isinstance(step, _PRINTED) for step in plan.checks)
+        and all(item.kind in _PASSED for item in plan.passed)
+        and len(plan.passed) <= MOST_ARGUMENTS
+        and not plan.calls_packed
+        and _gives_all(plan.result, len(plan.outputs))
+        and all(take.param.kind == "buffer" and take.param.strides is None for take in plan.takes)
+        and all(_is_fixed(take.param.dtype, take.param.shape) for take in plan.takes)
+        and all(_is_fixed(output.dtype, output.shape) for output in plan.outputs)
+    )
+
+
+def _is_fixed(dtype: str, shape: Sequence[Extent]) -> bool:
+    known = DataType(dtype)
+    return (
+        known.kind in _KINDS
+        and known.lanes == 1
+        and all(isinstance(extent, int) and extent > 0 for extent in shape)
     )
 
 
@@ -150,18 +164,15 @@ def _gives_all(result: Result, outputs: int) -> bool:
     return outputs == 1 and result == ("output", 0)
 
 
-def _handles(entry: NativeEntry) -> int:
-    return (entry.arena != 0) + bool(entry.constants)
-
-
-def _items(entry: NativeEntry) -> tuple[list[Item], list[Item]]:
+def _items(plan: CallPlan) -> tuple[list[Item], list[Item]]:
     """Inputs, on boundaries of their elements, and outputs, on those of fresh arrays."""
-    count = len(entry.spec.params) - _handles(entry) - len(entry.outputs)
+    params = [take.param for take in plan.takes]
     inputs = [
         (param.dtype, _extents(param.shape), storage_dtype(param.dtype).itemsize)
-        for param in entry.spec.params[:count]
+        for param in params
     ]
-    return inputs, [(dtype, _extents(shape), ALIGNMENT) for dtype, shape in entry.outputs]
+    outputs = [(output.dtype, _extents(output.shape), ALIGNMENT) for output in plan.outputs]
+    return inputs, outputs
 
 
 def _extents(shape: Sequence[Extent]) -> tuple[int, ...]:

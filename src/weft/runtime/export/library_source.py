@@ -1,8 +1,8 @@
 """C text of an exported model: its header, and what stands between a C program and compiled code.
 
-The checks are those of weft.runtime.call.native_entry, written in C (library_checks.c): data types,
-memory, shapes, symbols; then working memory, the native call, results. Extents are integer
-expressions over symbols, which become C expressions.
+A CallPlan printed as C: the checks of its steps, working memory, the native call, results. What
+is alike in all models, data types, memory and numbers of axes, stands in library_checks.c. Extents
+are integer expressions over symbols, which become C expressions.
 """
 
 from __future__ import annotations
@@ -10,8 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from weft.runtime.call.plan import (
+    Arena,
+    Bind,
+    CallPlan,
+    Cast,
+    Check,
+    Compare,
+    Limit,
+    Open,
+    Pass,
+    plan_of_entry,
+)
 from weft.runtime.call.spec import ParamSpec
 from weft.runtime.export.c_text import (
     DTYPES,
@@ -48,13 +60,11 @@ class LibrarySource:
         self, prefix: str, signature: Signature, entry: NativeEntry, offsets: Sequence[int],
         state_sizes: Sequence[int],
     ) -> None:  # fmt: skip
-        self.prefix, self.signature, self.entry = prefix, signature, entry
+        self.prefix, self.signature, self.plan = prefix, signature, plan_of_entry(entry)
         self.offsets, self.state_sizes = offsets, state_sizes
-        params = entry.spec.params
-        handles = (entry.arena != 0) + 2 * (entry.planned is not None) + bool(entry.constants)
-        self.inputs = params[: len(params) - handles - len(entry.outputs)]
+        self.inputs = [take.param for take in self.plan.takes]
         self.states = [state.input for state in signature.states]
-        self.names = _leaf_names(signature, entry, len(self.inputs))
+        self.names = _leaf_names(signature, self.plan)
         self.results = self._results()
 
     @property
@@ -64,7 +74,7 @@ class LibrarySource:
 
     def _items(self) -> list[tuple[str, object]]:
         """The outputs of ``main`` as the signature numbers them."""
-        result = self.entry.result
+        result = self.plan.result
         if self.signature.unpacked:
             return list(result[1])
         return [result]
@@ -82,8 +92,8 @@ class LibrarySource:
             for number, part in enumerate(content):
                 self._flatten(part, f"{name}_{number}", results)
         elif kind == "output":
-            dtype, shape = self.entry.outputs[content]
-            results.append(Result(name, item, dtype, shape))
+            output = self.plan.outputs[content]
+            results.append(Result(name, item, output.dtype, output.shape))
         elif kind == "input":
             param = self.inputs[content]
             results.append(Result(name, item, param.dtype, param.shape))
@@ -147,13 +157,14 @@ class LibrarySource:
         )
 
     def _prototype(self) -> str:
-        types = [
-            SCALARS[param.dtype] if param.kind == "scalar" else "void *"
-            for param in self.entry.spec.params
-        ]
-        types += ["int64_t"] * len(self.entry.spec.implicit)
-        symbol = self.entry.spec.native_symbol
+        types = [self._native_type(item) for item in self.plan.passed]
+        symbol = self.plan.native_symbol
         return f'extern int32_t native_entry({", ".join(types)}) __asm__("{symbol}");'
+
+    def _native_type(self, item: Pass) -> str:
+        if item.kind == "argument" and self.inputs[item.index].kind == "scalar":
+            return SCALARS[self.inputs[item.index].dtype]
+        return "int64_t" if item.kind == "symbol" else "void *"
 
     def _tables(self) -> str:
         p = self.prefix
@@ -177,58 +188,63 @@ class LibrarySource:
             lines.append(f"static const {p}_info {kind}_infos[] = {{\n{body}\n}};")
         return "\n".join(lines)
 
-    def _symbols(self) -> list[str]:
-        """The symbols that inputs bind, in order."""
-        symbols: list[str] = []
-        for param in self.inputs:
-            for extent in param.shape:
-                if isinstance(extent, str) and extent.isidentifier() and extent not in symbols:
-                    symbols.append(extent)
-            if param.kind == "scalar" and param.name not in symbols:
-                symbols.append(param.name)
-        return symbols
-
     def _sizes(self) -> str:
         """The function that checks inputs and binds symbols, and the shapes of outputs."""
-        p, symbols = self.prefix, self._symbols()
+        p, symbols = self.prefix, self.plan.symbols
         fields = "".join([f" int64_t v_{name};" for name in symbols]) or " char none;"
-        lines = [
+        checks = self.plan.checks
+        return "\n".join([
             f"typedef struct {{{fields} }} symbols;", "",
             f"static int bind(const {p}_tensor *in, symbols *s, int runs) {{",
             "  (void)s;",
             "  misfit = 0;",
             f'  if (check_tensors("input", {len(self.public)}, in, in_infos, runs)) return -1;',
-        ]  # fmt: skip
-        bound: set[str] = set()
-        for number, index in enumerate(self.public):
-            lines += _bind_input(number, self.inputs[index], bound)
-        lines += [f"  int64_t v_{name} = s->v_{name}; (void)v_{name};" for name in symbols]
-        for number, index in enumerate(self.public):
-            lines += _compare_input(number, self.inputs[index])
-        lines += [*self._checks(), "  return misfit ? fail_misfit() : 0;", "}"]
-        return "\n".join(lines)
+            *[line for step in checks if isinstance(step, Bind) for line in self._bind(step)],
+            *self._unpacked_symbols("s->"),
+            *[line for step in checks for line in self._check(step)],
+            *[line for item in self.signature.ranges for line in self._range(*item)],
+            "  return misfit ? fail_misfit() : 0;", "}",
+        ])  # fmt: skip
 
-    def _checks(self) -> list[str]:
-        lines = []
-        for kind, what, _, resolved, actual, _ in self.entry.checks:
-            for wanted, given in zip(resolved, actual, strict=True):
-                a, b = c_expression(wanted), c_expression(given)
-                lines += [
-                    f"  if ({a} != {b})",
-                    f'    return fail("{in_string(what)}: expected %lld, got %lld ({kind})", '
-                    f"(long long){a}, (long long){b});",
-                ]
-        for name, limit in self.entry.limits:
-            text = (
-                f"memory was planned for at most {limit}, which the function's tir_var_upper_bound "
-                "says"
-            )
-            lines += self._range_check(name, None, limit, text)
-        for name, low, high in self.signature.ranges:
-            text = f"the model was compiled for {range_text(low, high)}; compile it again with " \
-                   "another range"  # fmt: skip
-            lines += self._range_check(name, low, high, text)
-        return lines
+    def _bind(self, step: Bind) -> list[str]:
+        if step.argument in self.states:
+            return []
+        number = self.public.index(step.argument)
+        value = f"in[{number}].shape[{step.axis}]"
+        if step.of == "value":
+            dtype = self.inputs[step.argument].dtype
+            value = f"(int64_t)*(const {SCALARS[dtype]} *)in[{number}].data"
+        elif step.of == "offset":
+            value = "0"
+        return [f"  s->v_{step.symbol} = {value};"]
+
+    def _check(self, step: Check) -> list[str]:
+        """The lines of a step; ``check_tensors`` (library_checks.c) has done Take and Rank."""
+        match step:
+            case Compare():
+                return self._compare(step)
+            case Cast():
+                return _cast_lines(step)
+            case Limit():
+                return self._range_check(
+                    step.symbol, None, step.most, f"memory was planned for at most {step.most}, "
+                    "which the function's tir_var_upper_bound says",
+                )  # fmt: skip
+        return []
+
+    def _compare(self, step: Compare) -> list[str]:
+        if step.argument in self.states:
+            return []
+        number = self.public.index(step.argument)
+        return [
+            f'  if (check_extent("input", {number}, &in[{number}], &in_infos[{number}], {axis}, '
+            f'{c_expression(extent)}, "{_in_brackets(extent)}"))\n    return -1;'
+            for axis, extent in enumerate(step.shape)
+        ]
+
+    def _range(self, name: str, low: int | None, high: int | None) -> list[str]:
+        text = f"the model was compiled for {range_text(low, high)}; compile it again with another"
+        return self._range_check(name, low, high, f"{text} range")
 
     def _range_check(self, name: str, low: int | None, high: int | None, text: str) -> list[str]:
         """A check that a symbol is within bounds; its message names the input that says it."""
@@ -252,8 +268,8 @@ class LibrarySource:
                 return where
         return None
 
-    def _unpacked_symbols(self) -> list[str]:
-        return [f"  int64_t v_{name} = s.v_{name}; (void)v_{name};" for name in self._symbols()]
+    def _unpacked_symbols(self, at: str) -> list[str]:
+        return [f"  int64_t v_{name} = {at}v_{name}; (void)v_{name};" for name in self.plan.symbols]
 
     def _run(self) -> str:
         p = self.prefix
@@ -262,7 +278,7 @@ class LibrarySource:
             f"char *states[{len(self.states) + 1}]; }};",
             "",
             "static void shapes_of(symbols s, int index, int64_t *shape) {",
-            *self._unpacked_symbols(),
+            *self._unpacked_symbols("s."),
             "  switch (index) {",
         ]
         for number, result in enumerate(self.results):
@@ -276,19 +292,20 @@ class LibrarySource:
 
     def _call(self) -> list[str]:
         """The native call on checked arguments."""
-        p, entry = self.prefix, self.entry
+        p = self.prefix
         lines = [
             f"static int call({p}_model *model, const {p}_tensor *in, {p}_tensor *out,",
             "                symbols s) {",
-            *self._unpacked_symbols(),
+            *self._unpacked_symbols("s."),
             "  (void)in, (void)out, (void)model;",
-            *self._plan(),
+            *self._arena(),
         ]
         targets, copies = self._targets()
         outputs = []
         for index, target in enumerate(targets):
             if target is None:
-                size = size_text(*entry.outputs[index])
+                output = self.plan.outputs[index]
+                size = size_text(output.dtype, output.shape)
                 lines += [
                     f"  int64_t at_{index} = plan;",
                     f"  plan = plus(plan, padded({size}));",
@@ -304,11 +321,12 @@ class LibrarySource:
         lines += ["  give_block(&model->pool, work);", "  return code ? faulted(code) : 0;", "}"]
         return lines
 
-    def _plan(self) -> list[str]:
+    def _arena(self) -> list[str]:
         """The size of working memory, and where tensors of varying sizes stand in it."""
-        planned = self.entry.planned
+        arena = self.plan.arena or Arena(0)
+        planned = arena.planned
         if planned is None:
-            return [f"  int64_t plan = INT64_C({-(-self.entry.arena // 64) * 64});"]
+            return [f"  int64_t plan = INT64_C({-(-arena.size // 64) * 64});"]
         count = len(planned.sizes)
         lives = ", ".join([f"{{{first}, {last}}}" for first, last in planned.lives])
         sizes = ", ".join([c_expression(size) for size in planned.sizes])
@@ -320,7 +338,7 @@ class LibrarySource:
 
     def _targets(self) -> tuple[list[str | None], list[str]]:
         """Where each native output is written (None: working memory), and copies after the call."""
-        targets: list[str | None] = [None] * len(self.entry.outputs)
+        targets: list[str | None] = [None] * len(self.plan.outputs)
         copies = []
         for number, result in enumerate(self.results):
             kind, content = result.source
@@ -366,25 +384,22 @@ class LibrarySource:
         return f"in[{self.public.index(index)}].data"
 
     def _native(self, outputs: Sequence[str]) -> list[str]:
-        entry = self.entry
-        arguments = []
-        for index, param in enumerate(self.inputs):
-            if param.kind == "scalar":
-                arguments.append(f"*(const {SCALARS[param.dtype]} *){self._input(index)}")
-            else:
-                arguments.append(f"(void *){self._input(index)}")
-        arguments += list(outputs)
-        lines = []
-        if entry.arena or entry.planned is not None:
-            arguments.append("work->data")
-        if entry.planned is not None:
-            arguments.append("offsets")
-        if entry.constants:
+        passed = ", ".join([self._passed(item, outputs) for item in self.plan.passed])
+        lines = [f"  int32_t code = native_entry({passed});"]
+        if self.plan.constants:
             rows = ", ".join([f"(void *)(weft_artifact + {at})" for at in self.offsets])
-            lines.append(f"  void *const table[] = {{{rows}}};")
-            arguments.append("(void *)table")
-        arguments += [f"v_{name}" for name in entry.spec.implicit]
-        return [*lines, f"  int32_t code = native_entry({', '.join(arguments)});"]
+            lines.insert(0, f"  void *const table[] = {{{rows}}};")
+        return lines
+
+    def _passed(self, item: Pass, outputs: Sequence[str]) -> str:
+        """The text of one native argument."""
+        if item.kind == "argument":
+            param, value = self.inputs[item.index], self._input(item.index)
+            is_number = param.kind == "scalar"
+            return f"*(const {SCALARS[param.dtype]} *){value}" if is_number else f"(void *){value}"
+        if item.kind == "output":
+            return outputs[item.index]
+        return f"v_{item.symbol}" if item.kind == "symbol" else _HANDLES[item.kind]
 
     def _entry_points(self) -> list[str]:
         p = self.prefix
@@ -428,7 +443,7 @@ class LibrarySource:
 
     def _life(self) -> str:
         p = self.prefix
-        first = len(self.entry.constants)
+        first = len(self.plan.constants)
         states = []
         for place, size in enumerate(self.state_sizes):
             at = self.offsets[first + place]
@@ -448,34 +463,30 @@ def _c_file(name: str) -> str:
     return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
-def _bind_input(number: int, param: ParamSpec, bound: set[str]) -> list[str]:
-    """Statements that read symbols from an input whose own parts are checked."""
+_HANDLES: Final[dict[str, str]] = {
+    "arena": "work->data", "offsets": "offsets", "constants": "(void *)table",
+}  # fmt: skip
+"""Native arguments beside tensors, by the kind of ``Pass``."""
+
+
+def _cast_lines(step: Cast) -> list[str]:
     lines = []
-    for axis, extent in enumerate(param.shape):
-        if isinstance(extent, str) and extent.isidentifier() and extent not in bound:
-            bound.add(extent)
-            lines.append(f"  s->v_{extent} = in[{number}].shape[{axis}];")
-    if param.kind == "scalar":
-        bound.add(param.name)
-        value = f"*(const {SCALARS[param.dtype]} *)in[{number}].data"
-        lines.append(f"  s->v_{param.name} = (int64_t){value};")
+    for wanted, given in zip(step.resolved, step.actual, strict=True):
+        a, b = c_expression(wanted), c_expression(given)
+        lines += [
+            f"  if ({a} != {b})",
+            f'    return fail("{in_string(step.what)}: expected %lld, got %lld ({step.kind})", '
+            f"(long long){a}, (long long){b});",
+        ]
     return lines
-
-
-def _compare_input(number: int, param: ParamSpec) -> list[str]:
-    return [
-        f'  if (check_extent("input", {number}, &in[{number}], &in_infos[{number}], {axis}, '
-        f'{c_expression(extent)}, "{_in_brackets(extent)}"))\n    return -1;'
-        for axis, extent in enumerate(param.shape)
-    ]
 
 
 def _in_brackets(extent: int | str) -> str:
     return f" ({in_string(extent)})" if isinstance(extent, str) else ""
 
 
-def _leaf_names(signature: Signature, entry: NativeEntry, count: int) -> list[str]:
+def _leaf_names(signature: Signature, plan: CallPlan) -> list[str]:
     """Names of the native inputs: the places in the model's call where each argument is one."""
-    if entry.layout is None and len(signature.inputs) == count:
-        return list(signature.inputs)
-    return [param.name for param in entry.spec.params[:count]]
+    names = [take.param.name for take in plan.takes]
+    is_nested = any(isinstance(step, Open) for step in plan.checks)
+    return names if is_nested or len(signature.inputs) != len(names) else list(signature.inputs)
