@@ -8,9 +8,10 @@ struct infos and functions call.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
 
-from weft.relax.expr import ShapeExpr
+from weft.ir.expr import RelaxExpr
+from weft.relax.expr import Call, ShapeExpr
 from weft.relax.ir import lattice
 from weft.relax.op import (
     base,
@@ -57,7 +58,7 @@ def _names() -> list[str]:
 __all__ = list(_names())
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Call]:
     """The operator of that name; ``relu`` and ``dense`` stand here as well as in ``nn``."""
     own = f"nn.{name}" if name in ("dense", "relu") else name
     function = FUNCTIONS.get(own) or function_of_plugin(own, __name__)
@@ -89,10 +90,11 @@ class RelaxOperators:
     struct_info_is_base_of = staticmethod(lattice.struct_info_is_base_of)
     result_info = staticmethod(lattice.result_info)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Callable[..., object]:
         """A function of _LATE, or the operator of that name."""
         if name in _LATE:
-            return getattr(importlib.import_module(_LATE[name]), name)
+            late: Callable[..., object] = getattr(importlib.import_module(_LATE[name]), name)
+            return late
         return __getattr__(name)
 
 

@@ -400,6 +400,12 @@ class Namespace:
     def __init__(self, prefix: str) -> None:
         self.prefix_ = prefix
 
+    def __call__(self, *args: object, **kwargs: object) -> Call:
+        raise IRTypeError(
+            f"relax.op.{self.prefix_}: expected the name of an operator after it "
+            f"(relax.op.{self.prefix_}.name), found a call of the group"
+        )
+
     def __getattr__(self, name: str) -> Callable[..., Call]:
         function = FUNCTIONS.get(f"{self.prefix_}.{name}")
         if function is None:

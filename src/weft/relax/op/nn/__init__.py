@@ -5,8 +5,9 @@ As in ``relax.op``, an operator is here by its name as soon as it is defined.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
+from weft.relax.expr import Call
 from weft.relax.op.definition import FUNCTIONS, function_of_plugin
 from weft.relax.op.nn import (
     activation,
@@ -31,7 +32,7 @@ def _names() -> list[str]:
 __all__ = list(_names())
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Call]:
     """The operator of that name."""
     function = FUNCTIONS.get(f"nn.{name}") or function_of_plugin(f"nn.{name}", __name__)
     if function is None:
