@@ -11,18 +11,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr, as_prim_expr
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.ir.lattice import tensor_dims
 
 Planes = tuple[Expr, Expr | None]
-Matrix = np.ndarray[Any, Any]
+Factor = PrimExpr | float
+"""A number that scales results, or a float64 expression of a symbolic length."""
+Matrix = np.ndarray
 DIRECT: Final = 512
 """The longest transform that is one product; its two float32 matrices have 2 MiB."""
 
@@ -41,15 +44,15 @@ class Transform:
         scale: a factor of all results; with a symbolic length it may be a float64 expression.
     """
 
-    length: Any
-    used: Any
-    count: Any
+    length: Extent
+    used: Extent
+    count: Extent
     inverse: bool = False
     mirrored: bool = False
-    scale: Any = 1.0
+    scale: Factor = 1.0
 
 
-def full_transform(length: Any, *, inverse: bool = False, scale: Any = 1.0) -> Transform:
+def full_transform(length: Extent, *, inverse: bool = False, scale: Factor = 1.0) -> Transform:
     """All results from all inputs."""
     return Transform(length, length, length, inverse, scale=scale)
 
@@ -71,9 +74,9 @@ def transformed(
     rank = len(_dims(planes[0]))
     order = [*(index for index in range(rank) if index != axis), axis]
     rows = _each(builder, planes, lambda part: op.permute_dims(part, order))
-    made = _rows_transformed(builder, rows, transform)
+    results = _rows_transformed(builder, rows, transform)
     back = [order.index(index) for index in range(rank)]
-    return _both(builder, made, lambda part: op.permute_dims(part, back))
+    return _both(builder, results, lambda part: op.permute_dims(part, back))
 
 
 def product(
@@ -95,26 +98,28 @@ def _multiplied(
     """(a + bi)(c + di) by a real product; an imaginary part that is None is 0."""
     emit = builder.emit
     (real, imaginary), (first, second) = planes, factors
-    one, two = emit(multiply(real, first)), emit(multiply(real, second))
+    real_part, imaginary_part = emit(multiply(real, first)), emit(multiply(real, second))
     if imaginary is not None:
-        one = emit(op.subtract(one, emit(multiply(imaginary, second))))
-        two = emit(op.add(two, emit(multiply(imaginary, first))))
-    return one, two
+        real_part = emit(op.subtract(real_part, emit(multiply(imaginary, second))))
+        imaginary_part = emit(op.add(imaginary_part, emit(multiply(imaginary, first))))
+    return real_part, imaginary_part
 
 
 def transform_matrix(transform: Transform) -> Matrix:
     """exp(-2 pi i j k / length), scaled, for inputs j and results k, as complex128."""
-    length, used = transform.length, transform.used
-    places = np.outer(np.arange(used), np.arange(transform.count)) % length
+    length, used, count = (
+        expect(extent, int) for extent in (transform.length, transform.used, transform.count)
+    )
+    places = np.outer(np.arange(used), np.arange(count)) % length
     sign = 2j if transform.inverse else -2j
-    made: Matrix = np.exp(sign * np.pi / length * places) * transform.scale
+    matrix: Matrix = np.exp(sign * np.pi / length * places) * transform.scale
     if transform.mirrored:
         twice = np.full(used, 2.0)
         twice[0] = 1.0
         if length % 2 == 0 and used == length // 2 + 1:
             twice[-1] = 1.0
-        made = made * twice[:, None]
-    return made
+        matrix = matrix * twice[:, None]
+    return matrix
 
 
 def _rows_transformed(
@@ -127,11 +132,11 @@ def _rows_transformed(
         return product(builder, rows, _symbolic_matrices(builder, transform, dtype))
     factor = _factor(length) if length > DIRECT and not transform.mirrored else 1
     if factor > 1 and transform.used == length:
-        made = _in_two_steps(builder, rows, transform, factor)
+        results = _in_two_steps(builder, rows, transform, factor)
         if transform.count == length:
-            return made
-        axis, count = len(_dims(made[0])) - 1, transform.count
-        return _both(builder, made, lambda part: op.strided_slice(part, [axis], [0], [count]))
+            return results
+        axis, count = len(_dims(results[0])) - 1, transform.count
+        return _both(builder, results, lambda part: op.strided_slice(part, [axis], [0], [count]))
     return product(builder, rows, constants(transform_matrix(transform), dtype))
 
 
@@ -144,17 +149,17 @@ def _in_two_steps(
     builder: BlockBuilder, rows: Planes, transform: Transform, first: int
 ) -> tuple[Expr, Expr]:
     """length = first * second: input n is second * a + b, result k is c + first * d."""
-    length, dtype = transform.length, str(rows[0].struct_info.dtype)
+    length, dtype = expect(transform.length, int), str(rows[0].struct_info.dtype)
     second = length // first
     outer = _dims(rows[0])[:-1]
     rank = len(outer)
     tables = _each(builder, rows, lambda part: op.reshape(part, [*outer, first, second]))
     inverse = transform.inverse
-    made = transformed(builder, tables, rank, full_transform(first, inverse=inverse))
+    inner = transformed(builder, tables, rank, full_transform(first, inverse=inverse))
     sign = 2j if transform.inverse else -2j
     places = np.outer(np.arange(first), np.arange(second))
     turns = np.exp(sign * np.pi / length * places) * transform.scale
-    turned = times(builder, made, constants(turns, dtype))
+    turned = times(builder, inner, constants(turns, dtype))
     ended = _rows_transformed(builder, turned, full_transform(second, inverse=inverse))
     order = [*range(rank), rank + 1, rank]
     ordered = _both(builder, ended, lambda part: op.permute_dims(part, order))
@@ -202,7 +207,7 @@ def _mirror_weights(builder: BlockBuilder, place: Expr, length: PrimExpr) -> Exp
     return emit(op.where(alone, const(1.0, "float64"), const(2.0, "float64")))
 
 
-def _each(builder: BlockBuilder, planes: Planes, function: Callable[[Expr], Any]) -> Planes:
+def _each(builder: BlockBuilder, planes: Planes, function: Callable[[Expr], Expr]) -> Planes:
     real, imaginary = planes
     if imaginary is None:
         return builder.emit(function(real)), None
@@ -210,12 +215,12 @@ def _each(builder: BlockBuilder, planes: Planes, function: Callable[[Expr], Any]
 
 
 def _both(
-    builder: BlockBuilder, planes: tuple[Expr, Expr], function: Callable[[Expr], Any]
+    builder: BlockBuilder, planes: tuple[Expr, Expr], function: Callable[[Expr], Expr]
 ) -> tuple[Expr, Expr]:
     return builder.emit(function(planes[0])), builder.emit(function(planes[1]))
 
 
-def _dims(tensor: Expr) -> list[Any]:
+def _dims(tensor: Expr) -> list[Extent]:
     dims = tensor_dims(tensor.struct_info)
     assert dims is not None, "callers know the shapes of what they transform"
     return [int(dim.value) if isinstance(dim, IntImm) else dim for dim in dims]

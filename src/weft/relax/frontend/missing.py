@@ -53,12 +53,12 @@ class UnsupportedOperatorsError(UnsupportedError):
 
 
 def find_missing(
-    found: Iterable[tuple[str, str]], known: Iterable[str]
+    unknown: Iterable[tuple[str, str]], known: Iterable[str]
 ) -> tuple[MissingOperator, ...]:
     """The rows of an error from every use of an unknown operator: (name, place) in order."""
     names = list(known)
     uses: dict[str, list[str]] = {}
-    for name, where in found:
+    for name, where in unknown:
         uses.setdefault(name, []).append(where)
     return tuple(
         MissingOperator(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import fx
@@ -18,6 +17,7 @@ from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import GraphTranslator, number_output
+from weft.relax.frontend.torch.values import Value
 from weft.relax.struct_info import PrimStructInfo, TensorStructInfo
 from weft.support.errors import UnsupportedError
 
@@ -48,18 +48,18 @@ def import_aten_graph(graph_module: fx.GraphModule) -> ImportedGraph:
         translator = GraphTranslator(builder, symbols, converters_with())
         translator.check_operators(graph_module, "torch.compile")
         with builder.dataflow():
-            found = translator.run(graph_module, inputs)
-            found = list(found) if isinstance(found, list | tuple) else [found]
-            values = [number_output(value) for value in found if value is not None]
+            results = translator.run(graph_module, inputs)
+            results = list(results) if isinstance(results, list | tuple) else [results]
+            values = [number_output(value) for value in results if value is not None]
             output = builder.emit_output(RelaxTuple(values))
         builder.emit_func_output(output)
     places = iter(range(len(values)))
     return ImportedGraph(
-        builder.get(), tuple(None if value is None else next(places) for value in found)
+        builder.get(), tuple(None if value is None else next(places) for value in results)
     )
 
 
-def input_variable(node: fx.Node, symbols: SymbolTable) -> Any:
+def input_variable(node: fx.Node, symbols: SymbolTable) -> Value:
     """The parameter that a placeholder becomes; a number or None stays itself."""
     fake = node.meta.get("val")
     if isinstance(fake, torch.Tensor):

@@ -9,7 +9,7 @@ import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch.nn.parameter import is_lazy
@@ -36,6 +36,10 @@ _DYNAMIC: Final = (
     "names, of {axis: torch.export.Dim(name)}"
 )
 _CONTAINERS: Final = (list, dict, OrderedDict, defaultdict, set)
+Container = list[object] | dict[object, object] | set[object]
+"""What a module keeps its state in, and what the forward pass may fill."""
+Kept = tuple[Container, Container]
+"""A container, and a copy of what it held."""
 _RUN: Final = "check that the model runs in PyTorch on these example inputs, on the CPU"
 EXPORTING: Final = threading.RLock()
 """Held wherever torch traces a model: torch keeps what it traces, Python's filters of warnings and
@@ -49,9 +53,9 @@ class CaptureError(TVMError):
 
 def capture(
     model: torch.nn.Module,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any] | None = None,
-    dynamic_shapes: Any = None,
+    args: Sequence[object],
+    kwargs: Mapping[str, object] | None = None,
+    dynamic_shapes: object = None,
 ) -> torch.export.ExportedProgram:
     """``torch.export.export`` of a model in the state it is in (``model.eval()`` is the caller's).
 
@@ -62,7 +66,7 @@ def capture(
         warnings.simplefilter("ignore")
         try:
             with redirect_stderr(printed), untouched(model):
-                found = torch.export.export(
+                program = torch.export.export(
                     model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes,
                     strict=False,
                 )  # fmt: skip
@@ -71,7 +75,7 @@ def capture(
         except Exception as error:
             raise CaptureError(_report(model, error, dynamic_shapes is not None)) from error
     sys.stderr.write(printed.getvalue())
-    return found
+    return program
 
 
 @contextmanager
@@ -84,7 +88,7 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
     if not is_module or any(map(is_lazy, [*model.parameters(), *model.buffers()])):
         yield  # a lazy module becomes another one at its first call
         return
-    kept: dict[int, tuple[Any, Any]] = {}
+    kept: dict[int, Kept] = {}
     for module in model.modules():
         _keep(vars(module), kept)
     try:
@@ -94,27 +98,29 @@ def untouched(model: torch.nn.Module) -> Iterator[None]:
             _restore(container, content)
 
 
-def _keep(root: Any, kept: dict[int, tuple[Any, Any]]) -> None:
+def _keep(root: object, kept: dict[int, Kept]) -> None:
     """Note the content of a container and of those within it."""
     left = [root]
     while left:
         value = left.pop()
         if isinstance(value, tuple):
             left.extend(value)
-        elif type(value) in _CONTAINERS and id(value) not in kept:
+        elif isinstance(value, list | dict | set) and type(value) in _CONTAINERS and (
+            id(value) not in kept
+        ):
             kept[id(value)] = (value, value.copy())
             left.extend(value.values() if isinstance(value, dict) else value)
 
 
-def _restore(container: Any, content: Any) -> None:
+def _restore(container: Container, content: Container) -> None:
     """Make a container hold what it held, in place; one that did not change is not touched."""
-    if isinstance(container, list):
+    if isinstance(container, list) and isinstance(content, list):
         if [*map(id, container)] != [*map(id, content)]:
             container[:] = content
-    elif isinstance(container, set):
+    elif isinstance(container, set) and isinstance(content, set):
         container.intersection_update(content)
         container.update(content)
-    else:
+    elif isinstance(container, dict) and isinstance(content, dict):
         for key in [key for key in container if key not in content]:
             del container[key]
         for key, value in content.items():

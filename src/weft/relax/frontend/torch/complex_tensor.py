@@ -7,16 +7,16 @@ inputs and results of a model are real.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from weft.relax.expr import Expr, const
+from weft.relax.expr import const
 from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.values import ComplexTensor
 
 COMPLEX: Final = " (complex)"
 """What follows the name of an overload where it is called on complex numbers."""
@@ -30,15 +30,7 @@ PLANE_TYPES: Final = {
 """The type of the real and imaginary parts."""
 
 
-@dataclass(frozen=True)
-class ComplexTensor:
-    """A complex tensor: its real and its imaginary parts, of one shape and type."""
-
-    real: Expr
-    imaginary: Expr
-
-
-def is_complex(value: Any) -> bool:
+def is_complex(value: object) -> bool:
     """Whether a fake tensor, a data type or a number is complex."""
     if isinstance(value, torch.Tensor):
         return value.dtype in PLANE_TYPES
@@ -59,6 +51,6 @@ def operator_name(node: fx.Node) -> str:
 
 
 def complex_constant(tensor: torch.Tensor) -> ComplexTensor:
-    """A complex tensor of the model's."""
-    found = tensor.detach().resolve_conj()
-    return ComplexTensor(const(as_ndarray(found.real)), const(as_ndarray(found.imag)))
+    """A complex tensor that the model holds, as a constant."""
+    plain = tensor.detach().resolve_conj()
+    return ComplexTensor(const(as_ndarray(plain.real)), const(as_ndarray(plain.imag)))

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+import torch
 from torch import fx
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, PrimValue, const
+from weft.relax.expr import Expr, PrimValue, RelaxLike, const
 from weft.relax.frontend.torch.complex_tensor import PLANE_TYPES
 from weft.relax.frontend.torch.dtypes import dtype_name, result_dtype
 from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.frontend.torch.values import Operand, Value
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRTypeError
 from weft.tir.op import cast as tir_cast
-
-Extent = int | PrimExpr
 
 
 class Context:
@@ -30,7 +29,7 @@ class Context:
     """
 
     def __init__(
-        self, builder: BlockBuilder, symbols: SymbolTable, env: Mapping[fx.Node, Any]
+        self, builder: BlockBuilder, symbols: SymbolTable, env: Mapping[fx.Node, Value]
     ) -> None:
         self.builder = builder
         self.symbols = symbols
@@ -61,7 +60,7 @@ class Context:
         """The data type of the (first) result."""
         return self.results[0][1]
 
-    def meta_of(self, tensor: Any) -> tuple[list[Extent], str]:
+    def meta_of(self, tensor: torch.Tensor) -> tuple[list[Extent], str]:
         """Shape and data type of a fake tensor; of a complex one those of its two parts."""
         dtype = PLANE_TYPES.get(tensor.dtype, tensor.dtype)
         return [self.symbols.extent(size) for size in tensor.shape], dtype_name(dtype)
@@ -77,10 +76,10 @@ class Context:
 
     def info(self, tensor: Expr) -> TensorStructInfo:
         """The struct info of a tensor."""
-        found = self.emit(tensor).struct_info
-        if not isinstance(found, TensorStructInfo):
-            raise IRTypeError(f"{self.node.target}: expected a tensor, got {found}")
-        return found
+        info = self.emit(tensor).struct_info
+        if not isinstance(info, TensorStructInfo):
+            raise IRTypeError(f"{self.node.target}: expected a tensor, got {info}")
+        return info
 
     def dims(self, tensor: Expr) -> list[Extent]:
         """The extents of a tensor: ints where they are constant."""
@@ -99,9 +98,9 @@ class Context:
 
     # Building
 
-    def emit(self, expr: Any) -> Any:
+    def emit(self, expr: RelaxLike) -> Expr:
         """The expression bound to a variable; a variable or constant is itself."""
-        if getattr(expr, "struct_info", None) is not None:
+        if isinstance(expr, Expr) and expr.struct_info is not None:
             return expr
         return self.builder.emit(expr)
 
@@ -111,7 +110,7 @@ class Context:
             return tensor
         return self.emit(op.astype(tensor, dtype))
 
-    def operand(self, value: Any, dtype: str) -> Expr:
+    def operand(self, value: Operand, dtype: str) -> Expr:
         """A tensor, number or symbolic number as an operand of that data type."""
         if isinstance(value, Expr) and not isinstance(value, PrimValue):
             return self.cast(value, dtype)
@@ -123,12 +122,12 @@ class Context:
             return PrimValue(tir_cast(dtype, value))
         return const(value, dtype)
 
-    def promoted(self, *operands: Any) -> list[Expr]:
+    def promoted(self, *operands: Operand) -> list[Expr]:
         """The operands in the data type that torch computes with (``torch.result_type``)."""
         dtype = result_dtype(operands)
         return [self.operand(value, dtype) for value in operands]
 
-    def static(self, values: Sequence[Any] | Any) -> bool:
+    def static(self, values: Sequence[object] | object) -> bool:
         """Whether all of the extents are numbers."""
         items = values if isinstance(values, list | tuple) else [values]
         return all(isinstance(item, int) for item in items)

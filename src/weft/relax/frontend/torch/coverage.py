@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
+
+import torch
 
 from weft.relax.frontend.missing import Coverage, nearest_name
 from weft.relax.frontend.torch.exported_program import decompose
@@ -12,7 +13,7 @@ from weft.relax.frontend.torch.registry import overload_name
 from weft.relax.frontend.torch.translate import missing_operators
 
 
-def operator_coverage(program: Any) -> list[Coverage]:
+def operator_coverage(program: torch.export.ExportedProgram) -> list[Coverage]:
     """The operators of an ExportedProgram, the most frequent first, then those that it lacks.
 
     What torch decomposes counts as decomposed where all that it falls apart into has a converter;

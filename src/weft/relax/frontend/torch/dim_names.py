@@ -6,8 +6,7 @@ An ExportedProgram has lost them: its symbols are torch's own (``s31``). So they
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 
@@ -17,8 +16,9 @@ Extents = list[Var | None]
 
 
 def named_extents(
-    args: Sequence[Any], kwargs: Mapping[str, Any], dynamic_shapes: Any, names: Sequence[str]
-) -> list[Extents]:
+    args: Sequence[object], kwargs: Mapping[str, object], dynamic_shapes: object,
+    names: Sequence[str],
+) -> list[Extents]:  # fmt: skip
     """For each leaf of the call's arguments, in order, a variable for each axis that has a name.
 
     ``names`` are those of the positional arguments.
@@ -28,28 +28,30 @@ def named_extents(
     if isinstance(dynamic_shapes, Mapping):
         specs = [dynamic_shapes.get(name) for name, _ in given]
     else:
-        specs = list(dynamic_shapes or ())
+        specs = list(dynamic_shapes) if isinstance(dynamic_shapes, Iterable) else []
     specs += [None] * (len(given) - len(specs))
-    found: list[Extents] = []
+    leaves: list[Extents] = []
     for (_, value), spec in zip(given, specs, strict=False):
-        _collect(value, spec, variables, found)
-    return found
+        _collect(value, spec, variables, leaves)
+    return leaves
 
 
-def _collect(value: Any, spec: Any, variables: dict[str, Var], found: list[Extents]) -> None:
+def _collect(
+    value: object, spec: object, variables: dict[str, Var], leaves: list[Extents]
+) -> None:
     if isinstance(value, torch.Tensor):
-        found.append([_variable(_entry(spec, axis), variables) for axis in range(value.dim())])
+        leaves.append([_variable(_entry(spec, axis), variables) for axis in range(value.dim())])
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            _collect(item, _entry(spec, key), variables, found)
+            _collect(item, _entry(spec, key), variables, leaves)
     elif isinstance(value, list | tuple):
         for index, item in enumerate(value):
-            _collect(item, _entry(spec, index), variables, found)
+            _collect(item, _entry(spec, index), variables, leaves)
     elif value is not None:
-        found.append([])  # a number is a leaf too
+        leaves.append([])  # a number is a leaf too
 
 
-def _entry(spec: Any, key: Any) -> Any:
+def _entry(spec: object, key: object) -> object:
     if isinstance(spec, Mapping):
         return spec.get(key)
     if isinstance(spec, list | tuple) and isinstance(key, int) and key < len(spec):
@@ -57,7 +59,7 @@ def _entry(spec: Any, key: Any) -> Any:
     return None
 
 
-def _variable(dim: Any, variables: dict[str, Var]) -> Var | None:
+def _variable(dim: object, variables: dict[str, Var]) -> Var | None:
     """The variable of a dimension that has a name of the user's and is a symbol by itself."""
     name = getattr(dim, "__name__", None)
     if not isinstance(name, str) or not name.isidentifier() or hasattr(dim, "root"):

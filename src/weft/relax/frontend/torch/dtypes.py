@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import torch
 
 from weft.ir.expr import PrimExpr
 from weft.relax.expr import Expr, PrimValue
+from weft.relax.frontend.torch.values import Operand
 from weft.relax.struct_info import TensorStructInfo
 from weft.support.errors import IRValueError, UnsupportedError
 
@@ -22,28 +23,28 @@ _NAMES: Final = {
 _TORCH: Final = {name: dtype for dtype, name in _NAMES.items()}
 
 
-def dtype_name(dtype: Any) -> str:
+def dtype_name(dtype: torch.dtype | str) -> str:
     """The name of a torch data type: ``torch.float32`` is ``"float32"``; a name stays itself."""
     if isinstance(dtype, str):
         return dtype.removeprefix("torch.")
-    found = _NAMES.get(dtype)
-    if found is None:
+    name = _NAMES.get(dtype)
+    if name is None:
         raise UnsupportedError(
             f"from_exported_program: there are no tensors of {dtype} in weft; complex numbers go "
             "as pairs of real numbers (torch.view_as_real)"
         )
-    return found
+    return name
 
 
 def torch_dtype(name: str) -> torch.dtype:
     """The torch data type of a name; IRValueError for a name that torch does not know."""
-    found = _TORCH.get(name)
-    if found is None:
+    dtype = _TORCH.get(name)
+    if dtype is None:
         raise IRValueError(f"expected a data type that torch has ({', '.join(_TORCH)}), got {name}")
-    return found
+    return dtype
 
 
-def result_dtype(operands: Sequence[Any]) -> str:
+def result_dtype(operands: Sequence[Operand]) -> str:
     """The data type that torch computes with, of tensors (expressions) and Python numbers.
 
     Tensors with dimensions decide before tensors without, and those before numbers
@@ -64,7 +65,9 @@ def result_dtype(operands: Sequence[Any]) -> str:
     return _NAMES[dtype]
 
 
-def _joined(dtype: torch.dtype | None, sample: Any, dimensioned: bool) -> torch.dtype:
+def _joined(
+    dtype: torch.dtype | None, sample: torch.Tensor | float, dimensioned: bool
+) -> torch.dtype:
     if dtype is None:
         return sample.dtype if isinstance(sample, torch.Tensor) else torch.result_type(
             torch.empty((), dtype=torch.bool, device="meta"), sample
@@ -73,7 +76,8 @@ def _joined(dtype: torch.dtype | None, sample: Any, dimensioned: bool) -> torch.
     return torch.result_type(torch.empty(shape, dtype=dtype, device="meta"), sample)
 
 
-def _sample(operand: Any) -> Any:
+def _sample(operand: Operand) -> torch.Tensor | float:
+    """A tensor on no device, or a number, that promotes as the operand does."""
     if isinstance(operand, Expr) and not isinstance(operand, PrimValue):
         info = operand.struct_info
         assert isinstance(info, TensorStructInfo)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import torch
-from torch.export.graph_signature import InputKind, OutputKind
+from torch import fx
+from torch.export.graph_signature import InputKind, InputSpec, OutputKind
 
+from weft.ir.expr import Extent
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Var
 from weft.relax.expr import Tuple as RelaxTuple
@@ -21,7 +24,7 @@ from weft.relax.frontend.torch.constants import as_ndarray
 from weft.relax.frontend.torch.fallback import torch_fallbacks
 from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
-from weft.relax.frontend.torch.registry import overload_name
+from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.translate import (
     GraphTranslator,
@@ -29,7 +32,9 @@ from weft.relax.frontend.torch.translate import (
     number_output,
     stored,
 )
+from weft.relax.frontend.torch.values import ComplexTensor, Value
 from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.support.public_entry import public_entry
 from weft.tir.expr import Var as TirVar
@@ -37,6 +42,8 @@ from weft.tir.expr import Var as TirVar
 SOURCE: Final = "from_exported_program"
 _NO_LIMIT: Final = 2**62
 """Upper bounds from here on are torch's way to say that there is none."""
+Param = tuple[Var, NDArray]
+"""An input that holds a parameter or a state of the model, and its value."""
 _MUTATIONS: Final = {
     OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION, OutputKind.PARAMETER_MUTATION,
 }  # fmt: skip
@@ -64,7 +71,7 @@ def from_exported_program(
     keep_params_as_input: bool = False,
     unwrap_unit_return_tuple: bool = False,
     no_bind_return_tuple: bool = False,
-    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+    custom_converters: Mapping[str, Converter] | None = None,
     fallback: str | None = None,
 ) -> IRModule:
     """The module of an ExportedProgram, with one function ``main``.
@@ -98,14 +105,14 @@ def from_exported_program(
 
 
 def import_exported_program(
-    program: Any,
+    program: torch.export.ExportedProgram,
     *,
     keep_params_as_input: bool = False,
     unwrap_unit_return_tuple: bool = False,
     no_bind_return_tuple: bool = False,
-    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+    custom_converters: Mapping[str, Converter] | None = None,
     fallback: str | None = None,
-    extents: Sequence[Sequence[Any]] | None = None,
+    extents: Sequence[Sequence[Extent | None]] | None = None,
     states_as_input: bool = False,
 ) -> ImportedProgram:
     """As ``from_exported_program``, with what a caller needs to call the model as torch does.
@@ -132,7 +139,7 @@ def import_exported_program(
     return build.module(unwrap_unit_return_tuple, no_bind_return_tuple)
 
 
-def check_converters(custom: Any) -> None:
+def check_converters(custom: Mapping[str, Converter] | None) -> None:
     """Raise IRTypeError for what is no dict from names of overloads to functions."""
     if custom is not None and not isinstance(custom, Mapping):
         raise IRTypeError(
@@ -154,7 +161,7 @@ def check_converters(custom: Any) -> None:
 
 
 def decompose(
-    program: torch.export.ExportedProgram, converters: Mapping[str, Any]
+    program: torch.export.ExportedProgram, converters: Mapping[str, Converter]
 ) -> torch.export.ExportedProgram:
     """The program without mutation, its operators decomposed until each has a converter.
 
@@ -173,8 +180,8 @@ class _ProgramBuilder:
     """One import: the inputs of ``main``, then its body, then its results."""
 
     def __init__(
-        self, program: Any, converters: Mapping[str, Any], keep_params: bool,
-        extents: Sequence[Sequence[Any]],
+        self, program: torch.export.ExportedProgram, converters: Mapping[str, Converter],
+        keep_params: bool, extents: Sequence[Sequence[Extent | None]],
     ) -> None:  # fmt: skip
         self.program = program
         self.converters = converters
@@ -193,7 +200,7 @@ class _ProgramBuilder:
         define_symbols(self.symbols, self._user_values(), self.extents)
         builder = BlockBuilder()
         inputs, user, params = self._inputs()
-        attrs: dict[str, Any] = {"num_input": len(user)} if self.keep_params else {}
+        attrs: dict[str, object] = {"num_input": len(user)} if self.keep_params else {}
         bounds = self._ranges()
         upper = {name: high for name, (_, high) in bounds.items() if high is not None}
         if upper:
@@ -205,9 +212,10 @@ class _ProgramBuilder:
             translator.check_operators(self.program.graph_module, SOURCE)
             with builder.dataflow():
                 results = translator.run(self.program.graph_module, inputs)
-                kept = self._results(results)
+                kept: list[Expr] = self._results(expect(results, list))
                 if intermediates:
-                    kept = [translator.env[node] for node in tensor_nodes(self.program)]
+                    nodes = tensor_nodes(self.program)
+                    kept = [expect(translator.env[node], Expr) for node in nodes]
                 output = _emit_output(builder, kept, unwrap, no_bind)
             builder.emit_func_output(output)
         mod = builder.get()
@@ -215,7 +223,7 @@ class _ProgramBuilder:
             mod["main"] = mod["main"].with_attr("params", [value for _, value in params])
         return ImportedProgram(mod, self._input_names(), self._mutations(), bounds)
 
-    def _user_values(self) -> list[Any]:
+    def _user_values(self) -> list[torch.Tensor | torch.SymInt]:
         """The fake tensors and symbolic numbers of the user's inputs."""
         return [
             self.placeholders[spec.arg.name].meta.get("val")
@@ -223,23 +231,24 @@ class _ProgramBuilder:
             if spec.kind is InputKind.USER_INPUT
         ]
 
-    def _inputs(self) -> tuple[list[Any], list[Var], list[tuple[Var, Any]]]:
+    def _inputs(self) -> tuple[list[Value], list[Var], list[Param]]:
         """The value of each placeholder; the user's variables; parameters with their values."""
-        values: list[Any] = []
+        values: list[Value] = []
         user: list[Var] = []
-        params: list[tuple[Var, Any]] = []
+        params: list[Param] = []
         for spec in self.program.graph_signature.input_specs:
             if spec.kind is InputKind.USER_INPUT:
-                values.append(input_variable(self.placeholders[spec.arg.name], self.symbols))
-                if isinstance(values[-1], Var):
-                    user.append(values[-1])
+                value = input_variable(self.placeholders[spec.arg.name], self.symbols)
+                values.append(value)
+                if isinstance(value, Var):
+                    user.append(value)
             elif spec.kind is InputKind.TOKEN:
                 values.append(None)
             else:
                 values.append(self._stored(spec, params))
         return values, user, params
 
-    def _stored(self, spec: Any, params: list[tuple[Var, Any]]) -> Expr | None:
+    def _stored(self, spec: InputSpec, params: list[Param]) -> Expr | ComplexTensor:
         """A parameter, buffer or constant of the program."""
         if spec.kind is InputKind.CUSTOM_OBJ:
             raise UnsupportedError(
@@ -266,7 +275,7 @@ class _ProgramBuilder:
         """The buffers and parameters that the program changes."""
         return [target for kind, target in self._mutations() if kind != "input"]
 
-    def _changed_states(self, params: Sequence[tuple[Var, Any]]) -> list[Var]:
+    def _changed_states(self, params: Sequence[Param]) -> list[Var]:
         """The inputs that are states, in the order in which their new values are returned."""
         if not self.keep_states:
             return []
@@ -275,7 +284,7 @@ class _ProgramBuilder:
         by_name = {var.name_hint: var for var, _ in params}
         return [by_name[name] for name in wanted]
 
-    def _results(self, results: Sequence[Any]) -> list[Any]:
+    def _results(self, results: Sequence[Value]) -> list[Expr]:
         """The results that are tensors or numbers; None is left to the caller's structure."""
         return [number_output(value) for value in results if value is not None]
 
@@ -300,17 +309,17 @@ class _ProgramBuilder:
 
     def _ranges(self) -> dict[str, tuple[int, int | None]]:
         """The bounds that torch.export proved or was told, by symbol; no upper one is None."""
-        found = {}
+        bounds: dict[str, tuple[int, int | None]] = {}
         for symbol, limits in self.program.range_constraints.items():
             variable = self.symbols.expression(symbol) if symbol in self.symbols else None
             if isinstance(variable, TirVar):  # a symbol that was solved for has no name of its own
                 high = int(limits.upper) if limits.upper.is_Integer else None
                 high = None if high is None or high >= _NO_LIMIT else high
-                found[variable.name] = (int(limits.lower), high)
-        return found
+                bounds[variable.name] = (int(limits.lower), high)
+        return bounds
 
 
-def tensor_nodes(program: torch.export.ExportedProgram) -> list[Any]:
+def tensor_nodes(program: torch.export.ExportedProgram) -> list[fx.Node]:
     """The nodes of a program's graph that compute one tensor each, in order."""
     return [
         node for node in program.graph.nodes
@@ -325,7 +334,9 @@ def import_intermediates(program: torch.export.ExportedProgram) -> ImportedProgr
     return _ProgramBuilder(program, converters_with(), False, ()).module(False, False, True)
 
 
-def _emit_output(builder: BlockBuilder, results: list[Any], unwrap: bool, no_bind: bool) -> Any:
+def _emit_output(
+    builder: BlockBuilder, results: list[Expr], unwrap: bool, no_bind: bool
+) -> Expr:
     if unwrap and len(results) == 1:
         return builder.emit_output(results[0])
     if no_bind:

@@ -7,18 +7,21 @@ module can be printed, saved and run in another process that has torch.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import torch
+from torch import fx
 
 from weft.relax import op
 from weft.relax.expr import Expr, ExternFunc, StringImm
-from weft.relax.frontend.torch.complex_tensor import ComplexTensor, is_complex
+from weft.relax.frontend.torch.complex_tensor import is_complex
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import torch_dtype
 from weft.relax.frontend.torch.registry import Converter, overload_name
+from weft.relax.frontend.torch.values import ComplexTensor, Value
 from weft.relax.struct_info import TensorStructInfo
+from weft.runtime.ndarray import NDArray
 from weft.runtime.providers import CALL_OPERATOR
 from weft.runtime.registry import register_func
 from weft.support import slots
@@ -30,7 +33,7 @@ def torch_fallbacks(names: Iterable[str]) -> dict[str, Converter]:
     return dict.fromkeys(names, _call_in_torch)
 
 
-def _call_in_torch(context: Context, *args: Any, **kwargs: Any) -> Any:
+def _call_in_torch(context: Context, *args: Value, **kwargs: Value) -> Value:
     tensors: list[Expr] = []
     name = overload_name(context.node.target)
     value = context.node.meta["val"]
@@ -53,15 +56,21 @@ def _call_in_torch(context: Context, *args: Any, **kwargs: Any) -> Any:
         infos if len(infos) > 1 else infos[0],
     )  # fmt: skip
     result = context.builder.emit(call)
-    found = iter(
+    planes = iter(
         [context.emit(result[i]) for i in range(len(infos))] if len(infos) > 1 else [result]
     )
-    makers = (lambda: None, lambda: next(found), lambda: ComplexTensor(next(found), next(found)))
-    made = [makers[count]() for count in parts]  # None keeps its place
-    return made if isinstance(value, list | tuple) else made[0]
+    takers: tuple[Callable[[], Value], ...] = (
+        lambda: None, lambda: next(planes), lambda: ComplexTensor(next(planes), next(planes)),
+    )  # fmt: skip
+    results = [takers[count]() for count in parts]  # None keeps its place
+    return results if isinstance(value, list | tuple) else results[0]
 
 
-def _described(value: Any, tensors: list[Expr], name: str) -> Any:
+Json = dict[str, "Json"] | list["Json"] | str | int | float | None
+"""What a text of JSON says."""
+
+
+def _described(value: Value, tensors: list[Expr], name: str) -> Json:
     """The JSON form of an argument: a tensor is its place among the tensors."""
     if isinstance(value, ComplexTensor):
         return {
@@ -83,7 +92,7 @@ def _described(value: Any, tensors: list[Expr], name: str) -> Any:
 
 
 @register_func(CALL_OPERATOR, override=True)
-def call_operator(description: str, *arrays: Any) -> None:
+def call_operator(description: str, *arrays: NDArray) -> None:
     """Run one operator of torch on NDArrays; the last arrays get its results."""
     told = json.loads(description)
     tensors = [torch.from_dlpack(array) for array in arrays]
@@ -105,7 +114,8 @@ def _parts(result: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (result.real, result.imag) if result.is_complex() else (result,)
 
 
-def _argument(told: dict[str, Any], tensors: list[torch.Tensor]) -> Any:
+def _argument(told: dict[str, Any], tensors: list[torch.Tensor]) -> fx.node.Argument:
+    """The argument that ``_described`` described."""
     if "complex" in told:
         return torch.complex(*(_argument(item, tensors) for item in told["complex"]))
     if "number" in told:
@@ -122,7 +132,7 @@ _DTYPES: Final = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", 
                             "bfloat16", "float32", "float64"})  # fmt: skip
 
 
-def find_overload(name: str) -> Any:
+def find_overload(name: str) -> torch._ops.OpOverload:
     """``torch.ops.aten.add.Tensor`` of ``aten.add.Tensor``."""
     space, operator, overload = name.split(".")
     return getattr(getattr(getattr(torch.ops, space), operator), overload)

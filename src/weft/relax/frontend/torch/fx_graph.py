@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import fx
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr, constant_value
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.relax.frontend.torch.capture import capture
 from weft.relax.frontend.torch.dtypes import dtype_name, torch_dtype
 from weft.relax.frontend.torch.exported_program import import_exported_program
+from weft.relax.frontend.torch.registry import Converter
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.public_entry import public_entry
 from weft.tir.expr import Var
 
+InputInfo = tuple[Sequence[Extent], torch.dtype | str]
+"""The shape and the data type of an input."""
 _PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 """Example extents of symbolic dimensions: no two are equal by chance, none is 0 or 1."""
 
@@ -24,12 +27,12 @@ _PRIMES = (5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 @public_entry("from_fx")
 def from_fx(
     model: fx.GraphModule,
-    input_info: Sequence[tuple[Sequence[Any], Any]],
+    input_info: Sequence[InputInfo],
     *,
     keep_params_as_input: bool = False,
     unwrap_unit_return_tuple: bool = False,
     no_bind_return_tuple: bool = False,
-    custom_convert_map: Mapping[str, Callable[..., Any]] | None = None,
+    custom_convert_map: Mapping[str, Converter] | None = None,
 ) -> IRModule:
     """The module of a ``torch.fx`` graph, with one function ``main``.
 
@@ -74,7 +77,7 @@ def from_fx(
     ).mod  # fmt: skip
 
 
-def _check_inputs(input_info: Any) -> None:
+def _check_inputs(input_info: Sequence[InputInfo]) -> None:
     """Raise IRTypeError or IRValueError for what is no list of (shape, data type)."""
     if isinstance(input_info, str) or not isinstance(input_info, Sequence):
         raise IRTypeError(
@@ -103,20 +106,20 @@ class _Sizes:
     """Example sizes of symbolic extents, equal for the same variable."""
 
     def __init__(self) -> None:
-        self._dims: dict[Var, tuple[int, Any]] = {}
+        self._dims: dict[Var, tuple[int, torch.export.Dim]] = {}
 
-    def size(self, extent: Any) -> int:
+    def size(self, extent: Extent) -> int:
         """A number for an extent."""
         if not isinstance(extent, Var):
-            return int(extent)
+            return expect(constant_value(extent), int)
         return self._known(extent)[0]
 
-    def dynamic(self, shape: Sequence[Any]) -> dict[int, Any] | None:
+    def dynamic(self, shape: Sequence[Extent]) -> dict[int, torch.export.Dim] | None:
         """What torch.export is told of a shape's dynamic dimensions."""
-        found = {i: self._known(dim)[1] for i, dim in enumerate(shape) if isinstance(dim, Var)}
-        return found or None
+        dims = {i: self._known(dim)[1] for i, dim in enumerate(shape) if isinstance(dim, Var)}
+        return dims or None
 
-    def _known(self, var: Var) -> tuple[int, Any]:
+    def _known(self, var: Var) -> tuple[int, torch.export.Dim]:
         if var not in self._dims:
             number = len(self._dims)
             size = _PRIMES[number % len(_PRIMES)] + 41 * (number // len(_PRIMES))
@@ -124,11 +127,9 @@ class _Sizes:
         return self._dims[var]
 
 
-def _example(shape: Sequence[Any], dtype: Any, sizes: _Sizes) -> torch.Tensor:
+def _example(shape: Sequence[Extent], dtype: torch.dtype | str, sizes: _Sizes) -> torch.Tensor:
     for extent in shape:
-        if isinstance(extent, PrimExpr) and not isinstance(extent, Var) and not hasattr(
-            extent, "value"
-        ):
+        if not isinstance(extent, Var) and constant_value(extent) is None:
             raise IRTypeError(
                 f"from_fx: expected ints and tir.Vars as extents of an input, got {extent}"
             )

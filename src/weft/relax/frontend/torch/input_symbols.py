@@ -8,11 +8,11 @@ its own and the symbol is solved for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import sympy
 import torch
 
+from weft.ir.expr import Extent, as_prim_expr
 from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.support.errors import UnsupportedError
 from weft.tir.expr import Var
@@ -20,8 +20,9 @@ from weft.tir.op import floordiv
 
 
 def define_symbols(
-    symbols: SymbolTable, values: Sequence[Any], extents: Sequence[Sequence[Any]] = ()
-) -> None:
+    symbols: SymbolTable, values: Sequence[object],
+    extents: Sequence[Sequence[Extent | None]] = (),
+) -> None:  # fmt: skip
     """Give a meaning to every symbol in the shapes of fake tensors, and in symbolic numbers.
 
     ``extents`` are the caller's own variables for the extents of the first values, None for those
@@ -30,7 +31,7 @@ def define_symbols(
     for value, given in zip(values, extents, strict=False):
         for size, extent in zip(getattr(value, "shape", ()), given, strict=False):
             if extent is not None and _is_symbol(size):
-                symbols.define(size.node.expr, extent)
+                symbols.define(size.node.expr, as_prim_expr(extent))
     expressions = [expression for value in values for expression in _sizes(value)]
     for expression in expressions:
         if isinstance(expression, sympy.Symbol) and expression not in symbols:
@@ -41,17 +42,18 @@ def define_symbols(
             _solve(symbols, expression, unknown)
 
 
-def _is_symbol(size: Any) -> bool:
+def _is_symbol(size: int | torch.SymInt) -> bool:
     return isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol)
 
 
-def _sizes(value: Any) -> list[Any]:
+def _sizes(value: object) -> list[sympy.Expr]:
+    """The symbolic extents of a fake tensor, or a symbolic number."""
     if isinstance(value, torch.Tensor):
         return [size.node.expr for size in value.shape if isinstance(size, torch.SymInt)]
     return [value.node.expr] if isinstance(value, torch.SymInt) else []
 
 
-def _solve(symbols: SymbolTable, expression: Any, unknown: list[Any]) -> None:
+def _solve(symbols: SymbolTable, expression: sympy.Expr, unknown: list[sympy.Symbol]) -> None:
     """Define the one unknown symbol of ``a * s + b`` by a new variable that is the extent."""
     symbol = unknown[0]
     slope = sympy.Poly(expression, symbol).coeff_monomial(symbol) if len(unknown) == 1 and (

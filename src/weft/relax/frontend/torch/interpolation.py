@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,7 +21,7 @@ CUBIC: Final = -0.75
 _MOST_BITS: Final = 22
 
 
-def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> Any:
+def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> np.ndarray:
     """The element that each new one is: positions are float32, of float64 rounded to it at last.
 
     One rule holds for images alone (rank 2): an axis that keeps its extent or doubles it is not
@@ -35,12 +35,12 @@ def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> Any:
     places = np.arange(count)
     if kind == "nearest" and rank == 2 and count in (extent, 2 * extent):
         return places // (count // extent) if extent else places
-    real: Any = np.float64 if dtype == "float64" else np.float32
+    real: type[np.floating] = np.float64 if dtype == "float64" else np.float32
     scale = real(1 / factor) if factor else real(extent) / real(max(count, 1))
     middle = 0.5 if kind == "exact" else 0.0
     exact = (places + middle) * np.float64(scale) - middle  # one fused operation in torch
     positions = np.floor((exact.astype(real) + real(middle)).astype("float32"))
-    return np.minimum(positions.astype("int64"), extent - 1)
+    return np.asarray(np.minimum(positions.astype("int64"), extent - 1))
 
 
 def weighted_rows(sizes: Sizes, kind: str, corners: bool) -> list[Row]:
@@ -59,7 +59,7 @@ def weighted_rows(sizes: Sizes, kind: str, corners: bool) -> list[Row]:
     return rows
 
 
-def tables(rows: list[Row]) -> tuple[Any, Any]:
+def tables(rows: list[Row]) -> tuple[np.ndarray, np.ndarray]:
     """(indices, weights), both (outputs, taps); rows that are shorter end with weights of 0."""
     taps = max((len(row) for row in rows), default=1)
     indices = np.zeros((len(rows), taps), "int64")
@@ -71,7 +71,7 @@ def tables(rows: list[Row]) -> tuple[Any, Any]:
     return indices, weights
 
 
-def fixed_point(weights: Any) -> tuple[Any, int]:
+def fixed_point(weights: np.ndarray) -> tuple[np.ndarray, int]:
     """Weights as int32 times ``2 ** bits``, the most bits whose largest weight an int16 holds.
 
     >>> fixed_point(np.array([[0.25, 0.75]]))

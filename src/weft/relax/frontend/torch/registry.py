@@ -15,12 +15,15 @@ names in ``IGNORED`` are never passed. Several results are a tuple of expression
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final, TypeVar
 
+from weft.relax.frontend.torch.values import Value
 from weft.support import plugins
 from weft.support.registration import refuse_second
 
-Converter = Callable[..., Any]
+Converter = Callable[..., Value]
+"""A function of a ``Context`` and an operator's arguments that gives its results."""
+C = TypeVar("C", bound=Converter)
 
 CONVERTERS: Final[dict[str, Converter]] = {}
 """Converters by the name of an overload, ``aten.add.Tensor``."""
@@ -30,14 +33,14 @@ IGNORED: Final = frozenset({
 """Arguments that say where or how torch stores a tensor, not what it holds."""
 
 
-def converter(*overloads: str, override: bool = False) -> Callable[[Converter], Converter]:
+def converter(*overloads: str, override: bool = False) -> Callable[[C], C]:
     """Decorator: the function converts these overloads.
 
     Raises:
         IRValueError: one of them has a converter, and ``override`` is not given.
     """
 
-    def register(function: Converter) -> Converter:
+    def register(function: C) -> C:
         for overload in overloads:
             refuse_second("the converter of", overload, overload in CONVERTERS, override)
             CONVERTERS[overload] = function
@@ -52,11 +55,11 @@ def converters_with(custom: Mapping[str, Converter] | None = None) -> dict[str, 
     return {**CONVERTERS, **(custom or {})}
 
 
-def overload_name(target: Any) -> str:
+def overload_name(target: object) -> str:
     """``aten.add.Tensor`` of ``torch.ops.aten.add.Tensor``; another callable's own name."""
     name = getattr(target, "name", None)
     schema = getattr(target, "_schema", None)
     if callable(name) and schema is not None:
         space, _, rest = schema.name.partition("::")
         return f"{space}.{rest}.{schema.overload_name or 'default'}"
-    return getattr(target, "__name__", str(target))
+    return str(getattr(target, "__name__", target))

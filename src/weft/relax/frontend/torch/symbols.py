@@ -5,46 +5,50 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import sympy
+import torch
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
 from weft.support.errors import UnsupportedError
 from weft.tir import intrinsic
 from weft.tir import op as tir_op
 from weft.tir.expr import Var
 
+Function = Callable[..., PrimExpr]
+"""A function of expressions."""
 
-def _true_div(a: Any, b: Any) -> Any:
+
+def _true_div(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return _as_float(a) / _as_float(b)
 
 
-def _as_float(value: Any) -> Any:
+def _as_float(value: PrimExpr) -> PrimExpr:
     return tir_op.cast("float64", value) if str(value.dtype).startswith("int") else value
 
 
-def _as_int(rounding: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _as_int(rounding: Function) -> Function:
     return lambda value: (
         value if str(value.dtype).startswith("int") else tir_op.cast("int64", rounding(value))
     )
 
 
-def _power(base: Any, exponent: Any) -> Any:
+def _power(base: PrimExpr, exponent: PrimExpr) -> PrimExpr:
     if isinstance(exponent, IntImm) and exponent.value >= 0:
-        result: Any = IntImm("int64", 1)
+        result: PrimExpr = IntImm("int64", 1)
         for _ in range(int(exponent.value)):
             result = result * base
         return result
     return tir_op.power(_as_float(base), _as_float(exponent))
 
 
-def _modular_indexing(a: Any, b: Any, m: Any) -> Any:
+def _modular_indexing(a: PrimExpr, b: PrimExpr, m: PrimExpr) -> PrimExpr:
     return tir_op.floormod(tir_op.floordiv(a, b), m)
 
 
-def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def folded(first: Any, *others: Any) -> Any:
+def _fold(function: Function) -> Function:
+    def folded(first: PrimExpr, *others: PrimExpr) -> PrimExpr:
         for other in others:
             first = function(first, other)
         return first
@@ -52,7 +56,7 @@ def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return folded
 
 
-FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+FUNCTIONS: Final[Mapping[str, Function]] = {
     "Add": _fold(lambda a, b: a + b),
     "Mul": _fold(lambda a, b: a * b),
     "Pow": _power,
@@ -94,7 +98,7 @@ class SymbolTable:
 
     def __init__(self) -> None:
         self._values: dict[str, PrimExpr] = {}
-        self._extents: dict[Any, PrimExpr] = {}
+        self._extents: dict[sympy.Basic, PrimExpr] = {}
         self.draws = itertools.count()
         """Numbers of the calls that draw random numbers, those of nested graphs among them."""
 
@@ -103,38 +107,38 @@ class SymbolTable:
 
     def define(self, symbol: sympy.Symbol, value: PrimExpr | None = None) -> PrimExpr:
         """Give a symbol its meaning: a new variable of its name, or ``value``."""
-        found = Var(str(symbol), "int64") if value is None else value
-        self._values[str(symbol)] = found
-        return found
+        meaning = Var(str(symbol), "int64") if value is None else value
+        self._values[str(symbol)] = meaning
+        return meaning
 
-    def alias(self, expression: Any, value: PrimExpr) -> None:
+    def alias(self, expression: sympy.Basic, value: PrimExpr) -> None:
         """Give a whole expression a variable of its own."""
         self._extents[expression] = value
 
     def piecewise(self, value: sympy.Piecewise) -> PrimExpr:
         """The first of several expressions whose condition holds; the last one has none."""
         *choices, (last, _) = value.args
-        found = self.expression(last)
+        choice = self.expression(last)
         for chosen, condition in reversed(choices):
-            found = tir_op.if_then_else(
-                self.expression(condition), self.expression(chosen), found
+            choice = tir_op.if_then_else(
+                self.expression(condition), self.expression(chosen), choice
             )
-        return found
+        return choice
 
-    def extent(self, size: Any) -> int | PrimExpr:
+    def extent(self, size: int | torch.SymInt) -> Extent:
         """The extent of a dimension: an int, or the expression of a ``torch.SymInt``."""
         if isinstance(size, int):
             return size
         expression = self.expression(size.node.expr)
         return int(expression.value) if isinstance(expression, IntImm) else expression
 
-    def expression(self, value: Any) -> PrimExpr:
+    def expression(self, value: sympy.Basic) -> PrimExpr:
         """The expression of a sympy expression; unknown functions are an UnsupportedError."""
         if value in self._extents:
             return self._extents[value]
         if isinstance(value, sympy.Symbol):
-            found = self._values.get(str(value))
-            return self.define(value) if found is None else found
+            known = self._values.get(str(value))
+            return self.define(value) if known is None else known
         if value.is_Integer:
             return IntImm("int64", int(value))
         if value in (sympy.true, sympy.false):

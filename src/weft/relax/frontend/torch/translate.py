@@ -6,19 +6,19 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import fx
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
+from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, const
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.torch.complex_tensor import (
     COMPLEX,
     PLANE_TYPES,
-    ComplexTensor,
     complex_constant,
     is_complex,
     operator_name,
@@ -28,6 +28,7 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.dtypes import dtype_name
 from weft.relax.frontend.torch.registry import CONVERTERS, IGNORED, Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.frontend.torch.values import ComplexTensor, Scalar, Value
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import differ, same_dims
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
@@ -46,7 +47,8 @@ _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
 _PLAIN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 """What a converter raises of Python's own."""
 
-Handler = Callable[["GraphTranslator", fx.Node], Any]
+Handler = Callable[["GraphTranslator", fx.Node], Value]
+"""What translates an operator that takes graphs."""
 HIGHER_ORDER: Final[dict[str, Handler]] = {}
 """Operators that take graphs, by name: ``cond``, ``while_loop``, ``wrap_with_set_grad_enabled``."""
 
@@ -65,16 +67,18 @@ def source_place(node: fx.Node) -> str:
     return ""
 
 
-def missing_operators(graph_module: fx.GraphModule, known: Mapping[str, Converter]) -> list[Any]:
+def missing_operators(
+    graph_module: fx.GraphModule, known: Mapping[str, Converter]
+) -> list[tuple[str, str]]:
     """(name, place) of every call of an operator without a converter, nested graphs included."""
-    found = []
+    missing = []
     for module in graph_module.modules():
         if not isinstance(module, fx.GraphModule):
             continue
         for node in module.graph.nodes:
             if node.op == "call_function" and not _is_known(node, known):
-                found.append((operator_name(node), source_place(node)))
-    return found
+                missing.append((operator_name(node), source_place(node)))
+    return missing
 
 
 def _is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
@@ -90,7 +94,7 @@ def is_skipped(name: str) -> bool:
     return name.removesuffix(COMPLEX) in SKIPPED
 
 
-def is_symbolic(value: Any) -> bool:
+def is_symbolic(value: object) -> bool:
     """Whether a node's value is a number of torch's symbolic shapes, or a plain number."""
     return isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | int | float)
 
@@ -104,7 +108,7 @@ class GraphTranslator:
         self.builder = builder
         self.symbols = symbols
         self.converters = converters
-        self.env: dict[fx.Node, Any] = {}
+        self.env: dict[fx.Node, Value] = {}
         self.context = Context(builder, symbols, self.env)
 
     def check_operators(self, graph_module: fx.GraphModule, source: str) -> None:
@@ -117,7 +121,7 @@ class GraphTranslator:
                 "run just these in PyTorch",
             )  # fmt: skip
 
-    def run(self, graph_module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
+    def run(self, graph_module: fx.GraphModule, inputs: Sequence[Value]) -> Value:
         """Emit the graph on ``inputs``, one for each placeholder; the value of its output node."""
         remaining = iter(inputs)
         for node in graph_module.graph.nodes:
@@ -131,13 +135,12 @@ class GraphTranslator:
                 self.env[node] = self.call(node)
         raise InternalError("an fx graph without an output node")
 
-    def attribute(self, module: Any, target: str) -> Any:
+    def attribute(self, module: fx.GraphModule, target: str) -> Value:
         """A tensor of the module as a constant; a nested graph as it is."""
-        for part in target.split("."):
-            module = getattr(module, part)
-        return stored(module) if isinstance(module, torch.Tensor) else module
+        held = operator.attrgetter(target)(module)
+        return stored(held) if isinstance(held, torch.Tensor) else held
 
-    def value(self, argument: Any) -> Any:
+    def value(self, argument: fx.node.Argument) -> Value:
         """An argument of a node as converters take it."""
         if isinstance(argument, fx.Node):
             return self.env[argument]
@@ -149,7 +152,11 @@ class GraphTranslator:
             return self.symbols.extent(argument)
         return argument
 
-    def call(self, node: fx.Node) -> Any:
+    def arguments(self, node: fx.Node) -> list[Value]:
+        """The arguments of a node that stand in order."""
+        return [self.value(item) for item in node.args]
+
+    def call(self, node: fx.Node) -> Value:
         """The value of a call: expressions, checked against what torch deduced."""
         result = node.meta.get("val")
         name = operator_name(node)
@@ -164,13 +171,12 @@ class GraphTranslator:
             return handler(self, node)
         return self.checked(node, self.converted(node, name))
 
-    def converted(self, node: fx.Node, name: str) -> Any:
+    def converted(self, node: fx.Node, name: str) -> Value:
         """What the operator's converter makes of the node's arguments."""
         self.context.node = node
-        arguments = [self.value(item) for item in node.args]
         keywords = {k: self.value(v) for k, v in node.kwargs.items() if k not in IGNORED}
         try:
-            return self.converters[name](self.context, *arguments, **keywords)
+            return self.converters[name](self.context, *self.arguments(node), **keywords)
         except TVMError as error:
             error.add_note(f"while importing {name}{_at(node)}")
             raise
@@ -189,20 +195,20 @@ class GraphTranslator:
         name = operator_name(node)
         return self.converters.get(name) is not CONVERTERS.get(name)
 
-    def number(self, value: Any) -> Any:
+    def number(self, value: float | torch.SymInt | torch.SymFloat | torch.SymBool) -> Scalar:
         """A number, or the expression of a symbolic one."""
         if isinstance(value, int | float):
             return value
-        found = self.symbols.expression(value.node.expr)
-        return found if not hasattr(found, "value") else found.value
+        expression = self.symbols.expression(value.node.expr)
+        return expression.value if isinstance(expression, IntImm | FloatImm) else expression
 
-    def item(self, value: Any, index: int) -> Any:
+    def item(self, value: Value, index: int) -> Value:
         """One of several results."""
         if isinstance(value, list | tuple):
             return value[index]
-        return self.builder.emit(TupleGetItem(value, index))
+        return self.builder.emit(TupleGetItem(expect(value, Expr), index))
 
-    def checked(self, node: fx.Node, result: Any) -> Any:
+    def checked(self, node: fx.Node, result: Value) -> Value:
         """The converter's result as variables whose struct info agrees with torch's."""
         expected = node.meta.get("val")
         if self.is_custom(node) and isinstance(expected, list | tuple):
@@ -223,31 +229,31 @@ class GraphTranslator:
             result = self.builder.emit(result)
         return result
 
-    def several(self, node: fx.Node, result: Any, count: int) -> list[Any]:
+    def several(self, node: fx.Node, result: Value, count: int) -> list[Value]:
         """The results of a converter of the caller's: one for each of torch's."""
         if isinstance(result, Expr):
             value = self.context.emit(result)
             info = value.struct_info
             fields = info.fields if isinstance(info, TupleStructInfo) else ()
             result = [self.builder.emit(TupleGetItem(value, i)) for i in range(len(fields))]
-        found = len(result) if isinstance(result, list | tuple) else 1
-        if found != count:
+        results = list(result) if isinstance(result, list | tuple) else [result]
+        if not isinstance(result, list | tuple) or len(results) != count:
             raise IRTypeError(
                 f"converter of {overload_name(node.target)}{_at(node)}: expected {count} results, "
-                f"a list or a tuple of expressions, got {found}"
+                f"a list or a tuple of expressions, got {len(results)}"
             )
-        return list(result)
+        return results
 
-    def agreeing(self, node: fx.Node, result: Any, fake: torch.Tensor) -> Any:
+    def agreeing(self, node: fx.Node, result: Value, fake: torch.Tensor) -> Value:
         """A value of the shape and data type that torch deduced; a complex one of two variables."""
         if is_complex(fake) and isinstance(result, ComplexTensor):
             return ComplexTensor(
                 self.agreeing_part(node, result.real, fake),
                 self.agreeing_part(node, result.imaginary, fake),
             )
-        return self.agreeing_part(node, result, fake)
+        return self.agreeing_part(node, expect(result, Expr), fake)
 
-    def agreeing_part(self, node: fx.Node, result: Any, fake: torch.Tensor) -> Any:
+    def agreeing_part(self, node: fx.Node, result: Expr, fake: torch.Tensor) -> Expr:
         """A variable of the shape and data type that torch deduced.
 
         Shapes that are not proved equal are cast at run time, which keeps torch's form of the
@@ -273,16 +279,16 @@ def _at(node: fx.Node) -> str:
     return f" at {place}" if place else ""
 
 
-def _contradict(mine: Sequence[Any], its: Sequence[Any]) -> bool:
+def _contradict(mine: Sequence[Extent], its: Sequence[Extent]) -> bool:
     return len(mine) != len(its) or any(differ(a, b) for a, b in zip(mine, its, strict=True))
 
 
-def stored(tensor: torch.Tensor) -> Any:
-    """A tensor of the model's as a constant; a complex one as two."""
+def stored(tensor: torch.Tensor) -> Expr | ComplexTensor:
+    """A tensor that the model holds as a constant; a complex one as two."""
     return complex_constant(tensor) if is_complex(tensor) else const(as_ndarray(tensor))
 
 
-def number_output(value: Any) -> Expr:
+def number_output(value: Value) -> Expr:
     """A number among the results of a model."""
     if isinstance(value, ComplexTensor):
         raise UnsupportedError(

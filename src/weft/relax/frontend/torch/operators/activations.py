@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.relax import op
 from weft.relax.expr import Expr, const
@@ -37,7 +37,7 @@ def gelu(context: Context, self: Expr, approximate: str = "none") -> Expr:
 
 
 @converter("aten.hardtanh.default")
-def hardtanh(context: Context, self: Expr, min_val: Any = -1, max_val: Any = 1) -> Expr:
+def hardtanh(context: Context, self: Expr, min_val: float = -1, max_val: float = 1) -> Expr:
     """Limited to an interval."""
     as_number = float if DataType(context.dtype).is_float else int
     return op.clip(self, as_number(min_val), as_number(max_val))
@@ -46,15 +46,15 @@ def hardtanh(context: Context, self: Expr, min_val: Any = -1, max_val: Any = 1) 
 @converter("aten.rrelu_with_noise.default", "aten.rrelu_with_noise_functional.default")
 def rrelu(
     context: Context, self: Expr, noise: Expr, lower: float = 0.125, upper: float = 1 / 3,
-    training: bool = False, *_: Any,
-) -> Any:  # fmt: skip
+    training: bool = False, *_: object,
+) -> Expr | list[Expr]:  # fmt: skip
     """x, below 0 times the mean of the slopes: what inference does."""
     if training:
         raise UnsupportedError(
             "rrelu: training draws slopes at random; call model.eval() before it is captured"
         )
-    made = op.nn.leakyrelu(self, (lower + upper) / 2)
-    return [made, noise] if len(context.results) == 2 else made
+    activated = op.nn.leakyrelu(self, (lower + upper) / 2)
+    return [activated, noise] if len(context.results) == 2 else activated
 
 
 @converter("aten.leaky_relu.default")
@@ -71,7 +71,7 @@ def elu(
     if (scale, input_scale) == (1, 1):
         return op.nn.elu(self, float(alpha))
 
-    def function(x: Expr) -> Any:
+    def function(x: Expr) -> Expr:
         kind, emit = context.dtype_of(x), context.emit
         inner = emit(op.multiply(x, const(input_scale, kind)))
         below = emit(op.multiply(emit(op.expm1(inner)), const(alpha * scale, kind)))
@@ -142,25 +142,25 @@ def glu(context: Context, self: Expr, dim: int = -1) -> Expr:
 
 
 @converter("aten.softmax.int", "aten._softmax.default")
-def softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
+def softmax(context: Context, self: Expr, dim: int, dtype: str | None = None) -> Expr:
     """Exponentials, divided by their sum along a dimension."""
     return _along(context, self, dim, op.nn.softmax)
 
 
 @converter("aten._safe_softmax.default")
-def safe_softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
+def safe_softmax(context: Context, self: Expr, dim: int, dtype: str | None = None) -> Expr:
     """softmax; zeros where nothing but -inf stands along the dimension."""
-    made = context.emit(_along(context, self, dim, op.nn.softmax))
-    dims, dtype = context.dims(self), context.dtype_of(self)
+    weights = context.emit(_along(context, self, dim, op.nn.softmax))
+    dims, given = context.dims(self), context.dtype_of(self)
     if not dims:
-        return made
+        return weights
     top = op.max(self, [axis_of(dim, len(dims))], keepdims=True)
-    blind = op.equal(top, context.operand(float("-inf"), dtype))
-    return op.where(blind, context.operand(0, context.dtype), made)
+    blind = op.equal(top, context.operand(float("-inf"), given))
+    return op.where(blind, context.operand(0, context.dtype), weights)
 
 
 @converter("aten.log_softmax.int", "aten._log_softmax.default")
-def log_softmax(context: Context, self: Expr, dim: int, dtype: Any = None) -> Expr:
+def log_softmax(context: Context, self: Expr, dim: int, dtype: str | None = None) -> Expr:
     """The logarithm of softmax."""
     return _along(context, self, dim, op.nn.log_softmax)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from weft.ir.expr import Extent
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
@@ -31,11 +32,11 @@ def scaled_dot_product_attention(
     bias = None if mask is None else _as_bias(context, mask, key, context.dtype_of(query))
     q, k, v = (_by_length(context, tensor, batch) for tensor in (query, key, value))
     factor, causal = None if scale is None else float(scale), "TopLeft" if is_causal else None
-    found = context.emit(op.nn.attention(q, k, v, bias, factor, causal))
-    made: Expr = context.emit(op.permute_dims(found, _ORDER))
+    by_length = context.emit(op.nn.attention(q, k, v, bias, factor, causal))
+    mixed = context.emit(op.permute_dims(by_length, _ORDER))
     if mask is not None:
-        made = _without_blind_rows(context, made, mask)
-    return made if len(shape) == 4 else op.reshape(made, shape)
+        mixed = _without_blind_rows(context, mixed, mask)
+    return mixed if len(shape) == 4 else op.reshape(mixed, shape)
 
 
 def _check_dropout(probability: float) -> None:
@@ -46,7 +47,7 @@ def _check_dropout(probability: float) -> None:
         )
 
 
-def _by_length(context: Context, tensor: Expr, batch: list[Any]) -> Expr:
+def _by_length(context: Context, tensor: Expr, batch: list[Extent]) -> Expr:
     """(batch, length, heads, features) of (..., heads, length, features)."""
     dims = context.dims(tensor)
     if len(dims) == 2:
@@ -56,15 +57,15 @@ def _by_length(context: Context, tensor: Expr, batch: list[Any]) -> Expr:
     return context.emit(op.permute_dims(tensor, _ORDER))
 
 
-def product(extents: list[Any]) -> Any:
+def product(extents: list[Extent]) -> Extent:
     """The product of extents; 1 of none."""
-    total: Any = 1
+    total: Extent = 1
     for extent in extents:
         total = total * extent
     return total
 
 
-def _four_dimensional(context: Context, mask: Expr, batch: list[Any]) -> Expr:
+def _four_dimensional(context: Context, mask: Expr, batch: list[Extent]) -> Expr:
     """A mask with (batch or 1, heads or 1, queries or 1, keys or 1)."""
     dims = context.dims(mask)
     if len(dims) < 4:
@@ -89,14 +90,14 @@ def _as_bias(context: Context, mask: Expr, key: Expr, dtype: str) -> Expr:
     return mask
 
 
-def _without_blind_rows(context: Context, made: Expr, mask: Expr) -> Expr:
+def _without_blind_rows(context: Context, mixed: Expr, mask: Expr) -> Expr:
     """Zeros for queries that may look at no key."""
     if context.dtype_of(mask) == "bool":
         mask = context.emit(op.astype(mask, "int8"))
     dtype = context.dtype_of(mask)
     blind = context.operand(0 if dtype == "int8" else -math.inf, dtype)
     sees = op.greater(op.max(mask, [3], keepdims=True), blind)
-    return context.emit(op.where(sees, made, context.operand(0, context.dtype_of(made))))
+    return context.emit(op.where(sees, mixed, context.operand(0, context.dtype_of(mixed))))
 
 
 @converter("aten._scaled_dot_product_flash_attention_for_cpu.default")
@@ -105,11 +106,11 @@ def flash_attention_for_cpu(
     is_causal: bool = False, *, attn_mask: Expr | None = None, scale: float | None = None,
 ) -> list[Expr | None]:  # fmt: skip
     """(attention, logarithm of each query's sum of exponentials)."""
-    made = scaled_dot_product_attention(
+    mixed = scaled_dot_product_attention(
         context, query, key, value, attn_mask, dropout_p, is_causal, scale
     )
     sums = _log_sums(context, query, key, attn_mask, (is_causal, scale))
-    return [context.emit(made), sums]
+    return [context.emit(mixed), sums]
 
 
 def _log_sums(
@@ -119,10 +120,9 @@ def _log_sums(
         return None
     is_causal, scale = how
     shape, dtype = context.results[1]
-    features: Any = context.dims(query)[-1]
-    factor = 1 / math.sqrt(features) if scale is None else scale
-    scores = op.matmul(query, op.permute_dims(key, [0, 1, 3, 2]), out_dtype=dtype)
-    scores = context.emit(op.multiply(scores, context.operand(factor, dtype)))
+    factor = 1 / math.sqrt(expect(context.dims(query)[-1], int)) if scale is None else scale
+    products = op.matmul(query, op.permute_dims(key, [0, 1, 3, 2]), out_dtype=dtype)
+    scores = context.emit(op.multiply(products, context.operand(factor, dtype)))
     if mask is not None:
         bias = _as_bias(context, _four_dimensional(context, mask, []), key, dtype)
         scores = context.emit(op.add(scores, bias))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
@@ -29,21 +29,22 @@ def embedding_bag(
     bags, features = context.shape
     indices, offsets = (context.cast(item, "int64") for item in (indices, offsets))
     places = op.arange(0, context.dims(indices)[0], 1, "int64")
-    one = context.operand(1, "int64")
+    unit = context.operand(1, "int64")
     owner = context.emit(
-        op.subtract(op.astype(op.bucketize(places, offsets, right=True), "int64"), one)
+        op.subtract(op.astype(op.bucketize(places, offsets, right=True), "int64"), unit)
     )
     rows = context.emit(op.take(weight, indices, 0))
     if per_sample_weights is not None:
         rows = context.emit(op.multiply(rows, op.expand_dims(per_sample_weights, 1)))
-    counted = op.not_equal(indices, context.operand(padding_idx, "int64"))
-    counted = context.emit(op.astype(counted, "int64"))
+    is_counted = op.not_equal(indices, context.operand(padding_idx, "int64"))
+    counted = context.emit(op.astype(is_counted, "int64"))
     sizes = context.emit(op.index_put(op.zeros([bags], "int64"), [owner], counted, True))
-    made = _combined(context, rows, (owner, counted), (bags, features), mode)
+    combined = _combined(context, rows, (owner, counted), (bags, features), mode)
     if mode == 1:
-        least = op.astype(op.maximum(sizes, one), context.dtype)
-        made = op.divide(made, op.expand_dims(least, 1))
-    return [made, *(_or_empty(context, item, i) for i, item in enumerate((owner, sizes, sizes), 1))]
+        divisors = op.astype(op.maximum(sizes, unit), context.dtype)
+        combined = op.divide(combined, op.expand_dims(divisors, 1))
+    others = enumerate((owner, sizes, sizes), 1)
+    return [combined, *(_or_empty(context, item, number) for number, item in others)]
 
 
 def _or_empty(context: Context, tensor: Expr, number: int) -> Expr | None:
@@ -55,8 +56,9 @@ def _or_empty(context: Context, tensor: Expr, number: int) -> Expr | None:
 
 
 def _combined(
-    context: Context, rows: Expr, where: tuple[Expr, Expr], shape: tuple[Any, Any], mode: int
-) -> Expr:
+    context: Context, rows: Expr, where: tuple[Expr, Expr], shape: tuple[Extent, Extent],
+    mode: int,
+) -> Expr:  # fmt: skip
     owner, counted = where
     zero = context.operand(0, context.dtype)
     kept = context.emit(op.expand_dims(op.astype(counted, "bool"), 1))
@@ -117,14 +119,14 @@ def pdist(context: Context, self: Expr, p: float = 2.0) -> Expr:
 
 
 @converter("aten._weight_norm_interface.default", "aten._weight_norm.default")
-def weight_norm(context: Context, v: Expr, g: Expr, dim: int = 0) -> Any:
+def weight_norm(context: Context, v: Expr, g: Expr, dim: int = 0) -> Expr | list[Expr]:
     """(v scaled to the length g along one dimension, the length it had)."""
     rank = context.rank(v)
     axes = [axis for axis in range(rank) if axis != axis_of(dim, rank)]
     square = op.sum(op.multiply(v, v), axes, keepdims=True)
     length = context.emit(op.sqrt(square))
-    made = op.multiply(v, op.divide(g, length))
-    return made if "interface" not in str(context.node.target) else [made, length]
+    scaled = op.multiply(v, op.divide(g, length))
+    return scaled if "interface" not in str(context.node.target) else [scaled, length]
 
 
 @converter("aten._trilinear.default")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -18,9 +18,10 @@ from weft.relax.frontend.torch.operators.pointwise import (
     is_narrow,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.relax.frontend.torch.values import Operand
 from weft.support.dtype import DataType
 
-Operator = Callable[..., Any]
+Operator = Callable[..., Expr]
 
 OVERLOADS: Final = (
     "Tensor", "Scalar", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor", "Scalar_Other",
@@ -74,7 +75,7 @@ def _register(name: str, convert: Operator) -> None:
 
 
 def _arithmetic(function: Operator, boolean: Operator) -> Operator:
-    def convert(context: Context, self: Any, other: Any) -> Any:
+    def convert(context: Context, self: Operand, other: Operand) -> Expr:
         if context.dtype == "bool":
             return boolean(*context.promoted(self, other))
         return rounded_once(context, function, result_dtype([self, other]), self, other)
@@ -95,7 +96,7 @@ def _logic(function: Operator) -> Operator:
 
 
 def _of_floats(name: str, function: Operator) -> Operator:
-    def convert(context: Context, self: Any, other: Any, out: Any = None) -> Any:
+    def convert(context: Context, self: Operand, other: Operand, out: Expr | None = None) -> Expr:
         is_float = DataType(context.dtype).is_float
         chosen = function if is_float else INTEGERS.get(name, function)
         return chosen(*[context.operand(item, context.dtype) for item in (self, other)])
@@ -107,7 +108,7 @@ _register_tables()
 
 
 @converter("aten.add.Tensor", "aten.add.Scalar")
-def add(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
+def add(context: Context, self: Expr, other: Operand, alpha: Operand = 1) -> Expr:
     """``self + alpha * other``; of booleans "or"."""
     left, right = context.promoted(self, other)
     if context.dtype == "bool":
@@ -116,20 +117,22 @@ def add(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
 
 
 @converter("aten.sub.Tensor", "aten.sub.Scalar", "aten.subtract.Tensor", "aten.subtract.Scalar")
-def sub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
+def sub(context: Context, self: Expr, other: Operand, alpha: Operand = 1) -> Expr:
     """``self - alpha * other``."""
     left, right = context.promoted(self, other)
     return plus_multiple(context, op.subtract, left, right, alpha)
 
 
 @converter("aten.rsub.Tensor", "aten.rsub.Scalar")
-def rsub(context: Context, self: Expr, other: Any, alpha: Any = 1) -> Any:
+def rsub(context: Context, self: Expr, other: Operand, alpha: Operand = 1) -> Expr:
     """``other - alpha * self``."""
     left, right = context.promoted(self, other)
     return plus_multiple(context, op.subtract, right, left, alpha)
 
 
-def plus_multiple(context: Context, function: Operator, start: Expr, end: Expr, alpha: Any) -> Any:
+def plus_multiple(
+    context: Context, function: Operator, start: Expr, end: Expr, alpha: Operand
+) -> Expr:
     """``start + alpha * end`` (or minus): 16-bit floats in float32, rounded once.
 
     As in torch alpha has the narrow type.
@@ -143,7 +146,9 @@ def plus_multiple(context: Context, function: Operator, start: Expr, end: Expr, 
     return function(start, scaled(context, end, alpha))
 
 
-def rounded_once(context: Context, function: Operator, dtype: str, *operands: Any) -> Any:
+def rounded_once(
+    context: Context, function: Operator, dtype: str, *operands: Operand
+) -> Expr:
     """``function`` of operands in a type; a number beside 16-bit floats is a float32.
 
     So torch multiplies and divides; it adds the number that the narrow type has.
@@ -156,7 +161,7 @@ def rounded_once(context: Context, function: Operator, dtype: str, *operands: An
     return function(*[context.operand(value, dtype) for value in operands])
 
 
-def _is_rounded(context: Context, dtype: str, operands: Sequence[Any]) -> bool:
+def _is_rounded(context: Context, dtype: str, operands: Sequence[Operand]) -> bool:
     """Whether one is a number, or a tensor of no dimensions, that the type may not have."""
     for value in operands:
         if isinstance(value, int | float):
@@ -174,26 +179,27 @@ def _as_held(value: float, dtype: str) -> float:
         return float(const(value, dtype).data.numpy())
 
 
-def scaled(context: Context, tensor: Expr, factor: Any) -> Expr:
+def scaled(context: Context, tensor: Expr, factor: Operand) -> Expr:
     """The tensor times a number; itself for 1."""
     if isinstance(factor, int | float) and factor == 1:
         return tensor
-    made: Expr = context.emit(
+    return context.emit(
         op.multiply(tensor, context.operand(factor, context.dtype_of(tensor)))
     )
-    return made
 
 
 @converter("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor",
            "aten.true_divide.Scalar", "aten.divide.Tensor", "aten.divide.Scalar")  # fmt: skip
-def div(context: Context, self: Expr, other: Any) -> Any:
+def div(context: Context, self: Expr, other: Operand) -> Expr:
     """The quotient of real numbers."""
     return rounded_once(context, op.divide, context.dtype, self, other)
 
 
 @converter("aten.div.Tensor_mode", "aten.div.Scalar_mode", "aten.divide.Tensor_mode",
            "aten.divide.Scalar_mode")  # fmt: skip
-def div_mode(context: Context, self: Expr, other: Any, rounding_mode: str | None = None) -> Any:
+def div_mode(
+    context: Context, self: Expr, other: Operand, rounding_mode: str | None = None
+) -> Expr:
     """The quotient: as it is, rounded towards zero ("trunc"), or down ("floor")."""
     if rounding_mode is None:
         return div(context, self, other)
@@ -205,78 +211,78 @@ def div_mode(context: Context, self: Expr, other: Any, rounding_mode: str | None
 
 
 @converter("aten.floor_divide.default", "aten.floor_divide.Scalar")
-def floor_divide(context: Context, self: Expr, other: Any) -> Any:
+def floor_divide(context: Context, self: Expr, other: Operand) -> Expr:
     """The quotient rounded down."""
     return div_mode(context, self, other, "floor")
 
 
-def _truncated_quotient(context: Context, x: Expr, y: Expr) -> Any:
+def _truncated_quotient(context: Context, x: Expr, y: Expr) -> Expr:
     quotient = context.emit(op.divide(x, y))
     return op.trunc(quotient) if DataType(context.dtype_of(quotient)).is_float else quotient
 
 
-def _floor_quotient(context: Context, x: Expr, y: Expr) -> Any:
+def _floor_quotient(context: Context, x: Expr, y: Expr) -> Expr:
     is_float = DataType(context.dtype).is_float
     return op.exact_floor_divide(x, y) if is_float else op.floor_divide(x, y)
 
 
 @converter("aten.remainder.Tensor", "aten.remainder.Scalar", "aten.remainder.Scalar_Tensor")
-def remainder(context: Context, self: Any, other: Any) -> Any:
+def remainder(context: Context, self: Operand, other: Operand) -> Expr:
     """The rest with the sign of the divisor."""
     return op.floor_mod(*context.promoted(self, other))
 
 
 @converter("aten.fmod.Tensor", "aten.fmod.Scalar")
-def fmod(context: Context, self: Expr, other: Any) -> Any:
+def fmod(context: Context, self: Expr, other: Operand) -> Expr:
     """The rest with the sign of the dividend."""
     return op.mod(*context.promoted(self, other))
 
 
 @converter("aten.gcd.default")
-def gcd(context: Context, self: Expr, other: Any) -> Any:
+def gcd(context: Context, self: Expr, other: Operand) -> Expr:
     """The greatest common divisor."""
     return op.gcd(*context.promoted(self, other))
 
 
 @converter("aten.lcm.default")
-def lcm(context: Context, self: Expr, other: Any) -> Any:
+def lcm(context: Context, self: Expr, other: Operand) -> Expr:
     """The least common multiple; 0 if either is 0."""
     x, y = context.promoted(self, other)
     divisor = context.emit(op.gcd(x, y))
-    zero, one = (const(value, context.dtype) for value in (0, 1))
+    zero, unit = (const(value, context.dtype) for value in (0, 1))
     of_zeros = context.emit(op.equal(divisor, zero))
-    part = context.emit(op.divide(x, context.emit(op.where(of_zeros, one, divisor))))
+    part = context.emit(op.divide(x, context.emit(op.where(of_zeros, unit, divisor))))
     multiple = context.emit(op.multiply(part, y))
     return multiple if DataType(context.dtype).is_uint else op.abs(multiple)
 
 
 @converter("aten.where.self", "aten.where.ScalarSelf", "aten.where.ScalarOther",
            "aten.where.Scalar")  # fmt: skip
-def where(context: Context, condition: Expr, self: Any, other: Any) -> Any:
+def where(context: Context, condition: Expr, self: Operand, other: Operand) -> Expr:
     """``self`` where the condition holds, else ``other``."""
     left, right = (context.operand(item, context.dtype) for item in (self, other))
     return op.where(as_bool(context, condition), left, right)
 
 
 @converter("aten.masked_fill.Scalar", "aten.masked_fill.Tensor")
-def masked_fill(context: Context, self: Expr, mask: Expr, value: Any) -> Any:
+def masked_fill(context: Context, self: Expr, mask: Expr, value: Operand) -> Expr:
     """``value`` where the mask holds."""
     filled = context.operand(value, context.dtype)
     return op.where(as_bool(context, mask), filled, context.cast(self, context.dtype))
 
 
 @converter("aten.lerp.Scalar", "aten.lerp.Tensor")
-def lerp(context: Context, self: Expr, end: Expr, weight: Any) -> Any:
+def lerp(context: Context, self: Expr, end: Expr, weight: Operand) -> Expr:
     """From ``self`` to ``end`` by ``weight``; beyond 1/2 counted from the end, as PyTorch."""
 
-    def blend(x: Expr, y: Expr, w: Expr) -> Any:
+    def blend(x: Expr, y: Expr, w: Expr) -> Expr:
         emit = context.emit
         way = emit(op.subtract(y, x))
         near = emit(op.add(x, emit(op.multiply(w, way))))
         if isinstance(weight, int | float) and abs(weight) < 0.5:
             return near
-        one, half = (const(value, context.dtype_of(way)) for value in (1.0, 0.5))
-        back = emit(op.multiply(way, emit(op.subtract(one, w))))
+        unit, half = (const(value, context.dtype_of(way)) for value in (1.0, 0.5))
+        back = emit(op.multiply(way, emit(op.subtract(unit, w))))
         far = emit(op.subtract(y, back))
         if isinstance(weight, int | float):
             return far
@@ -286,19 +292,21 @@ def lerp(context: Context, self: Expr, end: Expr, weight: Any) -> Any:
 
 
 @converter("aten.addcmul.default")
-def addcmul(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Any = 1) -> Any:
+def addcmul(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Operand = 1) -> Expr:
     """``self + value * tensor1 * tensor2``."""
     return _plus_scaled(context, op.multiply, value, self, tensor1, tensor2)
 
 
 @converter("aten.addcdiv.default")
-def addcdiv(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Any = 1) -> Any:
+def addcdiv(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: Operand = 1) -> Expr:
     """``self + value * tensor1 / tensor2``."""
     return _plus_scaled(context, op.divide, value, self, tensor1, tensor2)
 
 
-def _plus_scaled(context: Context, function: Operator, value: Any, *tensors: Any) -> Any:
-    def total(x: Expr, a: Expr, b: Expr) -> Any:
+def _plus_scaled(
+    context: Context, function: Operator, value: Operand, *tensors: Expr
+) -> Expr:
+    def total(x: Expr, a: Expr, b: Expr) -> Expr:
         return op.add(x, scaled(context, context.emit(function(a, b)), value))
 
     return in_wide_float(context, total, *tensors)
@@ -308,7 +316,7 @@ def _plus_scaled(context: Context, function: Operator, value: Any, *tensors: Any
 def isclose(
     context: Context, self: Expr, other: Expr, rtol: float = 1e-5, atol: float = 1e-8,
     equal_nan: bool = False,
-) -> Any:  # fmt: skip
+) -> Expr:  # fmt: skip
     """``|self - other| <= atol + rtol * |other|``; equal infinities are close."""
     dtype, emit = result_dtype([self, other]), context.emit
     x, y = (context.operand(item, dtype) for item in (self, other))

@@ -7,17 +7,21 @@ each of two operands (``BILINEAR``); both call the converters of real tensors.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 from torch.utils import _pytree as pytree
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
-from weft.relax.frontend.torch.complex_tensor import COMPLEX, ComplexTensor, is_complex
+from weft.relax.frontend.torch.complex_tensor import COMPLEX, is_complex
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.registry import CONVERTERS, Converter, converter
+from weft.relax.frontend.torch.registry import CONVERTERS, C, Converter, converter
+from weft.relax.frontend.torch.values import ComplexTensor, Operand, Value
 from weft.support.errors import UnsupportedError
 
+ComplexOperand = Operand | ComplexTensor | complex
+"""A tensor or a number, complex or not."""
 VALUES: Final[dict[tuple[int, ...], str]] = {
     (0,): """
         view.default _unsafe_view.default reshape.default _reshape_alias.default
@@ -62,7 +66,7 @@ BILINEAR: Final = (
 """Products of two operands."""
 
 
-def part(value: Any, imaginary: bool) -> Any:
+def part(value: Value, imaginary: bool) -> Value:
     """One part of a complex value; a real one has 0 as its imaginary part."""
     if isinstance(value, list | tuple):
         return [part(item, imaginary) for item in value]
@@ -75,23 +79,28 @@ def part(value: Any, imaginary: bool) -> Any:
     return op.zeros_like(value) if _is_tensor(value) else 0.0
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: Value) -> TypeGuard[Expr]:
     return isinstance(value, Expr) and not isinstance(value, PrimValue)
 
 
-def paired(context: Context, real: Any, imaginary: Any) -> Any:
-    """Complex tensors of their parts: of two tensors, or of two lists of them."""
-    if isinstance(real, list | tuple):
-        return [paired(context, *both) for both in zip(real, imaginary, strict=True)]
+def paired(context: Context, real: Expr, imaginary: Expr) -> ComplexTensor:
+    """The complex tensor of its parts."""
     return ComplexTensor(context.emit(real), context.emit(imaginary))
 
 
+def _paired(context: Context, real: Value, imaginary: Value) -> Value:
+    """Complex tensors of their parts: of two tensors, or of two lists of them."""
+    if isinstance(real, list | tuple) and isinstance(imaginary, list | tuple):
+        return [_paired(context, *both) for both in zip(real, imaginary, strict=True)]
+    return paired(context, expect(real, Expr), expect(imaginary, Expr))
+
+
 def _componentwise(name: str, places: Sequence[int]) -> Converter:
-    def convert(context: Context, *args: Any, **keywords: Any) -> Any:
+    def convert(context: Context, *args: Value, **keywords: Value) -> Value:
         for keyword, value in keywords.items():
             if isinstance(value, complex) and value.imag:
                 raise UnsupportedError(f"{name}: expected a real number as {keyword}, got {value}")
-        made: list[Any] = []
+        results: list[Value] = []
         for imaginary in (False, True)[: 1 + _gives_complex(context)]:
             parts = [
                 part(item, imaginary) if place in places or isinstance(item, ComplexTensor)
@@ -99,8 +108,9 @@ def _componentwise(name: str, places: Sequence[int]) -> Converter:
                 for place, item in enumerate(args)
             ]  # fmt: skip
             others = {key: part(value, False) for key, value in keywords.items()}
-            made.append(CONVERTERS[name](context, *map(_emitted(context), parts), **others))
-        return paired(context, *made) if len(made) == 2 else made[0]
+            operands = [_emitted(context, item) for item in parts]
+            results.append(CONVERTERS[name](context, *operands, **others))
+        return _paired(context, *results) if len(results) == 2 else results[0]
 
     return convert
 
@@ -110,34 +120,39 @@ def _gives_complex(context: Context) -> bool:
     return any(map(is_complex, pytree.tree_leaves(context.node.meta["val"])))
 
 
-def _emitted(context: Context) -> Callable[[Any], Any]:
-    return lambda value: context.emit(value) if _is_tensor(value) else value
+def _emitted(context: Context, value: Value) -> Value:
+    return context.emit(value) if _is_tensor(value) else value
 
 
 for _name, _places in COMPONENTWISE.items():
     CONVERTERS[_name + COMPLEX] = _componentwise(_name, _places)
 
 
-def planes_of(value: Any) -> tuple[Any, Any]:
+def planes_of(value: ComplexOperand) -> tuple[Operand, Operand | None]:
     """(real, imaginary) of an operand; the imaginary part of a real one is None."""
-    if isinstance(value, ComplexTensor | complex):
-        return part(value, False), part(value, True)
+    if isinstance(value, ComplexTensor):
+        return value.real, value.imaginary
+    if isinstance(value, complex):
+        return value.real, value.imag
     return value, None
 
 
-def bilinear(context: Context, function: Converter, first: Any, second: Any) -> ComplexTensor:
+def bilinear(
+    context: Context, function: Callable[[Context, Operand, Operand], Value],
+    first: ComplexOperand, second: ComplexOperand,
+) -> ComplexTensor:  # fmt: skip
     """The product of two operands, one of them complex, by up to four products of real ones."""
     (a, b), (c, d) = planes_of(first), planes_of(second)
 
-    def product(one: Any, two: Any) -> Any:
-        if one is None or two is None:
+    def product(x: Operand | None, y: Operand | None) -> Expr | None:
+        if x is None or y is None:
             return None
-        return context.emit(function(context, one, two))
+        return context.emit(expect(function(context, x, y), Expr))
 
-    def joined(one: Any, two: Any, how: Callable[[Any, Any], Any]) -> Any:
-        if one is None or two is None:
-            return two if one is None else one
-        return context.emit(how(one, two))
+    def joined(x: Expr | None, y: Expr | None, how: Callable[[Expr, Expr], Expr]) -> Expr:
+        if x is None or y is None:
+            return expect(y if x is None else x, Expr)
+        return context.emit(how(x, y))
 
     return ComplexTensor(
         joined(product(a, c), product(b, d), op.subtract),
@@ -153,13 +168,15 @@ for _name in BILINEAR:
     CONVERTERS[_name + COMPLEX] = _product(_name)
 
 
-def complex_converter(*overloads: str) -> Callable[[Converter], Converter]:
+def complex_converter(*overloads: str) -> Callable[[C], C]:
     """Decorator: the function converts these overloads where complex numbers take part."""
     return converter(*(name + COMPLEX for name in overloads))
 
 
 @complex_converter("aten.einsum.default")
-def einsum(context: Context, equation: str, tensors: Sequence[Any], **_: Any) -> Any:
+def einsum(
+    context: Context, equation: str, tensors: Sequence[Expr | ComplexTensor], **_: object
+) -> ComplexTensor:
     """Einstein's sum convention for two operands."""
     if len(tensors) != 2:
         raise UnsupportedError(
@@ -167,33 +184,36 @@ def einsum(context: Context, equation: str, tensors: Sequence[Any], **_: Any) ->
             "two at a time"
         )
 
-    def contracted(context: Context, one: Any, two: Any) -> Any:
-        return CONVERTERS["aten.einsum.default"](context, equation, [one, two])
+    def contracted(context: Context, x: Operand, y: Operand) -> Value:
+        return CONVERTERS["aten.einsum.default"](context, equation, [x, y])
 
     return bilinear(context, contracted, *tensors)
 
 
 @complex_converter("aten.linear.default")
-def linear(context: Context, input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(
+    context: Context, input: ComplexOperand, weight: ComplexOperand,
+    bias: ComplexOperand | None = None,
+) -> Value:  # fmt: skip
     """``input @ weight^T + bias``."""
-    made = bilinear(context, CONVERTERS["aten.linear.default"], input, weight)
+    product = bilinear(context, CONVERTERS["aten.linear.default"], input, weight)
     if bias is None:
-        return made
-    return CONVERTERS["aten.add.Tensor" + COMPLEX](context, made, bias)
+        return product
+    return CONVERTERS["aten.add.Tensor" + COMPLEX](context, product, bias)
 
 
 # Between real and complex numbers
 
 
 @complex_converter("aten.complex.default")
-def make_complex(context: Context, real: Expr, imag: Expr) -> Any:
+def make_complex(context: Context, real: Expr, imag: Expr) -> ComplexTensor:
     """The complex numbers of these parts."""
     shape = context.shape
     return paired(context, op.broadcast_to(real, shape), op.broadcast_to(imag, shape))
 
 
 @complex_converter("aten.polar.default")
-def polar(context: Context, abs: Expr, angle: Expr) -> Any:
+def polar(context: Context, abs: Expr, angle: Expr) -> ComplexTensor:
     """The complex numbers of these lengths and angles."""
     return paired(
         context, op.multiply(abs, context.emit(op.cos(angle))),
@@ -202,14 +222,15 @@ def polar(context: Context, abs: Expr, angle: Expr) -> Any:
 
 
 @complex_converter("aten.view_as_complex.default", "aten.view_as_complex_copy.default")
-def view_as_complex(context: Context, self: Expr) -> Any:
+def view_as_complex(context: Context, self: Expr) -> ComplexTensor:
     """Complex numbers from pairs along the last dimension."""
     axis = context.rank(self) - 1
-    return paired(context, *(op.take(self, const(place), axis) for place in (0, 1)))
+    real, imaginary = (op.take(self, const(place), axis) for place in (0, 1))
+    return paired(context, real, imaginary)
 
 
 @complex_converter("aten.view_as_real.default", "aten.view_as_real_copy.default")
-def view_as_real(context: Context, self: ComplexTensor) -> Any:
+def view_as_real(context: Context, self: ComplexTensor) -> Expr:
     """Pairs of real numbers along a new last dimension."""
     return op.stack([self.real, self.imaginary], len(context.shape) - 1)
 
@@ -227,73 +248,81 @@ def imag(context: Context, self: ComplexTensor) -> Expr:
 
 
 @complex_converter("aten._to_copy.default", "aten.to.dtype")
-def to_copy(context: Context, self: Any, *_: Any, **__: Any) -> Any:
+def to_copy(
+    context: Context, self: Expr | ComplexTensor, *_: object, **__: object
+) -> Expr | ComplexTensor:
     """Another type; the real parts where that is real."""
     dtype = context.dtype
     if not _gives_complex(context):
-        return context.cast(self.real, dtype)
-    return paired(
-        context,
-        *(context.cast(context.emit(part(self, side)), dtype) for side in (False, True)),
-    )
+        return context.cast(expect(part(self, False), Expr), dtype)
+    real, imaginary = (context.cast(item, dtype) for item in _parts(context, self))
+    return paired(context, real, imaginary)
+
+
+def _parts(context: Context, value: ComplexOperand) -> tuple[Expr, Expr]:
+    """The real and the imaginary part of a tensor."""
+    real, imaginary = (context.emit(expect(part(value, side), Expr)) for side in (False, True))
+    return real, imaginary
 
 
 @complex_converter("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
-def ones(context: Context, *_: Any, **__: Any) -> Any:
+def ones(context: Context, *_: object, **__: object) -> Expr | ComplexTensor:
     """1 everywhere."""
     shape, dtype = context.shape, context.dtype
-    made = op.ones(shape, dtype)
-    return paired(context, made, op.zeros(shape, dtype)) if _gives_complex(context) else made
+    units = op.ones(shape, dtype)
+    return paired(context, units, op.zeros(shape, dtype)) if _gives_complex(context) else units
 
 
 # Functions
 
 
 @complex_converter("aten.abs.default")
-def absolute(context: Context, self: ComplexTensor) -> Any:
+def absolute(context: Context, self: ComplexTensor) -> Expr:
     """The distances from 0, without overflow on the way."""
-    return CONVERTERS["aten.hypot.default"](context, self.real, self.imaginary)
+    return expect(CONVERTERS["aten.hypot.default"](context, self.real, self.imaginary), Expr)
 
 
 @complex_converter("aten.angle.default")
-def angle(context: Context, self: ComplexTensor) -> Any:
+def angle(context: Context, self: ComplexTensor) -> Expr:
     """The angles, in (-pi, pi]."""
-    return CONVERTERS["aten.atan2.default"](context, self.imaginary, self.real)
+    return expect(CONVERTERS["aten.atan2.default"](context, self.imaginary, self.real), Expr)
 
 
 @complex_converter(
     "aten.conj_physical.default", "aten._conj.default", "aten._conj_physical.default",
     "aten.conj.default",
 )  # fmt: skip
-def conjugate(context: Context, self: ComplexTensor) -> Any:
+def conjugate(context: Context, self: ComplexTensor) -> ComplexTensor:
     """The imaginary parts with the other sign."""
     return paired(context, self.real, op.negative(self.imaginary))
 
 
 @complex_converter("aten.exp.default")
-def exp(context: Context, self: ComplexTensor) -> Any:
+def exp(context: Context, self: ComplexTensor) -> ComplexTensor:
     """exp(real) at the angle of the imaginary part."""
     return polar(context, context.emit(op.exp(self.real)), self.imaginary)
 
 
 @complex_converter("aten.log.default")
-def log(context: Context, self: ComplexTensor) -> Any:
+def log(context: Context, self: ComplexTensor) -> ComplexTensor:
     """The logarithm of the length, and the angle."""
     length = context.emit(absolute(context, self))
     return paired(context, op.log(length), angle(context, self))
 
 
 @complex_converter("aten.div.Tensor", "aten.div.Scalar")
-def divide(context: Context, self: Any, other: Any) -> Any:
+def divide(context: Context, self: ComplexOperand, other: ComplexOperand) -> ComplexTensor:
     """Quotients; both sides are divided by the length of the divisor first, so none overflows."""
     below, beside = planes_of(other)
     quotient = CONVERTERS["aten.div.Tensor"]
     if beside is None:
-        parts = (context.emit(part(self, i)) for i in (False, True))
-        return paired(context, *(quotient(context, item, below) for item in parts))
+        real, imaginary = (
+            expect(quotient(context, item, below), Expr) for item in _parts(context, self)
+        )
+        return paired(context, real, imaginary)
     if isinstance(other, complex):
         return bilinear(context, CONVERTERS["aten.mul.Tensor"], self, 1 / other)
-    length = context.emit(absolute(context, other))
+    length = context.emit(absolute(context, expect(other, ComplexTensor)))
     unit = [context.emit(op.divide(item, length)) for item in (below, beside)]
     turn = ComplexTensor(unit[0], context.emit(op.negative(unit[1])))
     turned = bilinear(context, CONVERTERS["aten.mul.Tensor"], self, turn)
@@ -301,31 +330,31 @@ def divide(context: Context, self: Any, other: Any) -> Any:
 
 
 @complex_converter("aten.reciprocal.default")
-def reciprocal(context: Context, self: ComplexTensor) -> Any:
+def reciprocal(context: Context, self: ComplexTensor) -> ComplexTensor:
     """1 divided by each."""
-    one = context.emit(op.ones_like(self.real))
-    return divide(context, one, self)
+    return divide(context, context.emit(op.ones_like(self.real)), self)
 
 
 @complex_converter("aten.sgn.default")
-def sgn(context: Context, self: ComplexTensor) -> Any:
+def sgn(context: Context, self: ComplexTensor) -> ComplexTensor:
     """The numbers of length 1 at the same angles; 0 of 0."""
     length = context.emit(absolute(context, self))
     none = context.emit(op.equal(length, context.operand(0, context.dtype)))
     zero = context.emit(op.zeros_like(length))
     quotients = (op.divide(item, length) for item in (self.real, self.imaginary))
-    return paired(context, *(op.where(none, zero, context.emit(item)) for item in quotients))
+    real, imaginary = (op.where(none, zero, context.emit(item)) for item in quotients)
+    return paired(context, real, imaginary)
 
 
 @complex_converter("aten.pow.Tensor_Scalar")
-def power(context: Context, self: ComplexTensor, exponent: Any) -> Any:
+def power(context: Context, self: ComplexTensor, exponent: complex) -> ComplexTensor:
     """Whole powers up to 8, by products."""
     if isinstance(exponent, complex) or exponent != int(exponent) or not 1 <= exponent <= 8:
         raise UnsupportedError(
             f"pow of complex numbers: expected a whole exponent from 1 to 8, got {exponent}; "
             "write torch.exp(exponent * torch.log(x))"
         )
-    made = self
+    result = self
     for _ in range(int(exponent) - 1):
-        made = bilinear(context, CONVERTERS["aten.mul.Tensor"], made, self)
-    return made
+        result = bilinear(context, CONVERTERS["aten.mul.Tensor"], result, self)
+    return result

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
@@ -18,7 +17,7 @@ from weft.tir.expr import Var
 @converter("aten.bincount.default")
 def bincount(
     context: Context, self: Expr, weights: Expr | None = None, minlength: int = 0
-) -> Any:
+) -> Expr:
     """How often (or with which weight) each integer from 0 to the highest one occurs."""
     dtype = context.dtype
     if context.dims(self) == [0]:
@@ -32,7 +31,7 @@ def bincount(
     return _added_up(context, [extent], bins, values)
 
 
-def _added_up(context: Context, shape: list[Any], places: Expr, values: Any) -> Any:
+def _added_up(context: Context, shape: list[Extent], places: Expr, values: Expr) -> Expr:
     start = context.emit(op.zeros(shape, context.dtype_of(context.emit(values))))
     return written(start, places, values, 0, "add")
 
@@ -41,7 +40,7 @@ def _added_up(context: Context, shape: list[Any], places: Expr, values: Any) -> 
 def unique_consecutive(
     context: Context, self: Expr, return_inverse: bool = False, return_counts: bool = False,
     dim: int | None = None,
-) -> Any:  # fmt: skip
+) -> tuple[Expr, Expr, Expr]:  # fmt: skip
     """The first element of each run of equal ones, the run of each element, and their lengths."""
     if dim is not None and context.rank(self) != 1:
         raise UnsupportedError(
@@ -58,10 +57,11 @@ def unique_consecutive(
         begins = context.emit(op.concat([op.ones([1], "bool"), changes], 0))
     (starts,) = rows(context, places_of(context, begins), 1)
     values = op.index_tensor(flat, [starts])
-    runs = op.subtract(op.cumsum(context.cast(begins, "int64"), 0), const(1, "int64"))
-    runs = context.emit(runs)
+    begun = op.cumsum(context.cast(begins, "int64"), 0)
+    runs = context.emit(op.subtract(begun, const(1, "int64")))
     # what was not asked for has no elements, but along a dimension torch gives it all the same
-    inverse = counts = op.zeros([0], "int64")
+    inverse: Expr = op.zeros([0], "int64")
+    counts: Expr = inverse
     if context.results[1][0] != [0]:
         inverse = op.reshape(runs, context.results[1][0])
     if context.results[2][0] != [0]:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
-from weft.ir.expr import as_prim_expr
+from weft.ir.expr import Extent, as_prim_expr
 from weft.relax.expr import Expr
-from weft.relax.frontend.fourier import Transform, full_transform, transformed
-from weft.relax.frontend.torch.complex_tensor import ComplexTensor
+from weft.relax.frontend.fourier import Factor, Transform, full_transform, transformed
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.complex_numbers import complex_converter, planes_of
+from weft.relax.frontend.torch.operators.complex_numbers import complex_converter
 from weft.relax.frontend.torch.operators.views import axes_of
+from weft.relax.frontend.torch.values import ComplexTensor
 from weft.tir import op as tir_op
 
 
-def _scale(normalization: int, length: Any) -> Any:
+def _scale(normalization: int, length: Extent) -> Factor:
     """The factor of one axis: 1, 1 / sqrt(length) or 1 / length (at::native::fft_norm_mode)."""
     if isinstance(length, int):
         return (1.0, 1 / math.sqrt(length), 1 / length)[normalization] if length else 1.0
@@ -25,12 +24,12 @@ def _scale(normalization: int, length: Any) -> Any:
 
 
 def _along(
-    context: Context, value: Any, axes: Sequence[int], normalization: int, inverse: bool
-) -> Any:
+    context: Context, value: ComplexTensor, axes: Sequence[int], normalization: int, inverse: bool
+) -> ComplexTensor:
     """The full transform along axes, one after the other."""
     for axis in axes:
-        planes = planes_of(value)
-        length = context.dims(planes[0])[axis]
+        planes = value.real, value.imaginary
+        length = context.dims(value.real)[axis]
         plan = full_transform(length, inverse=inverse, scale=_scale(normalization, length))
         value = ComplexTensor(*transformed(context.builder, planes, axis, plan))
     return value
@@ -39,7 +38,7 @@ def _along(
 @complex_converter("aten._fft_c2c.default")
 def fft_c2c(
     context: Context, self: ComplexTensor, dim: Sequence[int], normalization: int, forward: bool
-) -> Any:
+) -> ComplexTensor:
     """Complex to complex."""
     axes = axes_of(dim, context.rank(self.real))
     return _along(context, self, axes, normalization, not forward)
@@ -48,25 +47,25 @@ def fft_c2c(
 @complex_converter("aten._fft_r2c.default")
 def fft_r2c(
     context: Context, self: Expr, dim: Sequence[int], normalization: int, onesided: bool
-) -> Any:
+) -> ComplexTensor:
     """Real to complex; one-sided along the last of the dimensions."""
     *others, last = axes_of(dim, context.rank(self))
     length = context.dims(self)[last]
     count = context.shape[last] if onesided else length
     plan = Transform(length, length, count, scale=_scale(normalization, length))
-    made = ComplexTensor(*transformed(context.builder, (self, None), last, plan))
-    return _along(context, made, others, normalization, False)
+    spectrum = ComplexTensor(*transformed(context.builder, (self, None), last, plan))
+    return _along(context, spectrum, others, normalization, False)
 
 
 @complex_converter("aten._fft_c2r.default")
 def fft_c2r(
     context: Context, self: ComplexTensor, dim: Sequence[int], normalization: int,
-    last_dim_size: Any,
-) -> Any:  # fmt: skip
+    last_dim_size: Extent,
+) -> Expr:  # fmt: skip
     """One-sided spectra back to real numbers."""
     *others, last = axes_of(dim, context.rank(self.real))
-    made = _along(context, self, others, normalization, True)
+    spectrum = _along(context, self, others, normalization, True)
     length, used = context.shape[last], context.dims(self.real)[last]
     plan = Transform(length, used, length, True, True, _scale(normalization, length))
-    real, _ = transformed(context.builder, planes_of(made), last, plan)
+    real, _ = transformed(context.builder, (spectrum.real, spectrum.imaginary), last, plan)
     return real

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.torch.context import Context
@@ -16,7 +16,7 @@ Indices = Sequence[Expr | None]
 
 
 @converter("aten.gather.default")
-def gather(context: Context, self: Expr, dim: int, index: Expr, *_: Any, **__: Any) -> Expr:
+def gather(context: Context, self: Expr, dim: int, index: Expr, *_: object, **__: object) -> Expr:
     """``self[.., index[p], ..]`` along a dimension for every place p of the index."""
     ranks = context.rank(self), context.rank(index)
     if ranks == (0, 0):
@@ -26,8 +26,8 @@ def gather(context: Context, self: Expr, dim: int, index: Expr, *_: Any, **__: A
         return op.zeros(context.shape, context.dtype)
     data = self if ranks[0] else op.reshape(self, [1])
     where = index if ranks[1] else op.reshape(index, [1])
-    made = op.gather_elements(data, where, axis=dim)
-    return made if ranks[1] else op.reshape(made, [])
+    chosen = op.gather_elements(data, where, axis=dim)
+    return chosen if ranks[1] else op.reshape(chosen, [])
 
 
 @converter("aten.take.default")
@@ -71,15 +71,15 @@ def is_mask(context: Context, index: Expr | None) -> bool:
 
 def as_integers(context: Context, indices: Indices) -> list[Expr | None]:
     """Indices with each mask replaced by the places where it holds, one tensor a dimension."""
-    made: list[Expr | None] = []
+    integers: list[Expr | None] = []
     for index in indices:
         if index is None or not is_mask(context, index):
-            made.append(index)
+            integers.append(index)
         elif context.rank(index) == 0:
-            made.append(index)
+            integers.append(index)
         else:
-            made.extend(rows(context, places_of(context, index), context.rank(index)))
-    return made
+            integers.extend(rows(context, places_of(context, index), context.rank(index)))
+    return integers
 
 
 def indexed_axes(indices: Indices) -> list[int]:
@@ -122,10 +122,10 @@ def index(context: Context, self: Expr, indices: Indices) -> Expr:
         return _of_scalar(context, self, integers)
     data = in_front(context, self, axes)
     chosen = [context.emit(item) for item in integers if item is not None]
-    made = op.index_tensor(data, chosen)
+    elements = op.index_tensor(data, chosen)
     joint = joint_rank(context, chosen)
     order = back_in_place(axes, joint, joint + context.rank(self) - len(axes))
-    return made if order is None else op.permute_dims(made, order)
+    return elements if order is None else op.permute_dims(elements, order)
 
 
 def _of_scalar(context: Context, tensor: Expr, masks: Indices) -> Expr:
@@ -148,12 +148,12 @@ def masked_select(context: Context, self: Expr, mask: Expr) -> Expr:
     return op.index_tensor(data, rows(context, places_of(context, where), 1))
 
 
-def joint_shape(context: Context, first: Expr, second: Expr) -> list[Any]:
+def joint_shape(context: Context, first: Expr, second: Expr) -> list[Extent]:
     """The shape that two tensors broadcast to."""
     longer, short = sorted(
         (context.dims(first), context.dims(second)), key=len, reverse=True
     )
-    shorter: list[Any] = [1] * (len(longer) - len(short)) + short
+    shorter: list[Extent] = [*[1] * (len(longer) - len(short)), *short]
     return [
         its if isinstance(mine, int) and mine == 1 else mine
         for mine, its in zip(longer, shorter, strict=True)

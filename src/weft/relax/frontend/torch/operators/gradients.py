@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
@@ -18,7 +18,7 @@ class _Convolution:
     """The geometry of a convolution, one number for each axis of space."""
 
     def __init__(
-        self, context: Context, rank: int, geometry: Sequence[Any], groups: int
+        self, context: Context, rank: int, geometry: Sequence[Sequence[int]], groups: int
     ) -> None:
         self.context = context
         self.rank = rank
@@ -35,7 +35,7 @@ class _Convolution:
             )
         )  # fmt: skip
 
-    def backward(self, grad: Expr, weight: Expr, extents: Sequence[Any]) -> Expr:
+    def backward(self, grad: Expr, weight: Expr, extents: Sequence[Extent]) -> Expr:
         """The transposed convolution that gives data of these extents."""
         counts, kernel = self.context.dims(grad)[2:], self.context.dims(weight)[2:]
         if not self.context.static([*extents, *counts, *kernel]):
@@ -56,7 +56,7 @@ class _Convolution:
             )
         )  # fmt: skip
 
-    def of_weight(self, data: Expr, grad: Expr, kernel: Sequence[Any]) -> Expr:
+    def of_weight(self, data: Expr, grad: Expr, kernel: Sequence[Extent]) -> Expr:
         """The gradient of the weight: data convolved with the gradient, batches as channels."""
         groups, rank = self.groups, self.rank
         batch, channels, *space = self.context.dims(data)
@@ -66,20 +66,21 @@ class _Convolution:
         as_batch = self.context.emit(op.permute_dims(apart, [2, 1, 0, *places]))
         x = op.reshape(as_batch, [inner, groups * batch, *space])
         w = op.permute_dims(grad, [1, 0, *range(2, 2 + rank)])
-        made = self.context.emit(
+        image = self.context.emit(
             CONVOLUTIONS[rank](
                 x, w, strides=self.dilation, padding=self.padding, dilation=self.stride,
                 groups=groups, data_layout=f"NC{SPACE[rank]}", kernel_layout=f"OI{SPACE[rank]}",
             )
         )  # fmt: skip
         axes = list(range(2, 2 + rank))
-        cut = self.context.emit(op.strided_slice(made, axes, [0] * rank, list(kernel)))
+        cut = self.context.emit(op.strided_slice(image, axes, [0] * rank, list(kernel)))
         return op.permute_dims(cut, [1, 0, *axes])
 
 
 @converter("aten.convolution_backward.default")
 def convolution_backward(
-    context: Context, grad_output: Expr, input: Expr, weight: Expr, bias_sizes: Any,
+    context: Context, grad_output: Expr, input: Expr, weight: Expr,
+    bias_sizes: Sequence[int] | None,
     stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], transposed: bool,
     output_padding: Sequence[int], groups: int, output_mask: Sequence[bool],
 ) -> list[Expr | None]:  # fmt: skip
@@ -87,14 +88,14 @@ def convolution_backward(
     rank = context.rank(weight) - 2
     layer = _Convolution(context, rank, (stride, padding, dilation), groups)
     kernel, extents = context.dims(weight)[2:], context.dims(input)[2:]
-    made: list[Expr | None] = [None, None, None]
+    gradients: list[Expr | None] = [None, None, None]
     if output_mask[0]:
-        made[0] = layer.forward(grad_output, weight) if transposed else layer.backward(
+        gradients[0] = layer.forward(grad_output, weight) if transposed else layer.backward(
             grad_output, weight, extents
         )  # fmt: skip
     if output_mask[1]:
         pair = (grad_output, input) if transposed else (input, grad_output)
-        made[1] = layer.of_weight(*pair, kernel)
+        gradients[1] = layer.of_weight(*pair, kernel)
     if output_mask[2]:
-        made[2] = op.sum(grad_output, [0, *range(2, 2 + rank)])
-    return made
+        gradients[2] = op.sum(grad_output, [0, *range(2, 2 + rank)])
+    return gradients

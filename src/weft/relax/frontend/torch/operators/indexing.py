@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
@@ -17,8 +17,9 @@ END: Final = 2**63 - 1
 
 @converter("aten.slice.Tensor", "aten.slice_copy.Tensor")
 def slice_(
-    context: Context, self: Expr, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
-) -> Expr:
+    context: Context, self: Expr, dim: int = 0, start: Extent | None = None,
+    end: Extent | None = None, step: int = 1,
+) -> Expr:  # fmt: skip
     """``self[..., start:end:step, ...]`` along one dimension."""
     start, end = 0 if start is None else start, END if end is None else end
     if (start, end, step) == (0, END, 1) and context.static([start, end]):
@@ -27,7 +28,7 @@ def slice_(
 
 
 @converter("aten.narrow.default", "aten.narrow_copy.default")
-def narrow(context: Context, self: Expr, dim: int, start: Any, length: Any) -> Expr:
+def narrow(context: Context, self: Expr, dim: int, start: Extent, length: Extent) -> Expr:
     """``length`` slices from ``start`` on."""
     axis = axis_of(dim, context.rank(self))
     if isinstance(start, int) and start < 0:
@@ -36,13 +37,13 @@ def narrow(context: Context, self: Expr, dim: int, start: Any, length: Any) -> E
 
 
 @converter("aten.select.int", "aten.select_copy.int")
-def select(context: Context, self: Expr, dim: int, index: Any) -> Expr:
+def select(context: Context, self: Expr, dim: int, index: Extent) -> Expr:
     """One slice along a dimension, without it."""
     axis = axis_of(dim, context.rank(self))
     return op.take(self, place(context, self, axis, index), axis)
 
 
-def place(context: Context, tensor: Expr, axis: int, index: Any) -> Expr:
+def place(context: Context, tensor: Expr, axis: int, index: Extent) -> Expr:
     """An index along a dimension as an operand; a negative number counts from the end."""
     if isinstance(index, int) and index < 0:
         index = index + context.dims(tensor)[axis]
@@ -60,6 +61,6 @@ def index_select(context: Context, self: Expr, dim: int, index: Expr) -> Expr:
 
 
 @converter("aten.embedding.default")
-def embedding(context: Context, weight: Expr, indices: Expr, *_: Any, **__: Any) -> Expr:
+def embedding(context: Context, weight: Expr, indices: Expr, *_: object, **__: object) -> Expr:
     """The rows of a table that indices choose."""
     return op.take(weight, indices, 0)

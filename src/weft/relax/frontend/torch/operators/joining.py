@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
-from weft.relax.frontend.torch.context import Context, Extent
+from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import converter
 
@@ -64,7 +64,10 @@ def parts(
     "aten.unsafe_chunk.default", "aten.split_with_sizes_copy.default",
     "aten.unsafe_split_with_sizes.default",
 )  # fmt: skip
-def split(context: Context, self: Expr, sizes: Any = None, dim: int = 0, **_: Any) -> list[Expr]:
+def split(
+    context: Context, self: Expr, sizes: Extent | Sequence[Extent] | None = None, dim: int = 0,
+    **_: object,
+) -> list[Expr]:  # fmt: skip
     """Pieces along a dimension, of the sizes that torch deduced."""
     axis = axis_of(dim, context.rank(self))
     pieces = [shape[axis] for shape, _ in context.results]

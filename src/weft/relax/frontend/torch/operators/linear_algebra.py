@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -80,7 +79,7 @@ def plus_scaled(context: Context, start: Expr, product: Expr, beta: float, alpha
 
 @converter("aten.einsum.default")
 def einsum(
-    context: Context, equation: str, tensors: Sequence[Expr], **_: Any
+    context: Context, equation: str, tensors: Sequence[Expr], **_: object
 ) -> Expr:
     """Einstein's sum convention."""
     operands = [context.cast(tensor, context.dtype) for tensor in tensors]

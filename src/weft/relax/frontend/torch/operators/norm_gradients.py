@@ -8,8 +8,8 @@ the gradient.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
@@ -28,24 +28,19 @@ class _Wide:
         return self.context.cast(tensor, self.dtype)
 
     def minus(self, a: Expr, b: Expr) -> Expr:
-        made: Expr = self.context.emit(op.subtract(a, b))
-        return made
+        return self.context.emit(op.subtract(a, b))
 
     def times(self, a: Expr, b: Expr) -> Expr:
-        made: Expr = self.context.emit(op.multiply(a, b))
-        return made
+        return self.context.emit(op.multiply(a, b))
 
     def mean(self, a: Expr, axes: Sequence[int]) -> Expr:
-        made: Expr = self.context.emit(op.mean(a, list(axes), True))
-        return made
+        return self.context.emit(op.mean(a, list(axes), True))
 
     def sum(self, a: Expr, axes: Sequence[int]) -> Expr:
-        made: Expr = self.context.emit(op.sum(a, list(axes), False)) if axes else a
-        return made
+        return self.context.emit(op.sum(a, list(axes), False)) if axes else a
 
-    def shaped(self, a: Expr, shape: Sequence[Any]) -> Expr:
-        made: Expr = self.context.emit(op.reshape(a, list(shape)))
-        return made
+    def shaped(self, a: Expr, shape: Sequence[Extent]) -> Expr:
+        return self.context.emit(op.reshape(a, list(shape)))
 
     def input_gradient(self, h: Expr, x_hat: Expr, rstd: Expr, axes: Sequence[int]) -> Expr:
         """rstd * (h - mean(h) - x^ * mean(h * x^))."""
@@ -55,9 +50,9 @@ class _Wide:
 
 @converter("aten.native_layer_norm_backward.default")
 def native_layer_norm_backward(
-    context: Context, grad_out: Expr, input: Expr, normalized_shape: Sequence[Any], mean: Expr,
+    context: Context, grad_out: Expr, input: Expr, normalized_shape: Sequence[Extent], mean: Expr,
     rstd: Expr, weight: Expr | None, bias: Expr | None, output_mask: Sequence[bool],
-) -> Any:  # fmt: skip
+) -> Sequence[Expr | None]:  # fmt: skip
     """The gradients of input, weight and bias; None for those that the mask leaves out."""
     dtype = context.dtype_of(input)
     wide = _Wide(context, dtype)
@@ -80,8 +75,8 @@ def native_layer_norm_backward(
 @converter("aten.native_group_norm_backward.default")
 def native_group_norm_backward(
     context: Context, grad_out: Expr, input: Expr, mean: Expr, rstd: Expr, weight: Expr | None,
-    N: Any, C: Any, HxW: Any, group: int, output_mask: Sequence[bool],
-) -> Any:  # fmt: skip
+    N: Extent, C: Extent, HxW: Extent, group: int, output_mask: Sequence[bool],
+) -> Sequence[Expr | None]:  # fmt: skip
     """The gradients of input, weight and bias; None for those that the mask leaves out."""
     dtype = context.dtype_of(input)
     wide = _Wide(context, dtype)
@@ -93,23 +88,23 @@ def native_group_norm_backward(
     h = gradient
     if weight is not None:
         h = wide.times(gradient, wide.shaped(wide(weight), [1, group, C // group, 1]))
-    made: list[Any] = [None, None, None]
+    gradients: list[Expr | None] = [None, None, None]
     if output_mask[0]:
-        found = wide.input_gradient(h, x_hat, scale, [2, 3])
-        made[0] = context.cast(wide.shaped(found, context.dims(input)), dtype)
+        whole = wide.input_gradient(h, x_hat, scale, [2, 3])
+        gradients[0] = context.cast(wide.shaped(whole, context.dims(input)), dtype)
     if output_mask[1]:
-        found = wide.sum(wide.times(gradient, x_hat), [0, 3])
-        made[1] = context.cast(wide.shaped(found, [C]), dtype)
+        sums = wide.sum(wide.times(gradient, x_hat), [0, 3])
+        gradients[1] = context.cast(wide.shaped(sums, [C]), dtype)
     if output_mask[2]:
-        made[2] = context.cast(wide.shaped(wide.sum(gradient, [0, 3]), [C]), dtype)
-    return tuple(made)
+        gradients[2] = context.cast(wide.shaped(wide.sum(gradient, [0, 3]), [C]), dtype)
+    return gradients
 
 
 @converter("aten.embedding_dense_backward.default")
 def embedding_dense_backward(
-    context: Context, grad_output: Expr, indices: Expr, num_weights: Any, padding_idx: int,
+    context: Context, grad_output: Expr, indices: Expr, num_weights: Extent, padding_idx: int,
     scale_grad_by_freq: bool,
-) -> Any:  # fmt: skip
+) -> Expr:  # fmt: skip
     """The sum of the gradients of each row; of the padding's row 0."""
     rows, width = context.shape
     where = context.cast(context.emit(op.reshape(indices, [-1])), "int64")

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import Extent
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 
+Affine = tuple[Expr | None, Expr | None]
+"""The weight and the bias of a normalisation; None where it has none."""
+Statistics = tuple[Expr, Expr]
+"""The mean and the variance."""
 
-def filled(context: Context, shape: Sequence[Any], value: float, dtype: str) -> Expr:
+
+def filled(context: Context, shape: Sequence[Extent], value: float, dtype: str) -> Expr:
     """A tensor of one number; a constant where its extents are."""
-    if context.static(shape):
-        return const(np.full(tuple(shape), value, dtype="float64"), dtype)
+    numbers = [extent for extent in shape if isinstance(extent, int)]
+    if len(numbers) == len(shape):
+        return const(np.full(numbers, value, "float64"), dtype)
     return context.emit(op.full(list(shape), context.operand(value, dtype), dtype))
 
 
 def affine(
-    context: Context, weight: Expr | None, bias: Expr | None, shape: Sequence[Any], dtype: str
+    context: Context, weight: Expr | None, bias: Expr | None, shape: Sequence[Extent], dtype: str
 ) -> tuple[Expr, Expr]:
     """Scale and shift in a data type; ones and zeros where they are None."""
     return (
@@ -44,8 +51,9 @@ def batch_norm_inference(
     running_var: Expr, momentum: float, eps: float,
 ) -> list[Expr]:  # fmt: skip
     """Normalisation by the running statistics; torch's other two results have no elements."""
-    made = _by_running(context, input, (weight, bias), (running_mean, running_var), momentum, eps)
-    return [made, *(op.zeros(shape, dtype) for shape, dtype in context.results[1:])]
+    stats = running_mean, running_var
+    output = _by_running(context, input, (weight, bias), stats, momentum, eps)
+    return [output, *(op.zeros(shape, dtype) for shape, dtype in context.results[1:])]
 
 
 def flattened(context: Context, tensor: Expr) -> Expr:
@@ -54,7 +62,7 @@ def flattened(context: Context, tensor: Expr) -> Expr:
 
 
 def _by_running(
-    context: Context, data: Expr, scales: tuple[Any, Any], moving: tuple[Any, Any],
+    context: Context, data: Expr, scales: Affine, moving: tuple[Expr, Expr],
     momentum: float, eps: float,
 ) -> Expr:  # fmt: skip
     dtype = context.dtype_of(data)
@@ -79,28 +87,37 @@ def _by_running(
     "aten._native_batch_norm_legit.default", "aten.cudnn_batch_norm.default",
 )  # fmt: skip
 def batch_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, *rest: Any
-) -> Any:
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None,
+    *rest: Expr | float | None,
+) -> Expr | list[Expr]:  # fmt: skip
     """Batch normalisation: by the batch's own statistics, which move the running ones, or by them.
 
     The rest is (running mean, running variance, training, momentum, epsilon), or without the
     running statistics. Results after the output: mean, 1 / deviation, new running statistics.
     """
-    stats = rest[:2] if len(rest) > 3 else (None, None)
-    training, momentum, eps = rest[2:5] if len(rest) > 3 else rest
+    options, stats = (rest[2:5], _statistics(rest[:2])) if len(rest) > 3 else (rest, None)
+    training, momentum, eps = [item for item in options if isinstance(item, int | float)]
     single = len(context.results) == 1 and not isinstance(context.node.meta["val"], list | tuple)
-    if not training and stats[0] is not None:
-        made = _by_running(context, input, (weight, bias), stats, momentum, eps)
+    if not training and stats is not None:
+        output = _by_running(context, input, (weight, bias), stats, momentum, eps)
         saved = [op.zeros(shape, dtype) for shape, dtype in context.results[1:3]]
-        return made if single else [made, *saved, *stats][: len(context.results)]
-    found = _by_batch(context, input, (weight, bias), stats, (momentum, eps))
-    pairs = zip(found, context.results, strict=False)
+        return output if single else [output, *saved, *stats][: len(context.results)]
+    parts = _by_batch(context, input, (weight, bias), stats, (momentum, eps))
+    pairs = zip(parts, context.results, strict=False)
     results = [context.cast(context.emit(item), dtype) for item, (_, dtype) in pairs]
     return results[0] if single else results
 
 
+def _statistics(given: Sequence[Expr | float | None]) -> Statistics | None:
+    """The running statistics, where a model keeps them."""
+    if given[0] is None:
+        return None
+    mean, variance = [expect(item, Expr) for item in given]
+    return mean, variance
+
+
 def _by_batch(
-    context: Context, data: Expr, scales: tuple[Any, Any], stats: Sequence[Any],
+    context: Context, data: Expr, scales: Affine, stats: Statistics | None,
     factors: tuple[float, float],
 ) -> list[Expr]:  # fmt: skip
     """Output, mean, 1 / deviation, new running mean, new running (unbiased) variance."""
@@ -114,15 +131,15 @@ def _by_batch(
     centred = context.emit(op.subtract(data, mean))
     variance = context.emit(op.mean(op.multiply(centred, centred), axes, keepdims=True))
     scale = context.emit(op.rsqrt(op.add(variance, context.operand(eps, dtype))))
-    made = op.multiply(centred, scale)
+    output = op.multiply(centred, scale)
     if scales[0] is not None:
-        made = op.multiply(made, as_column(context.cast(scales[0], dtype), rank))
+        output = op.multiply(output, as_column(context.cast(scales[0], dtype), rank))
     if scales[1] is not None:
-        made = op.add(made, as_column(context.cast(scales[1], dtype), rank))
-    results = [context.emit(made), *(flattened(context, item) for item in (mean, scale))]
-    if stats[0] is None:
+        output = op.add(output, as_column(context.cast(scales[1], dtype), rank))
+    results = [context.emit(output), *(flattened(context, item) for item in (mean, scale))]
+    if stats is None:
         return results
-    count: Any = 1
+    count: Extent = 1
     for axis in axes:
         count = count * context.dims(data)[axis]
     unbiased = op.multiply(variance, _bessel(context, count, dtype))
@@ -132,11 +149,11 @@ def _by_batch(
     ]
 
 
-def _bessel(context: Context, count: Any, dtype: str) -> Expr:
+def _bessel(context: Context, count: Extent, dtype: str) -> Expr:
     if isinstance(count, int):
         return context.operand(count / max(count - 1, 1), dtype)
-    total, one = context.operand(count, dtype), context.operand(1, dtype)
-    return op.divide(op.divide(total, one), op.subtract(op.multiply(total, one), one))
+    total, unit = context.operand(count, dtype), context.operand(1, dtype)
+    return op.divide(op.divide(total, unit), op.subtract(op.multiply(total, unit), unit))
 
 
 def _moved(context: Context, old: Expr, new: Expr, momentum: float) -> Expr:
@@ -151,7 +168,7 @@ def _moved(context: Context, old: Expr, new: Expr, momentum: float) -> Expr:
 
 @converter("aten.layer_norm.default")
 def layer_norm(
-    context: Context, input: Expr, normalized_shape: Sequence[Any], weight: Expr | None = None,
+    context: Context, input: Expr, normalized_shape: Sequence[Extent], weight: Expr | None = None,
     bias: Expr | None = None, eps: float = 1e-5, cudnn_enable: bool = True,
 ) -> Expr:  # fmt: skip
     """Normalisation over the last dimensions of each sample."""
@@ -162,14 +179,14 @@ def layer_norm(
 
 @converter("aten.native_layer_norm.default")
 def native_layer_norm(
-    context: Context, input: Expr, normalized_shape: Sequence[Any], weight: Expr | None,
+    context: Context, input: Expr, normalized_shape: Sequence[Extent], weight: Expr | None,
     bias: Expr | None, eps: float,
 ) -> list[Expr | None]:  # fmt: skip
     """(output, mean, 1 / deviation)."""
-    made = layer_norm(context, input, normalized_shape, weight, bias, eps)
+    output = layer_norm(context, input, normalized_shape, weight, bias, eps)
     axes = list(range(-len(normalized_shape), 0))
     mean, scale = statistics(context, input, axes, eps)
-    return [made, mean, scale]
+    return [output, mean, scale]
 
 
 def statistics(
@@ -188,19 +205,19 @@ def statistics(
 
 @converter("aten.rms_norm.default", "aten._fused_rms_norm.default")
 def rms_norm(
-    context: Context, input: Expr, normalized_shape: Sequence[Any], weight: Expr | None = None,
+    context: Context, input: Expr, normalized_shape: Sequence[Extent], weight: Expr | None = None,
     eps: float | None = None,
-) -> Any:  # fmt: skip
+) -> Expr | list[Expr | None]:  # fmt: skip
     """Division by the root of the mean square over the last dimensions."""
     dtype = context.dtype
     if eps is None:
         eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float64": 2.0**-52}.get(dtype, 2.0**-23)
     axes = list(range(-len(normalized_shape), 0))
     scale = filled(context, normalized_shape, 1, dtype) if weight is None else weight
-    made = op.nn.rms_norm(context.cast(input, dtype), context.cast(scale, dtype), axes, eps)
+    output = op.nn.rms_norm(context.cast(input, dtype), context.cast(scale, dtype), axes, eps)
     if len(context.results) == 1:
-        return made
-    return [made, _root_mean_square(context, input, axes, eps)]
+        return output
+    return [output, _root_mean_square(context, input, axes, eps)]
 
 
 def _root_mean_square(
@@ -233,20 +250,20 @@ def group_norm(
 
 @converter("aten.native_group_norm.default")
 def native_group_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, N: Any, C: Any,
-    HxW: Any, group: int, eps: float,
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, N: Extent, C: Extent,
+    HxW: Extent, group: int, eps: float,
 ) -> list[Expr | None]:  # fmt: skip
     """(output, mean, 1 / deviation) of each sample's groups."""
-    made = group_norm(context, input, group, weight, bias, eps)
+    output = group_norm(context, input, group, weight, bias, eps)
     flat = op.reshape(input, [N, group, C // group * HxW])
     mean, scale = statistics(context, context.emit(flat), [2], eps)
-    return [made, mean, scale]
+    return [output, mean, scale]
 
 
 @converter("aten.instance_norm.default")
 def instance_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Any,
-    running_var: Any, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
+    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Expr,
+    running_var: Expr, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Expr:  # fmt: skip
     """Normalisation over the space of each sample and channel, or by running statistics."""
     if not use_input_stats:

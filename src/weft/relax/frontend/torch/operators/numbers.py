@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy
 import torch
 
+from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
@@ -16,7 +15,7 @@ from weft.support.errors import UnsupportedError
 
 
 @converter("aten._local_scalar_dense.default", "aten.item.default")
-def item(context: Context, self: Expr) -> Any:
+def item(context: Context, self: Expr) -> Expr | PrimExpr:
     """The number in a tensor of one element.
 
     An integer becomes the variable of torch's symbol, defined where the program comes to it; a

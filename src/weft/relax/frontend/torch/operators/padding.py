@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 
 
-def widths(pad: Sequence[Any], rank: int) -> list[Any]:
+def widths(pad: Sequence[Extent], rank: int) -> list[Extent]:
     """(before, after) of every dimension, of torch's pairs from the last dimension on."""
-    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in range(len(pad) // 2)]
-    pairs += [(0, 0)] * (rank - len(pairs))
+    pairs = [pad[start : start + 2] for start in range(0, len(pad), 2)]
+    pairs += [[0, 0]] * (rank - len(pairs))
     return [amount for pair in reversed(pairs) for amount in pair]
 
 
 @converter("aten.constant_pad_nd.default")
-def constant_pad(context: Context, self: Expr, pad: Sequence[Any], value: Any = 0) -> Expr:
+def constant_pad(context: Context, self: Expr, pad: Sequence[Extent], value: float = 0) -> Expr:
     """A number around the tensor; negative amounts cut off."""
     return surrounded(context, self, pad, "constant", float(value))
 
 
 def surrounded(
-    context: Context, tensor: Expr, pad: Sequence[Any], mode: str, value: float = 0.0
+    context: Context, tensor: Expr, pad: Sequence[Extent], mode: str, value: float = 0.0
 ) -> Expr:
     """The tensor padded by positive amounts, then cut by negative ones."""
     if 0 in context.shape and context.static(context.shape):
@@ -42,7 +43,7 @@ def surrounded(
     return tensor
 
 
-def _cut(amount: Any) -> int:
+def _cut(amount: Extent) -> int:
     return max(-amount, 0) if isinstance(amount, int) else 0
 
 
@@ -52,8 +53,9 @@ MODES: Final = {"reflect": "reflect", "replicate": "replicate", "circular": "cir
 
 @converter("aten.pad.default")
 def pad(
-    context: Context, self: Expr, pad: Sequence[Any], mode: str = "constant", value: Any = None
-) -> Expr:
+    context: Context, self: Expr, pad: Sequence[Extent], mode: str = "constant",
+    value: float | None = None,
+) -> Expr:  # fmt: skip
     """Padding by any mode."""
     if mode == "constant":
         return constant_pad(context, self, pad, 0 if value is None else value)

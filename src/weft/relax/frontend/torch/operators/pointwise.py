@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue
 from weft.relax.frontend.torch.context import Context
+from weft.relax.frontend.torch.values import Operand, Scalar
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 
 
-def in_wide_float(context: Context, function: Callable[..., Any], *operands: Any) -> Any:
+def in_wide_float(context: Context, function: Callable[..., Expr], *operands: Operand) -> Expr:
     """``function`` of operands in the result's type; of 16-bit floats in float32, rounded once.
 
     Operands are tensors, numbers and symbolic numbers.
@@ -30,7 +30,7 @@ def is_narrow(dtype: str) -> bool:
     return bool(kind.is_float and kind.bits == 16)
 
 
-def number(value: Any, dtype: Any) -> PrimExpr:
+def number(value: Scalar | PrimValue, dtype: str | DataType) -> PrimExpr:
     """A number, or a symbolic one, as an expression of a type."""
     if isinstance(value, PrimValue):
         value = value.value

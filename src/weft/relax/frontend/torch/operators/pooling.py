@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.convolution import batched, each
+from weft.relax.frontend.torch.operators.convolution import Size, batched, each
 from weft.relax.frontend.torch.registry import CONVERTERS
 
 MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -36,32 +37,32 @@ def fitted(context: Context, tensor: Expr, result: int = 0) -> Expr:
     return context.emit(op.strided_slice(tensor, axes, [0] * len(axes), ends))
 
 
-def same(mine: Any, its: Any) -> bool:
+def same(mine: Extent, its: Extent) -> bool:
     """Whether extents are equal numbers; of symbols torch's form is taken to be equal."""
     return not (isinstance(mine, int) and isinstance(its, int)) or mine == its
 
 
 def _max_pool(rank: int) -> Callable[..., Expr]:
     def max_pool(
-        context: Context, self: Expr, kernel_size: Any, stride: Any = None, padding: Any = 0,
-        dilation: Any = 1, ceil_mode: bool = False,
+        context: Context, self: Expr, kernel_size: Size, stride: Size | None = None,
+        padding: Size = 0, dilation: Size = 1, ceil_mode: bool = False,
     ) -> Expr:  # fmt: skip
         kernel = each(kernel_size, rank)
-        made = MAX[rank](
+        pooled = MAX[rank](
             batched(context, self, rank), pool_size=kernel,
             strides=each(stride, rank) if stride else kernel, padding=each(padding, rank),
             dilation=each(dilation, rank), ceil_mode=ceil_mode,
         )  # fmt: skip
-        return fitted(context, made)
+        return fitted(context, pooled)
 
     return max_pool
 
 
-def _max_pool_with_indices(rank: int) -> Callable[..., list[Expr]]:
+def _max_pool_with_indices(rank: int) -> Callable[..., list[Expr | None]]:
     def max_pool(
-        context: Context, self: Expr, kernel_size: Any, stride: Any = None, padding: Any = 0,
-        dilation: Any = 1, ceil_mode: bool = False,
-    ) -> list[Any]:  # fmt: skip
+        context: Context, self: Expr, kernel_size: Size, stride: Size | None = None,
+        padding: Size = 0, dilation: Size = 1, ceil_mode: bool = False,
+    ) -> list[Expr | None]:  # fmt: skip
         kernel = each(kernel_size, rank)
         steps, around = each(stride, rank) if stride else kernel, each(padding, rank)
         spread, data = each(dilation, rank), batched(context, self, rank)
@@ -91,7 +92,7 @@ def _cut(context: Context, places: Expr, rank: int) -> Expr:
     return context.emit(op.strided_slice(places, [2 + i for i in axes], [0] * len(axes), ends))
 
 
-def _values_at(context: Context, data: Expr, places: Expr, rank: int) -> list[Expr]:
+def _values_at(context: Context, data: Expr, places: Expr, rank: int) -> list[Expr | None]:
     """The elements at flat places of each channel, and the places."""
     flat = [*context.dims(data)[:2], -1]
     values = op.gather_elements(op.reshape(data, flat), op.reshape(places, flat), axis=2)
@@ -100,8 +101,8 @@ def _values_at(context: Context, data: Expr, places: Expr, rank: int) -> list[Ex
 
 def _average_pool(rank: int) -> Callable[..., Expr]:
     def average_pool(
-        context: Context, self: Expr, kernel_size: Any, stride: Any = None, padding: Any = 0,
-        ceil_mode: bool = False, count_include_pad: bool = True,
+        context: Context, self: Expr, kernel_size: Size, stride: Size | None = None,
+        padding: Size = 0, ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Expr:  # fmt: skip
         kernel, around = each(kernel_size, rank), each(padding, rank)
@@ -113,25 +114,27 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
             windows = context.emit(op.nn.im2col(data, kernel, steps, sides))
             sums = context.emit(op.sum(windows, list(range(2, 2 + rank))))
             return fitted(context, op.divide(sums, divisor))
-        made = AVERAGE[rank](
+        pooled = AVERAGE[rank](
             data, pool_size=kernel, strides=steps, padding=around, ceil_mode=ceil_mode,
             count_include_pad=count_include_pad and any(around),
         )  # fmt: skip
-        return fitted(context, made)
+        return fitted(context, pooled)
 
     return average_pool
 
 
 def _adaptive_average(rank: int) -> Callable[..., Expr]:
-    def adaptive_average(context: Context, self: Expr, output_size: Any) -> Expr:
+    def adaptive_average(context: Context, self: Expr, output_size: Sequence[Extent]) -> Expr:
         sizes = context.shape[-rank:]
         return fitted(context, ADAPTIVE[rank](batched(context, self, rank), sizes))
 
     return adaptive_average
 
 
-def _adaptive_max(rank: int) -> Callable[..., list[Expr]]:
-    def adaptive_max(context: Context, self: Expr, output_size: Any) -> list[Expr]:
+def _adaptive_max(rank: int) -> Callable[..., list[Expr | None]]:
+    def adaptive_max(
+        context: Context, self: Expr, output_size: Sequence[Extent]
+    ) -> list[Expr | None]:
         data = batched(context, self, rank)
         places = op.nn.adaptive_max_pool_indices(data, context.shape[-rank:])
         return _values_at(context, data, context.emit(places), rank)

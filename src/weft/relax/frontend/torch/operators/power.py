@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.operators.pointwise import in_wide_float
 from weft.relax.frontend.torch.registry import converter
+from weft.relax.frontend.torch.values import Operand
 from weft.support.dtype import DataType
 
 MULTIPLIED: Final = 16
@@ -16,7 +17,7 @@ MULTIPLIED: Final = 16
 
 
 @converter("aten.pow.Tensor_Scalar", "aten.pow.Tensor_Tensor", "aten.pow.Scalar")
-def pow_(context: Context, self: Any, exponent: Any) -> Any:
+def pow_(context: Context, self: Operand, exponent: Operand) -> Expr:
     """``self ** exponent`` in the type that torch promotes to."""
     base = context.operand(self, context.dtype)
     if isinstance(exponent, int | float):
@@ -27,12 +28,12 @@ def pow_(context: Context, self: Any, exponent: Any) -> Any:
 
 @converter("aten.float_power.Tensor_Scalar", "aten.float_power.Tensor_Tensor",
            "aten.float_power.Scalar")  # fmt: skip
-def float_power(context: Context, self: Any, exponent: Any) -> Any:
+def float_power(context: Context, self: Operand, exponent: Operand) -> Expr:
     """``self ** exponent`` in float64."""
     return pow_(context, self, exponent)
 
 
-def _constant_power(context: Context, base: Expr, exponent: float) -> Any:
+def _constant_power(context: Context, base: Expr, exponent: float) -> Expr:
     kind = DataType(context.dtype)
     if exponent == 1:
         return base
@@ -52,9 +53,9 @@ def _constant_power(context: Context, base: Expr, exponent: float) -> Any:
 
 def _product(context: Context, x: Expr, exponent: int) -> Expr:
     """x to a whole power by squaring."""
-    one = const(1, context.dtype_of(x))
     if exponent < 0:
-        return context.emit(op.divide(one, _product(context, x, -exponent)))
+        unit = const(1, context.dtype_of(x))
+        return context.emit(op.divide(unit, _product(context, x, -exponent)))
     result: Expr | None = None
     while exponent:
         if exponent & 1:

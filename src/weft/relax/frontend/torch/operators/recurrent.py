@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
@@ -11,19 +10,22 @@ from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
 
-Layer = Callable[[Expr, Sequence[Expr | None], Sequence[Expr], bool], Expr | list[Expr]]
-"""(data, (weights, biases, projection), states, reverse) -> (outputs, states ...)."""
+Weights = Sequence[Expr | None]
+"""(weight_ih, weight_hh, bias_ih, bias_hh, weight_hr) of one direction of a layer."""
+Layer = Callable[[Expr, Weights, Sequence[Expr], bool], Expr | list[Expr]]
+"""(data, weights, states, reverse) -> (outputs, states ...)."""
 
 
 def layers(
     context: Context, data: Expr, states: Sequence[Expr], params: Sequence[Expr],
-    options: Sequence[Any], layer: Layer,
+    options: Sequence[float], layer: Layer,
 ) -> list[Expr]:  # fmt: skip
     """All layers: (outputs, each last state of all layers and directions).
 
     ``options`` are torch's: has_biases, num_layers, dropout, train, bidirectional, batch_first.
     """
-    has_biases, count, dropout, train, bidirectional, batch_first = options
+    has_biases, layer_count, dropout, train, bidirectional, batch_first = options
+    count = int(layer_count)
     if dropout and train:
         raise UnsupportedError(
             f"{context.node.target}: dropout={dropout} between layers while training; call "
@@ -42,11 +44,13 @@ def layers(
         outputs = []
         for direction in range(directions):
             place = number * directions + direction
-            weights = _weights(params[place * width : (place + 1) * width], has_biases)
+            given = params[place * width : (place + 1) * width]
+            weights = _weights(given, bool(has_biases))
             first = [_state(context, state, place) for state in states]
-            made = _parts(context, layer(data, weights, first, direction == 1), 1 + len(states))
-            outputs.append(made[0])
-            for end, last in zip(ends, made[1:], strict=True):
+            whole = layer(data, weights, first, direction == 1)
+            output, *last_states = _parts(context, whole, 1 + len(states))
+            outputs.append(output)
+            for end, last in zip(ends, last_states, strict=True):
                 end.append(last)
         data = outputs[0] if directions == 1 else context.emit(op.concat(outputs, 2))
     lasts = [context.emit(op.stack(end, 0)) for end in ends]
@@ -55,7 +59,7 @@ def layers(
     return [op.permute_dims(data, [1, 0, 2]) if batch_first else data, *lasts]
 
 
-def _weights(given: Sequence[Expr], has_biases: bool) -> list[Expr | None]:
+def _weights(given: Sequence[Expr], has_biases: bool) -> Weights:
     """(weight_ih, weight_hh, bias_ih, bias_hh, weight_hr) of one direction of a layer."""
     matrices, biases, projection = given[:2], given[2:4], given[4:]
     if not has_biases:
@@ -63,10 +67,10 @@ def _weights(given: Sequence[Expr], has_biases: bool) -> list[Expr | None]:
     return [*matrices, *(biases or (None, None)), *(projection or (None,))]
 
 
-def _parts(context: Context, made: Expr | list[Expr], count: int) -> list[Expr]:
-    if isinstance(made, list):
-        return made
-    whole = context.emit(made)
+def _parts(context: Context, results: Expr | list[Expr], count: int) -> list[Expr]:
+    if isinstance(results, list):
+        return results
+    whole = context.emit(results)
     return [context.emit(TupleGetItem(whole, index)) for index in range(count)]
 
 
@@ -76,11 +80,13 @@ def _state(context: Context, state: Expr, place: int) -> Expr:
 
 @converter("aten.lstm.input")
 def lstm(
-    context: Context, input: Expr, hx: Sequence[Expr], params: Sequence[Expr], *options: Any
+    context: Context, input: Expr, hx: Sequence[Expr], params: Sequence[Expr], *options: float
 ) -> list[Expr]:
     """(outputs, last hidden, last cell)."""
 
-    def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr | list[Expr]:
+    def layer(
+        data: Expr, weights: Weights, states: Sequence[Expr], reverse: bool
+    ) -> Expr | list[Expr]:
         w_ih, w_hh, b_ih, b_hh, w_hr = weights
         hidden, cell = states
         if w_hr is not None:
@@ -91,7 +97,7 @@ def lstm(
 
 
 def _projected(
-    context: Context, data: Expr, weights: Any, states: Any, reverse: bool
+    context: Context, data: Expr, weights: Weights, states: Sequence[Expr], reverse: bool
 ) -> list[Expr]:
     """An LSTM whose hidden state is W_hr h (Sak et al., 2014), by one without a projection.
 
@@ -109,19 +115,19 @@ def _projected(
     entering = emit(op.concat([w_ih, w_hh], 1))
     recurrent = emit(op.matmul(w_hh, w_hr))
     none = emit(op.zeros_like(cell))
-    made = op.nn.lstm(features, entering, recurrent, b_ih, b_hh, none, cell, reverse)
-    outputs, last, last_cell = _parts(context, made, 3)
+    whole = op.nn.lstm(features, entering, recurrent, b_ih, b_hh, none, cell, reverse)
+    outputs, last, last_cell = _parts(context, whole, 3)
     back = emit(op.permute_dims(w_hr))
     return [emit(op.matmul(outputs, back)), emit(op.matmul(last, back)), last_cell]
 
 
 @converter("aten.gru.input")
 def gru(
-    context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: Any
+    context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: float
 ) -> list[Expr]:
     """(outputs, last hidden)."""
 
-    def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
+    def layer(data: Expr, weights: Weights, states: Sequence[Expr], reverse: bool) -> Expr:
         w_ih, w_hh, b_ih, b_hh, _ = weights
         (hidden,) = states
         return op.nn.gru(data, w_ih, w_hh, b_ih, b_hh, hidden, reverse)
@@ -131,9 +137,9 @@ def gru(
 
 def _plain(activation: str) -> Callable[..., list[Expr]]:
     def rnn(
-        context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: Any
+        context: Context, input: Expr, hx: Expr, params: Sequence[Expr], *options: float
     ) -> list[Expr]:
-        def layer(data: Expr, weights: Any, states: Any, reverse: bool) -> Expr:
+        def layer(data: Expr, weights: Weights, states: Sequence[Expr], reverse: bool) -> Expr:
             w_ih, w_hh, b_ih, b_hh, _ = weights
             (hidden,) = states
             return op.nn.rnn(data, w_ih, w_hh, b_ih, b_hh, hidden, activation, reverse)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from weft.relax import op
 from weft.relax.expr import Expr, const
@@ -15,6 +14,8 @@ from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 
 Axes = Sequence[int] | int | None
+Reduction = Callable[..., Expr]
+"""Of a tensor, axes, and whether they are kept with an extent of 1."""
 
 
 def reduced_axes(context: Context, tensor: Expr, dim: Axes) -> list[int]:
@@ -29,8 +30,8 @@ def reduced_axes(context: Context, tensor: Expr, dim: Axes) -> list[int]:
 
 
 def reduce_with(
-    context: Context, function: Callable[..., Any], tensor: Expr, dim: Axes, keepdim: bool
-) -> Any:
+    context: Context, function: Reduction, tensor: Expr, dim: Axes, keepdim: bool
+) -> Expr:
     """A reduction of relax over ``dim``; a 0-d tensor is reduced as a row of one element."""
     axes = reduced_axes(context, tensor, dim)
     if axes:
@@ -42,14 +43,16 @@ def reduce_with(
 
 
 @converter("aten.sum.default", "aten.sum.dim_IntList")
-def sum_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
+def sum_(
+    context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: object
+) -> Expr:
     """The sum; booleans and integers in int64."""
     return _counted(context, op.sum, self, dim, keepdim)
 
 
 def _counted(
-    context: Context, function: Callable[..., Any], tensor: Expr, dim: Axes, keepdim: bool
-) -> Any:
+    context: Context, function: Reduction, tensor: Expr, dim: Axes, keepdim: bool
+) -> Expr:
     """A sum or product in the result's type; of booleans whether any or all of them hold."""
     cast = context.cast(tensor, context.dtype)
     if context.dtype != "bool":
@@ -59,12 +62,14 @@ def _counted(
 
 
 @converter("aten.nansum.default")
-def nansum(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
+def nansum(
+    context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: object
+) -> Expr:
     """The sum without NaN."""
     return reduce_with(context, op.sum, without_nan(context, self, context.dtype), dim, keepdim)
 
 
-def without_nan(context: Context, tensor: Expr, dtype: str) -> Any:
+def without_nan(context: Context, tensor: Expr, dtype: str) -> Expr:
     """The tensor in a type, 0 where it is NaN."""
     value = context.cast(tensor, dtype)
     if not DataType(dtype).is_float:
@@ -74,32 +79,34 @@ def without_nan(context: Context, tensor: Expr, dtype: str) -> Any:
 
 
 @converter("aten.prod.default")
-def prod(context: Context, self: Expr, **_: Any) -> Any:
+def prod(context: Context, self: Expr, **_: object) -> Expr:
     """The product of all elements."""
     return _counted(context, op.prod, self, None, False)
 
 
 @converter("aten.prod.dim_int")
-def prod_dim(context: Context, self: Expr, dim: int, keepdim: bool = False, **_: Any) -> Any:
+def prod_dim(context: Context, self: Expr, dim: int, keepdim: bool = False, **_: object) -> Expr:
     """The product over a dimension."""
     return _counted(context, op.prod, self, dim, keepdim)
 
 
 @converter("aten.mean.default", "aten.mean.dim")
-def mean(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: Any) -> Any:
+def mean(
+    context: Context, self: Expr, dim: Axes = None, keepdim: bool = False, **_: object
+) -> Expr:
     """The mean."""
     return reduce_with(context, op.mean, context.cast(self, context.dtype), dim, keepdim)
 
 
 @converter("aten.count_nonzero.default", "aten.count_nonzero.dim_IntList")
-def count_nonzero(context: Context, self: Expr, dim: Axes = None) -> Any:
+def count_nonzero(context: Context, self: Expr, dim: Axes = None) -> Expr:
     """How many elements are not 0."""
     ones = context.cast(context.cast(self, "bool"), "int64")
     return reduce_with(context, op.sum, ones, dim, False)
 
 
 @converter("aten.trace.default")
-def trace(context: Context, self: Expr) -> Any:
+def trace(context: Context, self: Expr) -> Expr:
     """The sum of the diagonal."""
     diagonal = context.emit(op.diagonal(self))
     return op.sum(context.cast(diagonal, context.dtype), [0])
@@ -109,29 +116,33 @@ def trace(context: Context, self: Expr) -> Any:
 
 
 @converter("aten.amax.default", "aten.max.default")
-def amax(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+def amax(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     """The largest element; NaN if there is one."""
     return _extreme(context, self, dim, keepdim, op.max)
 
 
 @converter("aten.amin.default", "aten.min.default")
-def amin(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+def amin(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     """The smallest element; NaN if there is one."""
     return _extreme(context, self, dim, keepdim, op.min)
 
 
-def _extreme(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any) -> Any:
+def _extreme(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Reduction) -> Expr:
     return reduce_with(context, function, self, dim, keepdim)
 
 
 @converter("aten.aminmax.default")
-def aminmax(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(
+    context: Context, self: Expr, dim: int | None = None, keepdim: bool = False
+) -> tuple[Expr, Expr]:
     """The smallest and the largest element."""
     return amin(context, self, dim, keepdim), amax(context, self, dim, keepdim)
 
 
 @converter("aten.max.dim")
-def max_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> Any:
+def max_dim(
+    context: Context, self: Expr, dim: int, keepdim: bool = False
+) -> tuple[Expr, Expr]:
     """The largest elements along a dimension and the first place of each."""
     return (
         amax(context, self, dim, keepdim), argmax(context, self, dim, keepdim)
@@ -139,7 +150,9 @@ def max_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> An
 
 
 @converter("aten.min.dim")
-def min_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> Any:
+def min_dim(
+    context: Context, self: Expr, dim: int, keepdim: bool = False
+) -> tuple[Expr, Expr]:
     """The smallest elements along a dimension and the first place of each."""
     return (
         amin(context, self, dim, keepdim), argmin(context, self, dim, keepdim)
@@ -147,18 +160,20 @@ def min_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> An
 
 
 @converter("aten.argmax.default")
-def argmax(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmax(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Expr:
     """The first place of the largest element, of NaN if there is one."""
     return _place(context, self, dim, keepdim, op.argmax)
 
 
 @converter("aten.argmin.default")
-def argmin(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Any:
+def argmin(context: Context, self: Expr, dim: int | None = None, keepdim: bool = False) -> Expr:
     """The first place of the smallest element, of NaN if there is one."""
     return _place(context, self, dim, keepdim, op.argmin)
 
 
-def _place(context: Context, self: Expr, dim: int | None, keepdim: bool, function: Any) -> Any:
+def _place(
+    context: Context, self: Expr, dim: int | None, keepdim: bool, function: Reduction
+) -> Expr:
     value = context.cast(self, "uint8") if context.dtype_of(self) == "bool" else self
     rank = context.rank(value)
     if rank == 0:
@@ -167,23 +182,23 @@ def _place(context: Context, self: Expr, dim: int | None, keepdim: bool, functio
 
 
 @converter("aten.any.default", "aten.any.dim", "aten.any.dims")
-def any_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+def any_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     """Whether any element is not 0."""
     return _test(context, self, dim, keepdim, op.max)
 
 
 @converter("aten.all.default", "aten.all.dim", "aten.all.dims")
-def all_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Any:
+def all_(context: Context, self: Expr, dim: Axes = None, keepdim: bool = False) -> Expr:
     """Whether no element is 0."""
     return _test(context, self, dim, keepdim, op.min)
 
 
-def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any) -> Any:
-    found = context.cast(self, "bool")
+def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Reduction) -> Expr:
+    holds = context.cast(self, "bool")
     if isinstance(dim, list | tuple) and not dim and context.rank(self):
-        return context.cast(found, context.dtype)  # of no dimensions: element for element
-    found = context.emit(reduce_with(context, function, found, dim, keepdim))
-    return context.cast(found, context.dtype)
+        return context.cast(holds, context.dtype)  # of no dimensions: element for element
+    result = context.emit(reduce_with(context, function, holds, dim, keepdim))
+    return context.cast(result, context.dtype)
 
 
 # Moments
@@ -191,7 +206,7 @@ def _test(context: Context, self: Expr, dim: Axes, keepdim: bool, function: Any)
 
 def _spread(
     context: Context, self: Expr, dim: Axes, correction: float, keepdim: bool, root: bool
-) -> Any:
+) -> Expr:
     """Squared distances from the mean, summed, over the number of elements less ``correction``."""
     dtype = context.dtype_of(self)
     wide = context.cast(self, "float32" if is_narrow(dtype) else dtype)
@@ -209,8 +224,8 @@ def _spread(
 @converter("aten.var.correction", "aten.var.default", "aten.var.dim")
 def var(
     context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
-    correction: Any = None,
-) -> Any:  # fmt: skip
+    correction: float | None = None,
+) -> Expr:  # fmt: skip
     """The variance; divided by n - correction (``unbiased``: 1 or 0)."""
     dim, correction = _variance_arguments(dim, unbiased, correction)
     return _spread(context, self, dim, correction, keepdim, False)
@@ -219,40 +234,44 @@ def var(
 @converter("aten.std.correction", "aten.std.default", "aten.std.dim")
 def std(
     context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
-    correction: Any = None,
-) -> Any:  # fmt: skip
+    correction: float | None = None,
+) -> Expr:  # fmt: skip
     """The standard deviation."""
     dim, correction = _variance_arguments(dim, unbiased, correction)
     return _spread(context, self, dim, correction, keepdim, True)
 
 
 @converter("aten.var_mean.correction", "aten.var_mean.default", "aten.var_mean.dim")
-def var_mean(context: Context, self: Expr, dim: Axes = None, *args: Any, **keywords: Any) -> Any:
+def var_mean(
+    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    correction: float | None = None,
+) -> tuple[Expr, Expr]:  # fmt: skip
     """The variance and the mean."""
-    return var(context, self, dim, *args, **keywords), _mean_beside(
-        context, self, dim, args, keywords
-    )
+    variance = var(context, self, dim, unbiased, keepdim, correction)
+    return variance, _mean_beside(context, self, dim, keepdim)
 
 
 @converter("aten.std_mean.correction", "aten.std_mean.default", "aten.std_mean.dim")
-def std_mean(context: Context, self: Expr, dim: Axes = None, *args: Any, **keywords: Any) -> Any:
+def std_mean(
+    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    correction: float | None = None,
+) -> tuple[Expr, Expr]:  # fmt: skip
     """The standard deviation and the mean."""
-    return std(context, self, dim, *args, **keywords), _mean_beside(
-        context, self, dim, args, keywords
-    )
+    deviation = std(context, self, dim, unbiased, keepdim, correction)
+    return deviation, _mean_beside(context, self, dim, keepdim)
 
 
-def _mean_beside(context: Context, self: Expr, dim: Axes, args: Any, keywords: Any) -> Any:
-    keepdim = args[1] if len(args) > 1 else keywords.get("keepdim", False)
+def _mean_beside(context: Context, self: Expr, dim: Axes, keepdim: bool) -> Expr:
     dim, _ = _variance_arguments(dim, True, None)
     return reduce_with(context, op.mean, self, dim, keepdim)
 
 
-def _variance_arguments(dim: Any, unbiased: bool, correction: Any) -> tuple[Axes, Any]:
+def _variance_arguments(
+    dim: Axes, unbiased: bool, correction: float | None
+) -> tuple[Axes, float]:
     """``var.default`` has ``unbiased`` in the place of the dimensions."""
-    if isinstance(dim, bool):
-        dim, unbiased = None, dim
-    return dim, (int(unbiased) if correction is None else correction)
+    axes, is_unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+    return axes, (int(is_unbiased) if correction is None else correction)
 
 
 # Norms
@@ -260,8 +279,9 @@ def _variance_arguments(dim: Any, unbiased: bool, correction: Any) -> tuple[Axes
 
 @converter("aten.linalg_vector_norm.default")
 def vector_norm(
-    context: Context, self: Expr, ord: Any = 2, dim: Axes = None, keepdim: bool = False, **_: Any
-) -> Any:
+    context: Context, self: Expr, ord: float = 2, dim: Axes = None, keepdim: bool = False,
+    **_: object,
+) -> Expr:  # fmt: skip
     """``sum(|x| ** ord) ** (1 / ord)``; the largest or smallest for infinite orders."""
     value = context.emit(op.abs(context.cast(self, context.dtype)))
     if math.isinf(ord):
@@ -279,7 +299,7 @@ def vector_norm(
     return context.cast(_root(context, total, ord), context.dtype)
 
 
-def _root(context: Context, total: Any, order: float) -> Any:
+def _root(context: Context, total: Expr, order: float) -> Expr:
     if order == 1:
         return total
     if order == 2:
@@ -290,14 +310,15 @@ def _root(context: Context, total: Any, order: float) -> Any:
 @converter("aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype",
            "aten.norm.ScalarOpt_dim_dtype")  # fmt: skip
 def norm(
-    context: Context, self: Expr, p: Any = 2, dim: Axes = None, keepdim: bool = False, **_: Any
-) -> Any:
+    context: Context, self: Expr, p: float | None = 2, dim: Axes = None,
+    keepdim: bool = False, **_: object,
+) -> Expr:  # fmt: skip
     """The norm of order p, 2 unless given."""
     return vector_norm(context, self, 2 if p is None else p, dim, keepdim)
 
 
 @converter("aten.logsumexp.default", "aten.special_logsumexp.default")
-def logsumexp(context: Context, self: Expr, dim: Axes, keepdim: bool = False) -> Any:
+def logsumexp(context: Context, self: Expr, dim: Axes, keepdim: bool = False) -> Expr:
     """log(sum(exp(x))) from the largest element on, so that nothing overflows."""
     value = context.cast(self, context.dtype)
     if context.rank(value) == 0:
@@ -310,12 +331,12 @@ def logsumexp(context: Context, self: Expr, dim: Axes, keepdim: bool = False) ->
     top = context.emit(op.where(context.emit(op.isfinite(top)), top, zero))
     shifted = context.emit(op.exp(context.emit(op.subtract(value, top))))
     total = context.emit(op.log(context.emit(op.sum(shifted, axes, True))))
-    found = context.emit(op.add(total, top))
-    return found if keepdim else op.squeeze(found, axes)
+    result = context.emit(op.add(total, top))
+    return result if keepdim else op.squeeze(result, axes)
 
 
 @converter("aten.dist.default")
-def dist(context: Context, self: Expr, other: Expr, p: float = 2) -> Any:
+def dist(context: Context, self: Expr, other: Expr, p: float = 2) -> Expr:
     """The norm of the difference."""
     difference = context.emit(op.subtract(*context.promoted(self, other)))
     return vector_norm(context, difference, p)

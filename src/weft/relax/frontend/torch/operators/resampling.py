@@ -8,15 +8,17 @@ axis is the sum of the neighbours and weights that torch computes.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.interpolation import (
     CUBIC,
+    Sizes,
     fixed_point,
     nearest_places,
     tables,
@@ -27,6 +29,10 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
 _RESIZE: Final = {1: op.image.resize1d, 2: op.image.resize2d, 3: op.image.resize3d}
+Option = float | bool | None
+"""What follows the size among the arguments: ``align_corners``, then factors."""
+Axis = tuple[Extent, Extent, float | None]
+"""The extent of an axis before and after, and the factor that the user gave."""
 _FEW_PIXELS: Final = 1 << 13
 """Of axes of unknown extents, the places of so many pixels decide whether a factor is exact."""
 
@@ -44,7 +50,10 @@ METHODS: Final = {
 def _resampler(rank: int, kind: str) -> Callable[..., Expr]:
     """The converter of an operator's overloads: (input, size, [corners], factors ...)."""
 
-    def resample(context: Context, self: Expr, output_size: Any = None, *rest: Any) -> Expr:
+    def resample(
+        context: Context, self: Expr, output_size: Sequence[Extent] | None = None,
+        *rest: Option | Sequence[Option],
+    ) -> Expr:  # fmt: skip
         options = list(rest)
         corners = bool(options.pop(0)) if "nearest" not in kind and kind != "exact" else False
         factors = _factors(options, rank)
@@ -53,12 +62,13 @@ def _resampler(rank: int, kind: str) -> Callable[..., Expr]:
     return resample
 
 
-def _factors(options: Sequence[Any], rank: int) -> list[float | None]:
+def _factors(options: Sequence[Option | Sequence[Option]], rank: int) -> list[float | None]:
     """A factor for each axis, None where the sizes tell."""
     if options and isinstance(options[0], list | tuple):
         options = options[0]
-    given = [factor for factor in options if factor is not None]
-    return list(options) if len(given) == len(options) == rank else [None] * rank
+    factors = [factor for factor in options if not isinstance(factor, Sequence)]
+    given = [factor for factor in factors if factor is not None]
+    return factors if len(given) == len(factors) == rank else [None] * rank
 
 
 def resampled(
@@ -66,8 +76,7 @@ def resampled(
 ) -> Expr:
     """The tensor at the size that torch deduced."""
     rank = len(factors)
-    size: list[Any] = context.shape[-rank:]
-    extents: list[Any] = context.dims(tensor)[-rank:]
+    extents, size = context.dims(tensor)[-rank:], context.shape[-rank:]
     axes = list(zip(extents, size, factors, strict=True))
     if how[0] in ("nearest", "exact"):
         return _nearest(context, tensor, how[0], axes)
@@ -78,7 +87,7 @@ def resampled(
 
 
 def _nearest(
-    context: Context, tensor: Expr, kind: str, axes: list[tuple[Any, Any, float | None]]
+    context: Context, tensor: Expr, kind: str, axes: Sequence[Axis]
 ) -> Expr:
     rank, dtype = len(axes), context.dtype
     if all(_is_copied_evenly(axis, kind, dtype, rank) for axis in axes):
@@ -89,7 +98,7 @@ def _nearest(
         )  # fmt: skip
     for number, (extent, count, factor) in enumerate(axes):
         axis = len(context.shape) - rank + number
-        if context.static([extent, count]):
+        if isinstance(extent, int) and isinstance(count, int):
             table = nearest_places((extent, count, factor), kind, dtype, rank)
             places: Expr = const(table, "int64")
         elif factor is None:
@@ -101,7 +110,7 @@ def _nearest(
 
 
 def _is_copied_evenly(
-    axis: tuple[Any, Any, float | None], kind: str, dtype: str, rank: int
+    axis: Axis, kind: str, dtype: str, rank: int
 ) -> bool:
     """Whether each element is taken ``count / extent`` times, also as torch rounds positions."""
     extent, count, factor = axis
@@ -119,7 +128,7 @@ def _is_copied_evenly(
 
 
 def _symbolic_places(
-    context: Context, axis: tuple[Any, Any, float], kind: str
+    context: Context, axis: tuple[Extent, Extent, float], kind: str
 ) -> Expr:  # fmt: skip
     """``nearest_places`` where the extents are not known."""
     extent, count, factor = axis
@@ -139,28 +148,36 @@ def _symbolic_places(
 
 def _weighted(
     context: Context, tensor: Expr, how: tuple[str, bool],
-    axes: list[tuple[Any, Any, float | None]],
+    axes: Sequence[Axis],
 ) -> Expr:  # fmt: skip
     kind, corners = how
     if kind == "linear":  # an axis that keeps its extent is copied, whatever the factor
         axes = [(e, n, None if isinstance(e, int) and e == n else factor) for e, n, factor in axes]
     is_static = all(context.static([extent, count]) for extent, count, _ in axes)
     if is_static and context.dtype == "uint8":
-        return _of_bytes(context, tensor, how, axes)
+        return _of_bytes(context, tensor, how, _constant(axes))
     if not kind.endswith("_aa") and (corners or all(_is_scaled_evenly(*axis) for axis in axes)):
         return _resized(tensor, [count for _, count, _ in axes], kind, corners)
     if not is_static:
         raise _uneven(context, axes)
     is_wide = DataType(context.dtype).bits >= 32
-    made = tensor if is_wide else context.cast(tensor, "float32")
-    for axis, sizes in enumerate(axes, len(context.shape) - len(axes)):
+    image = tensor if is_wide else context.cast(tensor, "float32")
+    for axis, sizes in enumerate(_constant(axes), len(context.shape) - len(axes)):
         places, weights = tables(weighted_rows(sizes, kind, corners))
-        given = const(places, "int64"), const(weights, context.dtype_of(made))
-        made = context.emit(op.image.weighted_taps(made, *given, axis, True))
-    return context.cast(made, context.dtype)
+        given = const(places, "int64"), const(weights, context.dtype_of(image))
+        image = context.emit(op.image.weighted_taps(image, *given, axis, True))
+    return context.cast(image, context.dtype)
 
 
-def _is_scaled_evenly(extent: Any, count: Any, factor: float | None) -> bool:
+def _constant(axes: Sequence[Axis]) -> list[Sizes]:
+    """Axes of which the extents are known."""
+    return [
+        (extent, count, factor) for extent, count, factor in axes
+        if isinstance(extent, int) and isinstance(count, int)
+    ]  # fmt: skip
+
+
+def _is_scaled_evenly(extent: Extent, count: Extent, factor: float | None) -> bool:
     """Whether ``relax.image.resize`` computes the same places as torch."""
     if factor is None:
         return True
@@ -169,7 +186,7 @@ def _is_scaled_evenly(extent: Any, count: Any, factor: float | None) -> bool:
     return float(factor).is_integer()
 
 
-def _resized(tensor: Expr, size: Sequence[Any], kind: str, corners: bool) -> Expr:
+def _resized(tensor: Expr, size: Sequence[Extent], kind: str, corners: bool) -> Expr:
     rank = len(size)
     cubic = {"cubic_alpha": CUBIC} if kind == "cubic" else {}
     return _RESIZE[rank](
@@ -180,7 +197,7 @@ def _resized(tensor: Expr, size: Sequence[Any], kind: str, corners: bool) -> Exp
 
 def _of_bytes(
     context: Context, tensor: Expr, how: tuple[str, bool],
-    axes: list[tuple[int, int, float | None]],
+    axes: Sequence[Sizes],
 ) -> Expr:  # fmt: skip
     """uint8 as torch computes it: rows first, in fixed point, each axis rounded to uint8."""
     for number in reversed(range(len(axes))):
@@ -198,7 +215,7 @@ def _of_bytes(
     return tensor
 
 
-def _uneven(context: Context, axes: Sequence[tuple[Any, Any, float | None]]) -> UnsupportedError:
+def _uneven(context: Context, axes: Sequence[Axis]) -> UnsupportedError:
     return UnsupportedError(
         f"{context.node.target}: scale factors {[factor for _, _, factor in axes]} of symbolic "
         "extents that are no whole numbers; give the size, or whole factors"
@@ -235,9 +252,9 @@ def grid_sampler(
 
 @converter("aten.affine_grid_generator.default")
 def affine_grid(
-    context: Context, theta: Expr, size: Sequence[Any], align_corners: bool
+    context: Context, theta: Expr, size: Sequence[Extent], align_corners: bool
 ) -> Expr:
     """The grid of an affine map for images of a size."""
-    made = op.image.affine_grid(theta, list(size[2:]), align_corners=bool(align_corners))
+    grid = op.image.affine_grid(theta, list(size[2:]), align_corners=bool(align_corners))
     rank = len(size)
-    return op.permute_dims(context.emit(made), [0, *range(2, rank), 1])
+    return op.permute_dims(context.emit(grid), [0, *range(2, rank), 1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -13,39 +12,41 @@ from weft.support.dtype import DataType
 
 
 @converter("aten.cumsum.default")
-def cumsum(context: Context, self: Expr, dim: int, **_: Any) -> Any:
+def cumsum(context: Context, self: Expr, dim: int, **_: object) -> Expr:
     """The running sum."""
     value = context.cast(self, context.dtype)
     return op.cumsum(value, dim) if context.rank(value) else value
 
 
 @converter("aten.cumprod.default")
-def cumprod(context: Context, self: Expr, dim: int, **_: Any) -> Any:
+def cumprod(context: Context, self: Expr, dim: int, **_: object) -> Expr:
     """The running product."""
     value = context.cast(self, context.dtype)
     return op.cumprod(value, dim) if context.rank(value) else value
 
 
 @converter("aten.logcumsumexp.default")
-def logcumsumexp(context: Context, self: Expr, dim: int) -> Any:
+def logcumsumexp(context: Context, self: Expr, dim: int) -> Expr:
     """The logarithm of the running sum of exponentials, without overflow."""
     value = context.cast(self, context.dtype)
     return op.logcumsumexp(value, dim) if context.rank(value) else value
 
 
 @converter("aten.cummax.default")
-def cummax(context: Context, self: Expr, dim: int) -> Any:
+def cummax(context: Context, self: Expr, dim: int) -> tuple[Expr, Expr]:
     """The running maximum and the last place of each."""
     return _running(context, self, dim, op.cummax)
 
 
 @converter("aten.cummin.default")
-def cummin(context: Context, self: Expr, dim: int) -> Any:
+def cummin(context: Context, self: Expr, dim: int) -> tuple[Expr, Expr]:
     """The running minimum and the last place of each."""
     return _running(context, self, dim, op.cummin)
 
 
-def _running(context: Context, self: Expr, dim: int, function: Callable[..., Expr]) -> Any:
+def _running(
+    context: Context, self: Expr, dim: int, function: Callable[..., Expr]
+) -> tuple[Expr, Expr]:
     shape = context.shape
     row = self if shape else context.emit(op.reshape(self, [1]))
     boolean = DataType(context.dtype_of(self)).is_bool

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import Extent, IntImm
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
@@ -20,6 +22,7 @@ from weft.relax.frontend.torch.operators.gathering import (
 from weft.relax.frontend.torch.operators.indexing import END
 from weft.relax.frontend.torch.operators.views import axis_of
 from weft.relax.frontend.torch.registry import converter
+from weft.relax.frontend.torch.values import Operand
 from weft.support.dtype import DataType
 from weft.tir.op import max_value, min_value
 
@@ -58,15 +61,14 @@ def along(
 
 def written(start: Expr, places: Expr, values: Expr, axis: int, reduction: str) -> Expr:
     """``start`` with values written (or added, ...) at places along an axis."""
-    tensor: Expr = op.scatter_elements(start, places, values, axis=axis, reduction=reduction)
-    return tensor
+    return op.scatter_elements(start, places, values, axis=axis, reduction=reduction)
 
 
-def _equal(mine: Any, its: Any) -> bool:
+def _equal(mine: Extent, its: Extent) -> bool:
     return mine == its if isinstance(mine, int) and isinstance(its, int) else mine is its
 
 
-def spread(context: Context, value: Any, index: Expr) -> Expr:
+def spread(context: Context, value: Operand, index: Expr) -> Expr:
     """A number for each place of an index."""
     number = context.operand(value, context.dtype)
     return context.emit(op.full(context.dims(index), number, context.dtype))
@@ -82,7 +84,7 @@ def scatter(
 
 
 @converter("aten.scatter.value")
-def scatter_value(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
+def scatter_value(context: Context, self: Expr, dim: int, index: Expr, value: Operand) -> Expr:
     """One number written at indices along a dimension."""
     return along(context, self, dim, (index, spread(context, value, index)), "update")
 
@@ -97,7 +99,7 @@ def scatter_with(
 
 @converter("aten.scatter.value_reduce")
 def scatter_value_with(
-    context: Context, self: Expr, dim: int, index: Expr, value: Any, *, reduce: str
+    context: Context, self: Expr, dim: int, index: Expr, value: Operand, *, reduce: str
 ) -> Expr:
     """A number combined with what stands at indices: add or multiply."""
     values = spread(context, value, index)
@@ -125,15 +127,15 @@ def scatter_reduce(
     return divide(total, count)
 
 
-def _neutral(reduce: str, dtype: str) -> Any:
+def _neutral(reduce: str, dtype: str) -> float:
     if reduce in ("sum", "mean"):
         return 0
     if reduce == "prod":
         return 1
     if DataType(dtype).is_float:
         return float("-inf") if reduce == "amax" else float("inf")
-    limit: Any = (min_value if reduce == "amax" else max_value)(dtype)
-    return limit.value
+    limit = (min_value if reduce == "amax" else max_value)(dtype)
+    return expect(limit, IntImm).value
 
 
 # Along one dimension, an index for each slice
@@ -156,14 +158,14 @@ def slices(
     if context.rank(values) == rank:
         values = in_front(context, values, [axis])
     data = in_front(context, tensor, [axis])
-    made = context.emit(op.index_put(data, [context.emit(flat_index)], values, accumulate))
+    whole = context.emit(op.index_put(data, [context.emit(flat_index)], values, accumulate))
     order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
-    return made if axis == 0 else op.permute_dims(made, order)
+    return whole if axis == 0 else op.permute_dims(whole, order)
 
 
 @converter("aten.index_add.default")
 def index_add(
-    context: Context, self: Expr, dim: int, index: Expr, source: Expr, *, alpha: Any = 1
+    context: Context, self: Expr, dim: int, index: Expr, source: Expr, *, alpha: Operand = 1
 ) -> Expr:
     """Slices added at indices along a dimension, times a number."""
     if alpha != 1:
@@ -185,9 +187,8 @@ def index_reduce(
     """Slices combined at indices along a dimension: prod, mean, amax, amin."""
     rank = context.rank(self)
     if rank == 0:
-        where = op.reshape(index, [])
-        return scatter_reduce(context, self, 0, where, op.reshape(source, []), reduce,
-                              include_self=include_self)  # fmt: skip
+        place, value = op.reshape(index, []), op.reshape(source, [])
+        return scatter_reduce(context, self, 0, place, value, reduce, include_self=include_self)
     shape = [1] * rank
     shape[axis_of(dim, rank)] = -1
     spread_index = op.broadcast_to(op.reshape(index, shape), context.dims(source))
@@ -196,7 +197,7 @@ def index_reduce(
 
 
 @converter("aten.index_fill.int_Scalar", "aten.index_fill.int_Tensor")
-def index_fill(context: Context, self: Expr, dim: int, index: Expr, value: Any) -> Expr:
+def index_fill(context: Context, self: Expr, dim: int, index: Expr, value: Operand) -> Expr:
     """One number written into the slices that indices choose along a dimension."""
     number = context.emit(op.reshape(context.operand(value, context.dtype), [1]))
     return slices(context, self, dim, (index, number), accumulate=False)
@@ -211,8 +212,9 @@ def index_put(
 ) -> Expr:
     """``self[I0, :, I1, ...] = values`` or ``+= values``, as a new tensor."""
     values = context.cast(values, context.dtype)
-    if _is_masked_fill(context, self, indices, values):
-        return _where_mask(context, self, indices[0], values, accumulate)
+    mask = _filling_mask(context, self, indices, values)
+    if mask is not None:
+        return _where_mask(context, self, mask, values, accumulate)
     integers = as_integers(context, indices)
     axes = indexed_axes(integers)
     if not axes:
@@ -223,10 +225,10 @@ def index_put(
     if order is not None:
         values = _moved_in_front(context, values, order)
     data = in_front(context, self, axes)
-    made = context.emit(op.index_put(data, chosen, values, accumulate))
+    whole = context.emit(op.index_put(data, chosen, values, accumulate))
     front = [*axes, *(axis for axis in range(rank) if axis not in axes)]
     back = [front.index(axis) for axis in range(rank)]
-    return made if back == list(range(rank)) else op.permute_dims(made, back)
+    return whole if back == list(range(rank)) else op.permute_dims(whole, back)
 
 
 def _moved_in_front(context: Context, values: Expr, order: Sequence[int]) -> Expr:
@@ -239,20 +241,21 @@ def _moved_in_front(context: Context, values: Expr, order: Sequence[int]) -> Exp
     return context.emit(op.permute_dims(values, back))
 
 
-def _is_masked_fill(
+def _filling_mask(
     context: Context, tensor: Expr, indices: Indices, values: Expr
-) -> bool:
-    """Whether one mask says it all, and the values do not tell its places apart."""
+) -> Expr | None:
+    """The mask, if it is the only index and all of its places get the same values; else None."""
     mask = indices[0] if len(indices) == 1 else None
     if mask is None or not is_mask(context, mask):
-        return False
+        return None
     inner = context.rank(tensor) - context.rank(mask)
     dims = context.dims(values)
-    return len(dims) <= inner or (len(dims) == inner + 1 and dims[0] == 1)
+    is_fill = len(dims) <= inner or (len(dims) == inner + 1 and dims[0] == 1)
+    return mask if is_fill else None
 
 
 def _where_mask(
-    context: Context, tensor: Expr, mask: Any, values: Expr, accumulate: bool
+    context: Context, tensor: Expr, mask: Expr, values: Expr, accumulate: bool
 ) -> Expr:
     dims = context.dims(mask)
     inner = context.rank(tensor) - len(dims)
@@ -270,8 +273,8 @@ def put(
 ) -> Expr:
     """Values written (or added) at places of the flat tensor."""
     flat = [context.emit(op.reshape(item, [-1])) for item in (self, index, source)]
-    made = op.index_put(flat[0], [flat[1]], flat[2], accumulate)
-    return op.reshape(made, context.shape)
+    whole = op.index_put(flat[0], [flat[1]], flat[2], accumulate)
+    return op.reshape(whole, context.shape)
 
 
 @converter("aten.masked_scatter.default")
@@ -292,8 +295,9 @@ def masked_scatter(context: Context, self: Expr, mask: Expr, source: Expr) -> Ex
 
 @converter("aten.slice_scatter.default")
 def slice_scatter(
-    context: Context, self: Expr, src: Expr, dim: int = 0, start: Any = None, end: Any = None,
-    step: Any = 1,
+    context: Context, self: Expr, src: Expr, dim: int = 0, start: Extent | None = None,
+    end: Extent | None = None,
+    step: Extent = 1,
 ) -> Expr:  # fmt: skip
     """The tensor with another one in the place of a slice."""
     axis = axis_of(dim, context.rank(self))
@@ -305,7 +309,7 @@ def slice_scatter(
     return op.slice_scatter(self, values, begin, stop, step, axis=axis)
 
 
-def _bound(limit: Any, extent: Any, default: int) -> Any:
+def _bound(limit: Extent | None, extent: Extent, default: int) -> Extent:
     """A limit of a slice, counted from the front and inside."""
     limit = default if limit is None else limit
     if not isinstance(limit, int):
@@ -319,7 +323,7 @@ def _bound(limit: Any, extent: Any, default: int) -> Any:
 
 
 @converter("aten.select_scatter.default")
-def select_scatter(context: Context, self: Expr, src: Expr, dim: int, index: Any) -> Expr:
+def select_scatter(context: Context, self: Expr, src: Expr, dim: int, index: Extent) -> Expr:
     """The tensor with another one in the place of a slice of one."""
     axis = axis_of(dim, context.rank(self))
     if isinstance(index, int) and index < 0:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
@@ -51,8 +51,8 @@ def diag_embed(
 
 @converter("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(
-    context: Context, self: Expr, size: Sequence[Any], stride: Sequence[Any],
-    storage_offset: Any = None,
+    context: Context, self: Expr, size: Sequence[Extent], stride: Sequence[Extent],
+    storage_offset: Extent | None = None,
 ) -> Expr:  # fmt: skip
     """Elements by their place in storage; expressible if the tensor fills its storage in order."""
     order, start = storage_order(context)
@@ -76,22 +76,22 @@ def storage_order(context: Context) -> tuple[list[int], int]:
 
 @converter("aten.as_strided_scatter.default")
 def as_strided_scatter(
-    context: Context, self: Expr, src: Expr, size: Sequence[Any], stride: Sequence[Any],
-    storage_offset: Any = None,
+    context: Context, self: Expr, src: Expr, size: Sequence[Extent], stride: Sequence[Extent],
+    storage_offset: Extent | None = None,
 ) -> Expr:  # fmt: skip
     """The tensor with another one written where as_strided would read."""
     order, start = storage_order(context)
     offset = (start if storage_offset is None else storage_offset) - start
-    if not context.static([*size, *stride, offset]):
-        raise UnsupportedError("as_strided_scatter: expected constant sizes and strides")
     places = np.full((), offset)
     for extent, step in zip(size, stride, strict=True):
+        if not (isinstance(extent, int) and isinstance(step, int) and isinstance(offset, int)):
+            raise UnsupportedError("as_strided_scatter: expected constant sizes and strides")
         places = places[..., None] + np.arange(extent) * step
     data = context.emit(op.permute_dims(self, order)) if order else self
     flat, values = (context.emit(op.reshape(item, [-1])) for item in (data, src))
     chosen = const(places.reshape(-1).astype("int64"))
-    made = context.emit(op.index_put(flat, [chosen], values))
-    whole = op.reshape(made, context.dims(data))
+    written = context.emit(op.index_put(flat, [chosen], values))
+    whole = op.reshape(written, context.dims(data))
     back = [order.index(axis) for axis in range(len(order))]
     return op.permute_dims(context.emit(whole), back) if order else whole
 

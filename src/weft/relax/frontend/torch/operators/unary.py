@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final, TypeVar
 
+from weft.ir.expr import FloatImm, IntImm
 from weft.relax import op
 from weft.relax.expr import Expr, PrimValue, const
 from weft.relax.frontend.torch.context import Context
@@ -15,10 +16,12 @@ from weft.relax.frontend.torch.operators.pointwise import (
     number,
 )
 from weft.relax.frontend.torch.registry import CONVERTERS, converter
+from weft.relax.frontend.torch.values import Operand
 from weft.support.dtype import DataType
 from weft.tir import op as tir_op
 
-FLOAT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
+Bound = TypeVar("Bound", bound=Operand)
+FLOAT_OPERATORS: Final[dict[str, Callable[..., Expr]]] = {
     "acos": op.acos, "acosh": op.acosh, "asin": op.asin, "asinh": op.asinh, "atan": op.atan,
     "atanh": op.atanh, "cos": op.cos, "cosh": op.cosh, "erf": op.erf, "exp": op.exp, "log": op.log,
     "rsqrt": op.rsqrt, "sigmoid": op.sigmoid, "sin": op.sin, "sinh": op.sinh, "sqrt": op.sqrt,
@@ -32,16 +35,16 @@ FLOAT_OPERATORS: Final[dict[str, Callable[..., Any]]] = {
 """Functions of real numbers with an operator: integers are cast to the result's type first."""
 
 
-INTEGER_KEEPING: Final[dict[str, Callable[..., Any]]] = {
+INTEGER_KEEPING: Final[dict[str, Callable[..., Expr]]] = {
     "ceil": op.ceil, "floor": op.floor, "round": op.round, "trunc": op.trunc, "fix": op.trunc,
 }  # fmt: skip
 """Functions that are the identity of integers."""
-SAME_TYPE: Final[dict[str, Callable[..., Any]]] = {
+SAME_TYPE: Final[dict[str, Callable[..., Expr]]] = {
     "neg": op.negative, "negative": op.negative, "sgn": op.sign, "sign": op.sign,
     "square": op.square,
 }  # fmt: skip
 """Functions that keep the data type."""
-PREDICATES: Final[dict[str, tuple[Callable[..., Any], bool]]] = {
+PREDICATES: Final[dict[str, tuple[Callable[..., Expr], bool]]] = {
     "isfinite": (op.isfinite, True), "isinf": (op.isinf, False), "isnan": (op.isnan, False),
 }  # fmt: skip
 """Tests of floats, and what they give for integers."""
@@ -58,20 +61,20 @@ def _register_tables() -> None:
         CONVERTERS[f"aten.{name}.default"] = _predicate(function, otherwise)
 
 
-def _float_operator(function: Callable[..., Any]) -> Callable[..., Any]:
+def _float_operator(function: Callable[..., Expr]) -> Callable[..., Expr]:
     return lambda context, self: function(context.cast(self, context.dtype))
 
 
-def _integer_keeping(function: Callable[..., Any]) -> Callable[..., Any]:
+def _integer_keeping(function: Callable[..., Expr]) -> Callable[..., Expr]:
     return lambda context, self: function(self) if is_float(context, self) else self
 
 
-def _same_type(function: Callable[..., Any]) -> Callable[..., Any]:
+def _same_type(function: Callable[..., Expr]) -> Callable[..., Expr]:
     return lambda context, self: self if context.dtype == "bool" else function(self)
 
 
-def _predicate(function: Callable[..., Any], otherwise: bool) -> Callable[..., Any]:
-    def convert(context: Context, self: Expr) -> Any:
+def _predicate(function: Callable[..., Expr], otherwise: bool) -> Callable[..., Expr]:
+    def convert(context: Context, self: Expr) -> Expr:
         if is_float(context, self):
             return function(self)
         return op.full(context.shape, const(otherwise, "bool"), "bool")
@@ -88,20 +91,20 @@ def is_float(context: Context, tensor: Expr) -> bool:
 
 
 @converter("aten.abs.default", "aten.absolute.default")
-def abs_(context: Context, self: Expr) -> Any:
+def abs_(context: Context, self: Expr) -> Expr:
     """The absolute value."""
     kind = DataType(context.dtype_of(self))
     return self if kind.is_uint or kind.is_bool else op.abs(self)
 
 
 @converter("aten.positive.default")
-def positive(context: Context, self: Expr) -> Any:
+def positive(context: Context, self: Expr) -> Expr:
     """The tensor itself."""
     return self
 
 
 @converter("aten.relu.default")
-def relu(context: Context, self: Expr) -> Any:
+def relu(context: Context, self: Expr) -> Expr:
     """The larger of x and 0; NaN stays."""
     if is_float(context, self):
         return op.nn.relu(self)
@@ -109,25 +112,25 @@ def relu(context: Context, self: Expr) -> Any:
 
 
 @converter("aten.bitwise_not.default")
-def bitwise_not(context: Context, self: Expr) -> Any:
+def bitwise_not(context: Context, self: Expr) -> Expr:
     """All bits flipped; of booleans the complement."""
     return op.logical_not(self) if context.dtype == "bool" else op.bitwise_not(self)
 
 
 @converter("aten.logical_not.default")
-def logical_not(context: Context, self: Expr) -> Any:
+def logical_not(context: Context, self: Expr) -> Expr:
     """Whether elements are 0."""
     return op.logical_not(context.cast(self, "bool"))
 
 
 @converter("aten.round.decimals")
-def round_decimals(context: Context, self: Expr, decimals: int = 0) -> Any:
+def round_decimals(context: Context, self: Expr, decimals: int = 0) -> Expr:
     """Rounded to so many decimal places: scaled by a power of ten and back, as PyTorch."""
     if decimals == 0 or not is_float(context, self):
         return op.round(self) if is_float(context, self) else self
     scale = 10.0 ** abs(decimals)
 
-    def rounded(x: Expr) -> Any:
+    def rounded(x: Expr) -> Expr:
         factor = const(scale, context.dtype_of(x))
         there, back = (op.multiply, op.divide) if decimals > 0 else (op.divide, op.multiply)
         return back(context.emit(op.round(context.emit(there(x, factor)))), factor)
@@ -136,13 +139,13 @@ def round_decimals(context: Context, self: Expr, decimals: int = 0) -> Any:
 
 
 @converter("aten.frac.default")
-def frac(context: Context, self: Expr) -> Any:  # noqa: ARG001 - the signature of converters
+def frac(context: Context, self: Expr) -> Expr:  # noqa: ARG001 - the signature of converters
     """x less its integer part, with the sign of x."""
     return op.frac(self)
 
 
 @converter("aten.signbit.default")
-def signbit(context: Context, self: Expr) -> Any:
+def signbit(context: Context, self: Expr) -> Expr:
     """Whether the sign is negative, that of -0.0 and of NaN too."""
     kind = DataType(context.dtype_of(self))
     if kind.is_uint or kind.is_bool:
@@ -154,18 +157,18 @@ def signbit(context: Context, self: Expr) -> Any:
 
 
 @converter("aten.isposinf.default")
-def isposinf(context: Context, self: Expr) -> Any:
+def isposinf(context: Context, self: Expr) -> Expr:
     """Whether infinite and positive."""
     return _infinite(context, self, op.greater)
 
 
 @converter("aten.isneginf.default")
-def isneginf(context: Context, self: Expr) -> Any:
+def isneginf(context: Context, self: Expr) -> Expr:
     """Whether infinite and negative."""
     return _infinite(context, self, op.less)
 
 
-def _infinite(context: Context, self: Expr, side: Callable[..., Any]) -> Any:
+def _infinite(context: Context, self: Expr, side: Callable[..., Expr]) -> Expr:
     if not is_float(context, self):
         return nowhere(context)
     on_side = context.emit(side(self, const(0, context.dtype_of(self))))
@@ -176,7 +179,7 @@ def _infinite(context: Context, self: Expr, side: Callable[..., Any]) -> Any:
 def nan_to_num(
     context: Context, self: Expr, nan: float | None = None, posinf: float | None = None,
     neginf: float | None = None,
-) -> Any:  # fmt: skip
+) -> Expr:  # fmt: skip
     """NaN and infinities replaced: by 0 and by the largest and lowest number unless given."""
     if not is_float(context, self):
         return self
@@ -192,27 +195,28 @@ def nan_to_num(
 
 
 def _largest(dtype: str) -> float:
-    limit: Any = tir_op.max_value(dtype)
+    limit = tir_op.max_value(dtype)
+    assert isinstance(limit, IntImm | FloatImm)
     return float(limit.value)
 
 
 @converter("aten.logit.default")
-def logit(context: Context, self: Expr, eps: float | None = None) -> Any:
+def logit(context: Context, self: Expr, eps: float | None = None) -> Expr:
     """log(x / (1 - x)) of x limited to [eps, 1 - eps]."""
 
-    def function(x: Expr) -> Any:
+    def function(x: Expr) -> Expr:
         kind, emit = context.dtype_of(x), context.emit
-        one = const(1.0, kind)
+        unit = const(1.0, kind)
         if eps is not None:
             low = const(eps, kind)
-            x = emit(op.minimum(emit(op.maximum(x, low)), emit(op.subtract(one, low))))
-        return op.log(emit(op.divide(x, emit(op.subtract(one, x)))))
+            x = emit(op.minimum(emit(op.maximum(x, low)), emit(op.subtract(unit, low))))
+        return op.log(emit(op.divide(x, emit(op.subtract(unit, x)))))
 
     return in_wide_float(context, function, self)
 
 
 @converter("aten.polygamma.default", "aten.special_polygamma.default")
-def polygamma(context: Context, n: int, self: Expr) -> Any:
+def polygamma(context: Context, n: int, self: Expr) -> Expr:
     """The n-th derivative of digamma: a multiple of zeta (AS 6.4.10), computed in float64."""
     if n < 2:
         return (op.trigamma if n else op.digamma)(context.cast(self, context.dtype))
@@ -223,7 +227,7 @@ def polygamma(context: Context, n: int, self: Expr) -> Any:
 
 
 @converter("aten.mvlgamma.default")
-def mvlgamma(context: Context, self: Expr, p: int) -> Any:
+def mvlgamma(context: Context, self: Expr, p: int) -> Expr:
     """The logarithm of the multivariate gamma function, computed in float64."""
     x = context.cast(self, "float64")
     total: Expr = const(p * (p - 1) / 4 * math.log(math.pi), "float64")
@@ -234,34 +238,38 @@ def mvlgamma(context: Context, self: Expr, p: int) -> Any:
 
 
 @converter("aten.clamp.default", "aten.clip.default")
-def clamp(context: Context, self: Expr, min: Any = None, max: Any = None) -> Any:
+def clamp(
+    context: Context, self: Expr, min: Operand | None = None, max: Operand | None = None
+) -> Expr:
     """x limited to [min, max], in the type that torch promotes to; the maximum wins."""
     return limited(context, context.cast(self, context.dtype), min, max)
 
 
 @converter("aten.clamp_min.default")
-def clamp_min(context: Context, self: Expr, min: Any) -> Any:
+def clamp_min(context: Context, self: Expr, min: Operand) -> Expr:
     """x, at least ``min``."""
     return limited(context, context.cast(self, context.dtype), min, None)
 
 
 @converter("aten.clamp_max.default")
-def clamp_max(context: Context, self: Expr, max: Any) -> Any:
+def clamp_max(context: Context, self: Expr, max: Operand) -> Expr:
     """x, at most ``max``."""
     return limited(context, context.cast(self, context.dtype), None, max)
 
 
-def _wrapped(value: Any, dtype: DataType) -> Any:
+def _wrapped(value: Bound, dtype: DataType) -> Bound | int:
     """A bound as what it limits has it: torch wraps a negative one of unsigned integers."""
     if isinstance(value, int) and dtype.is_uint and -(1 << dtype.bits) < value < 0:
         return value + (1 << dtype.bits)
     return value
 
 
-def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
+def limited(
+    context: Context, tensor: Expr, low: Operand | None, high: Operand | None
+) -> Expr:
     """A tensor within bounds that are numbers or None, of its own type."""
     kind = DataType(context.dtype_of(tensor))
-    if all(isinstance(bound, int | float) for bound in (low, high)):
+    if isinstance(low, int | float) and isinstance(high, int | float):
         ends = [_wrapped(bound, kind) for bound in (low, high)]
         if ends[0] <= ends[1]:
             return op.clip(tensor, *[PrimValue(number(end, kind)) for end in ends])
@@ -278,7 +286,9 @@ def limited(context: Context, tensor: Expr, low: Any, high: Any) -> Any:
 
 
 @converter("aten.clamp.Tensor", "aten.clip.Tensor")
-def clamp_tensor(context: Context, self: Expr, min: Any = None, max: Any = None) -> Any:
+def clamp_tensor(
+    context: Context, self: Expr, min: Operand | None = None, max: Operand | None = None
+) -> Expr:
     """x limited by tensors that broadcast; the maximum wins."""
     result = context.cast(self, context.dtype)
     if min is not None:
@@ -287,12 +297,12 @@ def clamp_tensor(context: Context, self: Expr, min: Any = None, max: Any = None)
 
 
 @converter("aten.clamp_min.Tensor")
-def clamp_min_tensor(context: Context, self: Expr, min: Any) -> Any:
+def clamp_min_tensor(context: Context, self: Expr, min: Operand) -> Expr:
     """x, at least the elements of ``min``."""
     return clamp_tensor(context, self, min)
 
 
 @converter("aten.clamp_max.Tensor")
-def clamp_max_tensor(context: Context, self: Expr, max: Any) -> Any:
+def clamp_max_tensor(context: Context, self: Expr, max: Operand) -> Expr:
     """x, at most the elements of ``max``."""
     return clamp_tensor(context, self, None, max)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent, PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
@@ -30,7 +30,7 @@ def axes_of(dims: Sequence[int] | int | None, rank: int) -> list[int]:
     "aten.view_copy.default", "aten.view_as.default", "aten.reshape_as.default",
     "aten.ravel.default",
 )  # fmt: skip
-def reshape(context: Context, self: Expr, *_: Any, **__: Any) -> Expr:
+def reshape(context: Context, self: Expr, *_: object, **__: object) -> Expr:
     """The same elements in the shape that torch deduced."""
     return op.reshape(self, context.shape)
 
@@ -49,7 +49,7 @@ def alias(context: Context, self: Expr) -> Expr:
     "aten.expand.default", "aten.expand_copy.default", "aten.expand_as.default",
     "aten.broadcast_to.default",
 )  # fmt: skip
-def expand(context: Context, self: Expr, *_: Any, **__: Any) -> Expr:
+def expand(context: Context, self: Expr, *_: object, **__: object) -> Expr:
     """Broadcast to the shape that torch deduced."""
     return op.broadcast_to(self, context.shape)
 
@@ -90,7 +90,9 @@ def transpose_matrix(context: Context, self: Expr) -> Expr:
     "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims",
     "aten.squeeze_copy.default", "aten.squeeze_copy.dim", "aten.squeeze_copy.dims",
 )  # fmt: skip
-def squeeze(context: Context, self: Expr, dim: Any = None) -> Expr:
+def squeeze(
+    context: Context, self: Expr, dim: int | Sequence[int] | None = None
+) -> Expr:
     """Without dimensions of extent 1 (among ``dim``)."""
     dims = context.dims(self)
     axes = [axis for axis in axes_of(dim, len(dims)) if axis < len(dims) and _is_one(dims[axis])]
@@ -101,7 +103,7 @@ def squeeze(context: Context, self: Expr, dim: Any = None) -> Expr:
     return op.squeeze(self, axes) if axes else self
 
 
-def _is_one(extent: Any) -> bool:
+def _is_one(extent: Extent) -> bool:
     return isinstance(extent, int) and extent == 1
 
 
@@ -112,16 +114,18 @@ def unsqueeze(context: Context, self: Expr, dim: int) -> Expr:
 
 
 @converter("aten.repeat.default", "aten.tile.default")
-def repeat(context: Context, self: Expr, repeats: Sequence[Any] | None = None, **_: Any) -> Expr:
+def repeat(
+    context: Context, self: Expr, repeats: Sequence[Extent] = (), dims: Sequence[Extent] = ()
+) -> Expr:
     """Copies side by side, along new leading dimensions too."""
-    counts = list(_["dims"] if repeats is None else repeats)
+    counts = [*repeats, *dims]  # torch has two names for them
     if context.static(counts):
         return op.tile(self, counts) if counts else self
-    dims: list[Any] = context.dims(self)
-    dims = [1] * (len(counts) - len(dims)) + dims
-    counts = [1] * (len(dims) - len(counts)) + counts
-    apart = [extent for dim in dims for extent in (1, dim)]
-    spread = [extent for pair in zip(counts, dims, strict=True) for extent in pair]
+    extents = context.dims(self)
+    extents = [*[1] * (len(counts) - len(extents)), *extents]
+    counts = [*[1] * (len(extents) - len(counts)), *counts]
+    apart = [extent for dim in extents for extent in (1, dim)]
+    spread = [extent for pair in zip(counts, extents, strict=True) for extent in pair]
     whole = op.broadcast_to(op.reshape(self, apart), spread)
     return op.reshape(whole, context.shape)
 
@@ -136,9 +140,12 @@ def flip(context: Context, self: Expr, dims: Sequence[int]) -> Expr:
 
 
 @converter("aten.roll.default")
-def roll(context: Context, self: Expr, shifts: Any, dims: Sequence[int] | None = None) -> Expr:
+def roll(
+    context: Context, self: Expr, shifts: Extent | Sequence[Extent],
+    dims: int | Sequence[int] | None = None,
+) -> Expr:  # fmt: skip
     """Shifted along dimensions, what falls off comes in on the other side."""
-    amounts = list(shifts) if isinstance(shifts, list | tuple) else [shifts]
+    amounts = [shifts] if isinstance(shifts, int | PrimExpr) else list(shifts)
     if not dims:
         flat = context.emit(op.reshape(self, [-1]))
         return op.reshape(_rolled(context, flat, amounts[0], 0), context.shape)
@@ -148,7 +155,7 @@ def roll(context: Context, self: Expr, shifts: Any, dims: Sequence[int] | None =
     return self
 
 
-def _rolled(context: Context, tensor: Expr, shift: Any, axis: int) -> Expr:
+def _rolled(context: Context, tensor: Expr, shift: Extent, axis: int) -> Expr:
     extent = context.dims(tensor)[axis]
     if isinstance(extent, int) and extent < 2:
         return tensor
@@ -164,7 +171,7 @@ def _rolled(context: Context, tensor: Expr, shift: Any, axis: int) -> Expr:
     return context.emit(op.concat(pieces, axis))
 
 
-def _rolled_by_index(context: Context, tensor: Expr, shift: Any, axis: int) -> Expr:
+def _rolled_by_index(context: Context, tensor: Expr, shift: Extent, axis: int) -> Expr:
     extent = context.dims(tensor)[axis]
     places = op.floor_mod(
         op.subtract(op.arange(0, extent, 1, "int64"), context.operand(shift, "int64")),

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from weft.ir.expr import Extent
 from weft.relax import op
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.torch.context import Context
-from weft.relax.frontend.torch.operators.convolution import batched, each
+from weft.relax.frontend.torch.operators.convolution import Size, batched, each
 from weft.relax.frontend.torch.operators.scattering import written
 from weft.relax.frontend.torch.registry import converter
 from weft.support.errors import UnsupportedError
 
 
-def window_counts(extents: Sequence[Any], geometry: Sequence[Sequence[int]]) -> list[Any]:
+def window_counts(extents: Sequence[Extent], geometry: Sequence[Sequence[int]]) -> list[Extent]:
     """How many windows fit along each axis; ``geometry`` is (kernel, dilation, padding, stride)."""
     return [
         (extent + 2 * around - dilation * (kernel - 1) - 1) // step + 1
@@ -26,7 +26,7 @@ def window_counts(extents: Sequence[Any], geometry: Sequence[Sequence[int]]) -> 
 
 @converter("aten.im2col.default")
 def im2col(
-    context: Context, self: Expr, kernel_size: Any, dilation: Any, padding: Any, stride: Any
+    context: Context, self: Expr, kernel_size: Size, dilation: Size, padding: Size, stride: Size
 ) -> Expr:
     """The windows of an image as columns."""
     kernel, spread, around, steps = [
@@ -38,8 +38,8 @@ def im2col(
 
 @converter("aten.col2im.default")
 def col2im(
-    context: Context, self: Expr, output_size: Sequence[Any], kernel_size: Any, dilation: Any,
-    padding: Any, stride: Any,
+    context: Context, self: Expr, output_size: Sequence[Extent], kernel_size: Size, dilation: Size,
+    padding: Size, stride: Size,
 ) -> Expr:  # fmt: skip
     """Columns added up into an image."""
     geometry = [each(part, 2) for part in (kernel_size, dilation, padding, stride)]
@@ -54,7 +54,7 @@ def col2im(
 
 @converter("aten.max_unpool2d.default", "aten.max_unpool3d.default")
 def max_unpool(
-    context: Context, self: Expr, indices: Expr, output_size: Sequence[Any], *_: Any
+    context: Context, self: Expr, indices: Expr, output_size: Sequence[Extent], *_: object
 ) -> Expr:
     """Zeros, with elements at their flat places in the space of each channel."""
     return _at_places(context, self, indices, len(output_size), "update")
@@ -64,10 +64,10 @@ def _at_places(
     context: Context, values: Expr, places: Expr, rank: int, reduction: str
 ) -> Expr:
     shape = context.shape
-    space: Any = 1
+    space: Extent = 1
     for extent in shape[-rank:]:
         space = space * extent
-    rows: Any = 1
+    rows: Extent = 1
     for extent in shape[:-rank]:
         rows = rows * extent
     start = context.emit(op.zeros([rows, space], context.dtype))
@@ -83,11 +83,12 @@ def _at_places(
     "aten.max_pool3d_with_indices_backward.default",
 )  # fmt: skip
 def max_pool_backward(
-    context: Context, grad_output: Expr, self: Expr, kernel_size: Sequence[int], *rest: Any
-) -> Expr:
+    context: Context, grad_output: Expr, self: Expr, kernel_size: Sequence[int],
+    stride: Sequence[int], padding: Size, dilation: Size, ceil_mode: bool, indices: Expr,
+) -> Expr:  # fmt: skip
     """The gradient goes to the place that was the largest of its window."""
     rank = 3 if "max_pool3d" in str(context.node.target) else 2
-    return _at_places(context, grad_output, rest[-1], rank, "add")
+    return _at_places(context, grad_output, indices, rank, "add")
 
 
 @converter(
@@ -103,7 +104,7 @@ def adaptive_max_pool_backward(
 
 @converter("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
 def avg_pool_backward(
-    context: Context, grad_output: Expr, self: Expr, kernel_size: Any, stride: Any, padding: Any,
+    context: Context, grad_output: Expr, self: Expr, kernel_size: Size, stride: Size, padding: Size,
     ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
 ) -> Expr:  # fmt: skip
     """Each window's gradient over its count, added up where windows overlap."""
@@ -111,12 +112,7 @@ def avg_pool_backward(
     kernel = each(kernel_size, rank)
     steps, around = each(stride, rank) if stride else kernel, each(padding, rank)
     grad, data = batched(context, grad_output, rank), batched(context, self, rank)
-    extents: list[Any] = context.dims(data)[2:]
-    counts: list[Any] = context.dims(grad)[2:]
-    if not context.static([*extents, *counts]):
-        raise UnsupportedError(
-            f"{context.node.target}: the gradient needs constant extents, got {extents}"
-        )
+    extents, counts = _constants(context, context.dims(data)[2:], context.dims(grad)[2:])
     axes = [
         _counted(*sizes, count_include_pad)
         for sizes in zip(extents, counts, kernel, steps, around, strict=True)
@@ -132,7 +128,7 @@ def avg_pool_backward(
 
 def _counted(
     extent: int, count: int, kernel: int, step: int, around: int, include: bool
-) -> Any:
+) -> np.ndarray:
     """How many elements each window along an axis counts."""
     begin = np.arange(count) * step - around
     end = np.minimum(begin + kernel, extent + around)
@@ -141,11 +137,22 @@ def _counted(
     return np.minimum(end, extent) - np.maximum(begin, 0)
 
 
-def _outer(axes: Sequence[Any]) -> Any:
-    made: Any = np.ones(())
+def _outer(axes: Sequence[np.ndarray]) -> np.ndarray:
+    """The products of a number of each axis."""
+    table = np.ones(())
     for axis in axes:
-        made = made[..., None] * axis
-    return made
+        table = table[..., None] * axis
+    return table
+
+
+def _constants(context: Context, *shapes: Sequence[Extent]) -> list[list[int]]:
+    """Shapes of which every extent has to be known."""
+    numbers = [[extent for extent in shape if isinstance(extent, int)] for shape in shapes]
+    if [*map(len, numbers)] != [*map(len, shapes)]:
+        raise UnsupportedError(
+            f"{context.node.target}: the gradient needs constant extents, got {shapes[0]}"
+        )
+    return numbers
 
 
 @converter(
@@ -154,27 +161,25 @@ def _outer(axes: Sequence[Any]) -> Any:
 def adaptive_avg_pool_backward(context: Context, grad_output: Expr, self: Expr) -> Expr:
     """The gradient through the matrix of each axis' averages."""
     rank = 3 if "pool3d" in str(context.node.target) else 2
-    extents: list[Any] = context.shape[-rank:]
-    counts: list[Any] = context.dims(grad_output)[-rank:]
-    if not context.static([*extents, *counts]):
-        raise UnsupportedError(
-            f"{context.node.target}: the gradient needs constant extents, got {extents}"
-        )
-    made, last = grad_output, len(context.shape) - 1
+    extents, counts = _constants(
+        context, context.shape[-rank:], context.dims(grad_output)[-rank:]
+    )
+    gradient, last = grad_output, len(context.shape) - 1
     for number in range(rank):
         axis = last + 1 - rank + number
         order = list(range(last + 1))
         order[axis], order[last] = last, axis
         weights = const(_averages(extents[number], counts[number]).astype(context.dtype))
-        moved = context.emit(op.permute_dims(made, order))
-        made = context.emit(op.permute_dims(context.emit(op.matmul(moved, weights)), order))
-    return made
+        moved = context.emit(op.permute_dims(gradient, order))
+        spread = context.emit(op.matmul(moved, weights))
+        gradient = context.emit(op.permute_dims(spread, order))
+    return gradient
 
 
-def _averages(extent: int, count: int) -> Any:
+def _averages(extent: int, count: int) -> np.ndarray:
     """Row by row what each adaptive window averages."""
-    made = np.zeros((count, extent))
+    weights = np.zeros((count, extent))
     for row in range(count):
         begin, end = row * extent // count, -(-(row + 1) * extent // count)
-        made[row, begin:end] = 1 / (end - begin)
-    return made
+        weights[row, begin:end] = 1 / (end - begin)
+    return weights
