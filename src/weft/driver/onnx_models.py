@@ -18,6 +18,8 @@ from weft.driver.sources import Imported, Request
 from weft.relax.frontend.onnx import importer
 from weft.relax.frontend.onnx.checks import check_options
 from weft.relax.frontend.onnx.model import load_model
+from weft.relax.frontend.onnx.parameters import GivenShape
+from weft.relax.frontend.onnx.protos import ModelProto
 from weft.runtime.model.signature import Signature
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError
@@ -55,7 +57,7 @@ def import_onnx(request: Request) -> Imported:
     return Imported(imported.mod, signature)
 
 
-def _inputs(model: Any) -> list[str]:
+def _inputs(model: ModelProto) -> list[str]:
     """The names of the inputs of a call. (Older models list initialisers among their inputs.)"""
     initialized = {item.name for item in model.graph.initializer}
     return [info.name for info in model.graph.input if info.name not in initialized]
@@ -63,7 +65,7 @@ def _inputs(model: Any) -> list[str]:
 
 def _described(
     request: Request, inputs: Sequence[str]
-) -> tuple[dict[str, Sequence[object]], dict[str, str]]:
+) -> tuple[dict[str, GivenShape], dict[str, str]]:
     """(input -> shape, input -> data type), from the example inputs."""
     examples = dict(zip(inputs, request.args, strict=False))
     if len(request.args) > len(inputs):
@@ -78,7 +80,7 @@ def _described(
             f"compile: the model has no input {', '.join(map(repr, unknown))}; its inputs are "
             f"{', '.join(inputs)}"
         )
-    shapes: dict[str, Sequence[object]] = {}
+    shapes: dict[str, GivenShape] = {}
     dtypes: dict[str, str] = {}
     for name, value in examples.items():
         if isinstance(value, list | tuple) and all(isinstance(x, int | str) for x in value):
@@ -99,7 +101,7 @@ def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
     )
 
 
-def _make_dynamic(shapes: dict[str, Sequence[object]], dynamic: object) -> None:
+def _make_dynamic(shapes: dict[str, GivenShape], dynamic: object) -> None:
     """Put symbols into shapes at the axes in ``dynamic_shapes``, ``{input: {axis: name}}``."""
     if dynamic is None:
         return

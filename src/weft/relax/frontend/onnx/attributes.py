@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
+from weft.relax.frontend.onnx.protos import (
+    Attribute,
+    AttributeProto,
+    Attributes,
+    NodeProto,
+    OpSchema,
+)
 from weft.relax.frontend.onnx.tensors import tensor_array
 
 
-def attribute_value(attribute: Any) -> Any:
+def attribute_value(attribute: AttributeProto) -> Attribute:
     """An attribute as Python has it: numbers, text, lists, numpy arrays; graphs as they are.
 
     Raises OnnxModelError for one that says no type, or one that this onnx does not know.
@@ -36,23 +41,25 @@ def attribute_value(attribute: Any) -> Any:
         ]
     if hasattr(value, "__iter__") and not isinstance(value, str):
         return list(value)
-    return value
+    plain: Attribute = value
+    return plain
 
 
 @functools.lru_cache(maxsize=4096)
-def schema_of(domain: str, name: str, opset: int) -> Any:
+def schema_of(domain: str, name: str, opset: int) -> OpSchema | None:
     """The operator's schema in that opset, or None."""
     onnx = need_onnx()
     if not 0 <= opset < 1 << 31:
         return None
     try:
-        return onnx.defs.get_schema(name, opset, domain)
+        schema: OpSchema = onnx.defs.get_schema(name, opset, domain)
     except onnx.defs.SchemaError:
         return None
+    return schema
 
 
 @functools.lru_cache(maxsize=4096)
-def default_attributes(domain: str, name: str, opset: int) -> Mapping[str, Any]:
+def default_attributes(domain: str, name: str, opset: int) -> Attributes:
     """The defaults that the schema of that opset gives."""
     schema = schema_of(domain, name, opset)
     if schema is None:
@@ -66,51 +73,54 @@ def default_attributes(domain: str, name: str, opset: int) -> Mapping[str, Any]:
     }
 
 
-def node_attributes(node: Any, outer: Mapping[str, Any]) -> dict[str, Any]:
+def node_attributes(node: NodeProto, outer: Attributes) -> dict[str, Attribute]:
     """The attributes that a node gives, by name.
 
     ``outer`` are those of the call of the function that the node stands in: an attribute that
     refers to one that the call leaves out is left out too.
     """
-    found: dict[str, Any] = {}
+    given: dict[str, Attribute] = {}
     for attribute in node.attribute:
         if attribute.ref_attr_name:
             if attribute.ref_attr_name in outer:
-                found[attribute.name] = outer[attribute.ref_attr_name]
+                given[attribute.name] = outer[attribute.ref_attr_name]
         else:
-            found[attribute.name] = attribute_value(attribute)
-    return found
+            given[attribute.name] = attribute_value(attribute)
+    return given
 
 
-def with_attributes(node: Any, outer: Mapping[str, Any]) -> Any:
+def with_attributes(node: NodeProto, outer: Attributes) -> NodeProto:
     """The node with its own values in the place of references to the attributes of a call.
 
     An attribute that refers to one that the call leaves out is left out.
     """
     if not any(attribute.ref_attr_name for attribute in node.attribute):
         return node
-    made = type(node)()
-    made.CopyFrom(node)
-    del made.attribute[:]
+    resolved: NodeProto = need_onnx().NodeProto()
+    resolved.CopyFrom(node)
+    del resolved.attribute[:]
     for attribute in node.attribute:
         if not attribute.ref_attr_name:
-            made.attribute.append(attribute)
+            resolved.attribute.append(attribute)
         elif attribute.ref_attr_name in outer:
             value = outer[attribute.ref_attr_name]
             if isinstance(value, np.ndarray):
                 value = need_onnx().numpy_helper.from_array(value)
-            made.attribute.append(_of_call(attribute, value))
-    return made
+            resolved.attribute.append(_of_call(attribute, value))
+    return resolved
 
 
-def _of_call(attribute: Any, value: Any) -> Any:
+def _of_call(attribute: AttributeProto, value: Attribute) -> AttributeProto:
     """An attribute with the value that a call gives for the one that it refers to."""
     onnx = need_onnx()
     try:
-        return onnx.helper.make_attribute(attribute.name, value, attr_type=attribute.type)
+        own: AttributeProto = onnx.helper.make_attribute(
+            attribute.name, value, attr_type=attribute.type
+        )
     except (TypeError, ValueError, OverflowError) as error:
         raise OnnxModelError(
             f"attribute {attribute.name!r:.60} of a function's body refers to the attribute "
             f"{attribute.ref_attr_name!r:.60} of its call, whose value it cannot have: "
             f"{str(error).splitlines()[0][:120]}"
         ) from error
+    return own

@@ -11,9 +11,9 @@ costs a compilation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from weft.relax.frontend.onnx.errors import (
     ShapeNeededError,
     need_onnx,
 )
-from weft.relax.frontend.onnx.importer import Imported, Request, import_model
+from weft.relax.frontend.onnx.importer import Given, Imported, Request, import_model
 from weft.relax.frontend.onnx.model import check_versions, load_model
-from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue
+from weft.relax.frontend.onnx.protos import ModelProto, NodeProto
+from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray
 from weft.runtime.ndarray import array as make_ndarray
@@ -37,6 +38,14 @@ need_onnx()
 import onnx  # noqa: E402 - after the error that says what to install
 from onnx.backend.base import Backend, BackendRep, namedtupledict  # noqa: E402 - as above
 
+Feeds = Mapping[str, Given]
+"""Inputs of a model by name."""
+Returned: TypeAlias = NDArray | float | Iterable["Returned"]
+"""What a compiled function returns."""
+Output: TypeAlias = np.ndarray | Sequence["Output"] | None
+"""An output as ONNX's backends give it; None is an optional that is absent."""
+Key: TypeAlias = tuple["Key", ...] | str | bytes | int | None
+"""A value, or its structure, as a key of a dict."""
 KEPT: Final = 8
 """So many compilations of one model are kept, for different values of bound inputs."""
 
@@ -49,18 +58,18 @@ class _Compiled:
         built = relax_build(imported.mod, "llvm", relax_pipeline="weft")
         self.machine = VirtualMachine(built, cpu())
 
-    def run(self, feeds: Mapping[str, Any]) -> list[Any]:
+    def run(self, feeds: Feeds) -> list[Output]:
         arguments = []
         for name in self.imported.inputs:
             for array in _leaves(feeds[name]):
                 arguments.append(make_ndarray(to_storage(np.asarray(array, order="C"))))
-        made = self.machine["main"](*arguments)
+        result = self.machine["main"](*arguments)
         values = self.imported.outputs
-        fields = [made] if len(values) == 1 else list(made)
+        fields = [result] if len(values) == 1 else list(result)
         return [_result(item, value) for item, value in zip(fields, values, strict=True)]
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: Given) -> list[np.ndarray]:
     """The arrays of an input: its own, those of a sequence, none of an absent optional."""
     if value is None:
         return []
@@ -69,20 +78,21 @@ def _leaves(value: Any) -> list[Any]:
     return [np.asarray(value)]
 
 
-def _result(made: Any, value: Any) -> Any:
+def _result(returned: Returned, value: GraphValue) -> Output:
     """A result as ONNX's suite expects it: arrays, lists of them, None."""
     if isinstance(value, SequenceValue):
-        return [_result(item, inner) for item, inner in zip(made, value.items, strict=True)]
+        assert isinstance(returned, Iterable)
+        return [_result(item, inner) for item, inner in zip(returned, value.items, strict=True)]
     if isinstance(value, OptionalValue):
-        return None if value.content is None else _result(made, value.content)
-    array = made.numpy() if isinstance(made, NDArray) else np.asarray(made)
-    return from_storage(array, value.elem)
+        return None if value.content is None else _result(returned, value.content)
+    array = returned.numpy() if isinstance(returned, NDArray) else np.asarray(returned)
+    return from_storage(array, value.elem or 0)
 
 
 class WeftRep(BackendRep):
     """A prepared model."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: ModelProto) -> None:
         self.model = model
         graph = model.graph
         defaults = {item.name for item in graph.initializer}
@@ -90,9 +100,9 @@ class WeftRep(BackendRep):
         self.infos = {info.name: info for info in graph.input}
         self.needed: frozenset[str] = frozenset()
         self.shaped: frozenset[str] = frozenset()
-        self.compiled: dict[Any, _Compiled] = {}
+        self.compiled: dict[Key, _Compiled] = {}
 
-    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+    def run(self, inputs: Feeds | Given, **kwargs: object) -> tuple[Output, ...]:
         """The outputs for inputs in the graph's order (or a dict by name)."""
         feeds = dict(inputs) if isinstance(inputs, Mapping) else self._named(inputs)
         for name in (*self.names, *feeds):
@@ -102,12 +112,12 @@ class WeftRep(BackendRep):
                     f"run: expected the inputs {', '.join(self.names) or '(none)'}; {name!r} is "
                     f"{problem}"
                 )
-        made = self._for(feeds).run(feeds)
+        outputs = self._for(feeds).run(feeds)
         names = [info.name for info in self.model.graph.output]
-        result: tuple[Any, ...] = namedtupledict("Outputs", names)(*made)
+        result: tuple[Output, ...] = namedtupledict("Outputs", names)(*outputs)
         return result
 
-    def _named(self, inputs: Any) -> dict[str, Any]:
+    def _named(self, inputs: Given) -> dict[str, Given]:
         given = inputs if isinstance(inputs, list | tuple) else [inputs]
         if len(given) > len(self.names):
             raise OnnxModelError(
@@ -116,25 +126,25 @@ class WeftRep(BackendRep):
             )
         return dict(zip(self.names, given, strict=False))
 
-    def _for(self, feeds: Mapping[str, Any]) -> _Compiled:
+    def _for(self, feeds: Feeds) -> _Compiled:
         """The compilation for these inputs; more of them are bound as the translator asks."""
         while True:
             key = self._key(feeds)
-            found = self.compiled.get(key)
-            if found is not None:
-                return found
+            compiled = self.compiled.get(key)
+            if compiled is not None:
+                return compiled
             try:
-                found = _Compiled(import_model(self.model, self._request(feeds)))
+                compiled = _Compiled(import_model(self.model, self._request(feeds)))
             except ConstantNeededError as error:
                 if not self._bind_more(error, feeds):
                     raise
                 continue
             if len(self.compiled) >= KEPT:
                 self.compiled.pop(next(iter(self.compiled)))
-            self.compiled[key] = found
-            return found
+            self.compiled[key] = compiled
+            return compiled
 
-    def _bind_more(self, error: ConstantNeededError, feeds: Mapping[str, Any]) -> bool:
+    def _bind_more(self, error: ConstantNeededError, feeds: Feeds) -> bool:
         """Bind shapes, then the values, of inputs that an operator must know; False if all are."""
         sources = error.sources & feeds.keys()
         if isinstance(error, ShapeNeededError):
@@ -150,11 +160,11 @@ class WeftRep(BackendRep):
         self.needed |= sources
         return True
 
-    def _request(self, feeds: Mapping[str, Any]) -> Request:
+    def _request(self, feeds: Feeds) -> Request:
         request = Request(sanitize=True)
         bound = {name: feeds[name] for name in self.needed}
         shapes: dict[str, Sequence[int]] = {}
-        lengths: dict[str, Any] = {}
+        lengths: dict[str, Given] = {}
         for name, value in feeds.items():
             info = self.infos[name]
             if info.type.WhichOneof("value") != "tensor_type":
@@ -163,9 +173,9 @@ class WeftRep(BackendRep):
                 shapes[name] = np.asarray(value).shape
         return replace(request, bound=bound, shapes=shapes, lengths=lengths)
 
-    def _key(self, feeds: Mapping[str, Any]) -> Any:
+    def _key(self, feeds: Feeds) -> Key:
         """What a compilation depends on: values of bound inputs, structures of unknown ones."""
-        parts: list[Any] = []
+        parts: list[Key] = []
         for name in sorted(feeds):
             value = feeds[name]
             if name in self.needed:
@@ -177,7 +187,7 @@ class WeftRep(BackendRep):
         return tuple(parts)
 
 
-def _content(value: Any) -> Any:
+def _content(value: Given) -> Key:
     if value is None:
         return None
     if isinstance(value, list | tuple):
@@ -186,7 +196,7 @@ def _content(value: Any) -> Any:
     return (array.dtype.str, array.shape, array.tobytes())
 
 
-def _structure(value: Any) -> Any:
+def _structure(value: Given) -> Key:
     if value is None:
         return None
     if isinstance(value, list | tuple):
@@ -199,12 +209,12 @@ class WeftBackend(Backend):
     """weft as a backend of ONNX, on the CPU."""
 
     @classmethod
-    def is_compatible(cls, model: Any, device: str = "CPU", **kwargs: Any) -> bool:
+    def is_compatible(cls, model: ModelProto, device: str = "CPU", **kwargs: object) -> bool:
         """Every model is tried; what cannot be done is an error of ``prepare``."""
         return cls.supports_device(device)
 
     @classmethod
-    def prepare(cls, model: Any, device: str = "CPU", **kwargs: Any) -> WeftRep:
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: object) -> WeftRep:
         """A model that can be run; its errors are those of ``from_onnx``."""
         if not cls.supports_device(device):
             raise OnnxModelError(f"prepare: expected the device CPU, got {device!r}")
@@ -213,14 +223,17 @@ class WeftBackend(Backend):
         return WeftRep(loaded)
 
     @classmethod
-    def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **kwargs: Any) -> Any:
+    def run_model(
+        cls, model: ModelProto, inputs: Feeds | Given, device: str = "CPU", **kwargs: object
+    ) -> tuple[Output, ...]:
         """Prepare a model and run it once."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
     def run_node(
-        cls, node: Any, inputs: Any, device: str = "CPU", outputs_info: Any = None, **kwargs: Any
-    ) -> Any:
+        cls, node: NodeProto, inputs: Given, device: str = "CPU", outputs_info: object = None,
+        **kwargs: object,
+    ) -> tuple[Output, ...]:  # fmt: skip
         """Run one node on arrays; ``outputs_info`` is not needed."""
         helper = onnx.helper
         given = inputs if isinstance(inputs, list | tuple) else [inputs]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,13 +17,23 @@ from weft.relax.frontend.onnx.attributes import schema_of
 from weft.relax.frontend.onnx.element_types import STORAGE
 from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError, need_onnx
 from weft.relax.frontend.onnx.functions import Key, function_key
-from weft.relax.frontend.onnx.registry import plain_domain, qualified
+from weft.relax.frontend.onnx.parameters import GivenShape
+from weft.relax.frontend.onnx.protos import (
+    Attributes,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OpSchema,
+)
+from weft.relax.frontend.onnx.registry import Function, plain_domain, qualified
+from weft.relax.frontend.onnx.value import GraphValue
 from weft.support.errors import IRTypeError
 
 # The model
 
 
-def check_model(model: Any) -> None:
+def check_model(model: ModelProto) -> None:
     """Raise OnnxModelError for names that are defined twice and functions that call themselves."""
     check_graph(model.graph)
     functions = {function_key(item): item for item in model.functions}
@@ -36,7 +45,7 @@ def check_model(model: Any) -> None:
             )
 
 
-def check_graph(graph: Any) -> None:
+def check_graph(graph: GraphProto) -> None:
     """Raise OnnxModelError where a name of the graph, or of one inside it, has two meanings."""
     if not graph.output:
         raise OnnxModelError(f"graph {graph.name!r}: expected at least one output, found none")
@@ -52,7 +61,7 @@ def check_graph(graph: Any) -> None:
             check_graph(inner)
 
 
-def check_names(nodes: Iterable[Any], before: Iterable[str], where: str) -> None:
+def check_names(nodes: Iterable[NodeProto], before: Iterable[str], where: str) -> None:
     """Raise OnnxModelError where a node defines a name that is there already."""
     known = set(before)
     for node in nodes:
@@ -65,7 +74,7 @@ def check_names(nodes: Iterable[Any], before: Iterable[str], where: str) -> None
             known.add(name)
 
 
-def sub_graphs(node: Any) -> Iterator[Any]:
+def sub_graphs(node: NodeProto) -> Iterator[GraphProto]:
     """The graphs among the attributes of a node."""
     for attribute in node.attribute:
         if attribute.HasField("g"):
@@ -73,7 +82,7 @@ def sub_graphs(node: Any) -> Iterator[Any]:
         yield from attribute.graphs
 
 
-def first_output(node: Any) -> str:
+def first_output(node: NodeProto) -> str:
     """The name of a node's first output, which names the node in messages; "" if it has none."""
     return str(next(iter(node.output), ""))
 
@@ -82,7 +91,7 @@ def _twice(names: Iterable[str]) -> str:
     return next((name for name, count in Counter(names).items() if count > 1), "")
 
 
-def _reaches(start: Key, goal: Key, functions: Mapping[Key, Any]) -> bool:
+def _reaches(start: Key, goal: Key, functions: Mapping[Key, FunctionProto]) -> bool:
     """Whether the body of a function calls another one, through any number of others."""
     seen: set[Key] = set()
     todo = [start]
@@ -97,7 +106,7 @@ def _reaches(start: Key, goal: Key, functions: Mapping[Key, Any]) -> bool:
     return False
 
 
-def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
+def _all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     for node in nodes:
         yield node
         for graph in sub_graphs(node):
@@ -107,7 +116,9 @@ def _all_nodes(nodes: Iterable[Any]) -> Iterator[Any]:
 # One node
 
 
-def check_node(node: Any, opset: int, given: Mapping[str, Any], inputs: Sequence[Any]) -> None:
+def check_node(
+    node: NodeProto, opset: int, given: Attributes, inputs: Sequence[GraphValue | None]
+) -> None:
     """Raise OnnxNodeError where a node is not as the schema of its operator has it.
 
     ``given`` are its attributes as Python has them, ``inputs`` its inputs, None for one that is
@@ -123,35 +134,36 @@ def check_node(node: Any, opset: int, given: Mapping[str, Any], inputs: Sequence
         wanted = _type_name(attribute.type)
         if attribute.required and name not in given:
             raise _node_error(node, f"expected an attribute {name} ({wanted}), found none")
-        found = _type_name(kinds.get(name, attribute.type))
-        if found != wanted:
-            raise _node_error(node, f"expected its attribute {name} to be {wanted}, got {found}")
+        actual = _type_name(kinds.get(name, attribute.type))
+        if actual != wanted:
+            raise _node_error(node, f"expected its attribute {name} to be {wanted}, got {actual}")
     if (domain, node.op_type) == ("", "Constant") and len(node.attribute) != 1:
         raise _node_error(node, f"expected one value, got {len(node.attribute)}")
 
 
-def _check_inputs(node: Any, schema: Any, inputs: Sequence[Any]) -> None:
+def _check_inputs(
+    node: NodeProto, schema: OpSchema, inputs: Sequence[GraphValue | None]
+) -> None:
     given = len(inputs)
     while given and inputs[given - 1] is None:
         given -= 1
     if given > schema.max_input:
         raise _node_error(node, f"expected at most {schema.max_input} inputs, got {given}")
     for index, formal in enumerate(schema.inputs):
-        kinds = type(formal.option)
-        needed = formal.option == kinds.Single or (
-            formal.option == kinds.Variadic and index < schema.min_input
+        needed = formal.option.name == "Single" or (
+            formal.option.name == "Variadic" and index < schema.min_input
         )
         if needed and (index >= len(inputs) or inputs[index] is None):
             raise _node_error(node, f"its input {index} ({formal.name}) is missing")
 
 
-def _node_error(node: Any, message: str) -> OnnxNodeError:
+def _node_error(node: NodeProto, message: str) -> OnnxNodeError:
     name = qualified(plain_domain(node.domain), node.op_type)
     title = f" {node.name!r}" if node.name else ""
     return OnnxNodeError(f"{name} node{title} (output {first_output(node)!r}): {message}")
 
 
-def _type_name(kind: Any) -> str:
+def _type_name(kind: object) -> str:
     """``INT`` as ``int``, ``FLOATS`` as ``floats``; of a protobuf number or of a schema's enum."""
     if not isinstance(kind, int):
         return str(kind).rpartition(".")[2].lower()
@@ -161,13 +173,16 @@ def _type_name(kind: Any) -> str:
 # The caller's options
 
 
-def check_flag(name: str, value: Any) -> None:
+def check_flag(name: str, value: object) -> None:
     """Raise IRTypeError for what is no truth value: the text ``"no"`` would mean yes."""
     if not isinstance(value, bool | np.bool_ | int) or value not in (0, 1):
         raise IRTypeError(f"from_onnx: {name}: expected True or False, got {value!r:.60}")
 
 
-def check_options(shapes: Any, dtypes: Any, opset: Any, converters: Any) -> None:
+def check_options(
+    shapes: Mapping[str, GivenShape] | None, dtypes: str | Mapping[str, str], opset: int | None,
+    converters: Mapping[str, Function] | None,
+) -> None:  # fmt: skip
     """Raise IRTypeError for options of ``from_onnx`` that are not of the types that it takes."""
     for name, value, holds in (
         ("shape_dict", shapes, "shapes"), ("custom_converters", converters, "functions"),
@@ -194,7 +209,7 @@ def check_options(shapes: Any, dtypes: Any, opset: Any, converters: Any) -> None
             )
 
 
-def _check_shape(name: str, shape: Any) -> None:
+def _check_shape(name: str, shape: GivenShape) -> None:
     where = f"from_onnx: shape_dict[{name!r}]"
     if isinstance(shape, str) or not isinstance(shape, Sequence):
         raise IRTypeError(f"{where}: expected a list of extents, got {type(shape).__name__}")
@@ -209,7 +224,7 @@ def _check_shape(name: str, shape: Any) -> None:
             raise OnnxModelError(f"{where}: expected extents of at least 0, got {int(extent)}")
 
 
-def _check_dtypes(dtypes: Any) -> None:
+def _check_dtypes(dtypes: str | Mapping[str, str]) -> None:
     by_name = {"": dtypes} if isinstance(dtypes, str) else dtypes
     known = sorted(set(STORAGE.values()))
     for name, dtype in by_name.items():
@@ -220,7 +235,7 @@ def _check_dtypes(dtypes: Any) -> None:
             )
 
 
-def _check_opset(opset: Any) -> None:
+def _check_opset(opset: int | None) -> None:
     if opset is None:
         return
     if isinstance(opset, bool) or not isinstance(opset, int):
@@ -230,7 +245,7 @@ def _check_opset(opset: Any) -> None:
         raise OnnxModelError(f"from_onnx: opset: expected 1 to {newest}, got {opset}")
 
 
-def check_input_names(graph: Any, named: Iterable[str], option: str) -> None:
+def check_input_names(graph: GraphProto, named: Iterable[str], option: str) -> None:
     """Raise OnnxModelError for names that are no inputs of the graph."""
     inputs = [item.name for item in graph.input]
     known = {*inputs, *[item.name for item in graph.initializer]}
@@ -242,7 +257,9 @@ def check_input_names(graph: Any, named: Iterable[str], option: str) -> None:
         )
 
 
-def check_initializers(graph: Any, shapes: Mapping[str, Any], dtypes: Any) -> None:
+def check_initializers(
+    graph: GraphProto, shapes: Mapping[str, GivenShape], dtypes: str | Mapping[str, str]
+) -> None:
     """Raise OnnxModelError where options say of an initializer what its data contradict."""
     by_name = dtypes if isinstance(dtypes, Mapping) else {}
     for item in graph.initializer:
@@ -258,7 +275,7 @@ def check_initializers(graph: Any, shapes: Mapping[str, Any], dtypes: Any) -> No
             raise _contradiction("dtype_dict", item.name, wanted, dtype)
 
 
-def _contradiction(option: str, name: str, given: Any, found: Any) -> OnnxModelError:
+def _contradiction(option: str, name: str, given: object, actual: object) -> OnnxModelError:
     return OnnxModelError(
-        f"from_onnx: {option}[{name!r}]: {given} is said of an initializer, whose data are {found}"
+        f"from_onnx: {option}[{name!r}]: {given} is said of an initializer, whose data are {actual}"
     )

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, Var
+from weft.relax.expr import Expr, RelaxLike, Var
 from weft.relax.frontend.onnx.checks import first_output
 from weft.relax.frontend.onnx.element_types import INT64, SMALL, STORAGE, type_name
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError, ShapeNeededError
 from weft.relax.frontend.onnx.known import settle
+from weft.relax.frontend.onnx.protos import Attribute, Attributes, GraphProto, NodeProto
 from weft.relax.frontend.onnx.registry import qualified
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.value import (
     Array,
     Dim,
+    GraphValue,
+    Result,
     Value,
     as_known,
     as_prim,
@@ -34,27 +40,31 @@ class Translation(Protocol):
     """What walks the graph: what a converter may ask it, and what nodes have in common."""
 
     builder: BlockBuilder
-    data_symbols: set[Any]
-    generators: dict[Any, np.random.Generator]
+    data_symbols: set[TirVar]
+    generators: dict[tuple[str, float], np.random.Generator]
     draws: Iterator[int]
     is_looping: bool
 
     def fresh_symbol(self, hint: str) -> str:
         """A name for a symbol that only the data decides."""
 
-    def graph(self, graph: Any, scope: Scope, inputs: Sequence[Any] = ()) -> list[Any]:
+    def graph(
+        self, graph: GraphProto, scope: Scope, inputs: Sequence[GraphValue | None] = ()
+    ) -> list[GraphValue | None]:
         """The outputs of a sub-graph on these inputs, its bindings emitted here."""
 
-    def expanded(self, context: Context, inputs: Sequence[Any]) -> list[Any]:
+    def expanded(
+        self, context: Context, inputs: Sequence[GraphValue | None]
+    ) -> list[GraphValue | None]:
         """What ONNX's own definition of a node makes of values; its converter does only a part."""
 
     def apply(
         self,
         context: Context,
         operator: tuple[str, int],
-        inputs: Sequence[Any],
-        given: Mapping[str, Any],
-    ) -> Any:
+        inputs: Sequence[GraphValue | None],
+        given: Attributes,
+    ) -> list[GraphValue | None]:
         """What ONNX's operator of that name and opset makes of values, for another converter."""
 
 
@@ -71,7 +81,7 @@ class Context:
 
     translator: Translation
     scope: Scope
-    node: Any
+    node: NodeProto
     opset: int
 
     @property
@@ -92,11 +102,11 @@ class Context:
 
     # Making values
 
-    def emit(self, expr: Any) -> Expr:
+    def emit(self, expr: RelaxLike) -> Expr:
         """Bind an expression; a chain of calls is emitted one by one."""
         return self.builder.emit(expr)
 
-    def value(self, expr: Any, elem: int | None = None) -> Value:
+    def value(self, expr: RelaxLike, elem: int | None = None) -> Value:
         """A value of an expression; ``elem`` where its element type is held in bytes."""
         return Value(self.builder, self.emit(expr) if not isinstance(expr, Var) else expr,
                      elem=elem)  # fmt: skip
@@ -105,7 +115,9 @@ class Context:
         """The tensor in a data type."""
         return x if str(x.struct_info.dtype) == dtype else self.emit(op.astype(x, dtype))
 
-    def constant(self, array: Any, dtype: str | None = None, elem: int | None = None) -> Value:
+    def constant(
+        self, array: npt.ArrayLike, dtype: str | None = None, elem: int | None = None
+    ) -> Value:
         """A value whose elements are known."""
         return Value(self.builder, None, np.asarray(array, dtype), elem)
 
@@ -115,18 +127,32 @@ class Context:
 
     def dim_expr(self, dim: Dim, more: int = 0) -> Expr:
         """The tensor () int64 of a dimension plus ``more``."""
-        made = np.empty((), object)
-        made[()] = as_prim(dim) + more
-        return self.constant(settle(made), elem=INT64).expr
+        number = np.empty((), object)
+        number[()] = as_prim(dim) + more
+        return self.constant(settle(number), elem=INT64).expr
 
     def is_empty(self, expr: Expr) -> bool:
         """Whether a tensor is known to have no elements."""
         return 0 in (self.value(expr).shape or ())
 
     def run(
-        self, name: str, *inputs: Value | None, opset: int | None = None, **attributes: Any
-    ) -> Any:
+        self, name: str, *inputs: Value | None, opset: int | None = None, **attributes: Attribute
+    ) -> Result:
         """What the converter of an operator of ONNX (in the model's opset) makes of values."""
+        results = self._results(name, inputs, attributes, opset)
+        return results[0] if len(results) == 1 else results
+
+    def apply(
+        self, name: str, inputs: Sequence[Value | None], attributes: Attributes,
+        opset: int | None = None,
+    ) -> Value:  # fmt: skip
+        """As ``run``, of an operator whose one result is a tensor."""
+        (result,) = self._results(name, inputs, attributes, opset)
+        return expect(result, Value)
+
+    def _results(
+        self, name: str, inputs: Sequence[Value | None], attributes: Attributes, opset: int | None
+    ) -> list[GraphValue | None]:
         version = self.scope.opset("") if opset is None else opset
         return self.translator.apply(self, (name, version), inputs, attributes)
 
@@ -134,10 +160,10 @@ class Context:
 
     def array(self, value: Value | None, what: str) -> Array:
         """The elements of a value that are numbers; ConstantNeededError where they are not."""
-        made = self.optional_array(value, what)
-        if made is None:
+        elements = self.optional_array(value, what)
+        if elements is None:
             raise OnnxNodeError(f"{self.where}: the input {what} is missing")
-        return made
+        return elements
 
     def optional_array(self, value: Value | None, what: str) -> Array | None:
         """As ``array``, but None for an input that is left out."""
@@ -147,7 +173,7 @@ class Context:
             self.need(value, what)
         return value.constant
 
-    def need(self, value: Value, what: str) -> NoReturn:
+    def need(self, value: GraphValue, what: str) -> NoReturn:
         """Raise ConstantNeededError: the operator needs ``what``, which is not known."""
         raise ConstantNeededError(
             f"{self.where}: its input {what} must be known at import, but it is computed from "
@@ -158,8 +184,8 @@ class Context:
 
     def ints(self, value: Value | None, what: str) -> list[int] | None:
         """The integers of an input that must be known; None for one that is left out."""
-        made = self.optional_array(value, what)
-        return None if made is None else [int(item) for item in made.ravel().tolist()]
+        elements = self.optional_array(value, what)
+        return None if elements is None else [int(item) for item in elements.ravel().tolist()]
 
     def dims(self, value: Value, what: str) -> list[Dim]:
         """The elements of an integer vector as dimensions.
@@ -170,9 +196,10 @@ class Context:
         if value.known is not None:
             return [plain_dim(item) for item in value.known.ravel().tolist()]
         shape = value.shape
-        if shape is None or any(not isinstance(dim, int) for dim in shape):
+        extents = [dim for dim in shape or () if isinstance(dim, int)]
+        if shape is None or len(extents) < len(shape):
             self.need(value, what)
-        count = int(np.prod(shape, dtype="int64"))
+        count = math.prod(extents)
         vector = value.expr if value.dtype == "int64" else self.emit(op.astype(value.expr, "int64"))
         if len(shape) != 1:
             vector = self.emit(op.reshape(vector, [count]))
@@ -184,14 +211,13 @@ class Context:
 
     def new_dim(self, what: str) -> Dim:
         """A new symbol for a size that only the data decides."""
-        symbol = TirVar(self.translator.fresh_symbol(what), "int64")
-        return symbol
+        return TirVar(self.translator.fresh_symbol(what), "int64")
 
     def matched(self, expr: Expr, dims: Sequence[Dim], dtype: str | None = None) -> Expr:
         """The tensor, whose shape defines the new symbols in ``dims``; converted to ``dtype``."""
         kind = expr.struct_info.dtype
-        made = self.builder.match_cast(expr, TensorStructInfo(list(dims), kind))
-        return self.emit(op.astype(made, dtype)) if dtype and dtype != kind else made
+        matched = self.builder.match_cast(expr, TensorStructInfo(list(dims), kind))
+        return self.emit(op.astype(matched, dtype)) if dtype and dtype != kind else matched
 
     def storage(self, elem: int) -> str:
         """The data type of tensors of an element type; OnnxNodeError if there is none."""

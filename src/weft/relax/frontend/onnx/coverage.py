@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
 
 from weft.relax.frontend.missing import Coverage, nearest_name
 from weft.relax.frontend.onnx import operators
 from weft.relax.frontend.onnx.checks import sub_graphs
 from weft.relax.frontend.onnx.functions import function_key, has_body, opset_versions
 from weft.relax.frontend.onnx.model import load_model
+from weft.relax.frontend.onnx.protos import ModelProto, NodeProto
 from weft.relax.frontend.onnx.registry import (
     converter_names,
     find_converter,
@@ -23,7 +24,7 @@ from weft.support import plugins
 operators.load()
 
 
-def operator_coverage(model: Any) -> list[Coverage]:
+def operator_coverage(model: ModelProto | str | os.PathLike[str] | bytes) -> list[Coverage]:
     """The operators of a ModelProto or file, the most frequent first, then those that it lacks.
 
     ``decomposed`` are those that ONNX, or the model itself, defines by other operators.
@@ -32,9 +33,9 @@ def operator_coverage(model: Any) -> list[Coverage]:
     plugins.load_group(plugins.CONVERTERS, "onnx")
     functions = {function_key(item): item for item in proto.functions}
     counts: Counter[tuple[str, str]] = Counter()
-    bodies = [proto, *proto.functions]
-    groups = [getattr(body, "graph", body).node for body in bodies]
-    opsets = [opset_versions(body.opset_import) for body in bodies]
+    groups = [proto.graph.node, *[function.node for function in proto.functions]]
+    imports = [proto.opset_import, *[function.opset_import for function in proto.functions]]
+    opsets = [opset_versions(versions) for versions in imports]
     every = chain.from_iterable(map(_nodes, groups, opsets))
     for node, versions in every:
         domain = plain_domain(node.domain)
@@ -56,7 +57,9 @@ def operator_coverage(model: Any) -> list[Coverage]:
     return sorted(rows, key=lambda row: row.status == "missing")
 
 
-def _nodes(nodes: Any, versions: Mapping[str, int]) -> Iterator[tuple[Any, Mapping[str, int]]]:
+def _nodes(
+    nodes: Iterable[NodeProto], versions: Mapping[str, int]
+) -> Iterator[tuple[NodeProto, Mapping[str, int]]]:
     """Every node, those of sub-graphs too, with its opsets."""
     for node in nodes:
         yield node, versions

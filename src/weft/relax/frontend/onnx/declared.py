@@ -8,23 +8,26 @@ follows would then compute with a tensor of another shape or type. The model say
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from typing import Any
 
 from weft.relax.frontend.onnx.element_types import type_name
 from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.relax.frontend.onnx.protos import NodeProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import plain_domain, qualified
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import GraphValue, Value
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import constant_value
 from weft.relax.struct_info import TensorStructInfo
 
 
-def is_custom(node: Any, custom: Container[str]) -> bool:
+def is_custom(node: NodeProto, custom: Container[str]) -> bool:
     """Whether a converter of the caller translates the node."""
     return qualified(plain_domain(node.domain), node.op_type) in custom
 
 
-def check_declared(node: Any, name: str, value: Any, declared: Mapping[str, Any]) -> None:
+def check_declared(
+    node: NodeProto, name: str, value: GraphValue | None,
+    declared: Mapping[str, ValueInfoProto],
+) -> None:  # fmt: skip
     """Raise OnnxNodeError where a value certainly is not what the model declares of ``name``."""
     info = declared.get(name)
     if info is None or not isinstance(value, Value) or not info.type.HasField("tensor_type"):
@@ -40,18 +43,18 @@ def check_declared(node: Any, name: str, value: Any, declared: Mapping[str, Any]
         return
     sizes = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
              for dim in wanted.shape.dim]  # fmt: skip
-    found = [constant_value(dim) for dim in dims]
+    given = [constant_value(dim) for dim in dims]
     differ = [isinstance(a, int) and b is not None and a != b
-              for a, b in zip(sizes, found, strict=False)]  # fmt: skip
-    if len(sizes) != len(found) or any(differ):
+              for a, b in zip(sizes, given, strict=False)]  # fmt: skip
+    if len(sizes) != len(given) or any(differ):
         shown = ", ".join(["?" if size is None else str(size) for size in sizes])
-        made = ", ".join([str(dim if size is None else size)
-                          for dim, size in zip(dims, found, strict=True)])  # fmt: skip
-        _refuse(node, name, f"shape ({shown})", f"({made})")
+        actual = ", ".join([str(dim if size is None else size)
+                            for dim, size in zip(dims, given, strict=True)])  # fmt: skip
+        _refuse(node, name, f"shape ({shown})", f"({actual})")
 
 
-def _refuse(node: Any, name: str, expected: str, found: str) -> None:
+def _refuse(node: NodeProto, name: str, expected: str, actual: str) -> None:
     raise OnnxNodeError(
         f"the converter given for {node.op_type}: expected {expected} of {name!r}, as the model "
-        f"declares, got {found}"
+        f"declares, got {actual}"
     )

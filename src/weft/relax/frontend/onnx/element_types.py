@@ -8,10 +8,12 @@ inside; every other operator that takes them moves whole elements.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import ml_dtypes
 import numpy as np
+
+from weft.support.dtype import DataType
 
 FLOAT, UINT8, INT8, UINT16, INT16, INT32, INT64, STRING, BOOL = range(1, 10)
 FLOAT16, DOUBLE, UINT32, UINT64, COMPLEX64, COMPLEX128, BFLOAT16 = range(10, 17)
@@ -31,7 +33,7 @@ STORAGE: Final[dict[int, str]] = {
 NAMES: Final[dict[int, str]] = {STRING: "string", COMPLEX64: "complex64", COMPLEX128: "complex128"}
 """Element types that no tensor holds."""
 
-SMALL: Final[dict[int, Any]] = {
+SMALL: Final[dict[int, type[np.generic]]] = {
     FLOAT8E4M3FN: ml_dtypes.float8_e4m3fn, FLOAT8E4M3FNUZ: ml_dtypes.float8_e4m3fnuz,
     FLOAT8E5M2: ml_dtypes.float8_e5m2, FLOAT8E5M2FNUZ: ml_dtypes.float8_e5m2fnuz,
     FLOAT8E8M0: ml_dtypes.float8_e8m0fnu, FLOAT4E2M1: ml_dtypes.float4_e2m1fn,
@@ -44,15 +46,15 @@ SMALL_FLOATS: Final = frozenset(SMALL) - SMALL_INTEGERS
 _OF_STORAGE: Final = {
     name: elem for elem, name in STORAGE.items() if elem not in SMALL
 }  # fmt: skip
-_BY_NAME: Final[dict[np.dtype[Any], int]] = {np.dtype(kind): elem for elem, kind in SMALL.items()}
+_BY_NAME: Final[dict[np.dtype, int]] = {np.dtype(kind): elem for elem, kind in SMALL.items()}
 
 
-def element_of(dtype: Any) -> int:
+def element_of(dtype: str | DataType) -> int:
     """The element type that a data type holds by itself: "int64" -> INT64."""
     return _OF_STORAGE[str(dtype)]
 
 
-def element_of_array(array: np.ndarray[Any, Any]) -> int:
+def element_of_array(array: np.ndarray) -> int:
     """The element type of a numpy array (strings are objects or text)."""
     if array.dtype in _BY_NAME:
         return _BY_NAME[array.dtype]
@@ -63,7 +65,7 @@ def element_of_array(array: np.ndarray[Any, Any]) -> int:
     return element_of(array.dtype.name)
 
 
-def to_storage(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def to_storage(array: np.ndarray) -> np.ndarray:
     """The array as the tensor that holds it: 8-bit floats become their bits, and so on."""
     elem = _BY_NAME.get(array.dtype)
     if elem is None:
@@ -73,7 +75,7 @@ def to_storage(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(array).view(np.uint8).reshape(array.shape)
 
 
-def from_storage(array: np.ndarray[Any, Any], elem: int) -> np.ndarray[Any, Any]:
+def from_storage(array: np.ndarray, elem: int) -> np.ndarray:
     """What ``to_storage`` was given."""
     kind = SMALL.get(elem)
     if kind is None:

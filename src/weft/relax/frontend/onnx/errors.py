@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from types import ModuleType
 
 from weft.support.errors import IRValueError, UnsupportedError
 
@@ -31,7 +31,7 @@ class ShapeNeededError(ConstantNeededError):
     """An operator needs at import that an extent is a number; ``sources`` decide it."""
 
 
-def need_onnx() -> Any:
+def need_onnx() -> ModuleType:
     """The package ``onnx``; it is an optional extra of weft."""
     try:
         import onnx  # noqa: PLC0415 - an optional package, imported where it is used
@@ -43,4 +43,5 @@ def need_onnx() -> Any:
             "relax.frontend.onnx: the package onnx is not installed; "
             "install it with `pip install weft[onnx]`"
         ) from error
-    return onnx
+    package: ModuleType = onnx
+    return package

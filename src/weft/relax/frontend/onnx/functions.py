@@ -5,23 +5,30 @@ An operator without a converter whose schema has a function body is translated a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from weft.relax.frontend.onnx.attributes import attribute_value, default_attributes, schema_of
 from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.protos import (
+    Attribute,
+    Attributes,
+    FunctionProto,
+    NodeProto,
+    OpsetProto,
+    TypeProto,
+)
 from weft.relax.frontend.onnx.registry import plain_domain
-from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue
 
 Key = tuple[str, str, str]
 
 
-def opset_versions(imports: Sequence[Any]) -> dict[str, int]:
+def opset_versions(imports: Iterable[OpsetProto]) -> dict[str, int]:
     """Version by domain, of a model or a function."""
     return {plain_domain(item.domain): item.version for item in imports}
 
 
-def function_key(item: Any) -> Key:
+def function_key(item: FunctionProto | NodeProto) -> Key:
     """What names a function, of the function or of a node that calls it."""
     name = item.op_type if hasattr(item, "op_type") else item.name
     return (plain_domain(item.domain), name, getattr(item, "overload", ""))
@@ -33,7 +40,9 @@ def has_body(domain: str, name: str, opset: int) -> bool:
     return schema is not None and (schema.has_function or schema.has_context_dependent_function)
 
 
-def schema_body(domain: str, node: Any, opset: int, inputs: Sequence[Any]) -> Any:
+def schema_body(
+    domain: str, node: NodeProto, opset: int, inputs: Sequence[GraphValue | None]
+) -> FunctionProto | None:
     """ONNX's own definition of the node's operator as a FunctionProto, or None."""
     schema = schema_of(domain, node.op_type, opset)
     if schema is None:
@@ -53,29 +62,34 @@ def schema_body(domain: str, node: Any, opset: int, inputs: Sequence[Any]) -> An
             )
     if not text:
         return None
-    body = onnx.FunctionProto()
+    body: FunctionProto = onnx.FunctionProto()
     body.ParseFromString(text)
     return body
 
 
-def type_proto(value: Any) -> Any:
+def type_proto(value: GraphValue | None) -> TypeProto:
     """The TypeProto of a value; an empty one for an input that is left out."""
     onnx = need_onnx()
     helper = onnx.helper
     if value is None:
-        return onnx.TypeProto()
+        absent: TypeProto = onnx.TypeProto()
+        return absent
     if isinstance(value, SequenceValue):
         inner = value.items[0] if value.items else None
-        return helper.make_sequence_type_proto(type_proto(inner))
+        sequence: TypeProto = helper.make_sequence_type_proto(type_proto(inner))
+        return sequence
     if isinstance(value, OptionalValue):
-        return helper.make_optional_type_proto(type_proto(value.content))
-    assert isinstance(value, Value)
+        optional: TypeProto = helper.make_optional_type_proto(type_proto(value.content))
+        return optional
     shape = value.shape
     dims = None if shape is None else [dim if isinstance(dim, int) else str(dim) for dim in shape]
-    return helper.make_tensor_type_proto(value.elem, dims)
+    tensor: TypeProto = helper.make_tensor_type_proto(value.elem, dims)
+    return tensor
 
 
-def call_attributes(function: Any, opset: int, given: Mapping[str, Any]) -> dict[str, Any]:
+def call_attributes(
+    function: FunctionProto, opset: int, given: Attributes
+) -> dict[str, Attribute]:
     """The attributes that the nodes of a function's body may refer to."""
     from_body = {item.name: attribute_value(item) for item in function.attribute_proto}
     defaults = default_attributes(plain_domain(function.domain), function.name, opset)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from weft.ir.module import IRModule
 from weft.relax.block_builder import BlockBuilder
@@ -26,21 +28,28 @@ from weft.relax.frontend.onnx.errors import OnnxModelError
 from weft.relax.frontend.onnx.functions import opset_versions
 from weft.relax.frontend.onnx.model import check_versions, load_model
 from weft.relax.frontend.onnx.parameters import (
+    GivenShape,
     Names,
     Symbols,
     alone_in,
     input_dtype,
     input_shape,
 )
+from weft.relax.frontend.onnx.protos import GraphProto, ModelProto, ValueInfoProto
+from weft.relax.frontend.onnx.registry import Function
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
 from weft.relax.frontend.onnx.translator import Translator, flat_expr
-from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import Array, GraphValue, OptionalValue, SequenceValue, Value
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import array as make_ndarray
 from weft.support.public_entry import public_entry
 
 operators.load()
+
+
+Given: TypeAlias = npt.ArrayLike | Sequence["Given"] | None
+"""An input as ONNX's backend gives it: an array, a list of them (a sequence), or None."""
 
 
 @dataclass
@@ -55,34 +64,34 @@ class Imported:
 
     mod: IRModule
     inputs: list[str]
-    outputs: list[Any]
+    outputs: list[GraphValue]
 
 
 @dataclass
 class Request:
     """How a model is imported: the options of ``from_onnx``, and inputs with known values."""
 
-    shapes: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    shapes: Mapping[str, GivenShape] = field(default_factory=dict)
     dtypes: str | Mapping[str, str] = "float32"
     keep_params: bool = False
     sanitize: bool = True
-    custom: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    bound: Mapping[str, Any] = field(default_factory=dict)
+    custom: Mapping[str, Function] = field(default_factory=dict)
+    bound: Mapping[str, Given] = field(default_factory=dict)
     """Inputs that become constants: arrays, lists of arrays (sequences), or None (absent)."""
-    lengths: Mapping[str, Any] = field(default_factory=dict)
+    lengths: Mapping[str, Given] = field(default_factory=dict)
     """Inputs that are sequences or optionals: an example of the value, arrays and lists."""
 
 
 @public_entry("from_onnx")
 def from_onnx(
-    model: Any,
-    shape_dict: Mapping[str, Sequence[Any]] | None = None,
+    model: ModelProto | str | os.PathLike[str] | bytes,
+    shape_dict: Mapping[str, GivenShape] | None = None,
     dtype_dict: str | Mapping[str, str] = "float32",
     opset: int | None = None,
     keep_params_in_input: bool = False,
     sanitize_input_names: bool = True,
     *,
-    custom_converters: Mapping[str, Callable[..., Any]] | None = None,
+    custom_converters: Mapping[str, Function] | None = None,
 ) -> IRModule:
     """Translate an ONNX model to a module with the graph function ``main``.
 
@@ -126,7 +135,7 @@ def from_onnx(
     return import_model(load_model(model), request, opset).mod
 
 
-def import_model(model: Any, request: Request, opset: int | None = None) -> Imported:
+def import_model(model: ModelProto, request: Request, opset: int | None = None) -> Imported:
     """Translate a ModelProto as the request says."""
     check_versions(model)
     check_options(request.shapes, request.dtypes, opset, request.custom)
@@ -144,14 +153,14 @@ def import_model(model: Any, request: Request, opset: int | None = None) -> Impo
 class _Import:
     """One import: the parameters, then the nodes, then the results."""
 
-    def __init__(self, model: Any, request: Request, scope: Scope) -> None:
+    def __init__(self, model: ModelProto, request: Request, scope: Scope) -> None:
         self.graph, self.request, self.scope = model.graph, request, scope
         self.builder = BlockBuilder()
         self.translator = Translator(self.builder, model.functions, request.custom)
         self.symbols = Symbols(alone_in(self.graph.input, request.shapes))
         self.names = Names(request.sanitize)
         self.inputs: dict[str, list[Var]] = {}
-        self.params: list[tuple[Var, Any]] = []
+        self.params: list[tuple[Var, Array]] = []
 
     def run(self) -> Imported:
         graph, scope, builder = self.graph, self.scope, self.builder
@@ -164,21 +173,22 @@ class _Import:
         with builder.function("main", variables):
             with builder.dataflow() if dataflow else nullcontext():
                 self.translator.nodes(graph.node, scope)
-                outputs = [scope.get(info.name) for info in graph.output]
-                if any(value is None for value in outputs):
+                values = [scope.get(info.name) for info in graph.output]
+                outputs = [value for value in values if value is not None]
+                if len(outputs) < len(values):
                     raise OnnxModelError("an output of the graph is left out by its node")
                 result = self.result([flat_expr(value) for value in outputs], dataflow)
             builder.emit_func_output(result)
         mod = builder.get()
-        attrs: dict[str, Any] = {"num_input": len(self.inputs)}
+        attrs: dict[str, object] = {"num_input": len(self.inputs)}
         if self.params:
             attrs["params"] = [make_ndarray(array) for _, array in self.params]
         mod.update_func(mod.get_global_var("main"), mod["main"].with_attrs(attrs))
         return Imported(mod, list(self.inputs), outputs)
 
     def result(self, exprs: list[Expr], dataflow: bool) -> Var:
-        made = exprs[0] if len(exprs) == 1 else Tuple(exprs)
-        return self.builder.emit_output(made) if dataflow else self.builder.emit(made)
+        whole = exprs[0] if len(exprs) == 1 else Tuple(exprs)
+        return self.builder.emit_output(whole) if dataflow else self.builder.emit(whole)
 
     def parameters(self) -> None:
         """Enter initializers and inputs; inputs that have an initializer are parameters of it."""
@@ -192,7 +202,7 @@ class _Import:
             if name not in self.scope.names:
                 self.scope.set(name, self.initializer(name, array))
 
-    def initializer(self, name: str, array: Any) -> Value:
+    def initializer(self, name: str, array: Array) -> Value:
         if not self.request.keep_params:
             return Value(self.builder, None, array)
         value = Value(self.builder, None, array)
@@ -204,7 +214,7 @@ class _Import:
         known = array if array.dtype.kind in "iu" else None
         return Value(self.builder, var, known, value.elem)
 
-    def bound(self, info: Any, given: Any) -> Any:
+    def bound(self, info: ValueInfoProto, given: Given) -> GraphValue:
         sources = frozenset([info.name])
         if given is None:
             return OptionalValue(None, sources)
@@ -213,10 +223,10 @@ class _Import:
             return SequenceValue(items, None, sources)
         return Value(self.builder, None, np.asarray(given), None, sources)
 
-    def input(self, info: Any) -> Any:
+    def input(self, info: ValueInfoProto) -> GraphValue:
         group = self.inputs.setdefault(info.name, [])
         kind = info.type.WhichOneof("value")
-        if info.name in self.request.lengths and kind != "tensor_type":
+        if kind is not None and info.name in self.request.lengths and kind != "tensor_type":
             return self.structured(info.name, self.request.lengths[info.name], kind, group)
         if kind not in ("tensor_type", None):
             raise OnnxModelError(
@@ -229,24 +239,26 @@ class _Import:
         group.append(var)
         return Value(self.builder, var, None, elem, frozenset([info.name]))
 
-    def structured(self, name: str, example: Any, kind: str, group: list[Var]) -> Any:
+    def structured(
+        self, name: str, example: Given, kind: str, group: list[Var]
+    ) -> GraphValue:
         """A sequence or an optional whose structure an example shows: one parameter an array."""
         sources = frozenset([name])
         if isinstance(example, list | tuple):
             items = [self.structured(name, item, "tensor_type", group) for item in example]
-            made: Any = SequenceValue(items, None, sources)
+            value: GraphValue = SequenceValue(items, None, sources)
         elif example is None:
             return OptionalValue(None, sources)
         else:
             array = np.asarray(example)
-            value = Value(self.builder, None, array)
-            var = Var(self.names.fresh(name), TensorStructInfo(array.shape, value.dtype))
+            known = Value(self.builder, None, array)
+            var = Var(self.names.fresh(name), TensorStructInfo(array.shape, known.dtype))
             group.append(var)
-            made = Value(self.builder, var, None, value.elem, sources)
-        return OptionalValue(made, sources) if kind == "optional_type" else made
+            value = Value(self.builder, var, None, known.elem, sources)
+        return OptionalValue(value, sources) if kind == "optional_type" else value
 
 
-def has_control_flow(graph: Any, translator: Translator) -> bool:
+def has_control_flow(graph: GraphProto, translator: Translator) -> bool:
     """Whether a graph, or a function of the model, has nodes with graphs inside."""
     groups = [graph.node, *[function.node for function in translator.functions.values()]]
     return any(True for nodes in groups for node in nodes for _ in sub_graphs(node))

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
@@ -23,10 +24,15 @@ from weft.relax.frontend.onnx.element_types import (
     STORAGE,
     STRING,
 )
-from weft.relax.frontend.onnx.value import Array, as_prim
+from weft.relax.frontend.onnx.protos import Attribute, Attributes
+from weft.relax.frontend.onnx.value import Array, Dim, as_prim
 from weft.relax.ir.shape_arith import simplified
 from weft.tir import op as tir
 
+Fold = Callable[..., Array]
+"""An operator on arrays, some of which may hold expressions; attributes are keywords."""
+Axes = Array | Sequence[int] | None
+"""Axes as an input, or as an attribute; None is all of them."""
 LIMIT: Final = 1024
 """Results of so many elements are computed at import."""
 
@@ -40,7 +46,7 @@ REFUSALS: Final = (TypeError, ValueError, LookupError, AttributeError, Arithmeti
 says what is wrong."""
 
 
-def fold(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any]) -> Array | None:
+def fold(name: str, inputs: Sequence[Array | None], attributes: Attributes) -> Array | None:
     """The elements of the operator's result, or None (see the module's docstring)."""
     row = TABLE.get(name)
     if row is None or any(item is not None and item.size > LIMIT for item in inputs):
@@ -49,11 +55,10 @@ def fold(name: str, inputs: Sequence[Array | None], attributes: Mapping[str, Any
         return None
     try:
         with np.errstate(all="ignore"):
-            made = row(*inputs, **attributes)
+            result = np.asarray(row(*inputs, **attributes))
     except (NotKnownError, *REFUSALS):
         return None
-    made = np.asarray(made)
-    return None if made.size > LIMIT else settle(made)
+    return None if result.size > LIMIT else settle(result)
 
 
 def settle(array: Array) -> Array:
@@ -63,12 +68,12 @@ def settle(array: Array) -> Array:
     flat = [_settled(item) for item in array.ravel().tolist()]
     if all(isinstance(item, int) for item in flat):
         return np.array(flat, "int64").reshape(array.shape)
-    made = np.empty(len(flat), object)
-    made[:] = flat
-    return made.reshape(array.shape)
+    settled = np.empty(len(flat), object)
+    settled[:] = flat
+    return settled.reshape(array.shape)
 
 
-def _settled(item: Any) -> Any:
+def _settled(item: Dim) -> Dim:
     if isinstance(item, PrimExpr):
         item = simplified(item)
         return item.value if isinstance(item, IntImm) else item
@@ -80,24 +85,24 @@ def is_symbolic(*arrays: Array) -> bool:
     return any(array.dtype == object for array in arrays)
 
 
-def _elementwise(function: Callable[..., Any]) -> Callable[..., Array]:
+def _elementwise(function: Callable[..., Dim]) -> Fold:
     """A function of elements on whole object arrays, broadcast."""
 
     def apply(*arrays: Array) -> Array:
         spread = np.broadcast_arrays(*arrays)
         flat = zip(*[item.ravel().tolist() for item in spread], strict=True)
-        made = np.empty(spread[0].size, object)
-        made[:] = [function(*items) for items in flat]
-        return made.reshape(spread[0].shape)
+        results = np.empty(spread[0].size, object)
+        results[:] = [function(*items) for items in flat]
+        return results.reshape(spread[0].shape)
 
     return apply
 
 
-def _non_negative(value: Any) -> bool:
+def _non_negative(value: Dim) -> bool:
     return value >= 0 if isinstance(value, int) else bool(Analyzer().can_prove(value >= 0))
 
 
-def _divided(lhs: Any, rhs: Any) -> Any:
+def _divided(lhs: Dim, rhs: Dim) -> Dim:
     """The quotient rounded towards zero, of dimensions and what is computed of them."""
     if isinstance(lhs, int) and isinstance(rhs, int):
         if rhs == 0:
@@ -120,17 +125,19 @@ def _modulo(a: Array, b: Array, fmod: int = 0) -> Array:
     if not is_symbolic(a, b):
         return np.asarray(np.fmod(a, b) if fmod else np.mod(a, b), a.dtype)
 
-    def rest(lhs: Any, rhs: Any) -> Any:
+    def rest(lhs: Dim, rhs: Dim) -> Dim:
         is_same = not fmod or (_non_negative(lhs) and _non_negative(rhs))
         return (tir.floormod if is_same else tir.truncmod)(as_prim(lhs), as_prim(rhs))
 
     return _elementwise(rest)(a, b)
 
 
-def _decided(relation: Callable[[Any, Any], Any], numbers: Callable[..., Any]) -> Any:
+def _decided(
+    relation: Callable[[PrimExpr, PrimExpr], PrimExpr], numbers: Callable[..., npt.ArrayLike]
+) -> Fold:
     """A comparison; NotKnownError where it is not decided for all values of the symbols."""
 
-    def compare(lhs: Any, rhs: Any) -> bool:
+    def compare(lhs: Dim, rhs: Dim) -> bool:
         if isinstance(lhs, int) and isinstance(rhs, int):
             return bool(numbers(lhs, rhs))
         claim, analyzer = relation(as_prim(lhs), as_prim(rhs)), Analyzer()
@@ -148,28 +155,31 @@ def _decided(relation: Callable[[Any, Any], Any], numbers: Callable[..., Any]) -
     return apply
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Array]:
+def _plain(function: Callable[..., Array]) -> Fold:
     """An operator of two numbers that objects have too (+, -, *)."""
     return lambda a, b: np.asarray(function(a, b), object if is_symbolic(a, b) else a.dtype)
 
 
-def _extreme(function: Any, symbolic: Any) -> Callable[..., Array]:
+def _extreme(
+    function: Callable[..., Array], symbolic: Callable[[PrimExpr, PrimExpr], PrimExpr]
+) -> Fold:
     def apply(*arrays: Array) -> Array:
-        made = arrays[0]
+        extreme = arrays[0]
         for other in arrays[1:]:
-            if is_symbolic(made, other):
-                made = _elementwise(lambda x, y: symbolic(as_prim(x), as_prim(y)))(made, other)
+            if is_symbolic(extreme, other):
+                choose = _elementwise(lambda x, y: symbolic(as_prim(x), as_prim(y)))
+                extreme = choose(extreme, other)
             else:
-                made = function(made, other)
-        return made
+                extreme = function(extreme, other)
+        return extreme
 
     return apply
 
 
-def _numbers(function: Callable[..., Any]) -> Callable[..., Array]:
+def _numbers(function: Callable[..., npt.ArrayLike]) -> Fold:
     """A function of numbers only."""
 
-    def apply(*arrays: Array, **attributes: Any) -> Array:
+    def apply(*arrays: Array, **attributes: Attribute) -> Array:
         if is_symbolic(*[item for item in arrays if item is not None]):
             raise NotKnownError
         return np.asarray(function(*arrays, **attributes))
@@ -177,11 +187,11 @@ def _numbers(function: Callable[..., Any]) -> Callable[..., Array]:
     return apply
 
 
-def _same_dtype(function: Callable[..., Any]) -> Callable[..., Array]:
+def _same_dtype(function: Callable[..., npt.ArrayLike]) -> Fold:
     return _numbers(lambda x: np.asarray(function(x), x.dtype))
 
 
-def _cast(x: Array, to: int, **others: Any) -> Array:
+def _cast(x: Array, to: int, **others: Attribute) -> Array:
     if to in SMALL or to == STRING or others.get("saturate", 1) != 1:
         raise NotKnownError
     if is_symbolic(x):
@@ -211,7 +221,7 @@ def _slice(
         raise NotKnownError
     chosen = range(len(starts)) if axes is None else axes.tolist()
     strides = [1] * len(starts) if steps is None else steps.tolist()
-    index: list[Any] = [slice(None)] * x.ndim
+    index = [slice(None)] * x.ndim
     bounds = zip(chosen, starts.tolist(), ends.tolist(), strides, strict=True)
     for axis, first, last, step in bounds:
         if step < 0 and last < -x.shape[axis]:
@@ -226,11 +236,11 @@ def _slice_attributes(
     return _slice(x, np.array(starts), np.array(ends), None if axes is None else np.array(axes))
 
 
-def _slice_any(x: Array, *inputs: Array, **attributes: Any) -> Array:
+def _slice_any(x: Array, *inputs: Array, **attributes: Sequence[int]) -> Array:
     return _slice(x, *inputs) if inputs else _slice_attributes(x, **attributes)
 
 
-def _axes(axes: Any) -> tuple[int, ...] | None:
+def _axes(axes: Axes) -> tuple[int, ...] | None:
     if axes is None:
         return None
     if isinstance(axes, np.ndarray) and is_symbolic(axes):
@@ -238,11 +248,11 @@ def _axes(axes: Any) -> tuple[int, ...] | None:
     return tuple(int(axis) for axis in np.ravel(axes))
 
 
-def _squeeze(x: Array, given: Array | None = None, *, axes: Any = None) -> Array:
+def _squeeze(x: Array, given: Array | None = None, *, axes: Axes = None) -> Array:
     return np.squeeze(x, _axes(given if axes is None else axes))
 
 
-def _unsqueeze(x: Array, given: Array | None = None, *, axes: Any = None) -> Array:
+def _unsqueeze(x: Array, given: Array | None = None, *, axes: Axes = None) -> Array:
     return np.expand_dims(x, _axes(given if axes is None else axes) or ())
 
 
@@ -255,9 +265,9 @@ def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
     return x.reshape(sizes)
 
 
-def _reduce(function: Any) -> Callable[..., Array]:
+def _reduce(function: Callable[..., npt.ArrayLike]) -> Fold:
     def apply(
-        x: Array, given: Array | None = None, *, axes: Any = None, keepdims: int = 1,
+        x: Array, given: Array | None = None, *, axes: Axes = None, keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Array:  # fmt: skip
         chosen = _axes(given if axes is None else axes)
@@ -267,8 +277,7 @@ def _reduce(function: Any) -> Callable[..., Array]:
             chosen = None
         if is_symbolic(x) and not x.size:
             raise NotKnownError
-        made = function(x, axis=chosen, keepdims=bool(keepdims))
-        return np.asarray(made, x.dtype)
+        return np.asarray(function(x, axis=chosen, keepdims=bool(keepdims)), x.dtype)
 
     return apply
 
@@ -296,8 +305,8 @@ def _expand(x: Array, shape: Array) -> Array:
 
 
 def _where(condition: Array, x: Array, y: Array) -> Array:
-    made = np.where(condition, x, y)
-    return made if is_symbolic(x, y) else made.astype(x.dtype)
+    chosen = np.where(condition, x, y)
+    return chosen if is_symbolic(x, y) else chosen.astype(x.dtype)
 
 
 def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
@@ -308,7 +317,7 @@ def _concat(*arrays: Array, axis: int) -> Array:
     return np.concatenate(arrays, axis)
 
 
-TABLE: Final[dict[str, Callable[..., Any]]] = {
+TABLE: Final[dict[str, Fold]] = {
     "Identity": lambda x: x,
     "Cast": _cast,
     "Add": _plain(np.add), "Sub": _plain(np.subtract), "Mul": _plain(np.multiply),

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.errors import ConstantNeededError
-from weft.relax.frontend.onnx.value import Dim, Value
+from weft.relax.frontend.onnx.protos import GraphProto
+from weft.relax.frontend.onnx.value import Dim, GraphValue, Value
 from weft.relax.ir.shape_arith import same_dim
 from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
 
@@ -47,24 +47,25 @@ class State:
 
 
 def dynamic_loop(
-    context: Context, limit: Value | None, condition: Value | None, carried: Sequence[Value],
-    body: Any,
+    context: Context, limit: Value | None, condition: Value | None,
+    carried: Sequence[GraphValue | None], body: GraphProto,
 ) -> list[Value]:  # fmt: skip
     """The carried values and what is scanned out when the loop has ended."""
-    for value in (*carried, limit, condition):
-        if value is not None and not isinstance(value, Value):
-            decided = limit if limit is not None and limit.constant is None else condition
-            context.need(decided or limit or carried[0], "M or cond, as it carries a sequence,")
-    states = [State(list(context.shape(v, "v_initial")), v.elem or 0, v.dtype) for v in carried]
+    tensors = [value for value in carried if isinstance(value, Value)]
+    decided = limit if limit is not None and limit.constant is None else condition or limit
+    if len(tensors) < len(carried):
+        deciding_value = decided or next(value for value in carried if value is not None)
+        context.need(deciding_value, "M or cond, as it carries a sequence,")
+    states = [State(list(context.shape(v, "v_initial")), v.elem or 0, v.dtype) for v in tensors]
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
     scanned = loop.trial()
-    return loop.build(condition, carried, scanned)
+    return loop.build(condition, tensors, scanned)
 
 
 class _Loop:
     def __init__(
-        self, context: Context, body: Any, limit: Value | None, states: list[State],
+        self, context: Context, body: GraphProto, limit: Value | None, states: list[State],
         deciding: frozenset[str],
     ) -> None:  # fmt: skip
         self.context, self.body, self.states = context, body, states
@@ -83,15 +84,16 @@ class _Loop:
             going = Var("going", TensorStructInfo([], "bool"))
             builder.begin_scope([step, going, *params])
             builder.begin_binding_block()
-            made = self._body([step, going, *params])
+            outputs = self._body([step, going, *params])
             builder.end_block()
             builder.end_scope()
             count = len(self.states)
-            for state, param, after in zip(self.states, params, made[1 : 1 + count], strict=True):
+            afters = outputs[1 : 1 + count]
+            for state, param, after in zip(self.states, params, afters, strict=True):
                 self._compare(state, param, after)
         return [
             State([None, *context.shape(value, "scan output")], value.elem or 0, value.dtype)
-            for value in made[1 + count :]
+            for value in outputs[1 + count :]
         ]
 
     def _body(self, params: Sequence[Var]) -> list[Value]:
@@ -100,11 +102,12 @@ class _Loop:
         pairs = zip(params, elems, strict=True)
         values = [Value(context.builder, param, None, elem) for param, elem in pairs]
         outer, context.translator.is_looping = context.translator.is_looping, True
-        made = context.translator.graph(self.body, context.scope, values)
+        outputs = context.translator.graph(self.body, context.scope, values)
         context.translator.is_looping = outer
-        if not all(isinstance(value, Value) for value in made):
+        tensors = [value for value in outputs if isinstance(value, Value)]
+        if len(tensors) < len(outputs):
             context.fail("a loop whose length the data gives carries tensors only")
-        return made
+        return tensors
 
     def _compare(self, state: State, param: Var, after: Value) -> None:
         dims = after.shape
@@ -153,24 +156,23 @@ class _Loop:
             for state in scanned
         ]  # fmt: skip
         start = [context.constant(0, "int64").expr, first, *[v.expr for v in carried], *empty]
-        made = builder.emit(Call(name, start))
-        return [self._result(made, index, state) for index, state in enumerate(everything)]
+        results = builder.emit(Call(name, start))
+        return [self._result(results, index, state) for index, state in enumerate(everything)]
 
     def _step(self, name: Var, params: Sequence[Var]) -> SeqExpr:
-        """The body, and the call of the function with what it made."""
+        """The body, and the call of the function with its results."""
         context, builder = self.context, self.context.builder
         builder.begin_scope(None)
         builder.begin_binding_block()
         count = len(self.states)
-        made = self._body(params[: 2 + count])
-        one = context.constant(1, "int64").expr
+        outputs = self._body(params[: 2 + count])
         rows = []
-        for old, new in zip(params[2 + count :], made[1 + count :], strict=True):
+        for old, new in zip(params[2 + count :], outputs[1 + count :], strict=True):
             row = context.emit(op.expand_dims(new.expr, [0]))
             rows.append(context.emit(op.concat([old, row], 0)))
-        following = context.emit(op.add(params[0], one))
-        going = context.emit(op.reshape(made[0].expr, []))
-        states = [value.expr for value in made[1 : 1 + count]]
+        following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
+        going = context.emit(op.reshape(outputs[0].expr, []))
+        states = [value.expr for value in outputs[1 : 1 + count]]
         result = builder.emit(Call(name, [following, going, *states, *rows]))
         block = builder.end_block()
         builder.end_scope()
@@ -182,9 +184,9 @@ class _Loop:
         result = builder.emit(Tuple(list(params[2:])))
         return SeqExpr([builder.end_block()], result)
 
-    def _result(self, made: Any, index: int, state: State) -> Value:
+    def _result(self, results: Expr, index: int, state: State) -> Value:
         context = self.context
-        part = context.emit(made[index])
+        part = context.emit(results[index])
         if None in state.dims:
             dims = [context.new_dim("loop") if dim is None else dim for dim in state.dims]
             part = context.matched(part, dims)

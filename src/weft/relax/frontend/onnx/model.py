@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
 from weft.relax.frontend.onnx.functions import opset_versions
+from weft.relax.frontend.onnx.protos import ModelProto
 from weft.relax.frontend.onnx.texts import check_texts
 from weft.support.files import read_regular
 
 
-def load_model(model: Any) -> Any:
+def load_model(model: object) -> ModelProto:
     """A ModelProto from one, from a path (external data is read too), or from serialized bytes.
 
     Raises OnnxModelError if there is no such file, it is no ONNX model, a name in it is no text, or
@@ -20,8 +21,9 @@ def load_model(model: Any) -> Any:
     """
     onnx = need_onnx()
     if isinstance(model, onnx.ModelProto):
-        check_texts(model)
-        return model
+        proto: ModelProto = model
+        check_texts(proto)
+        return proto
     if isinstance(model, bytes | bytearray):
         return _parsed(onnx, bytes(model), "the bytes")
     if isinstance(model, str | os.PathLike):
@@ -31,19 +33,19 @@ def load_model(model: Any) -> Any:
     )
 
 
-def _parsed(onnx: Any, data: bytes, what: str) -> Any:
-    made = onnx.ModelProto()
+def _parsed(onnx: ModuleType, data: bytes, what: str) -> ModelProto:
+    model: ModelProto = onnx.ModelProto()
     try:
-        made.ParseFromString(data)
+        model.ParseFromString(data)
     except Exception as error:
         raise OnnxModelError(f"{what}: expected an ONNX model, found other or cut data") from error
-    if not made.ir_version or not (made.graph.node or made.graph.output):
+    if not model.ir_version or not (model.graph.node or model.graph.output):
         raise OnnxModelError(f"{what}: expected an ONNX model, found no graph in it")
-    check_texts(made)
-    return made
+    check_texts(model)
+    return model
 
 
-def _read(onnx: Any, path: Path) -> Any:
+def _read(onnx: ModuleType, path: Path) -> ModelProto:
     try:
         data = read_regular(path)
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError, ValueError) as error:
@@ -55,15 +57,15 @@ def _read(onnx: Any, path: Path) -> Any:
             f"{_shown(path)}: expected the file of an ONNX model, which cannot be read: "
             f"{error.strerror}"
         ) from error
-    made = _parsed(onnx, data, str(path))
+    model = _parsed(onnx, data, str(path))
     try:
-        onnx.load_external_data_for_model(made, str(path.parent))
+        onnx.load_external_data_for_model(model, str(path.parent))
     except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise OnnxModelError(
             f"{path}: its external data cannot be read: {str(error).splitlines()[0][:200]}; the "
             "data files must lie where the model names them, beside the model"
         ) from error
-    return made
+    return model
 
 
 def _shown(path: Path) -> str:
@@ -71,7 +73,7 @@ def _shown(path: Path) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
-def check_versions(model: Any) -> None:
+def check_versions(model: ModelProto) -> None:
     """Raise OnnxModelError for a model that is too old, or newer than the installed onnx."""
     onnx = need_onnx()
     if model.ir_version < 3:
@@ -85,14 +87,14 @@ def check_versions(model: Any) -> None:
             f"{onnx.__version__} knows versions up to {onnx.IR_VERSION}; install a newer onnx"
         )
     newest = onnx.defs.onnx_opset_version()
-    found = opset_versions(model.opset_import).get("", 1)
-    if found < 1:
+    opset = opset_versions(model.opset_import).get("", 1)
+    if opset < 1:
         raise OnnxModelError(
-            f"from_onnx: expected opset 1 to {newest}, found {found}; save the model again with "
+            f"from_onnx: expected opset 1 to {newest}, found {opset}; save the model again with "
             "the opset that its operators are of"
         )
-    if found > newest:
+    if opset > newest:
         raise OnnxModelError(
-            f"from_onnx: the model uses opset {found}, the installed onnx {onnx.__version__} "
+            f"from_onnx: the model uses opset {opset}, the installed onnx {onnx.__version__} "
             f"knows opsets up to {newest}; install a newer onnx, or export for an older opset"
         )

@@ -11,16 +11,20 @@ import ast
 import itertools
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
+from weft.ir.expr import PrimExpr
 from weft.relax.frontend.onnx.element_types import STORAGE, element_of, type_name
 from weft.relax.frontend.onnx.errors import OnnxModelError
+from weft.relax.frontend.onnx.protos import ValueInfoProto
 from weft.relax.frontend.onnx.value import Dim, as_prim
 from weft.tir import op as tir
 from weft.tir.expr import SizeVar
 
-_OPERATORS: Final[dict[type, Any]] = {
+GivenShape = Sequence[Dim | str]
+"""A shape as the caller gives it: numbers, expressions and names of symbols."""
+_OPERATORS: Final[dict[type, Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: tir.floordiv, ast.Div: tir.floordiv,
 }  # fmt: skip
@@ -35,30 +39,30 @@ class Symbols:
     """
 
     def __init__(self, alone: Iterable[str] = ()) -> None:
-        self.by_name: dict[str, Any] = {}
+        self.by_name: dict[str, SizeVar] = {}
         self.alone = frozenset(alone)
         self._taken: set[str] = set()
 
-    def named(self, name: str) -> Any:
+    def named(self, name: str) -> Dim:
         """The symbol of a name; expressions of names are computed."""
         text = name.strip()
         tree = _parsed(text)
-        made = None if tree is None else self._expression(tree)
-        return self._symbol(text) if made is None else made
+        size = None if tree is None else self._expression(tree)
+        return self._symbol(text) if size is None else size
 
-    def _symbol(self, name: str) -> Any:
+    def _symbol(self, name: str) -> SizeVar:
         if name not in self.by_name:
             hint = re.sub(r"\W", "_", name)
-            hint = made = hint if hint.isidentifier() else f"size_{hint}"
+            hint = free = hint if hint.isidentifier() else f"size_{hint}"
             for count in itertools.count(1):
-                if made not in self._taken:
+                if free not in self._taken:
                     break
-                made = f"{hint}_{count}"
-            self._taken.add(made)
-            self.by_name[name] = SizeVar(made, "int64")
+                free = f"{hint}_{count}"
+            self._taken.add(free)
+            self.by_name[name] = SizeVar(free, "int64")
         return self.by_name[name]
 
-    def _expression(self, tree: ast.expr) -> Any:
+    def _expression(self, tree: ast.expr) -> Dim | None:
         if isinstance(tree, ast.Name):
             return self._symbol(tree.id) if tree.id in self.alone else None
         if isinstance(tree, ast.Constant) and type(tree.value) is int:
@@ -78,13 +82,13 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
-def alone_in(infos: Iterable[Any], given: Mapping[str, Sequence[Any]]) -> frozenset[str]:
+def alone_in(infos: Iterable[ValueInfoProto], given: Mapping[str, GivenShape]) -> frozenset[str]:
     """The names that are extents of inputs by themselves, in the model's or the caller's shapes."""
-    found: set[str] = set()
+    names: set[str] = set()
     for info in infos:
         dims = [dim.dim_param for dim in info.type.tensor_type.shape.dim]
-        found.update(dim.strip() for dim in given.get(info.name, dims) if isinstance(dim, str))
-    return frozenset(name for name in found if name.isidentifier())
+        names.update(dim.strip() for dim in given.get(info.name, dims) if isinstance(dim, str))
+    return frozenset(name for name in names if name.isidentifier())
 
 
 class Names:
@@ -100,15 +104,15 @@ class Names:
         hint = name.replace(".", "_") or "empty_"
         if not hint[0].isalpha() and hint[0] != "_":
             hint = f"input_{hint}"
-        made, count = hint, 0
-        while made in self.taken:
+        free, count = hint, 0
+        while free in self.taken:
             count += 1
-            made = f"{hint}_{count}"
-        self.taken.add(made)
-        return made
+            free = f"{hint}_{count}"
+        self.taken.add(free)
+        return free
 
 
-def declared_shape(info: Any, symbols: Symbols) -> list[Dim] | None:
+def declared_shape(info: ValueInfoProto, symbols: Symbols) -> list[Dim] | None:
     """The shape that the model gives an input; None where it gives no rank."""
     tensor = info.type.tensor_type
     if not tensor.HasField("shape"):
@@ -126,7 +130,7 @@ def declared_shape(info: Any, symbols: Symbols) -> list[Dim] | None:
 
 
 def input_shape(
-    info: Any, given: Sequence[Any] | None, symbols: Symbols
+    info: ValueInfoProto, given: GivenShape | None, symbols: Symbols
 ) -> list[Dim]:
     """The shape of an input: the caller's where given, else the model's.
 
@@ -158,7 +162,7 @@ def _text(dims: Sequence[Dim]) -> str:
     return f"({', '.join(str(dim) for dim in dims)})"
 
 
-def input_dtype(info: Any, dtype_dict: str | Mapping[str, str]) -> tuple[str, int]:
+def input_dtype(info: ValueInfoProto, dtype_dict: str | Mapping[str, str]) -> tuple[str, int]:
     """Data type and element type of an input; ``dtype_dict`` overrides the model by name."""
     elem = info.type.tensor_type.elem_type
     if isinstance(dtype_dict, Mapping):

@@ -19,11 +19,15 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final, TypeVar
 
+from weft.relax.frontend.onnx.protos import Attribute
+from weft.relax.frontend.onnx.value import Result
 from weft.support.registration import refuse_second
 
-Function = Callable[..., Any]
+Function = Callable[..., Result]
+"""What converts a node: see the module's docstring."""
+F = TypeVar("F", bound=Function)
 AI_ONNX: Final = ""
 MICROSOFT: Final = "com.microsoft"
 
@@ -37,7 +41,7 @@ class Converter:
     attributes: frozenset[str]
     takes_all: bool
     ignores: frozenset[str]
-    neutral: Mapping[str, tuple[Any, ...]]
+    neutral: Mapping[str, tuple[Attribute, ...]]
 
 
 _TABLE: Final[dict[tuple[str, str], list[Converter]]] = {}
@@ -45,7 +49,7 @@ _TABLE: Final[dict[tuple[str, str], list[Converter]]] = {}
 
 def make_converter(
     function: Function, since: int, ignores: Iterable[str] = (),
-    neutral: Mapping[str, tuple[Any, ...]] = MappingProxyType({}),
+    neutral: Mapping[str, tuple[Attribute, ...]] = MappingProxyType({}),
 ) -> Converter:  # fmt: skip
     """The row of a function: its keyword-only parameters are the attributes it takes."""
     parameters = inspect.signature(function).parameters.values()
@@ -58,8 +62,8 @@ def make_converter(
 
 def converter(
     *names: str, since: int = 1, domain: str = AI_ONNX, ignores: Iterable[str] = (),
-    neutral: Mapping[str, tuple[Any, ...]] = MappingProxyType({}), override: bool = False,
-) -> Callable[[Function], Function]:  # fmt: skip
+    neutral: Mapping[str, tuple[Attribute, ...]] = MappingProxyType({}), override: bool = False,
+) -> Callable[[F], F]:  # fmt: skip
     """Enter the function for operators of those names, from opset ``since`` on.
 
     ``ignores`` are attributes that change nothing of the result (``consumed_inputs``); ``neutral``
@@ -70,7 +74,7 @@ def converter(
             ``override`` is not given.
     """
 
-    def enter(function: Function) -> Function:
+    def enter(function: F) -> F:
         row = make_converter(function, since, ignores, neutral)
         for name in names:
             rows = _TABLE.setdefault((domain, name), [])
@@ -86,11 +90,11 @@ def converter(
 
 def find_converter(domain: str, name: str, opset: int) -> Converter | None:
     """The row with the highest ``since`` that is not above the opset, or None."""
-    found = None
+    newest = None
     for row in _TABLE.get((domain, name), ()):
         if row.since <= opset:
-            found = row
-    return found
+            newest = row
+    return newest
 
 
 def converter_names() -> Iterator[str]:

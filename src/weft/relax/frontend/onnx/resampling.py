@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -56,7 +57,14 @@ class Axis:
         return isinstance(self.extent, int) and isinstance(self.count, int)
 
 
-def position(place: Any, extent: Any, count: Any, scale: Any, how: tuple[str, Any]) -> Any:
+Number = Any
+"""Numbers and arrays at import, or expressions of the program: both have Python's operators."""
+
+
+def position(
+    place: Number, extent: Number, count: Number, scale: Number,
+    how: tuple[str, tuple[float, float]],
+) -> Number:  # fmt: skip
     """The position on the input of output indices ``place``: arrays of numpy, or of the graph."""
     mode, part = how
     width = scale * extent
@@ -78,13 +86,13 @@ def position(place: Any, extent: Any, count: Any, scale: Any, how: tuple[str, An
     return centre
 
 
-def _unless_one(width: Any, value: Any, otherwise: Any) -> Any:
+def _unless_one(width: Number, value: Number, otherwise: float) -> Number:
     if isinstance(width, float | int):
         return value if width != 1 else value * 0 + otherwise
     return op.where(op.equal(width, 1.0), value * 0.0 + otherwise, value)
 
 
-def _spread(place: Any, reach: Any, width: Any, alone: Any) -> Any:
+def _spread(place: Number, reach: Number, width: Number, alone: Number) -> Number:
     """Indices spread evenly from 0 to ``reach``; ``alone`` where there is only one."""
     if isinstance(width, float | int):
         return place * 0 + alone if width == 1 else place * reach / (width - 1)
@@ -97,7 +105,7 @@ def _spread(place: Any, reach: Any, width: Any, alone: Any) -> Any:
 
 
 def _triangle(distance: Array, _: float) -> Array:
-    return np.clip(1 - np.abs(distance), 0, 1)
+    return np.asarray(np.clip(1 - np.abs(distance), 0, 1))
 
 
 def _keys(distance: Array, a: float) -> Array:
@@ -105,13 +113,23 @@ def _keys(distance: Array, a: float) -> Array:
     x = np.abs(distance)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0.0))
+    return np.asarray(np.where(x <= 1, near, np.where(x < 2, far, 0.0)))
 
 
 KERNELS: Final[dict[str, tuple[int, Callable[[Array, float], Array]]]] = {
     "linear": (1, _triangle), "cubic": (2, _keys),
 }  # fmt: skip
 """Mode -> how far the kernel reaches, the kernel."""
+
+
+def extent_of(axis: Axis) -> int:
+    """The extent before, which is a number."""
+    return expect(axis.extent, int)
+
+
+def count_of(axis: Axis) -> int:
+    """The extent after, which is a number."""
+    return expect(axis.count, int)
 
 
 def scale_of(axis: Axis) -> float:
@@ -122,22 +140,21 @@ def scale_of(axis: Axis) -> float:
 
 def static_positions(axis: Axis, method: Method, dtype: str = "float64") -> Array:
     """The positions of all output indices, computed in a type."""
-    places = np.arange(axis.count, dtype=dtype)
-    made = position(
-        places, axis.extent, axis.count, scale_of(axis), (method.positions, axis.part)
+    places = np.arange(count_of(axis), dtype=dtype)
+    at = position(
+        places, extent_of(axis), count_of(axis), scale_of(axis), (method.positions, axis.part)
     )
-    return np.asarray(made, dtype)
+    return np.asarray(at, dtype)
 
 
 def nearest_indices(axis: Axis, method: Method) -> Array:
     """The input index that each output index takes."""
     at = static_positions(axis, method)
     whole = {
-        "round_prefer_floor": lambda: np.ceil(at - 0.5),
-        "round_prefer_ceil": lambda: np.floor(at + 0.5),
-        "floor": lambda: np.floor(at), "ceil": lambda: np.ceil(at),
-    }[method.rounding]()  # fmt: skip
-    return np.clip(whole, 0, axis.extent - 1).astype("int64")
+        "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5),
+        "floor": np.floor(at), "ceil": np.ceil(at),
+    }[method.rounding]  # fmt: skip
+    return np.asarray(np.clip(whole, 0, extent_of(axis) - 1), "int64")
 
 
 def weighted_taps(axis: Axis, method: Method, dtype: str = "float64") -> tuple[Array, Array]:
@@ -151,17 +168,17 @@ def weighted_taps(axis: Axis, method: Method, dtype: str = "float64") -> tuple[A
     indices = base[:, None] + offsets
     weights = kernel((indices - at[:, None]) * shrink, method.cubic)
     if method.exclude_outside:
-        weights = np.where((indices < 0) | (indices >= axis.extent), 0.0, weights)
+        weights = np.where((indices < 0) | (indices >= extent_of(axis)), 0.0, weights)
     if method.antialias or method.exclude_outside:
         total = weights.sum(-1, keepdims=True)
         weights = weights / np.where(total == 0, 1.0, total)
-    return np.clip(indices, 0, axis.extent - 1).astype("int64"), weights
+    return np.clip(indices, 0, extent_of(axis) - 1).astype("int64"), weights
 
 
 def outside(axis: Axis, method: Method) -> Array:
     """Which output indices lie outside of the input."""
     at = static_positions(axis, method)
-    return np.asarray((at < 0) | (at > axis.extent - 1))
+    return np.asarray((at < 0) | (at > extent_of(axis) - 1))
 
 
 # Symbolic extents

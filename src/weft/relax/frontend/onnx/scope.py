@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from weft.relax.frontend.onnx.errors import OnnxModelError
+from weft.relax.frontend.onnx.protos import Attributes
 from weft.relax.frontend.onnx.registry import plain_domain
+from weft.relax.frontend.onnx.value import GraphValue
 
 
 class Scope:
@@ -19,22 +20,22 @@ class Scope:
 
     def __init__(
         self, opsets: Mapping[str, int], outer: Scope | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Attributes | None = None,
     ) -> None:  # fmt: skip
         self.opsets, self.outer = dict(opsets), outer
         self.attributes = dict(attributes or {})
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, GraphValue | None] = {}
 
     def inner(self) -> Scope:
         """The scope of a sub-graph, which sees this one's names."""
         return Scope(self.opsets, self, self.attributes)
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: GraphValue | None) -> None:
         """Enter the value of a name; the empty name is nobody's."""
         if name:
             self.names[name] = value
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> GraphValue | None:
         """The value of a name, None for the empty one."""
         if not name:
             return None

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from weft.relax.frontend.onnx.element_types import STRING
 from weft.relax.frontend.onnx.errors import OnnxModelError, need_onnx
+from weft.relax.frontend.onnx.protos import GraphProto, SparseTensorProto, TensorProto
 
 
-def initializers(graph: Any) -> Iterator[tuple[str, Any]]:
+def initializers(graph: GraphProto) -> Iterator[tuple[str, np.ndarray]]:
     """Name and array of every initializer, sparse ones made dense."""
     for tensor in graph.initializer:
         if not tensor.name.strip():
@@ -21,7 +21,7 @@ def initializers(graph: Any) -> Iterator[tuple[str, Any]]:
         yield sparse.values.name, dense_array(sparse)
 
 
-def tensor_array(tensor: Any, role: str = "initializer") -> Any:
+def tensor_array(tensor: TensorProto, role: str = "initializer") -> np.ndarray:
     """The elements of a TensorProto; OnnxModelError if its data does not fit its shape."""
     onnx = need_onnx()
     what = f"{role} {tensor.name!r}"
@@ -35,8 +35,8 @@ def tensor_array(tensor: Any, role: str = "initializer") -> Any:
             f"{what}: expected extents of at least 0, got {list(tensor.dims)}"
         )
     try:
-        made = onnx.numpy_helper.to_array(tensor)
-        return made.astype(np.str_) if tensor.data_type == STRING else made
+        elements: np.ndarray = onnx.numpy_helper.to_array(tensor)
+        return elements.astype(np.str_) if tensor.data_type == STRING else elements
     except (ValueError, TypeError, KeyError) as error:
         raise OnnxModelError(
             f"{what}: its data does not fit shape {list(tensor.dims)} and "
@@ -44,19 +44,19 @@ def tensor_array(tensor: Any, role: str = "initializer") -> Any:
         ) from error
 
 
-def dense_array(sparse: Any) -> Any:
+def dense_array(sparse: SparseTensorProto) -> np.ndarray:
     """The elements of a SparseTensorProto, zeros written out; OnnxModelError if it has no sense."""
     role = "part of a sparse tensor"
     values, indices = tensor_array(sparse.values, role), tensor_array(sparse.indices, role)
     try:
-        made = np.zeros(tuple(sparse.dims), values.dtype)
+        dense = np.zeros(tuple(sparse.dims), values.dtype)
         if indices.ndim == 1:
-            made.reshape(-1)[indices] = values
+            dense.reshape(-1)[indices] = values
         else:
-            made[tuple(indices.T)] = values
+            dense[tuple(indices.T)] = values
     except (ValueError, IndexError) as error:
         raise OnnxModelError(
             f"sparse tensor {sparse.values.name!r}: its indices do not fit shape "
             f"{list(sparse.dims)} and {len(values)} values: {str(error).splitlines()[0]}"
         ) from error
-    return made
+    return dense

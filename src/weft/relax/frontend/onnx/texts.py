@@ -7,22 +7,23 @@ people (``doc_string``, the producer) is not looked at: nothing is computed from
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from typing import Final
 
 from weft.relax.frontend.onnx.errors import OnnxModelError
+from weft.relax.frontend.onnx.protos import Descriptor, FieldDescriptor, Message, ModelProto
 
 _DESCRIBING: Final = frozenset({
     "doc_string", "producer_name", "producer_version", "metadata_props", "model_version",
 })  # fmt: skip
 
 
-def check_texts(model: Any) -> None:
+def check_texts(model: ModelProto) -> None:
     """Raise OnnxModelError for a text of a model, of any graph or function in it, that is none.
 
-    Found are all fields of the format's type ``string``, whatever message they stand in, so
-    attributes with graphs, sparse tensors and training information are looked through as well.
+    It looks through all fields of the format's type ``string``, whatever message they stand
+    in: those of attributes with graphs, of sparse tensors and of training information too.
     """
-    todo = [(model, "")]
+    todo: list[tuple[Message, str]] = [(model, "")]
     while todo:
         message, path = todo.pop()
         for name, is_text, is_repeated in _fields_of(message.DESCRIPTOR):
@@ -38,22 +39,22 @@ def check_texts(model: Any) -> None:
 
 
 @functools.cache
-def _fields_of(descriptor: Any) -> tuple[tuple[str, bool, bool], ...]:
+def _fields_of(descriptor: Descriptor) -> tuple[tuple[str, bool, bool], ...]:
     """``(name, holds texts, is repeated)`` of the fields that hold texts or messages."""
-    found = []
+    fields = []
     for field in descriptor.fields:
         is_text = field.type == field.TYPE_STRING
         if (is_text or field.type == field.TYPE_MESSAGE) and field.name not in _DESCRIBING:
-            found.append((field.name, is_text, _is_repeated(field)))
-    return tuple(found)
+            fields.append((field.name, is_text, _is_repeated(field)))
+    return tuple(fields)
 
 
-def _is_repeated(field: Any) -> bool:
+def _is_repeated(field: FieldDescriptor) -> bool:
     known = getattr(field, "is_repeated", None)  # protobuf 6; before that a label
     return bool(field.label == field.LABEL_REPEATED if known is None else known)
 
 
-def _no_text(path: str, message: Any, text: bytes) -> OnnxModelError:
+def _no_text(path: str, message: Message, text: bytes) -> OnnxModelError:
     kind = message.DESCRIPTOR.name.removesuffix("Proto")
     name = getattr(message, "name", "")
     called = f" {name!r}" if isinstance(name, str) and name else ""

@@ -8,11 +8,11 @@ the converter of the table, ONNX's own definition of the operator.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple
 from weft.relax.expr import Var as RelaxVar
@@ -36,8 +36,17 @@ from weft.relax.frontend.onnx.functions import (
     schema_body,
 )
 from weft.relax.frontend.onnx.known import fold
+from weft.relax.frontend.onnx.protos import (
+    Attribute,
+    Attributes,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    ValueInfoProto,
+)
 from weft.relax.frontend.onnx.registry import (
     Converter,
+    Function,
     converter_names,
     find_converter,
     make_converter,
@@ -46,9 +55,17 @@ from weft.relax.frontend.onnx.registry import (
 )
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
-from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import (
+    Array,
+    GraphValue,
+    OptionalValue,
+    Result,
+    SequenceValue,
+    Value,
+)
 from weft.support import plugins
 from weft.support.errors import TVMError
+from weft.tir.expr import Var as TirVar
 
 HINT = (
     "give a converter in custom_converters={'Name': function} (relax.frontend.onnx.registry), or "
@@ -64,18 +81,18 @@ class Translator:
     """Translates one model; ``builder`` is where its bindings go."""
 
     def __init__(
-        self, builder: BlockBuilder, functions: Iterable[Any],
-        custom: Mapping[str, Callable[..., Any]] | None = None,
+        self, builder: BlockBuilder, functions: Iterable[FunctionProto],
+        custom: Mapping[str, Function] | None = None,
     ) -> None:  # fmt: skip
         plugins.load_group(plugins.CONVERTERS, "onnx")
         self.builder = builder
         self.functions = {function_key(item): item for item in functions}
         self.custom = {name: make_converter(fn, 1) for name, fn in (custom or {}).items()}
-        self.declared: dict[str, Any] = {}
+        self.declared: dict[str, ValueInfoProto] = {}
         """What the graph, and those inside it, say of their tensors, by name."""
-        self.data_symbols: set[Any] = set()
+        self.data_symbols: set[TirVar] = set()
         """Symbols that a tensor's elements define when the program runs."""
-        self.generators: dict[Any, np.random.Generator] = {}
+        self.generators: dict[tuple[str, float], np.random.Generator] = {}
         """What draws the numbers of a node with a seed: a body that is written out goes on."""
         self.draws: Iterator[int] = itertools.count()
         """Numbers of the calls that draw when the program runs."""
@@ -90,13 +107,13 @@ class Translator:
 
     # What can be translated
 
-    def check_operators(self, graph: Any, scope: Scope) -> None:
+    def check_operators(self, graph: GraphProto, scope: Scope) -> None:
         """Raise UnsupportedOperatorsError if nothing is known of some operators."""
         missing = find_missing(self._unknown(graph.node, scope), converter_names())
         if missing:
             raise UnsupportedOperatorsError("from_onnx", missing, HINT)
 
-    def _unknown(self, nodes: Any, scope: Scope) -> Iterator[tuple[str, str]]:
+    def _unknown(self, nodes: Iterable[NodeProto], scope: Scope) -> Iterator[tuple[str, str]]:
         for node in nodes:
             for graph in sub_graphs(node):
                 yield from self._unknown(graph.node, scope)
@@ -108,7 +125,7 @@ class Translator:
                 where = f"node {node.name!r}" if node.name else f"output {first_output(node)!r}"
                 yield qualified(plain_domain(node.domain), node.op_type), where
 
-    def is_known(self, node: Any, scope: Scope) -> bool:
+    def is_known(self, node: NodeProto, scope: Scope) -> bool:
         """Whether there is a converter, or a definition by ONNX, of the node's operator."""
         domain, opset = plain_domain(node.domain), scope.opset(node.domain)
         return self._converter(domain, node.op_type, opset) is not None or has_body(
@@ -121,17 +138,19 @@ class Translator:
 
     # Graphs
 
-    def constants(self, graph: Any, scope: Scope) -> None:
+    def constants(self, graph: GraphProto, scope: Scope) -> None:
         """Enter the initializers of a graph as constants."""
         for name, array in initializers(graph):
             scope.set(name, Value(self.builder, None, array))
 
-    def declare(self, graph: Any) -> None:
+    def declare(self, graph: GraphProto) -> None:
         """Note what a graph says of its tensors, for results of converters of the caller."""
         if self.custom:
             self.declared.update({info.name: info for info in (*graph.value_info, *graph.output)})
 
-    def graph(self, graph: Any, scope: Scope, inputs: Sequence[Any] = ()) -> list[Any]:
+    def graph(
+        self, graph: GraphProto, scope: Scope, inputs: Sequence[GraphValue | None] = ()
+    ) -> list[GraphValue | None]:
         """The outputs of a sub-graph on these inputs, its bindings emitted here."""
         self.declare(graph)
         inner = scope.inner()
@@ -141,12 +160,12 @@ class Translator:
         self.nodes(graph.node, inner)
         return [inner.get(info.name) for info in graph.output]
 
-    def nodes(self, nodes: Iterable[Any], scope: Scope) -> None:
+    def nodes(self, nodes: Iterable[NodeProto], scope: Scope) -> None:
         """Translate nodes in order."""
         for node in nodes:
             self.node(node, scope)
 
-    def node(self, node: Any, scope: Scope) -> None:
+    def node(self, node: NodeProto, scope: Scope) -> None:
         """Translate one node and enter its outputs."""
         node = with_attributes(node, scope.attributes)
         inputs = [scope.get(name) for name in node.input]
@@ -169,7 +188,9 @@ class Translator:
                 check_declared(node, name, value, self.declared if self._depth == 0 else {})
             scope.set(name, value)
 
-    def _outputs(self, node: Any, scope: Scope, inputs: Sequence[Any]) -> list[Any]:
+    def _outputs(
+        self, node: NodeProto, scope: Scope, inputs: Sequence[GraphValue | None]
+    ) -> list[GraphValue | None]:
         domain, opset = plain_domain(node.domain), scope.opset(node.domain)
         given = node_attributes(node, scope.attributes)
         function = self.functions.get(function_key(node))
@@ -188,9 +209,9 @@ class Translator:
         return self._inline(body, scope, opset, inputs, given)
 
     def _inline(
-        self, function: Any, scope: Scope, opset: int, inputs: Sequence[Any],
-        given: Mapping[str, Any],
-    ) -> list[Any]:  # fmt: skip
+        self, function: FunctionProto, scope: Scope, opset: int,
+        inputs: Sequence[GraphValue | None], given: Attributes,
+    ) -> list[GraphValue | None]:  # fmt: skip
         self._depth += 1
         if self._depth > 100:
             raise OnnxModelError(f"function {function.name!r}: functions call each other in a ring")
@@ -204,7 +225,9 @@ class Translator:
         self._depth -= 1
         return [inner.names.get(name) for name in function.output]
 
-    def expanded(self, context: Context, inputs: Sequence[Any]) -> list[Any]:
+    def expanded(
+        self, context: Context, inputs: Sequence[GraphValue | None]
+    ) -> list[GraphValue | None]:
         """What ONNX's own definition of a node makes of values; its converter does only a part."""
         node, scope = context.node, context.scope
         body = schema_body(plain_domain(node.domain), node, context.opset, inputs)
@@ -217,21 +240,20 @@ class Translator:
     # Single operators
 
     def apply(
-        self, context: Context, operator: tuple[str, int], inputs: Sequence[Any],
-        given: Mapping[str, Any],
-    ) -> Any:  # fmt: skip
+        self, context: Context, operator: tuple[str, int], inputs: Sequence[GraphValue | None],
+        given: Attributes,
+    ) -> list[GraphValue | None]:  # fmt: skip
         """What ONNX's operator of that name and opset makes of values, for another converter."""
         name, opset = operator
         row = self._converter("", name, opset)
         if row is None:
             raise OnnxNodeError(f"{context.where}: no converter for {name} of opset {opset}")
-        made = self._convert(context, row, ("", name, opset), inputs, given)
-        return made[0] if len(made) == 1 else made
+        return self._convert(context, row, ("", name, opset), inputs, given)
 
     def _convert(
         self, context: Context, row: Converter, operator: tuple[str, str, int],
-        inputs: Sequence[Any], given: Mapping[str, Any],
-    ) -> list[Any]:  # fmt: skip
+        inputs: Sequence[GraphValue | None], given: Attributes,
+    ) -> list[GraphValue | None]:  # fmt: skip
         """What a converter makes of the operator of that domain, name and opset."""
         domain, name, opset = operator
         defaults = default_attributes(domain, name, opset)
@@ -243,14 +265,15 @@ class Translator:
             return [folded]
         if not row.takes_all:
             attributes = _accepted(context, row, attributes, (defaults, given))
-        made = self._called(context, row, inputs, attributes)
-        items = list(made) if isinstance(made, list | tuple) else [made]
+        result = self._called(context, row, inputs, attributes)
+        items = list(result) if isinstance(result, list | tuple) else [result]
         held = _result_elements(domain, name, opset, inputs)
         return [self.value(item, sources, held) for item in items]
 
     def _called(
-        self, context: Context, row: Converter, inputs: Sequence[Any], attributes: Mapping[str, Any]
-    ) -> Any:
+        self, context: Context, row: Converter, inputs: Sequence[GraphValue | None],
+        attributes: Attributes,
+    ) -> Result:  # fmt: skip
         try:
             return row.function(context, *inputs, **attributes)
         except _PLAIN as error:
@@ -264,25 +287,30 @@ class Translator:
             ) from error
 
     def _folded(
-        self, name: str, inputs: Sequence[Any], given: Mapping[str, Any], opset: int
+        self, name: str, inputs: Sequence[GraphValue | None], given: Attributes, opset: int
     ) -> Value | None:
         """The result where it can be computed at import, else None."""
         sources = sources_of(inputs)
-        if name == "CastLike" and isinstance(inputs[1], Value):
-            name, given, inputs = "Cast", {**given, "to": inputs[1].elem}, inputs[:1]
-        known = []
+        like = inputs[1] if name == "CastLike" else None
+        if isinstance(like, Value) and like.elem is not None:
+            name, given, inputs = "Cast", {**given, "to": like.elem}, inputs[:1]
+        known: list[Array | None] = []
         for value in inputs:
             if value is not None and (not isinstance(value, Value) or value.known is None):
                 return None
             known.append(None if value is None else value.known)
-        made = fold(name, known, given) if known else None
-        if made is None:
+        folded = fold(name, known, given) if known else None
+        if folded is None:
             return None
-        elem = given["to"] if name == "Cast" else _result_elements("", name, opset, inputs)
-        keep = elem if made.dtype == object or elem in SMALL else None
-        return Value(self.builder, None, made, keep, sources)
+        elem = _result_elements("", name, opset, inputs)
+        if name == "Cast":
+            elem = expect(given["to"], int)
+        keep = elem if folded.dtype == object or elem in SMALL else None
+        return Value(self.builder, None, folded, keep, sources)
 
-    def value(self, item: Any, sources: frozenset[str], held: int | None = None) -> Any:
+    def value(
+        self, item: Result, sources: frozenset[str], held: int | None = None
+    ) -> GraphValue | None:
         """A converter's result as a value; ``held`` is its type if that is held in bytes."""
         if item is None or isinstance(item, SequenceValue | OptionalValue):
             return item
@@ -290,25 +318,25 @@ class Translator:
             if not item.sources and sources:
                 return Value(self.builder, item._expr, item.known, item.elem, sources)
             return item
-        expr: Any = item if isinstance(item, RelaxVar) else self.builder.emit(item)
+        expr = item if isinstance(item, RelaxVar) else self.builder.emit(expect(item, Expr))
         return Value(self.builder, expr, None, held if held in SMALL else None, sources)
 
 
-def sources_of(inputs: Iterable[Any]) -> frozenset[str]:
+def sources_of(inputs: Iterable[GraphValue | None]) -> frozenset[str]:
     """The inputs of the graph that values are computed from."""
-    found: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
     for value in inputs:
         if value is not None:
-            found |= value.sources
-        for item in getattr(value, "items", ()) if isinstance(value, SequenceValue) else ():
-            found |= sources_of([item])
-    return found
+            sources |= value.sources
+        if isinstance(value, SequenceValue):
+            sources |= sources_of(value.items)
+    return sources
 
 
 def _accepted(
-    context: Context, row: Converter, attributes: Mapping[str, Any],
-    sources: tuple[Mapping[str, Any], Mapping[str, Any]],
-) -> dict[str, Any]:  # fmt: skip
+    context: Context, row: Converter, attributes: Attributes,
+    sources: tuple[Attributes, Attributes],
+) -> dict[str, Attribute]:  # fmt: skip
     """The attributes that the converter takes; OnnxNodeError if one that changes things is left.
 
     ``sources`` are the schema's defaults and what the node gives.
@@ -323,15 +351,17 @@ def _accepted(
     return {key: value for key, value in attributes.items() if key in row.attributes}
 
 
-def _entry(mapping: Mapping[str, Any], key: str) -> tuple[Any, ...]:
+def _entry(mapping: Attributes, key: str) -> tuple[Attribute, ...]:
     return (mapping[key],) if key in mapping else ()
 
 
-def _same(lhs: Any, rhs: Any) -> bool:
-    return bool(repr(lhs) == repr(rhs))
+def _same(lhs: Attribute, rhs: Attribute) -> bool:
+    return repr(lhs) == repr(rhs)
 
 
-def _result_elements(domain: str, name: str, opset: int, inputs: Sequence[Any]) -> int | None:
+def _result_elements(
+    domain: str, name: str, opset: int, inputs: Sequence[GraphValue | None]
+) -> int | None:
     """The element type of the result where the schema says it is that of an input."""
     schema = schema_of(domain, name, opset)
     if schema is None or not schema.outputs:
@@ -345,11 +375,12 @@ def _result_elements(domain: str, name: str, opset: int, inputs: Sequence[Any]) 
     return None
 
 
-def flat_expr(value: Any) -> Expr:
+def flat_expr(value: GraphValue | None) -> Expr:
     """A value as one expression: sequences and optionals are tuples."""
+    if value is None:
+        raise OnnxNodeError("an output of a graph is left out by its node")
     if isinstance(value, SequenceValue):
         return Tuple([flat_expr(item) for item in value.items])
     if isinstance(value, OptionalValue):
         return Tuple([]) if value.content is None else flat_expr(value.content)
-    expr: Expr = value.expr
-    return expr
+    return value.expr

@@ -10,11 +10,11 @@ an expression made of it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import Extent, IntImm, PrimExpr
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, const
 from weft.relax.frontend.onnx.element_types import (
@@ -29,12 +29,13 @@ from weft.relax.frontend.onnx.errors import OnnxNodeError
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 from weft.te.operation import compute
+from weft.te.tensor import Tensor
 from weft.tir.op import all as tir_all
 from weft.tir.op import const as tir_const
 from weft.tir.op import if_then_else
 
-Array = np.ndarray[Any, Any]
-Dim = Any
+Array = np.ndarray
+Dim = Extent
 """A dimension: an int, or an integer PrimExpr."""
 
 
@@ -82,23 +83,22 @@ class Value:
         return self._computed()
 
     def _computed(self) -> Expr:
-        """A small kernel that writes symbolic elements; made again at each use, in its scope."""
+        """A small kernel that writes symbolic elements; emitted again at each use, in its scope."""
         assert self.known is not None
         shape, dtype = self.known.shape, self.dtype
 
-        def shape_elements(elements: list[Any]) -> Any:
-            def element(*point: Any) -> Any:
-                made = tir_const(0, dtype)
+        def shape_elements(elements: list[Dim]) -> Tensor:
+            def element(*point: PrimExpr) -> PrimExpr:
+                chosen = tir_const(0, dtype)
                 for place, value in zip(np.ndindex(*shape), elements, strict=True):
                     here = as_prim(value).astype(dtype)
                     tests = [index == at for index, at in zip(point, place, strict=True)]
-                    made = if_then_else(tir_all(*tests), here, made) if tests else here
-                return made
+                    chosen = if_then_else(tir_all(*tests), here, chosen) if tests else here
+                return chosen
 
             return compute(shape, element, "shape_elements")
 
-        made: Expr = self.builder.emit_te(shape_elements, self.known.ravel().tolist())
-        return made
+        return self.builder.emit_te(shape_elements, self.known.ravel().tolist())
 
     @property
     def dtype(self) -> str:
@@ -134,8 +134,9 @@ class SequenceValue:
     __slots__ = ("elem", "items", "sources")
 
     def __init__(
-        self, items: Sequence[Any], elem: int | None = None, sources: frozenset[str] = frozenset()
-    ) -> None:
+        self, items: Sequence[GraphValue], elem: int | None = None,
+        sources: frozenset[str] = frozenset(),
+    ) -> None:  # fmt: skip
         self.items, self.elem, self.sources = list(items), elem, sources
 
 
@@ -144,8 +145,16 @@ class OptionalValue:
 
     __slots__ = ("content", "sources")
 
-    def __init__(self, content: Any = None, sources: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, content: GraphValue | None = None, sources: frozenset[str] = frozenset()
+    ) -> None:
         self.content, self.sources = content, sources
+
+
+GraphValue: TypeAlias = Value | SequenceValue | OptionalValue
+"""What a name of a graph stands for."""
+Result: TypeAlias = GraphValue | Expr | Sequence["Result"] | None
+"""What a converter returns: None for an output that nobody uses."""
 
 
 def _tensor_info(expr: Expr) -> TensorStructInfo:
@@ -155,7 +164,7 @@ def _tensor_info(expr: Expr) -> TensorStructInfo:
     return info
 
 
-def plain_dim(dim: Any) -> Dim:
+def plain_dim(dim: Dim) -> Dim:
     """A dimension as an int where it is constant."""
     return dim.value if isinstance(dim, IntImm) else dim
 
@@ -164,14 +173,13 @@ def as_prim(dim: Dim) -> PrimExpr:
     """A dimension as an int64 expression."""
     if isinstance(dim, PrimExpr):
         return dim
-    made: PrimExpr = IntImm("int64", int(dim))
-    return made
+    return IntImm("int64", int(dim))
 
 
 def as_known(dims: Sequence[Dim]) -> Array:
     """A vector of dimensions: int64 where all are numbers, else objects."""
     if all(isinstance(dim, int | np.integer) for dim in dims):
         return np.array(dims, "int64")
-    made = np.empty(len(dims), object)
-    made[:] = list(dims)
-    return made
+    vector = np.empty(len(dims), object)
+    vector[:] = list(dims)
+    return vector

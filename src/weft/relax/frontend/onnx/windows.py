@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict
 
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
@@ -15,9 +15,18 @@ LAYOUTS = {1: ("NCW", "OIW", "IOW"), 2: ("NCHW", "OIHW", "IOHW"), 3: ("NCDHW", "
 """Spatial axes -> layouts of data, of a convolution's kernel, of a transposed one's."""
 
 
-def by_axis(before: Sequence[Any], after: Sequence[Any]) -> list[Any]:
+def by_axis(before: Sequence[Dim], after: Sequence[Dim]) -> list[Dim]:
     """The amounts before and after each axis, axis by axis, as ``nn.pad`` takes them."""
     return [amount for pair in zip(before, after, strict=True) for amount in pair]
+
+
+class WindowAttributes(TypedDict, total=False):
+    """The attributes that describe windows, as the node has them."""
+
+    strides: Sequence[int] | None
+    dilations: Sequence[int] | None
+    pads: Sequence[int] | None
+    auto_pad: str
 
 
 @dataclass
@@ -27,8 +36,8 @@ class Windows:
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
-    before: list[Any]
-    after: list[Any]
+    before: list[Dim]
+    after: list[Dim]
 
     @property
     def padding(self) -> list[Dim]:
@@ -42,7 +51,7 @@ class Windows:
 
 
 def windows_of(
-    context: Context, x: Value, kernel: Sequence[int], given: dict[str, Any]
+    context: Context, x: Value, kernel: Sequence[int], given: WindowAttributes
 ) -> Windows:
     """The windows by the attributes strides, dilations, pads and auto_pad."""
     rank = context.rank(x, "X") - 2
@@ -57,13 +66,14 @@ def windows_of(
     pads = list(given.get("pads") or [0] * (2 * rank))
     check_windows(context, rank, strides, dilations, pads)
     check_auto_pad(context, auto)
-    made = Windows(list(kernel), strides, dilations, pads[:rank], pads[rank:])
+    before: list[Dim] = [*pads[:rank]]
+    windows = Windows(list(kernel), strides, dilations, before, [*pads[rank:]])
     if auto in ("SAME_UPPER", "SAME_LOWER"):
         spatial = context.shape(x, "X")[2:]
-        _pad_same(made, spatial, auto == "SAME_LOWER")
+        _pad_same(windows, spatial, auto == "SAME_LOWER")
     elif auto == "VALID":
-        made.before = made.after = [0] * rank
-    return made
+        windows.before, windows.after = [0] * rank, [0] * rank
+    return windows
 
 
 def check_windows(

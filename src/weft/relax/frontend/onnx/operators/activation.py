@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -12,12 +13,12 @@ from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value, as_prim
 from weft.relax.ir.shape_arith import product
 
-PLAIN: Final[dict[str, Callable[..., Any]]] = {
+PLAIN: Final[dict[str, Callable[..., Expr]]] = {
     "Softsign": op.nn.softsign, "Mish": op.nn.mish,
 }  # fmt: skip
 
 
-def _enter_plain(name: str, function: Callable[..., Any]) -> None:
+def _enter_plain(name: str, function: Callable[..., Expr]) -> None:
     @converter(name)
     def convert(context: Context, x: Value) -> Expr:
         return context.emit(function(x.expr))
@@ -132,7 +133,7 @@ def shrink(context: Context, x: Value, *, bias: float = 0.0, lambd: float = 0.5)
     return context.emit(op.where(low, context.emit(op.add(x.expr, shift)), upper))
 
 
-def _as_matrix(context: Context, x: Value, axis: int) -> tuple[Expr, Sequence[Any]]:
+def _as_matrix(context: Context, x: Value, axis: int) -> tuple[Expr, Sequence[PrimExpr]]:
     shape = [as_prim(dim) for dim in context.shape(x, "input")]
     place = 0 if len(shape) <= 1 else context.axis(x, axis)
     flat = [product(shape[:place]), product(shape[place:])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -15,19 +15,19 @@ from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value
 from weft.support.dtype import DataType
 
-VARIADIC: Final[dict[str, Callable[..., Any]]] = {
+VARIADIC: Final[dict[str, Callable[..., Expr]]] = {
     "Max": op.maximum, "Min": op.minimum, "Sum": op.add,
 }  # fmt: skip
 
 
-def _enter_variadic(name: str, function: Callable[..., Any]) -> None:
+def _enter_variadic(name: str, function: Callable[..., Expr]) -> None:
     @converter(name, ignores=["consumed_inputs"])
     def convert(context: Context, *values: Value) -> Expr:
         context.refuse_small(*values)
-        made = values[0].expr
+        total = values[0].expr
         for value in values[1:]:
-            made = context.emit(function(made, value.expr))
-        return made
+            total = context.emit(function(total, value.expr))
+        return total
 
     convert.__name__ = name.lower()
 
@@ -39,7 +39,7 @@ for _name, _function in VARIADIC.items():
 @converter("Mean", ignores=["consumed_inputs"])
 def mean(context: Context, *values: Value) -> Expr:
     """The mean of tensors, element by element."""
-    whole = context.run("Sum", *values)
+    whole = context.apply("Sum", values, {})
     return context.emit(op.divide(whole.expr, context.constant(len(values), whole.dtype).expr))
 
 
@@ -69,8 +69,8 @@ def power(context: Context, lhs: Value, rhs: Value) -> Expr:
         return _integer_power(context, lhs, rhs)
     wide = "float64" if "float64" in kinds or any(k.is_integral for k in kinds) else "float32"
     parts = [context.emit(op.astype(value.expr, wide)) for value in (lhs, rhs)]
-    made = context.emit(op.power(*parts))
-    return context.emit(op.astype(made, lhs.dtype))
+    power = context.emit(op.power(*parts))
+    return context.emit(op.astype(power, lhs.dtype))
 
 
 def _integer_power(context: Context, lhs: Value, rhs: Value) -> Expr:
@@ -104,12 +104,12 @@ def clip(
     context: Context, x: Value, low: Value | None = None, high: Value | None = None
 ) -> Expr:
     """Between two limits, the upper one first to be obeyed."""
-    made = x.expr
+    limited = x.expr
     if low is not None:
-        made = context.emit(op.maximum(made, low.expr))
+        limited = context.emit(op.maximum(limited, low.expr))
     if high is not None:
-        made = context.emit(op.minimum(made, high.expr))
-    return made
+        limited = context.emit(op.minimum(limited, high.expr))
+    return limited
 
 
 @converter("IsInf", since=10)
@@ -117,13 +117,15 @@ def is_infinite(
     context: Context, x: Value, *, detect_negative: int = 1, detect_positive: int = 1
 ) -> Expr:
     """Where x is infinite, of the signs asked for."""
-    made = context.emit(op.isinf(x.expr))
+    infinite = context.emit(op.isinf(x.expr))
     zero = context.constant(0, x.dtype).expr
     if not detect_negative:
-        made = context.emit(op.logical_and(made, context.emit(op.greater(x.expr, zero))))
+        positive = context.emit(op.greater(x.expr, zero))
+        infinite = context.emit(op.logical_and(infinite, positive))
     if not detect_positive:
-        made = context.emit(op.logical_and(made, context.emit(op.less(x.expr, zero))))
-    return made
+        negative = context.emit(op.less(x.expr, zero))
+        infinite = context.emit(op.logical_and(infinite, negative))
+    return infinite
 
 
 @converter("CumSum", since=11)
@@ -143,14 +145,14 @@ def cumprod(
 
 
 def _scanned(
-    context: Context, scan: Callable[..., Any], operands: Sequence[Value], exclusive: int,
+    context: Context, scan: Callable[..., Expr], operands: Sequence[Value], exclusive: int,
     reverse: int,
 ) -> Expr:  # fmt: skip
     x, axis = operands
     place = context.axis(x, int(context.array(axis, "axis").ravel()[0]))
     data = context.emit(op.flip(x.expr, place)) if reverse else x.expr
-    made = context.emit(scan(data, place, x.dtype, bool(exclusive)))
-    return context.emit(op.flip(made, place)) if reverse else made
+    running = context.emit(scan(data, place, x.dtype, bool(exclusive)))
+    return context.emit(op.flip(running, place)) if reverse else running
 
 
 @converter("Det", since=11)
@@ -160,18 +162,21 @@ def determinant(context: Context, x: Value) -> Expr:
     size = context.number(shape[-1], x, "X")
     rows = [context.emit(op.take(x.expr, _index(context, row), len(shape) - 2))
             for row in range(size)]  # fmt: skip
-    made = context.constant(np.ones([1] * 0), x.dtype).expr
+    product = context.constant(np.ones([1] * 0), x.dtype).expr
     for column in range(size):
-        made = _eliminate(context, rows, column, made)
-    return made
+        product = _eliminate(context, rows, column, product)
+    return product
 
 
 def _index(context: Context, row: int) -> Expr:
     return context.constant(row, "int64").expr
 
 
-def _eliminate(context: Context, rows: list[Expr], column: int, made: Expr) -> Expr:
-    """One step: the largest pivot to the place, its multiples off the rows below."""
+def _eliminate(context: Context, rows: list[Expr], column: int, product: Expr) -> Expr:
+    """One step: the largest pivot goes to its place, its multiples off the rows below.
+
+    Returns the product of the pivots so far, which ends as the determinant.
+    """
     emit = context.emit
 
     def entry(row: Expr) -> Expr:
@@ -185,9 +190,9 @@ def _eliminate(context: Context, rows: list[Expr], column: int, made: Expr) -> E
         rows[column], rows[other] = upper, lower
     pivot = entry(rows[column])
     zero = context.constant(0, str(pivot.struct_info.dtype)).expr
-    one = context.constant(1, str(pivot.struct_info.dtype)).expr
-    divisor = emit(op.where(emit(op.equal(pivot, zero)), one, pivot))
+    unit = context.constant(1, str(pivot.struct_info.dtype)).expr
+    divisor = emit(op.where(emit(op.equal(pivot, zero)), unit, pivot))
     for other in range(column + 1, len(rows)):
         factor = emit(op.divide(entry(rows[other]), divisor))
         rows[other] = emit(op.subtract(rows[other], emit(op.multiply(factor, rows[column]))))
-    return emit(op.multiply(made, emit(op.squeeze(pivot, [-1]))))
+    return emit(op.multiply(product, emit(op.squeeze(pivot, [-1]))))

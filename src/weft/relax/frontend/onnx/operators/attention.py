@@ -8,26 +8,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import FLOAT, SMALL
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.frontend.onnx.value import Dim, Result, Value, as_prim
 from weft.relax.ir.shape_arith import simplified
 from weft.tir import op as tir
 
 MINUS_INFINITY = -math.inf
 
 
+class AttentionAttributes(TypedDict, total=False):
+    """The attributes of a node."""
+
+    is_causal: int
+    kv_num_heads: int
+    left_window_size: int
+    q_num_heads: int
+    qk_matmul_output_mode: int
+    right_window_size: int
+    scale: float
+    softcap: float
+    softmax_precision: int
+
+
 @converter("Attention", since=23)
 def attention(
     context: Context, query: Value, key: Value, value: Value, mask: Value | None = None,
     past_key: Value | None = None, past_value: Value | None = None,
-    lengths: Value | None = None, **attributes: Any,
-) -> list[Any]:  # fmt: skip
+    lengths: Value | None = None, **attributes: Unpack[AttentionAttributes],
+) -> Result:  # fmt: skip
     """softmax(query key^T * scale + mask) value, and keys and values with those of the past."""
     inputs = [query, key, value, mask, past_key, past_value, lengths]
     if lengths is not None or _needs_expansion(context, query, attributes):
@@ -35,7 +49,8 @@ def attention(
             inputs.pop()
         return context.translator.expanded(context, inputs)
     rank = context.rank(query, "Q")
-    heads = [attributes.get(name) for name in ("q_num_heads", "kv_num_heads", "kv_num_heads")]
+    owners = attributes.get("kv_num_heads")
+    heads = [attributes.get("q_num_heads"), owners, owners]
     q, k, v = (
         split_heads(context, item, count) if rank == 3 else turned(context, item.expr)
         for item, count in zip((query, key, value), heads, strict=True)
@@ -46,17 +61,17 @@ def attention(
         k = context.emit(op.concat([turned(context, past_key.expr), k], 1))
         v = context.emit(op.concat([turned(context, past_value.expr), v], 1))
     causal = bool(attributes.get("is_causal"))
-    made = attended(context, (q, k, v), (mask, offset), (attributes.get("scale"), causal))
+    mixed = attended(context, (q, k, v), (mask, offset), (attributes.get("scale"), causal))
     if rank == 3:
-        shape = context.shape(context.value(made), "Y")
+        shape = context.shape(context.value(mixed), "Y")
         merged = as_prim(shape[2]) * as_prim(shape[3])
-        result = context.emit(op.reshape(made, [shape[0], shape[1], merged]))
+        result = context.emit(op.reshape(mixed, [shape[0], shape[1], merged]))
     else:
-        result = turned(context, made)
+        result = turned(context, mixed)
     return [result, turned(context, k), turned(context, v)]
 
 
-def _needs_expansion(context: Context, query: Value, attributes: dict[str, Any]) -> bool:
+def _needs_expansion(context: Context, query: Value, attributes: AttentionAttributes) -> bool:
     narrow = query.dtype not in ("float32", "float64")
     dims = query.shape or []
     return (
@@ -99,13 +114,13 @@ def attended(
             order = "TopLeft" if isinstance(offset, int) and offset == 0 else "BottomRight"
         return context.emit(op.nn.attention(q, k, v, None, scale, order))
     bias = mask_bias(context, mask, (q, k), offset if causal else None)
-    made = context.emit(op.nn.attention(q, k, v, bias, scale))
+    mixed = context.emit(op.nn.attention(q, k, v, bias, scale))
     lowest = context.emit(op.max(bias, [3], True))
     limit = context.constant(MINUS_INFINITY, str(q.struct_info.dtype)).expr
     blind = context.emit(op.equal(lowest, limit))
     blind = context.emit(op.permute_dims(blind, [0, 2, 1, 3]))
     zero = context.constant(0, str(q.struct_info.dtype)).expr
-    return context.emit(op.where(blind, zero, made))
+    return context.emit(op.where(blind, zero, mixed))
 
 
 def mask_bias(

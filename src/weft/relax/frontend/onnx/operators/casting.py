@@ -52,10 +52,9 @@ def cast(
         return context.value(encode(context, source, to, bool(saturate), round_mode), to)
     if to in SMALL_INTEGERS:
         return context.value(_narrowed(context, source, to), to)
-    made = source
     if str(source.struct_info.dtype) != STORAGE[to]:
-        made = context.emit(_converted(context, source, to))
-    return context.value(made, to if to in SMALL else None)
+        source = context.emit(_converted(context, source, to))
+    return context.value(source, to if to in SMALL else None)
 
 
 def _converted(context: Context, source: Expr, to: int) -> Expr:

@@ -8,17 +8,19 @@ other loops are recursive functions (weft.relax.frontend.onnx.loops).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr, If, SeqExpr, Tuple
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.loops import dynamic_loop
+from weft.relax.frontend.onnx.protos import GraphProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.translator import flat_expr
-from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue, Value
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.struct_info import TensorStructInfo
 
@@ -26,8 +28,14 @@ STEPS: Final = 4096
 """Loops of more steps than this are not written out."""
 
 
+Structure: TypeAlias = tuple["Structure | str | int | None", ...]
+"""What branches of a choice must agree in."""
+
+
 @converter("If")
-def choose(context: Context, condition: Value, *, then_branch: Any, else_branch: Any) -> list[Any]:
+def choose(
+    context: Context, condition: Value, *, then_branch: GraphProto, else_branch: GraphProto
+) -> list[GraphValue | None]:
     """The branch that the condition chooses."""
     known = condition.constant
     if known is not None:
@@ -41,22 +49,26 @@ def choose(context: Context, condition: Value, *, then_branch: Any, else_branch:
     structures = [[_structure(value) for value in values] for _, values in parts]
     if structures[0] != structures[1]:
         context.need(condition, "cond")  # branches of other structures: it must be known
-    made = context.emit(If(flag, parts[0][0], parts[1][0]))
+    chosen = context.emit(If(flag, parts[0][0], parts[1][0]))
     values = parts[0][1]
     if len(values) == 1:
-        return [_rebuilt(context, made, values[0])]
+        return [_rebuilt(context, chosen, values[0])]
     return [
-        _rebuilt(context, context.emit(made[index]), value) for index, value in enumerate(values)
+        _rebuilt(context, context.emit(chosen[index]), value) for index, value in enumerate(values)
     ]
 
 
-def _branch(context: Context, which: str, graph: Any) -> tuple[SeqExpr, list[Any]]:
+def _branch(
+    context: Context, which: str, graph: GraphProto
+) -> tuple[SeqExpr, list[GraphValue]]:
+    """The bindings of a branch, and the values of its outputs."""
     builder = context.builder
     builder.begin_scope(None)
     builder.begin_binding_block()
     try:
-        values = context.translator.graph(graph, context.scope)
-        exprs = [flat_expr(value) for value in values]
+        outputs = context.translator.graph(graph, context.scope)
+        exprs = [flat_expr(value) for value in outputs]
+        values = [value for value in outputs if value is not None]
         body = builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
     except Exception as error:
         builder.end_block()
@@ -71,79 +83,81 @@ def _branch(context: Context, which: str, graph: Any) -> tuple[SeqExpr, list[Any
     return SeqExpr([block], body), values
 
 
-def _structure(value: Any) -> Any:
+def _structure(value: GraphValue) -> Structure:
     """What both branches must agree in: kinds, numbers of items, element types, ranks."""
     if isinstance(value, SequenceValue):
         return ("sequence", *[_structure(item) for item in value.items])
     if isinstance(value, OptionalValue):
-        return ("optional", None if value.content is None else _structure(value.content))
+        content = [] if value.content is None else [_structure(value.content)]
+        return ("optional", *content)
     return (value.elem, value.rank)
 
 
-def _rebuilt(context: Context, made: Expr, like: Any) -> Any:
+def _rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
     """The value of an expression that has the structure of ``like``."""
     if isinstance(like, SequenceValue):
-        items = [_rebuilt(context, context.emit(made[index]), item)
+        items = [_rebuilt(context, context.emit(expr[index]), item)
                  for index, item in enumerate(like.items)]  # fmt: skip
         return SequenceValue(items, like.elem, like.sources)
     if isinstance(like, OptionalValue):
-        content = None if like.content is None else _rebuilt(context, made, like.content)
+        content = None if like.content is None else _rebuilt(context, expr, like.content)
         return OptionalValue(content, like.sources)
-    return Value(context.builder, with_dims(context, made), None, like.elem, like.sources)
+    return Value(context.builder, with_dims(context, expr), None, like.elem, like.sources)
 
 
-def with_dims(context: Context, made: Expr) -> Expr:
+def with_dims(context: Context, tensor: Expr) -> Expr:
     """The tensor with a symbol for each dimension, where its shape is not known."""
-    info = made.struct_info
+    info = tensor.struct_info
     if not isinstance(info, TensorStructInfo) or tensor_dims(info) is not None or info.ndim < 0:
-        return made
+        return tensor
     dims = [context.new_dim("branch") for _ in range(info.ndim)]
-    return context.builder.match_cast(made, TensorStructInfo(dims, info.dtype))
+    return context.builder.match_cast(tensor, TensorStructInfo(dims, info.dtype))
 
 
 @converter("Loop")
 def loop(
-    context: Context, trips: Value | None, condition: Value | None, *carried: Any, body: Any
-) -> list[Any]:
-    """The body again and again: carried values, then what each step scans out, stacked."""
-    if not _is_written_out(trips, condition, carried):
-        return list(dynamic_loop(context, trips, condition, carried, body))
+    context: Context, trips: Value | None, condition: Value | None, *carried: GraphValue | None,
+    body: GraphProto,
+) -> Sequence[GraphValue | None]:  # fmt: skip
+    """The body again and again: carried values, then what each step scans out, stacked.
+
+    A loop whose number of steps is known is written out, and so is one that carries a sequence.
+    """
+    tensors = [value for value in carried if isinstance(value, Value)]
+    is_known = all(value is None or value.constant is not None for value in (trips, condition))
+    if not is_known and len(tensors) == len(carried):
+        return dynamic_loop(context, trips, condition, tensors, body)
     limit = None if trips is None else context.ints(trips, "M")
     most = None if limit is None else limit[0]
     going = condition
     states = list(carried)
-    scanned: list[list[Any]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
+    scanned: list[list[Value]] = [[] for _ in range(len(body.output) - 1 - len(carried))]
     step = 0
     while most is None or step < most:
         known = None if going is None else going.constant
         if known is not None and not known.ravel()[0]:
             break
-        if step >= STEPS and not all(isinstance(value, Value) for value in carried):
+        if step >= STEPS and len(tensors) < len(carried):
             context.fail(f"it carries a sequence: expected at most {STEPS} steps")
         if step >= STEPS or (going is not None and known is None):
-            # what was written out so far is left over, and taken away as unused
-            return list(dynamic_loop(context, trips, condition, carried, body))
+            # the steps that were written out so far are not used, and removed as dead code
+            return dynamic_loop(context, trips, condition, carried, body)
         index = context.constant(step, "int64")
         flag = going if going is not None else context.constant(True)
-        made = context.translator.graph(body, context.scope, [index, flag, *states])
-        going = made[0]
-        states = made[1 : 1 + len(states)]
-        for items, value in zip(scanned, made[1 + len(states) :], strict=True):
-            items.append(value)
+        outputs = context.translator.graph(body, context.scope, [index, flag, *states])
+        going = expect(outputs[0], Value)
+        states = outputs[1 : 1 + len(states)]
+        for items, value in zip(scanned, outputs[1 + len(states) :], strict=True):
+            items.append(expect(value, Value))
         step += 1
     infos = body.output[1 + len(states) :]
     outs = zip(scanned, infos, strict=True)
     return [*states, *[_stacked(context, items, info, 0) for items, info in outs]]
 
 
-def _is_written_out(trips: Value | None, condition: Value | None, carried: Sequence[Any]) -> bool:
-    """Whether the number of steps is known; loops over sequences always are written out."""
-    if not all(isinstance(value, Value) for value in carried):
-        return True
-    return all(value is None or value.constant is not None for value in (trips, condition))
-
-
-def _stacked(context: Context, items: Sequence[Value], info: Any, axis: int) -> Any:
+def _stacked(
+    context: Context, items: Sequence[Value], info: ValueInfoProto, axis: int
+) -> Value:
     """Values of all steps along a new axis; of no step a tensor without elements."""
     if items:
         known = [item.constant for item in items if item.constant is not None]
@@ -157,9 +171,9 @@ def _stacked(context: Context, items: Sequence[Value], info: Any, axis: int) -> 
 
 @converter("Scan", since=8)
 def scan_batched(
-    context: Context, lengths: Value | None, *values: Any, body: Any, num_scan_inputs: int,
-    directions: Sequence[int] | None = None,
-) -> list[Any]:  # fmt: skip
+    context: Context, lengths: Value | None, *values: Value, body: GraphProto,
+    num_scan_inputs: int, directions: Sequence[int] | None = None,
+) -> list[Value]:  # fmt: skip
     """In opset 8 every value has a batch axis first; each batch is scanned by itself."""
     if lengths is not None:
         context.fail("its input sequence_lens is not supported")
@@ -179,12 +193,12 @@ def scan_batched(
 
 @converter("Scan", since=9)
 def scan(
-    context: Context, *values: Any, body: Any, num_scan_inputs: int,
+    context: Context, *values: Value, body: GraphProto, num_scan_inputs: int,
     scan_input_axes: Sequence[int] | None = None,
     scan_input_directions: Sequence[int] | None = None,
     scan_output_axes: Sequence[int] | None = None,
     scan_output_directions: Sequence[int] | None = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Value]:  # fmt: skip
     """The body on slice after slice of the scan inputs, written out."""
     count = len(values) - num_scan_inputs
     options = [
@@ -194,7 +208,15 @@ def scan(
     return _scanned(context, body, (list(values), count), options)
 
 
-def _scanned(context: Context, body: Any, given: Any, options: Any) -> list[Any]:
+def _scanned(
+    context: Context, body: GraphProto, given: tuple[list[Value], int],
+    options: Sequence[list[int]],
+) -> list[Value]:  # fmt: skip
+    """The states after all steps, and what was scanned out.
+
+    ``given`` are the values with the number of states among them, ``options`` directions and axes
+    of the inputs, then those of the outputs.
+    """
     (values, count), (ways, axes, out_ways, out_axes) = given, options
     states, inputs = values[:count], values[count:]
     along = axes or [0] * len(inputs)
@@ -207,9 +229,10 @@ def _scanned(context: Context, body: Any, given: Any, options: Any) -> list[Any]
             at = steps - 1 - step if ways and ways[index] else step
             slices.append(context.value(op.take(x.expr, context.constant(at, "int64").expr, place),
                                         x.elem))  # fmt: skip
-        made = context.translator.graph(body, context.scope, [*states, *slices])
-        states = made[:count]
-        for items, value in zip(scanned, made[count:], strict=True):
+        outputs = context.translator.graph(body, context.scope, [*states, *slices])
+        tensors = [expect(value, Value) for value in outputs]
+        states = tensors[:count]
+        for items, value in zip(scanned, tensors[count:], strict=True):
             items.append(value)
     results = []
     for index, items in enumerate(scanned):

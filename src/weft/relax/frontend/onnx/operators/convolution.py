@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Dim, Value
 from weft.relax.frontend.onnx.windows import (
     LAYOUTS,
     by_axis,
@@ -39,11 +39,11 @@ def conv(
     layout, kernel_layout, _ = LAYOUTS[windows.rank]
     # Bytes less their zero points, of ConvInteger and QLinearConv, are summed in int32.
     kind = "int32" if x.dtype == "int16" else None
-    made = context.emit(CONVOLUTIONS[windows.rank](
+    image = context.emit(CONVOLUTIONS[windows.rank](
         data, weight.expr, windows.strides, padding, windows.dilations, group, layout,
         kernel_layout, out_dtype=kind,
     ))  # fmt: skip
-    return biased(context, made, bias, windows.rank)
+    return biased(context, image, bias, windows.rank)
 
 
 def kernel_of(context: Context, weight: Value, given: Sequence[int] | None) -> list[int]:
@@ -54,16 +54,16 @@ def kernel_of(context: Context, weight: Value, given: Sequence[int] | None) -> l
     return list(shape)
 
 
-def biased(context: Context, made: Expr, bias: Value | None, rank: int) -> Expr:
+def biased(context: Context, image: Expr, bias: Value | None, rank: int) -> Expr:
     """With a bias for each channel."""
     if bias is None:
-        return made
+        return image
     count = context.shape(bias, "B")[0]
-    return context.emit(op.add(made, context.emit(op.reshape(bias.expr, [1, count, *[1] * rank]))))
+    return context.emit(op.add(image, context.emit(op.reshape(bias.expr, [1, count, *[1] * rank]))))
 
 
 def padded(
-    context: Context, data: Expr, pads: tuple[Sequence[Any], Sequence[Any]], value: float = 0.0
+    context: Context, data: Expr, pads: tuple[Sequence[Dim], Sequence[Dim]], value: float = 0.0
 ) -> Expr:
     """With padding of the spatial axes, which may be symbolic."""
     return context.emit(op.nn.pad(data, [0] * 4 + by_axis(*pads), "constant", value))
@@ -100,20 +100,34 @@ def conv_transpose(
             before[axis], after[axis] = (small, large) if upper else (large, small)
             if whole < 0:
                 before[axis] = after[axis] = 0
-    return _transposed(context, (x, weight, bias), (steps, spread, extra), (before, after, group))
+    geometry = _Transposed(steps, spread, extra, [*before, *after], group)
+    return _transposed(context, x, weight, bias, geometry)
 
 
-def _transposed(context: Context, tensors: Any, sizes: Any, pads: Any) -> Expr:
+@dataclass(frozen=True)
+class _Transposed:
+    """The geometry of a transposed convolution; ``extra`` is added at the end of its result."""
+
+    steps: list[int]
+    spread: list[int]
+    extra: list[int]
+    padding: list[int]
+    group: int
+
+
+def _transposed(
+    context: Context, x: Value, weight: Value, bias: Value | None, geometry: _Transposed
+) -> Expr:
     """Padding at the back beyond the stride becomes padding of the result by zeros."""
-    (x, weight, bias), (steps, spread, extra), (before, after, group) = tensors, sizes, pads
+    steps, extra = geometry.steps, geometry.extra
     rank = len(steps)
     inside = [min(size, step - 1) for size, step in zip(extra, steps, strict=True)]
     beyond = [size - less for size, less in zip(extra, inside, strict=True)]
     layout, _, kernel_layout = LAYOUTS[rank]
-    made = context.emit(TRANSPOSED[rank](
-        x.expr, weight.expr, steps, [*before, *after], inside, spread, group, layout,
-        kernel_layout,
+    image = context.emit(TRANSPOSED[rank](
+        x.expr, weight.expr, steps, geometry.padding, inside, geometry.spread, geometry.group,
+        layout, kernel_layout,
     ))  # fmt: skip
     if any(beyond):
-        made = padded(context, made, ([0] * rank, beyond))
-    return biased(context, made, bias, rank)
+        image = padded(context, image, ([0] * rank, beyond))
+    return biased(context, image, bias, rank)

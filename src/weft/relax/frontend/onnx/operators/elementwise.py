@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.relax import op
 from weft.relax.expr import Expr
@@ -11,7 +11,7 @@ from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Value, as_prim
 
-UNARY: Final[dict[str, Callable[..., Any]]] = {
+UNARY: Final[dict[str, Callable[..., Expr]]] = {
     "Abs": op.abs, "Acos": op.acos, "Acosh": op.acosh, "Asin": op.asin, "Asinh": op.asinh,
     "Atan": op.atan, "Atanh": op.atanh, "Ceil": op.ceil, "Cos": op.cos, "Cosh": op.cosh,
     "Erf": op.erf, "Exp": op.exp, "Floor": op.floor, "IsNaN": op.isnan, "Log": op.log,
@@ -19,20 +19,20 @@ UNARY: Final[dict[str, Callable[..., Any]]] = {
     "Sigmoid": op.sigmoid, "Sign": op.sign, "Sin": op.sin, "Sinh": op.sinh, "Sqrt": op.sqrt,
     "Tan": op.tan, "Tanh": op.tanh, "BitwiseNot": op.bitwise_not,
 }  # fmt: skip
-BINARY: Final[dict[str, Callable[..., Any]]] = {
+BINARY: Final[dict[str, Callable[..., Expr]]] = {
     "Add": op.add, "Sub": op.subtract, "Mul": op.multiply, "Div": op.divide,
     "And": op.logical_and, "Or": op.logical_or, "Xor": op.logical_xor,
     "Equal": op.equal, "Less": op.less, "Greater": op.greater,
 }  # fmt: skip
 """Operators that had the attributes ``broadcast`` and ``axis`` until opset 6."""
-BINARY_7: Final[dict[str, Callable[..., Any]]] = {
+BINARY_7: Final[dict[str, Callable[..., Expr]]] = {
     **BINARY,
     "LessOrEqual": op.less_equal, "GreaterOrEqual": op.greater_equal,
     "BitwiseAnd": op.bitwise_and, "BitwiseOr": op.bitwise_or, "BitwiseXor": op.bitwise_xor,
 }  # fmt: skip
 
 
-def _enter_unary(name: str, function: Callable[..., Any]) -> None:
+def _enter_unary(name: str, function: Callable[..., Expr]) -> None:
     @converter(name, ignores=["consumed_inputs"])
     def convert(context: Context, x: Value) -> Expr:
         context.refuse_small(x)
@@ -41,7 +41,7 @@ def _enter_unary(name: str, function: Callable[..., Any]) -> None:
     convert.__name__ = name.lower()
 
 
-def _enter_binary(name: str, function: Callable[..., Any], since: int) -> None:
+def _enter_binary(name: str, function: Callable[..., Expr], since: int) -> None:
     @converter(name, since=since)
     def convert(context: Context, lhs: Value, rhs: Value) -> Expr:
         context.refuse_small(lhs, rhs)
@@ -50,7 +50,7 @@ def _enter_binary(name: str, function: Callable[..., Any], since: int) -> None:
     convert.__name__ = name.lower()
 
 
-def _enter_old_binary(name: str, function: Callable[..., Any]) -> None:
+def _enter_old_binary(name: str, function: Callable[..., Expr]) -> None:
     @converter(name, ignores=["consumed_inputs"])
     def convert(
         context: Context, lhs: Value, rhs: Value, *, broadcast: int = 0, axis: int | None = None
@@ -85,8 +85,8 @@ for _name, _function in BINARY_7.items():
 @converter("Reciprocal", ignores=["consumed_inputs"])
 def reciprocal(context: Context, x: Value) -> Expr:
     """1 / x."""
-    one = context.constant(1, x.dtype)
-    return context.emit(op.divide(one.expr, x.expr))
+    unit = context.constant(1, x.dtype)
+    return context.emit(op.divide(unit.expr, x.expr))
 
 
 @converter("Where", since=9)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -101,7 +100,7 @@ def tensor_scatter(
     """The cache with, in each batch, the update written from its index on; round, if circular."""
     place, emit = context.axis(cache, axis), context.emit
     shape = context.shape(update, "update")
-    along = [1] * len(shape)
+    along: list[Dim] = [1] * len(shape)
     along[place] = shape[place]
     places = emit(op.reshape(emit(op.arange(as_prim(shape[place]), dtype="int64")), along))
     if indices is not None:
@@ -167,7 +166,7 @@ def _limited(dim: Dim, limit: int) -> Dim:
 def split_attribute(
     context: Context, x: Value, sizes: Value | None = None, *, axis: int = 0,
     split: Sequence[int] | None = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Expr] | list[Value]:  # fmt: skip
     """Until opset 12 the sizes are an attribute (an input in opset 1)."""
     given = list(split) if split else context.ints(sizes, "split")
     return _split(context, x, axis, given)
@@ -177,14 +176,14 @@ def split_attribute(
 def split_input(
     context: Context, x: Value, split: Value | None = None, *, axis: int = 0,
     num_outputs: int | None = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Expr] | list[Value]:  # fmt: skip
     """Parts of given sizes, or equal ones (the last may be smaller), one for each output."""
     return _split(context, x, axis, context.ints(split, "split"), num_outputs)
 
 
 def _split(
     context: Context, x: Value, axis: int, sizes: list[int] | None, count: int | None = None
-) -> list[Any]:
+) -> list[Expr] | list[Value]:
     place = context.axis(x, axis)
     count = count or len(context.node.output)
     if sizes is not None:
@@ -223,8 +222,8 @@ def compress(context: Context, x: Value, condition: Value, *, axis: int | None =
         place = 0
     else:
         place = context.axis(x, axis)
-    found = context.run("NonZero", condition)
-    where = context.emit(op.reshape(found.expr, [context.shape(found, "condition")[1]]))
+    places = context.apply("NonZero", [condition], {})
+    where = context.emit(op.reshape(places.expr, [context.shape(places, "condition")[1]]))
     return context.emit(op.take(data, where, place))
 
 
@@ -235,8 +234,8 @@ def nonzero(context: Context, x: Value) -> Expr:
     rank = context.rank(x, "X")
     if rank == 0:
         data, rank = context.emit(op.reshape(data, [1])), 1
-    found = context.emit(op.nonzero(data))
-    return context.matched(found, [rank, context.new_dim("nonzero")])
+    places = context.emit(op.nonzero(data))
+    return context.matched(places, [rank, context.new_dim("nonzero")])
 
 
 @converter("OneHot", since=9)
@@ -279,8 +278,8 @@ def _topk(context: Context, x: Value, k: int, options: tuple[int, bool]) -> list
     if k == 0:
         dims = [*shape[:place], 0, *shape[place + 1 :]]
         return [context.emit(op.zeros(dims, dtype)) for dtype in (x.dtype, "int64")]
-    made = context.emit(op.topk(x.expr, k, place, "both", largest, "int64"))
-    return [context.emit(made[0]), context.emit(made[1])]
+    both = context.emit(op.topk(x.expr, k, place, "both", largest, "int64"))
+    return [context.emit(both[0]), context.emit(both[1])]
 
 
 @converter("Trilu", since=14)
@@ -289,8 +288,8 @@ def trilu(context: Context, x: Value, k: Value | None = None, *, upper: int = 1)
     offset = 0 if k is None else int(context.array(k, "k").ravel()[0])
     if x.dtype == "bool":
         small = context.emit(op.astype(x.expr, "uint8"))
-        made = context.emit((op.triu if upper else op.tril)(small, offset))
-        return context.emit(op.astype(made, "bool"))
+        triangle = context.emit((op.triu if upper else op.tril)(small, offset))
+        return context.emit(op.astype(triangle, "bool"))
     return context.emit((op.triu if upper else op.tril)(x.expr, offset))
 
 
@@ -313,14 +312,14 @@ def eye_like(context: Context, x: Value, *, dtype: int | None = None, k: int = 0
 @converter("Unique", since=11)
 def unique(
     context: Context, x: Value, *, axis: int | None = None, sorted: int = 1
-) -> list[Any]:
+) -> list[Expr]:
     """The distinct values (or slices), where each stands first, which each is, and how often."""
     data = x.expr if axis is not None else context.emit(op.reshape(x.expr, [-1]))
     place = 0 if axis is None else context.axis(x, axis)
-    made = context.emit(op.unique(data, bool(sorted), True, True, True, place))
+    whole = context.emit(op.unique(data, bool(sorted), True, True, True, place))
     shape = context.value(data).shape or []
     count, symbol = shape[place], context.new_dim("unique")
-    results = [context.emit(made[index]) for index in range(4)]
+    results = [context.emit(whole[index]) for index in range(4)]
     dims = [[*shape[:place], symbol, *shape[place + 1 :]], [symbol], [count], [symbol]]
     return [
         context.matched(item, size, None if index == 0 else "int64")

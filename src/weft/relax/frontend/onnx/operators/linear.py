@@ -25,10 +25,10 @@ def gemm(
     emit = context.emit
     lhs = emit(op.permute_dims(a.expr)) if transA else a.expr
     rhs = emit(op.permute_dims(b.expr)) if transB else b.expr
-    made = _scaled(context, emit(op.matmul(lhs, rhs)), alpha)
+    product = _scaled(context, emit(op.matmul(lhs, rhs)), alpha)
     if c is None:
-        return made
-    return emit(op.add(made, _scaled(context, c.expr, beta)))
+        return product
+    return emit(op.add(product, _scaled(context, c.expr, beta)))
 
 
 def _scaled(context: Context, x: Expr, factor: float) -> Expr:

@@ -5,7 +5,7 @@ Their meaning is that of ONNX Runtime's operator documentation (docs/ContribOper
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.operators.activation import added
 from weft.relax.frontend.onnx.operators.normalization import layer_norm, rms_norm
+from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import AI_ONNX, MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value
 
@@ -27,8 +28,9 @@ def skip_layer_norm(
 ) -> list[Expr | None]:  # fmt: skip
     """The layer norm of x + skip + bias; also mean, 1 / deviation, and the sum itself."""
     total = added(context, context.emit(op.add(x.expr, skip.expr)), bias)
-    made, *others = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)
-    return [made, *(others or [None, None]), total]  # the others come only where one is wanted
+    output, *others = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)
+    moments: Sequence[Expr | None] = others or [None, None]  # they come only where one is wanted
+    return [output, *moments, total]
 
 
 @converter("SimplifiedLayerNormalization", domain=AI_ONNX)
@@ -50,8 +52,8 @@ def skip_simplified_layer_norm(
     if context.wants(1) or context.wants(2):
         context.fail("its outputs mean and inv_std_var are not supported")
     total = added(context, context.emit(op.add(x.expr, skip.expr)), bias)
-    made = rms_norm(context, context.value(total), gamma, epsilon=epsilon)
-    return [made, None, None, total]
+    output = rms_norm(context, context.value(total), gamma, epsilon=epsilon)
+    return [output, None, None, total]
 
 
 @converter("EmbedLayerNormalization", domain=MICROSOFT)
@@ -71,13 +73,13 @@ def embed_layer_norm(
     total = emit(op.add(total, here))
     if kinds is not None and segments is not None:
         total = emit(op.add(total, emit(op.take(kinds.expr, segments.expr, 0))))
-    made = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)[0]
+    output = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)[0]
     batch = context.shape(ids, "input_ids")[0]
     if mask is None or not mask_index_type:
         count = emit(op.zeros([batch], "int32"))
     else:
         count = emit(op.sum(context.as_type(mask.expr, "int32"), [1]))
-    return [made, count, total]
+    return [output, count, total]
 
 
 # Products
@@ -94,10 +96,10 @@ def fused_matmul(
         transposed(context, value) if turned else value.expr
         for value, turned in ((a, transA), (b, transB))
     )
-    made = context.emit(op.matmul(lhs, rhs))
+    product = context.emit(op.matmul(lhs, rhs))
     if alpha == 1:
-        return made
-    return context.emit(op.multiply(made, context.constant(alpha, a.dtype).expr))
+        return product
+    return context.emit(op.multiply(product, context.constant(alpha, a.dtype).expr))
 
 
 def transposed(context: Context, x: Value) -> Expr:
@@ -111,25 +113,27 @@ def transposed(context: Context, x: Value) -> Expr:
 @converter("FusedConv", domain=MICROSOFT)
 def fused_conv(
     context: Context, x: Value, weight: Value, bias: Value | None = None, z: Value | None = None,
-    *, activation: str = "", activation_params: Any = (), **attributes: Any,
-) -> Any:  # fmt: skip
+    *, activation: str = "", activation_params: Sequence[float] = (),
+    **attributes: Attribute,
+) -> Expr | Value:  # fmt: skip
     """A convolution, what is added to it, an activation."""
-    made = context.run("Conv", x, weight, bias, **attributes)
+    image = context.apply("Conv", [x, weight, bias], attributes)
     if z is not None:
-        made = context.value(op.add(made.expr, z.expr))
-    return _activated(context, made, activation, list(activation_params))
+        image = context.value(op.add(image.expr, z.expr))
+    return _activated(context, image, activation, list(activation_params))
 
 
 @converter("FusedGemm", domain=MICROSOFT)
 def fused_gemm(
     context: Context, a: Value, b: Value, c: Value | None = None, *, activation: str = "",
     activation_alpha: float | None = None, activation_beta: float | None = None,
-    activation_gamma: float | None = None, **attributes: Any,  # noqa: ARG001 - of none here
-) -> Any:  # fmt: skip
+    activation_gamma: float | None = None,  # noqa: ARG001 - of none here
+    **attributes: Attribute,
+) -> Expr | Value:  # fmt: skip
     """A Gemm and an activation."""
-    made = context.run("Gemm", a, b, c, **attributes)
+    product = context.apply("Gemm", [a, b, c], attributes)
     params = [item for item in (activation_alpha, activation_beta) if item is not None]
-    return _activated(context, made, activation, params)
+    return _activated(context, product, activation, params)
 
 
 PARAMETERS = {
@@ -139,15 +143,15 @@ PARAMETERS = {
 """Activation -> the attributes that its parameters are."""
 
 
-def _activated(context: Context, x: Value, name: str, params: list[float]) -> Any:
+def _activated(context: Context, x: Value, name: str, params: list[float]) -> Expr | Value:
     if name == "Clip" and len(params) == 2:
         return op.clip(x.expr, params[0], params[1])
     if name not in PARAMETERS:
         context.fail(f"activation: expected one of {', '.join(PARAMETERS)}, Clip, got {name!r}")
     if not name:
         return x
-    attributes: dict[str, Any] = dict(zip(PARAMETERS[name], params, strict=False))
-    return context.run(name, x, **attributes)
+    attributes: dict[str, Attribute] = dict(zip(PARAMETERS[name], params, strict=False))
+    return context.apply(name, [x], attributes)
 
 
 # Products with packed weights
@@ -168,19 +172,19 @@ def matmul_n_bits(
     packed = context.array(b, "B").reshape(N, -1)
     factors = context.array(scales, "scales").reshape(N, -1).astype("float32")
     blocks = factors.shape[1]
-    offset: Any = float(1 << (bits - 1))
+    offset = np.full((N, blocks), 1 << (bits - 1))
     if zeros is not None:
         offset = context.array(zeros, "zero_points").reshape(N, -1)
         if offset.dtype == np.uint8:
             offset = unpacked(offset, bits)[:, :blocks]
-        offset = offset.astype("float32")[..., None]
     numbers = unpacked(packed, bits).reshape(N, blocks, block_size).astype("float32")
-    weight = ((numbers - offset) * factors[..., None]).reshape(N, -1)[:, :K]
+    centred = numbers - offset.astype("float32")[..., None]
+    weight = (centred * factors[..., None]).reshape(N, -1)[:, :K]
     matrix = context.constant(np.ascontiguousarray(weight.T).astype(a.dtype)).expr
     return added(context, context.emit(op.matmul(a.expr, matrix)), bias)
 
 
-def unpacked(packed: np.ndarray[Any, Any], bits: int) -> np.ndarray[Any, Any]:
+def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
     """The integers of rows of bytes, those in the low bits first."""
     shifts = np.arange(0, 8, bits, dtype="uint8")
     mask = np.uint8((1 << bits) - 1)

@@ -81,13 +81,13 @@ def _with_past(context: Context, parts: Sequence[Expr], past: Sequence[Expr]) ->
 
 
 def _total(context: Context, biases: Sequence[Expr | None]) -> Expr | None:
-    found = [item for item in biases if item is not None]
-    if not found:
+    given = [item for item in biases if item is not None]
+    if not given:
         return None
-    made = found[0]
-    for item in found[1:]:
-        made = context.emit(op.add(made, item))
-    return made
+    total = given[0]
+    for item in given[1:]:
+        total = context.emit(op.add(total, item))
+    return total
 
 
 @converter("Attention", domain=MICROSOFT, ignores=["rotary_embedding_dim"],
@@ -126,10 +126,10 @@ def attention_of(
         dtype = str(whole.struct_info.dtype)
         masked = padding_bias(context, mask, _length(context, k), dtype, filler, _batch(context, q))
     bias = _total(context, [masked, None if more is None else more.expr])
-    made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight" if causal else None))
+    mixed = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight" if causal else None))
     if not context.wants(1):
-        return [_merged(context, made)]
-    return [_merged(context, made), emit(op.stack([turned(context, k), turned(context, v)], 0))]
+        return [_merged(context, mixed)]
+    return [_merged(context, mixed), emit(op.stack([turned(context, k), turned(context, v)], 0))]
 
 
 @converter("MultiHeadAttention", domain=MICROSOFT)
@@ -154,9 +154,9 @@ def multi_head_attention(
         )
     bias_sum = _total(context, [masked, None if more is None else more.expr])
     order = "BottomRight" if unidirectional else None
-    made = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale or None, order)))
+    mixed = _merged(context, emit(op.nn.attention(q, k, v, bias_sum, scale or None, order)))
     present = [turned(context, k), turned(context, v)] if context.wants(1) else []
-    return [made, *present]
+    return [mixed, *present]
 
 
 def _unpacked(context: Context, given: Sequence[Value | None], heads: int) -> list[Expr]:
@@ -184,7 +184,7 @@ def _slices(context: Context, packed: Value, count: int) -> list[Expr]:
 
 def _biased(context: Context, parts: Sequence[Expr], bias: Value) -> list[Expr]:
     """The parts with their pieces of a bias."""
-    made, start = [], 0
+    sums, start = [], 0
     for part in parts:
         heads, features = (
             context.number(dim, bias, "bias") for dim in context.shape(context.value(part), "q")[2:]
@@ -192,9 +192,9 @@ def _biased(context: Context, parts: Sequence[Expr], bias: Value) -> list[Expr]:
         end = start + heads * features
         piece = context.emit(op.strided_slice(bias.expr, [0], [start], [end]))
         piece = context.emit(op.reshape(piece, [heads, features]))
-        made.append(context.emit(op.add(part, piece)))
+        sums.append(context.emit(op.add(part, piece)))
         start = end
-    return made
+    return sums
 
 
 @converter("GroupQueryAttention", domain=MICROSOFT,
@@ -224,14 +224,14 @@ def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the o
         q, k = (rotated(context, item, tables, bool(rotary_interleaved)) for item in (q, k))
     if past_key is not None and past_value is not None:
         k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
-    one = context.constant(1, lengths.dtype).expr
-    ends = context.value(op.reshape(emit(op.add(lengths.expr, one)), [-1]))
+    counts = emit(op.add(lengths.expr, context.constant(1, lengths.dtype).expr))
+    ends = context.value(op.reshape(counts, [-1]))
     bias = padding_bias(
         context, ends, _length(context, k), query.dtype, FILTER, _batch(context, q)
     )
     window = local_window_size if local_window_size > 0 else None
-    made = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
-    return [_merged(context, made), turned(context, k), turned(context, v)]
+    mixed = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
+    return [_merged(context, mixed), turned(context, k), turned(context, v)]
 
 
 def _packed_heads(
@@ -268,10 +268,10 @@ def rotated(context: Context, x: Expr, tables: Sequence[Expr], interleaved: bool
     real = emit(op.subtract(emit(op.multiply(first, cos)), emit(op.multiply(second, sin))))
     imaginary = emit(op.add(emit(op.multiply(first, sin)), emit(op.multiply(second, cos))))
     if interleaved:
-        made = emit(op.reshape(emit(op.stack([real, imaginary], 4)), [*dims[:3], width]))
+        joined = emit(op.reshape(emit(op.stack([real, imaginary], 4)), [*dims[:3], width]))
     else:
-        made = emit(op.concat([real, imaginary], 3))
-    return made if rest is None else emit(op.concat([made, rest], 3))
+        joined = emit(op.concat([real, imaginary], 3))
+    return joined if rest is None else emit(op.concat([joined, rest], 3))
 
 
 @converter(
@@ -300,5 +300,5 @@ def rotary_embedding(
         steps = emit(op.arange(0, _length(context, data), 1, "int64"))
         index = emit(op.expand_dims(emit(op.add(steps, index)), 0))
     tables = [emit(op.take(item.expr, index, 0)) for item in (cos, sin)]
-    made = rotated(context, data, tables, bool(interleaved))
-    return turned(context, made) if rank == 4 else _merged(context, made)
+    features = rotated(context, data, tables, bool(interleaved))
+    return turned(context, features) if rank == 4 else _merged(context, features)

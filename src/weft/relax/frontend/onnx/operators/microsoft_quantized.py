@@ -6,8 +6,9 @@ are rounded as ONNX Runtime's CPU kernels round them: to the nearest, ties to ev
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -20,6 +21,7 @@ from weft.relax.frontend.onnx.operators.quantization import (
     quantize_linear,
     spread,
 )
+from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value
 
@@ -60,15 +62,15 @@ def quantized_gemm(
     b_zero: Value | None, c: Value | None = None, y_scale: Value | None = None,
     y_zero: Value | None = None, *, alpha: float = 1.0,
     transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
-) -> Any:  # fmt: skip
+) -> Value:  # fmt: skip
     """alpha * (A' * B' + C) of integers times both scales; quantized if there is a scale for it."""
     lhs, rhs = (
         context.value(transposed(context, value)) if turned else value
         for value, turned in ((a, transA), (b, transB))
     )
     whole = added(context, matmul_integer(context, lhs, rhs, a_zero, b_zero), c)
-    made = context.value(_scaled(context, whole, a_scale, b_scale, alpha))
-    return made if y_scale is None else quantize_linear(context, made, y_scale, y_zero)
+    product = context.value(_scaled(context, whole, a_scale, b_scale, alpha))
+    return product if y_scale is None else quantize_linear(context, product, y_scale, y_zero)
 
 
 def _scaled(
@@ -76,12 +78,12 @@ def _scaled(
 ) -> Expr:  # fmt: skip
     """A product of integers times both scales, of which each may have one for each column."""
     emit = context.emit
-    made = context.value(op.astype(whole, a_scale.dtype))
-    factors = [spread(context, made, item.expr, -1, 0) for item in (a_scale, b_scale)]
+    product = context.value(op.astype(whole, a_scale.dtype))
+    factors = [spread(context, product, item.expr, -1, 0) for item in (a_scale, b_scale)]
     scale = emit(op.multiply(factors[0], factors[1]))
     if alpha != 1:
         scale = emit(op.multiply(scale, context.constant(alpha, a_scale.dtype).expr))
-    return emit(op.multiply(made.expr, scale))
+    return emit(op.multiply(product.expr, scale))
 
 
 def _channels_first(context: Context, channels_last: int) -> None:
@@ -91,11 +93,11 @@ def _channels_first(context: Context, channels_last: int) -> None:
 
 @converter("QLinearConv", domain=MICROSOFT)
 def qlinear_conv(
-    context: Context, *values: Value | None, channels_last: int = 0, **attributes: Any
-) -> Any:
+    context: Context, *values: Value | None, channels_last: int = 0, **attributes: Attribute
+) -> Value:
     """That of ONNX."""
     _channels_first(context, channels_last)
-    return context.run("QLinearConv", *values, **attributes)
+    return context.apply("QLinearConv", [*values], attributes)
 
 
 # Dequantized, computed, quantized
@@ -108,21 +110,28 @@ QUANTIZED: Final = {
 """Operator of ONNX -> how many tensors with scale and zero point its QLinear form takes."""
 
 
+def _dequantized(
+    context: Context, x: Value | None, scale: Value | None, zero: Value | None = None
+) -> Expr:
+    """A tensor with scale and zero point as real numbers."""
+    return dequantize_linear(context, expect(x, Value), expect(scale, Value), zero)
+
+
 def _enter_quantized(name: str, count: int) -> None:
     """QLinear*: ``count`` tensors with scale and zero point, then those of the result."""
 
     @converter(f"QLinear{name}", domain=MICROSOFT)
     def convert(
         context: Context, *values: Value | None, opset: int | None = None, channels_last: int = 0,
-        **attributes: Any,
+        **attributes: Attribute,
     ) -> Value:  # fmt: skip
         _channels_first(context, channels_last)
         triples = [values[3 * index : 3 * index + 3] for index in range(count)]
-        real = [context.value(dequantize_linear(context, *triple)) for triple in triples]
-        made = context.run(name, *real, opset=opset, **attributes)
+        real = [context.value(_dequantized(context, *triple)) for triple in triples]
+        result = context.apply(name, [*real], attributes, opset)
         scale, zero = (*values[3 * count :], None)[:2]
         assert scale is not None
-        return quantize_linear(context, made, scale, zero)
+        return quantize_linear(context, result, scale, zero)
 
 
 for _name, _count in QUANTIZED.items():
@@ -130,19 +139,22 @@ for _name, _count in QUANTIZED.items():
 
 
 @converter("QLinearConcat", domain=MICROSOFT)
-def qlinear_concat(context: Context, scale: Value, zero: Value, *values: Any, axis: int) -> Value:
+def qlinear_concat(
+    context: Context, scale: Value, zero: Value, *values: Value | None, axis: int
+) -> Value:
     """Quantized tensors joined, quantized anew."""
     triples = [values[index : index + 3] for index in range(0, len(values), 3)]
-    real = [dequantize_linear(context, *triple) for triple in triples]
+    real = [_dequantized(context, *triple) for triple in triples]
     return quantize_linear(context, context.value(op.concat(real, axis)), scale, zero)
 
 
 @converter("QLinearWhere", domain=MICROSOFT)
-def qlinear_where(context: Context, condition: Value, *values: Any) -> Value:
+def qlinear_where(context: Context, condition: Value, *values: Value | None) -> Value:
     """Elements of one of two quantized tensors, quantized anew."""
-    real = [dequantize_linear(context, *values[start : start + 3]) for start in (0, 3)]
-    made = context.value(op.where(condition.expr, *real))
-    return quantize_linear(context, made, *values[6:])
+    real = [_dequantized(context, *values[start : start + 3]) for start in (0, 3)]
+    chosen = context.value(op.where(condition.expr, *real))
+    scale, zero = (*values[6:], None)[:2]
+    return quantize_linear(context, chosen, expect(scale, Value), zero)
 
 
 # Attention

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -67,10 +66,10 @@ def batch_norm(
             results.append(context.as_type(mixed, given.dtype))
         running = current
     wide = [_per_channel(context, item, rank) for item in running]
-    made = _normalized(context, data, (wide[0], wide[1]), epsilon)
+    normal = _normalized(context, data, (wide[0], wide[1]), epsilon)
     factors = [_per_channel(context, context.as_type(v.expr, kind), rank) for v in (scale, bias)]
-    made = emit(op.add(emit(op.multiply(made, factors[0])), factors[1]))
-    return [context.as_type(made, x.dtype), *results]
+    scaled = emit(op.add(emit(op.multiply(normal, factors[0])), factors[1]))
+    return [context.as_type(scaled, x.dtype), *results]
 
 
 @converter("InstanceNormalization", ignores=["consumed_inputs"])
@@ -81,9 +80,9 @@ def instance_norm(
     emit, rank = context.emit, context.rank(x, "input")
     axes = list(range(2, rank))
     moments = (emit(op.mean(x.expr, axes, True)), emit(op.variance(x.expr, axes, True)))
-    made = _normalized(context, x.expr, moments, epsilon)
+    normal = _normalized(context, x.expr, moments, epsilon)
     factors = [_per_channel(context, value.expr, rank) for value in (scale, bias)]
-    return emit(op.add(emit(op.multiply(made, factors[0])), factors[1]))
+    return emit(op.add(emit(op.multiply(normal, factors[0])), factors[1]))
 
 
 @converter("LayerNormalization", since=17)
@@ -103,11 +102,11 @@ def layer_norm(
     mean = emit(op.mean(data, axes, True))
     variance = emit(op.variance(data, axes, True))
     inverse = emit(op.rsqrt(emit(op.add(variance, context.constant(epsilon, kind).expr))))
-    made = emit(op.multiply(emit(op.subtract(data, mean)), inverse))
-    made = emit(op.multiply(context.as_type(made, x.dtype), scale.expr))
+    normal = emit(op.multiply(emit(op.subtract(data, mean)), inverse))
+    output = emit(op.multiply(context.as_type(normal, x.dtype), scale.expr))
     if bias is not None:
-        made = emit(op.add(made, bias.expr))
-    return [made, mean, inverse]
+        output = emit(op.add(output, bias.expr))
+    return [output, mean, inverse]
 
 
 @converter("RMSNormalization", since=23)
@@ -122,8 +121,8 @@ def rms_norm(
     data = context.as_type(x.expr, kind)
     mean = emit(op.mean(emit(op.multiply(data, data)), axes, True))
     inverse = emit(op.rsqrt(emit(op.add(mean, context.constant(epsilon, kind).expr))))
-    made = context.as_type(emit(op.multiply(data, inverse)), scale.dtype)
-    return emit(op.multiply(made, scale.expr))
+    normal = context.as_type(emit(op.multiply(data, inverse)), scale.dtype)
+    return emit(op.multiply(normal, scale.expr))
 
 
 @converter("GroupNormalization", since=18)
@@ -134,10 +133,10 @@ def group_norm_of_groups(
     """In opset 18 scale and bias are for each group."""
     emit = context.emit
     shape = context.shape(x, "X")
-    made = _grouped(context, x, num_groups, (epsilon, x.dtype))
+    normal = _grouped(context, x, num_groups, (epsilon, x.dtype))
     factors = [emit(op.reshape(value.expr, [1, num_groups, 1])) for value in (scale, bias)]
-    made = emit(op.add(emit(op.multiply(made, factors[0])), factors[1]))
-    return emit(op.reshape(made, shape))
+    scaled = emit(op.add(emit(op.multiply(normal, factors[0])), factors[1]))
+    return emit(op.reshape(scaled, shape))
 
 
 @converter("GroupNormalization", since=21)
@@ -148,10 +147,10 @@ def group_norm(
     """Groups of channels normalized together; scale and bias are for each channel."""
     emit = context.emit
     shape = context.shape(x, "X")
-    made = _grouped(context, x, num_groups, (epsilon, STORAGE[stash_type]))
-    made = context.as_type(emit(op.reshape(made, shape)), x.dtype)
+    grouped = _grouped(context, x, num_groups, (epsilon, STORAGE[stash_type]))
+    normal = context.as_type(emit(op.reshape(grouped, shape)), x.dtype)
     factors = [_per_channel(context, value.expr, len(shape)) for value in (scale, bias)]
-    return emit(op.add(emit(op.multiply(made, factors[0])), factors[1]))
+    return emit(op.add(emit(op.multiply(normal, factors[0])), factors[1]))
 
 
 def _grouped(context: Context, x: Value, groups: int, options: tuple[float, str]) -> Expr:
@@ -174,8 +173,8 @@ def lp_norm(context: Context, x: Value, *, axis: int = -1, p: int = 2) -> Expr:
         norm = emit(op.sqrt(emit(op.sum(emit(op.multiply(x.expr, x.expr)), [place], True))))
     else:
         return context.fail(f"p: expected 1 or 2, got {p}")
-    zero, one = (context.constant(value, x.dtype).expr for value in (0, 1))
-    safe = emit(op.where(emit(op.equal(norm, zero)), one, norm))
+    zero, unit = (context.constant(value, x.dtype).expr for value in (0, 1))
+    safe = emit(op.where(emit(op.equal(norm, zero)), unit, norm))
     return emit(op.divide(x.expr, safe))
 
 
@@ -207,7 +206,7 @@ def local_response_norm(
 
 
 @converter("Dropout", ignores=["consumed_inputs", "is_test", "ratio", "seed"])
-def dropout_attribute(context: Context, x: Value) -> list[Any]:
+def dropout_attribute(context: Context, x: Value) -> list[Expr | Value]:
     """Until opset 11 a model for inference only: the data itself, and a mask of ones."""
     shape = context.shape(x, "data")
     kind = "bool" if context.opset >= 10 else x.dtype
@@ -218,7 +217,7 @@ def dropout_attribute(context: Context, x: Value) -> list[Any]:
 def dropout(
     context: Context, x: Value, ratio: Value | None = None, training_mode: Value | None = None, *,
     seed: int | None = None,
-) -> list[Any]:  # fmt: skip
+) -> list[Expr | Value]:  # fmt: skip
     """The data itself; in training mode elements become 0, by numpy's generator and the seed."""
     shape = context.shape(x, "data")
     training = training_mode is not None and bool(context.array(training_mode, "training_mode"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -90,15 +91,15 @@ def _filled(context: Context, data: Expr, widths: list[Dim], fill: Value) -> Exp
     return emit(op.where(is_data, emit(op.nn.pad(data, widths)), scalar))
 
 
-def _reflected(context: Context, data: Expr, before: list[Any], after: list[Any]) -> Expr:
+def _reflected(context: Context, data: Expr, before: list[Dim], after: list[Dim]) -> Expr:
     """Reflection; beyond the extent it goes back and forth over the data, as numpy's does."""
     shape = context.value(data).shape or []
     for axis, (size, low, high) in enumerate(zip(shape, before, after, strict=True)):
-        if not isinstance(size, int) or max(low, high) < size:
+        if not isinstance(size, int) or max(expect(low, int), expect(high, int)) < size:
             continue
         if size == 0:
             context.fail(f"axis {axis} has no elements that could be reflected")
-        places = context.constant(_waves(low, high, size)).expr
+        places = context.constant(_waves(expect(low, int), expect(high, int), size)).expr
         data = context.emit(op.take(data, places, axis))
         before = [0 if at == axis else amount for at, amount in enumerate(before)]
         after = [0 if at == axis else amount for at, amount in enumerate(after)]
@@ -141,8 +142,8 @@ def depth_to_space(context: Context, x: Value, *, blocksize: int, mode: str = "D
     dims, order = (([batch, b, b, depth, height, width], [0, 3, 4, 1, 5, 2]) if mode == "DCR"
                    else ([batch, depth, b, b, height, width], [0, 1, 4, 2, 5, 3]))  # fmt: skip
     emit = context.emit
-    made = emit(op.permute_dims(emit(op.reshape(x.expr, dims)), order))
-    return emit(op.reshape(made, [batch, depth, height * b, width * b]))
+    spread = emit(op.permute_dims(emit(op.reshape(x.expr, dims)), order))
+    return emit(op.reshape(spread, [batch, depth, height * b, width * b]))
 
 
 @converter("SpaceToDepth")
@@ -154,8 +155,8 @@ def space_to_depth(context: Context, x: Value, *, blocksize: int, mode: str = "D
     emit = context.emit
     split = emit(op.reshape(x.expr, [batch, channels, rows, b, columns, b]))
     order = [0, 3, 5, 1, 2, 4] if mode == "DCR" else [0, 1, 3, 5, 2, 4]
-    made = emit(op.permute_dims(split, order))
-    return emit(op.reshape(made, [batch, channels * b * b, rows, columns]))
+    gathered = emit(op.permute_dims(split, order))
+    return emit(op.reshape(gathered, [batch, channels * b * b, rows, columns]))
 
 
 def quotient_by(dim: Dim, divisor: int) -> Dim:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def max_pool(
     strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
     pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
     storage_order: int = 0,
-) -> Any:  # fmt: skip
+) -> Expr | list[Expr]:  # fmt: skip
     """The largest element of each window, and (where asked for) its index in the flat tensor."""
     windows = windows_of(context, x, kernel_shape, {
         "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
@@ -51,25 +51,28 @@ def average_pool(
     return _pooled(context, x, windows, (AVERAGE, bool(ceil_mode), bool(count_include_pad)))
 
 
-def _pooled(context: Context, x: Value, windows: Windows, options: Any) -> Expr:
+def _pooled(
+    context: Context, x: Value, windows: Windows,
+    options: tuple[Mapping[int, Callable[..., Expr]], bool, bool],
+) -> Expr:  # fmt: skip
     table, ceil_mode, count_padding = options
     rank = windows.rank
     padding = [context.number(size, x, "X") for size in windows.padding]
-    made = context.emit(table[rank](
+    pooled = context.emit(table[rank](
         x.expr, windows.kernel, windows.strides, padding, windows.dilations, ceil_mode,
         count_padding, LAYOUTS[rank][0],
     ))  # fmt: skip
     if not ceil_mode:
-        return made
+        return pooled
     sizes = context.shape(x, "X")[2:]
-    found = (context.value(made).shape or [])[2:]
+    counts = (context.value(pooled).shape or [])[2:]
     wanted = [_window_count(windows, axis, size, True) for axis, size in enumerate(sizes)]
-    cut = [axis for axis, count in enumerate(wanted) if not same_dim(count, found[axis])]
+    cut = [axis for axis, count in enumerate(wanted) if not same_dim(count, counts[axis])]
     if not cut:
-        return made
+        return pooled
     ends = [wanted[axis] for axis in cut]
     axes = [axis + 2 for axis in cut]
-    return context.emit(op.strided_slice(made, axes, [0] * len(cut), ends))
+    return context.emit(op.strided_slice(pooled, axes, [0] * len(cut), ends))
 
 
 def _window_count(windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:

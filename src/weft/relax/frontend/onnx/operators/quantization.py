@@ -6,7 +6,7 @@ Scale and zero point are one number, one for each index of an axis, or one for e
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from weft.relax.frontend.onnx.element_types import (
     STORAGE,
     UINT8,
 )
+from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.small_floats import decode, encode
 from weft.relax.frontend.onnx.value import Value
@@ -77,16 +78,16 @@ def quantized(
     if elem in SMALL_FLOATS:
         return context.value(encode(context, scaled, elem, saturate), elem)
     emit = context.emit
-    made = context.as_type(emit(op.round(scaled)), "float32")
+    whole = context.as_type(emit(op.round(scaled)), "float32")
     if zero is not None:
-        made = emit(op.add(made, zero))
+        whole = emit(op.add(whole, zero))
     low, high = bounds(elem)
     if low < 0:  # 0 is what a cast makes of NaN
         least = context.constant(low, "float32").expr
-        made = emit(op.where(emit(op.greater(made, least)), made, least))
-    made = emit(op.clip(made, low, high))
-    made = emit(op.astype(emit(op.astype(made, "int32")), STORAGE[elem]))
-    return context.value(made, elem if elem in SMALL else None)
+        whole = emit(op.where(emit(op.greater(whole, least)), whole, least))
+    whole = emit(op.clip(whole, low, high))
+    integers = emit(op.astype(emit(op.astype(whole, "int32")), STORAGE[elem]))
+    return context.value(integers, elem if elem in SMALL else None)
 
 
 @converter("QuantizeLinear", since=10)
@@ -122,13 +123,13 @@ def dequantize_linear(
     wanted = STORAGE[output_dtype or scale.elem or FLOAT]
     wide = "float64" if wanted == "float64" else "float32"
     exact = "float32" if x.elem in SMALL_FLOATS else "int32"
-    made = _numbers(context, x, exact)
+    steps = _numbers(context, x, exact)
     if zero_point is not None:
         zero = spread(context, x, _numbers(context, zero_point, exact), axis, block_size)
-        made = emit(op.subtract(made, zero))
+        steps = emit(op.subtract(steps, zero))
     factor = spread(context, x, _numbers(context, scale, wide), axis, block_size)
-    made = emit(op.multiply(context.as_type(made, wide), factor))
-    return context.as_type(made, wanted)
+    real = emit(op.multiply(context.as_type(steps, wide), factor))
+    return context.as_type(real, wanted)
 
 
 # Products
@@ -140,13 +141,13 @@ def _centred(context: Context, x: Value, zero_point: Value | None, axis: int | N
     ``axis`` is that of a zero point for each index.
     """
     emit = context.emit
-    made = context.as_type(x.expr, "int16")
+    centred = context.as_type(x.expr, "int16")
     if zero_point is not None:
         zero = context.as_type(zero_point.expr, "int16")
         if zero_point.rank == 1:
             zero = spread(context, x, zero, axis or 0, 0)
-        made = emit(op.subtract(made, zero))
-    return context.value(made)
+        centred = emit(op.subtract(centred, zero))
+    return context.value(centred)
 
 
 def _product(
@@ -180,40 +181,40 @@ def qlinear_matmul(
 ) -> Value:  # fmt: skip
     """The product of quantized matrices, quantized; scales of a and y may be for each row."""
     emit = context.emit
-    made = context.as_type(_product(context, a, b, a_zero, b_zero), "float32")
+    product = context.as_type(_product(context, a, b, a_zero, b_zero), "float32")
     factors = [context.as_type(item.expr, "float32") for item in (a_scale, b_scale, y_scale)]
     left, right, out = _rows(context, factors[0]), factors[1], _rows(context, factors[2])
-    made = emit(op.multiply(made, emit(op.divide(emit(op.multiply(left, right)), out))))
+    scaled = emit(op.multiply(product, emit(op.divide(emit(op.multiply(left, right)), out))))
     zero = _rows(context, context.as_type(y_zero.expr, "float32"))
     assert y_zero.elem is not None
-    return quantized(context, made, zero, y_zero.elem)
+    return quantized(context, scaled, zero, y_zero.elem)
 
 
 @converter("ConvInteger", since=10)
 def conv_integer(
     context: Context, x: Value, w: Value, x_zero_point: Value | None = None,
-    w_zero_point: Value | None = None, **attributes: Any,
+    w_zero_point: Value | None = None, **attributes: Attribute,
 ) -> Value:  # fmt: skip
     """The convolution of integers less their zero points, in int32."""
     data = _centred(context, x, x_zero_point, None)
     weight = _centred(context, w, w_zero_point, 0)
-    made: Value = context.run("Conv", data, weight, None, **attributes)
-    return made
+    return context.apply("Conv", [data, weight, None], attributes)
 
 
 @converter("QLinearConv", since=10)
 def qlinear_conv(
     context: Context, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value,
-    w_zero: Value, y_scale: Value, y_zero: Value, bias: Value | None = None, **attributes: Any,
+    w_zero: Value, y_scale: Value, y_zero: Value, bias: Value | None = None,
+    **attributes: Attribute,
 ) -> Value:  # fmt: skip
     """The convolution of quantized tensors, quantized; the weight's scale may be per channel."""
     emit = context.emit
     data, weight = _centred(context, x, x_zero, None), _centred(context, w, w_zero, 0)
-    made = context.run("Conv", data, weight, bias, **attributes)
-    total = context.as_type(made.expr, "float32")
+    image = context.apply("Conv", [data, weight, bias], attributes)
+    total = context.as_type(image.expr, "float32")
     scales = [context.as_type(item.expr, "float32") for item in (x_scale, w_scale, y_scale)]
-    scales = [spread(context, made, item, 1, 0) for item in scales]
+    scales = [spread(context, image, item, 1, 0) for item in scales]
     factor = emit(op.divide(emit(op.multiply(scales[0], scales[1])), scales[2]))
-    zero = spread(context, made, context.as_type(y_zero.expr, "float32"), 1, 0)
+    zero = spread(context, image, context.as_type(y_zero.expr, "float32"), 1, 0)
     assert y_zero.elem is not None
     return quantized(context, emit(op.multiply(total, factor)), zero, y_zero.elem)

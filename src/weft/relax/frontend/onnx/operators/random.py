@@ -8,7 +8,6 @@ the program draws (``weft.random.seed`` sets its generator; the node's seed does
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -33,7 +32,7 @@ def _generator(context: Context, seed: float | None) -> np.random.Generator:
 
 
 def _numbers(
-    context: Context, kind: str, ends: tuple[float, float], shape: Sequence[Any],
+    context: Context, kind: str, ends: tuple[float, float], shape: Sequence[int],
     how: tuple[str, float | None],
 ) -> Value:  # fmt: skip
     """Numbers of a distribution, "uniform" or "normal"; ``how`` is (data type, seed)."""

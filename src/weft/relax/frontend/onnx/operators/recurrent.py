@@ -8,14 +8,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypedDict, Unpack
 
 from weft.relax import op
 from weft.relax.expr import Expr, TupleGetItem
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Dim, Value
 from weft.topi.nn.recurrent_layer import ACTIVATIONS, DEFAULTS, GATES
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs of a node."""
+
+    x: Value
+    w: Value
+    r: Value
+    bias: Value | None
+    lengths: Value | None
+    states: Sequence[Value | None]
+    peephole: Value | None = None
+
+
+class LayerAttributes(TypedDict, total=False):
+    """The attributes of a node."""
+
+    direction: str
+    activations: Sequence[str]
+    activation_alpha: Sequence[float]
+    activation_beta: Sequence[float]
+    clip: float
+    hidden_size: int
+    input_forget: int
+    layout: int
+    linear_before_reset: int
+    output_sequence: int
 
 
 @dataclass(frozen=True)
@@ -45,7 +73,7 @@ class Layer:
         return 2 if self.direction == "bidirectional" else 1
 
 
-def layer_of(context: Context, kind: str, attributes: dict[str, Any]) -> Layer:
+def layer_of(context: Context, kind: str, attributes: LayerAttributes) -> Layer:
     """The layer that a node's attributes describe."""
     direction = attributes.get("direction", "forward")
     if direction not in ("forward", "reverse", "bidirectional"):
@@ -55,7 +83,8 @@ def layer_of(context: Context, kind: str, attributes: dict[str, Any]) -> Layer:
     wanted = len(DEFAULTS[kind]) * count
     if len(names) < wanted:
         context.fail(f"activations: expected {wanted} names, got {len(names)}")
-    alphas, betas = (list(attributes.get(f"activation_{name}", ())) for name in ("alpha", "beta"))
+    alphas = list(attributes.get("activation_alpha", ()))
+    betas = list(attributes.get("activation_beta", ()))
     # the schema's default for RNN is two names, for one direction too
     activations = [_activation(context, name, alphas, betas) for name in names[:wanted]]
     return Layer(
@@ -80,15 +109,15 @@ def _activation(
 
 
 def _converted(
-    context: Context, kind: str, inputs: Sequence[Any], attributes: dict[str, Any]
+    context: Context, kind: str, inputs: Inputs, attributes: LayerAttributes
 ) -> list[Expr]:
     """(outputs of all steps, last states ...) of a node, in ONNX's layouts."""
     layer, emit = layer_of(context, kind, attributes), context.emit
-    for what, value in zip(("X", "W", "R"), inputs, strict=False):
+    for what, value in (("X", inputs.x), ("W", inputs.w), ("R", inputs.r)):
         rank = len(context.shape(value, what))
         if rank != 3:
             context.fail(f"its input {what}: expected 3 dimensions, got {rank}")
-    data = inputs[0].expr
+    data = inputs.x.expr
     if layer.batch_first:
         data = emit(op.permute_dims(data, [1, 0, 2]))
     directions = [
@@ -103,22 +132,20 @@ def _converted(
 
 
 def _operands(
-    context: Context, layer: Layer, inputs: Sequence[Any], direction: int
+    context: Context, layer: Layer, inputs: Inputs, direction: int
 ) -> tuple[list[Expr], list[Expr]]:
     """(weights and biases, states) of a direction."""
-    x, w, r, b, _, *states = inputs
-    emit, size = context.emit, context.shape(r, "R")[2]
-    batch = context.shape(x, "X")[0 if layer.batch_first else 1]
-    peephole = states.pop() if layer.kind == "lstm" else None
-    parts = [_part(context, item, direction, 0) for item in (w, r)]
-    parts += _biases(context, b, direction, (GATES[layer.kind], size, x.dtype))
+    emit, size, dtype = context.emit, context.shape(inputs.r, "R")[2], inputs.x.dtype
+    batch = context.shape(inputs.x, "X")[0 if layer.batch_first else 1]
+    parts = [_part(context, item, direction, 0) for item in (inputs.w, inputs.r)]
+    parts += _biases(context, inputs.bias, direction, (GATES[layer.kind], size, dtype))
     firsts = [
-        emit(op.zeros([batch, size], x.dtype)) if item is None
-        else _part(context, item, direction, int(layer.batch_first)) for item in states
+        emit(op.zeros([batch, size], dtype)) if item is None
+        else _part(context, item, direction, int(layer.batch_first)) for item in inputs.states
     ]  # fmt: skip
     if layer.kind == "lstm":
-        firsts.append(emit(op.zeros([size * 3], x.dtype)) if peephole is None
-                      else _part(context, peephole, direction, 0))  # fmt: skip
+        firsts.append(emit(op.zeros([size * 3], dtype)) if inputs.peephole is None
+                      else _part(context, inputs.peephole, direction, 0))  # fmt: skip
     return parts, firsts
 
 
@@ -128,7 +155,9 @@ def _part(context: Context, value: Value, direction: int, axis: int) -> Expr:
     return context.emit(op.take(value.expr, place, axis))
 
 
-def _biases(context: Context, bias: Value | None, direction: int, sizes: Any) -> list[Expr]:
+def _biases(
+    context: Context, bias: Value | None, direction: int, sizes: tuple[int, Dim, str]
+) -> list[Expr]:
     gates, size, dtype = sizes
     if bias is None:
         zeros = context.emit(op.zeros([size * gates], dtype))
@@ -142,11 +171,11 @@ def _biases(context: Context, bias: Value | None, direction: int, sizes: Any) ->
 
 
 def _direction(
-    context: Context, layer: Layer, direction: int, data: Expr, inputs: Sequence[Any]
+    context: Context, layer: Layer, direction: int, data: Expr, inputs: Inputs
 ) -> list[Expr]:
     """(outputs of all steps, last states ...) of one direction."""
     parts, states = _operands(context, layer, inputs, direction)
-    lengths = inputs[4]
+    lengths = inputs.lengths
     count = len(layer.activations) // layer.directions
     activations = layer.activations[count * direction : count * (direction + 1)]
     layers = context.emit(op.nn.recurrent_layer(
@@ -162,27 +191,29 @@ def _direction(
 @converter("RNN")
 def rnn(
     context: Context, x: Value, w: Value, r: Value, b: Value | None = None,
-    lengths: Value | None = None, initial_h: Value | None = None, **attributes: Any,
+    lengths: Value | None = None, initial_h: Value | None = None,
+    **attributes: Unpack[LayerAttributes],
 ) -> list[Expr]:  # fmt: skip
     """h = f(W x + R h + b)."""
-    return _converted(context, "rnn", [x, w, r, b, lengths, initial_h], attributes)
+    return _converted(context, "rnn", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
 
 
 @converter("GRU")
 def gru(
     context: Context, x: Value, w: Value, r: Value, b: Value | None = None,
-    lengths: Value | None = None, initial_h: Value | None = None, **attributes: Any,
+    lengths: Value | None = None, initial_h: Value | None = None,
+    **attributes: Unpack[LayerAttributes],
 ) -> list[Expr]:  # fmt: skip
     """The gated recurrent unit; gates: update, reset, new."""
-    return _converted(context, "gru", [x, w, r, b, lengths, initial_h], attributes)
+    return _converted(context, "gru", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
 
 
 @converter("LSTM")
 def lstm(
     context: Context, x: Value, w: Value, r: Value, b: Value | None = None,
     lengths: Value | None = None, initial_h: Value | None = None,
-    initial_c: Value | None = None, p: Value | None = None, **attributes: Any,
+    initial_c: Value | None = None, p: Value | None = None, **attributes: Unpack[LayerAttributes],
 ) -> list[Expr]:  # fmt: skip
     """The long short-term memory; gates: input, output, forget, cell."""
-    inputs = [x, w, r, b, lengths, initial_h, initial_c, p]
+    inputs = Inputs(x, w, r, b, lengths, [initial_h, initial_c], p)
     return _converted(context, "lstm", inputs, attributes)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
+from weft.ir.expr import PrimExpr
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -13,30 +14,32 @@ from weft.relax.frontend.onnx.value import Value
 from weft.support.dtype import DataType
 from weft.tir.op import max_value, min_value
 
-Reduce = Callable[[Context, Expr, list[int] | None, bool], Expr]
+Axes = list[int] | None
+"""Axes that are reduced; None is all of them."""
+Reduce = Callable[[Context, Expr, Axes, bool], Expr]
 
 
-def _sum(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _sum(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     return context.emit(op.sum(x, axes, keep))
 
 
-def _l1(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _l1(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     return _sum(context, context.emit(op.abs(x)), axes, keep)
 
 
-def _sum_square(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _sum_square(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     return _sum(context, context.emit(op.multiply(x, x)), axes, keep)
 
 
-def _l2(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _l2(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     return context.emit(op.sqrt(_sum_square(context, x, axes, keep)))
 
 
-def _log_sum(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _log_sum(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     return context.emit(op.log(_sum(context, x, axes, keep)))
 
 
-def _log_sum_exp(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _log_sum_exp(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     """The largest element is taken off first, so that no exponential overflows."""
     if context.is_empty(x):
         return _log_sum(context, context.emit(op.exp(x)), axes, keep)
@@ -51,24 +54,24 @@ def _log_sum_exp(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
     return context.emit(op.add(inner, flat))
 
 
-def _extreme(reduce: Callable[..., Any], bound: Callable[[str], Any]) -> Reduce:
+def _extreme(reduce: Callable[..., Expr], bound: Callable[[str], PrimExpr]) -> Reduce:
     """The largest or smallest; of booleans any or all; of nothing the type's own bound."""
 
-    def made(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+    def extreme(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
         if str(x.struct_info.dtype) != "bool":
             return context.emit(reduce(x, axes, keep))
         small = context.emit(reduce(context.emit(op.astype(x, "uint8")), axes, keep))
         return context.emit(op.astype(small, "bool"))
 
-    made.__doc__ = bound.__name__
-    return made
+    extreme.__doc__ = bound.__name__
+    return extreme
 
 
-def _direct(function: Callable[..., Any]) -> Reduce:
+def _direct(function: Callable[..., Expr]) -> Reduce:
     return lambda context, x, axes, keep: context.emit(function(x, axes, keep))
 
 
-def _mean(context: Context, x: Expr, axes: Any, keep: bool) -> Expr:
+def _mean(context: Context, x: Expr, axes: Axes, keep: bool) -> Expr:
     if DataType(x.struct_info.dtype).is_float:
         return context.emit(op.mean(x, axes, keep))
     wide = context.emit(op.mean(context.emit(op.astype(x, "float64")), axes, keep))
@@ -85,7 +88,7 @@ REDUCTIONS: Final[dict[str, tuple[int, Reduce]]] = {
 
 
 def _enter(name: str, since: int, reduce: Reduce) -> None:
-    def reduced(context: Context, x: Value, axes: list[int] | None, keep: bool, noop: bool) -> Any:
+    def reduced(context: Context, x: Value, axes: Axes, keep: bool, noop: bool) -> Expr:
         context.refuse_small(x)
         if not axes:
             axes = [] if noop else None
@@ -138,13 +141,13 @@ def argmin(
 
 
 def _arg(
-    context: Context, reduce: Callable[..., Any], x: Value, axis: int, options: tuple[int, int]
+    context: Context, reduce: Callable[..., Expr], x: Value, axis: int, options: tuple[int, int]
 ) -> Expr:
     keep, last = options
     place = context.axis(x, axis)
     if not last:
-        made = context.emit(reduce(x.expr, place, bool(keep)))
-        return context.emit(op.astype(made, "int64"))
+        index = context.emit(reduce(x.expr, place, bool(keep)))
+        return context.emit(op.astype(index, "int64"))
     turned = context.emit(reduce(context.emit(op.flip(x.expr, place)), place, bool(keep)))
     wide = context.emit(op.astype(turned, "int64"))
     end = context.dim_expr(context.shape(x, "data")[place], -1)

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
@@ -79,21 +80,21 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
     chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
     given = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
     if given is not None:
-        found = _by_scales(context, x, chosen, given.tolist())
+        resized = _by_scales(context, x, chosen, given.tolist())
     elif sizes is not None:
         numbers = bool(antialias) or keep_aspect_ratio_policy != "stretch"
         wanted = (context.ints if numbers else context.dims)(sizes, "sizes") or []
-        found = _by_sizes(context, x, chosen, (wanted, keep_aspect_ratio_policy))
+        resized = _by_sizes(context, x, chosen, (wanted, keep_aspect_ratio_policy))
     else:
         context.fail("expected one of the inputs scales and sizes")
     if method.positions == "tf_crop_and_resize":
         edges = context.array(roi, "roi").astype("float64").tolist()
         parts = zip(edges[: len(chosen)], edges[len(chosen) :], strict=True)
-        found = [
+        resized = [
             Axis(item.axis, item.extent, item.count, item.scale, part)
-            for item, part in zip(found, parts, strict=True)
+            for item, part in zip(resized, parts, strict=True)
         ]
-    return resampled(context, x, found, method)
+    return resampled(context, x, resized, method)
 
 
 def _check(context: Context, method: Method) -> None:
@@ -143,12 +144,13 @@ def _by_sizes(
         ]
     if policy not in ("not_larger", "not_smaller"):
         context.fail(f"keep_aspect_ratio_policy: {policy!r} is unknown")
-    extents = [context.extent(x, axis, "X") for axis in chosen]
+    numbers = [context.extent(x, axis, "X") for axis in chosen]
+    ratios = zip(sizes, numbers, strict=True)
     pick = min if policy == "not_larger" else max
-    scale = pick(size / extent for size, extent in zip(sizes, extents, strict=True))
+    scale = pick(expect(size, int) / extent for size, extent in ratios)
     return [
         Axis(axis, extent, int(scale * extent + 0.5), scale)
-        for axis, extent in zip(chosen, extents, strict=True)
+        for axis, extent in zip(chosen, numbers, strict=True)
     ]
 
 
@@ -163,24 +165,24 @@ def resampled(context: Context, x: Value, axes: Sequence[Axis], method: Method) 
     emit = context.emit
     work = [axis for axis in axes if not _stays(axis)]
     if method.mode == "nearest":
-        made = x.expr
+        image = x.expr
         for axis in work:
-            made = _nearest(context, made, axis, method)
-        return made
+            image = _nearest(context, image, axis, method)
+        return image
     if not work:
         return x.expr
     kind = DataType(x.dtype)
     wide = "float64" if kind.bits > (32 if kind.is_float else 8) else "float32"
     if kind.bits == 8 and method.antialias and method.positions != "tf_crop_and_resize":
         return _by_whole_weights(context, x.expr, work[::-1], method)
-    made = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
+    image = x.expr if x.dtype == wide else emit(op.astype(x.expr, wide))
     if not kind.is_float and method.antialias:
-        return _rounded_by_axis(context, made, work[::-1], method, x.dtype)
+        return _rounded_by_axis(context, image, work[::-1], method, x.dtype)
     for axis in work:
-        made = _weighted(context, made, axis, method)
+        image = _weighted(context, image, axis, method)
     if x.dtype == wide:
-        return made
-    return emit(op.astype(made if kind.is_float else _whole(context, made), x.dtype))
+        return image
+    return emit(op.astype(image if kind.is_float else _whole(context, image), x.dtype))
 
 
 def _rounded_by_axis(
@@ -270,7 +272,7 @@ def _within(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
         return data
     places = (context.constant(outside(axis, method)).expr if axis.is_static
               else Symbolic(context, axis, method).outside())  # fmt: skip
-    dims = [1] * data.struct_info.ndim
+    dims: list[Dim] = [1] * data.struct_info.ndim
     dims[axis.axis] = axis.count
     mask = context.emit(op.reshape(places, dims))
     fill = context.constant(method.extrapolation, str(data.struct_info.dtype)).expr

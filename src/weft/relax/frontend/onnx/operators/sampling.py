@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -38,11 +38,11 @@ def grid_sample(
 def _kept_inside(context: Context, grid: Expr, data: Value, align_corners: bool) -> Expr:
     """Points outside of the image moved to its outermost pixels, as ONNX does before it samples."""
     emit, kind = context.emit, data.dtype
-    edge = one = context.constant(1, kind).expr
+    edge = unit = context.constant(1, kind).expr
     if not align_corners:
         space = context.shape(data, "X")[2:]
         sizes = emit(op.astype(context.shape_value(space[::-1]).expr, kind))
-        edges = emit(one - emit(op.divide(one, sizes)))
+        edges = emit(unit - emit(op.divide(unit, sizes)))
         edge = emit(op.reshape(edges, [len(space), *[1] * len(space)]))
     kept = emit(op.where(emit(grid < -1.0), emit(op.negative(edge)), grid))
     return emit(op.where(emit(grid > 1.0), edge, kept))
@@ -52,15 +52,25 @@ def _kept_inside(context: Context, grid: Expr, data: Value, align_corners: bool)
 def affine_grid(context: Context, theta: Value, size: Value, *, align_corners: int = 0) -> Expr:
     """The grid of an affine map for images of a size (batch, channels, extents)."""
     extents = context.dims(size, "size")[2:]
-    made = context.emit(op.image.affine_grid(
+    points = context.emit(op.image.affine_grid(
         theta.expr, [as_prim(extent) for extent in extents], bool(align_corners)
     ))  # fmt: skip
-    return context.emit(op.permute_dims(made, [0, *range(2, len(extents) + 2), 1]))
+    return context.emit(op.permute_dims(points, [0, *range(2, len(extents) + 2), 1]))
+
+
+class RoiAttributes(TypedDict, total=False):
+    """The attributes of RoiAlign that all opsets have."""
+
+    mode: str
+    output_height: int
+    output_width: int
+    sampling_ratio: int
+    spatial_scale: float
 
 
 @converter("RoiAlign", since=10)
 def roi_align_of_edges(
-    context: Context, x: Value, rois: Value, batches: Value, **attributes: Any
+    context: Context, x: Value, rois: Value, batches: Value, **attributes: Unpack[RoiAttributes]
 ) -> Expr:
     """Until opset 15 without the shift by half a pixel."""
     return roi_align(context, x, rois, batches, **attributes,
@@ -111,8 +121,8 @@ def non_max_suppression(
         context.constant(default).expr if value is None else emit(op.reshape(value.expr, [1]))
         for value, default in zip((most, iou, score), defaults, strict=True)
     ]
-    made = emit(op.vision.all_class_non_max_suppression(corners, scores.expr, *limits))
-    rows, count = (emit(TupleGetItem(made, index)) for index in range(2))
+    selected = emit(op.vision.all_class_non_max_suppression(corners, scores.expr, *limits))
+    rows, count = (emit(TupleGetItem(selected, index)) for index in range(2))
     kept = context.dims(context.value(count), "selected")[0]
     return emit(op.strided_slice(rows, [0], [0], [kept], assume_inbound=True))
 

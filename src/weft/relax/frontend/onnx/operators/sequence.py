@@ -4,20 +4,22 @@ many there are is known. Positions must be known; ONNX's backend binds those tha
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import FLOAT
 from weft.relax.frontend.onnx.operators.indexing import check_sizes
+from weft.relax.frontend.onnx.protos import GraphProto, TypeProto
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.translator import sources_of
-from weft.relax.frontend.onnx.value import OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue, Value
 
 
-def items_of(context: Context, sequence: Any) -> list[Any]:
+def items_of(context: Context, sequence: GraphValue | None) -> list[GraphValue]:
     """The items of a sequence, also of one inside of an optional."""
     if isinstance(sequence, OptionalValue):
         sequence = sequence.content
@@ -26,13 +28,13 @@ def items_of(context: Context, sequence: Any) -> list[Any]:
     return list(sequence.items)
 
 
-def _sequence(items: list[Any], *inputs: Any) -> SequenceValue:
+def _sequence(items: Sequence[GraphValue], *inputs: GraphValue | None) -> SequenceValue:
     elem = items[0].elem if items and isinstance(items[0], Value) else None
     return SequenceValue(items, elem, sources_of(inputs))
 
 
 @converter("SequenceConstruct", since=11)
-def sequence_construct(context: Context, *values: Any) -> SequenceValue:
+def sequence_construct(context: Context, *values: GraphValue) -> SequenceValue:
     """A sequence of the inputs."""
     return _sequence(list(values), *values)
 
@@ -53,7 +55,7 @@ def _position(context: Context, position: Value | None, count: int, more: int) -
 
 
 @converter("SequenceAt", since=11)
-def sequence_at(context: Context, sequence: Any, position: Value) -> Any:
+def sequence_at(context: Context, sequence: GraphValue, position: Value) -> GraphValue:
     """One item."""
     items = items_of(context, sequence)
     place = _position(context, position, len(items), 0)
@@ -63,7 +65,7 @@ def sequence_at(context: Context, sequence: Any, position: Value) -> Any:
 
 @converter("SequenceInsert", since=11)
 def sequence_insert(
-    context: Context, sequence: Any, value: Any, position: Value | None = None
+    context: Context, sequence: GraphValue, value: GraphValue, position: Value | None = None
 ) -> SequenceValue:
     """With one more item, at the end by default."""
     items = items_of(context, sequence)
@@ -73,7 +75,9 @@ def sequence_insert(
 
 
 @converter("SequenceErase", since=11)
-def sequence_erase(context: Context, sequence: Any, position: Value | None = None) -> SequenceValue:
+def sequence_erase(
+    context: Context, sequence: GraphValue, position: Value | None = None
+) -> SequenceValue:
     """Without one item, the last by default."""
     items = items_of(context, sequence)
     place = _position(context, position, len(items), 0)
@@ -82,18 +86,20 @@ def sequence_erase(context: Context, sequence: Any, position: Value | None = Non
 
 
 @converter("SequenceLength", since=11)
-def sequence_length(context: Context, sequence: Any) -> Value:
+def sequence_length(context: Context, sequence: GraphValue) -> Value:
     """How many items there are."""
     return context.constant(len(items_of(context, sequence)), "int64")
 
 
 @converter("ConcatFromSequence", since=11)
-def concat_from_sequence(context: Context, sequence: Any, *, axis: int, new_axis: int = 0) -> Value:
+def concat_from_sequence(
+    context: Context, sequence: GraphValue, *, axis: int, new_axis: int = 0
+) -> Value:
     """The items one after the other, along an axis of theirs or a new one."""
-    items = items_of(context, sequence)
+    items = [expect(item, Value) for item in items_of(context, sequence)]
     exprs = [item.expr for item in items]
-    made = op.stack(exprs, axis) if new_axis else op.concat(exprs, axis)
-    return context.value(made, items[0].elem)
+    joined = op.stack(exprs, axis) if new_axis else op.concat(exprs, axis)
+    return context.value(joined, items[0].elem)
 
 
 @converter("SplitToSequence", since=11)
@@ -121,7 +127,9 @@ def split_to_sequence(
 
 
 @converter("SequenceMap", since=17)
-def sequence_map(context: Context, sequence: Any, *others: Any, body: Any) -> list[SequenceValue]:
+def sequence_map(
+    context: Context, sequence: GraphValue, *others: GraphValue, body: GraphProto
+) -> list[SequenceValue]:
     """The body on each item, with the items of other sequences and with tensors."""
     first = items_of(context, sequence)
     results = []
@@ -130,28 +138,34 @@ def sequence_map(context: Context, sequence: Any, *others: Any, body: Any) -> li
             items_of(context, other)[index] if isinstance(other, SequenceValue) else other
             for other in others
         ]
-        results.append(context.translator.graph(body, context.scope, [item, *rest]))
+        outputs = context.translator.graph(body, context.scope, [item, *rest])
+        given = [output for output in outputs if output is not None]
+        if len(given) < len(outputs):
+            context.fail("its body leaves an output out")
+        results.append(given)
     return [
-        _sequence([made[index] for made in results], sequence, *others)
+        _sequence([outputs[index] for outputs in results], sequence, *others)
         for index in range(len(body.output))
     ]
 
 
 @converter("Optional", since=15)
-def optional(context: Context, value: Any = None, *, type: Any = None) -> OptionalValue:
+def optional(
+    context: Context, value: GraphValue | None = None, *, type: TypeProto | None = None
+) -> OptionalValue:
     """An optional of a value, or an empty one."""
     return OptionalValue(value, sources_of([value]))
 
 
 @converter("OptionalHasElement", since=15)
-def optional_has_element(context: Context, value: Any = None) -> Value:
+def optional_has_element(context: Context, value: GraphValue | None = None) -> Value:
     """Whether there is a value; a tensor or a sequence is one."""
     empty = value is None or (isinstance(value, OptionalValue) and value.content is None)
     return context.constant(not empty)
 
 
 @converter("OptionalGetElement", since=15)
-def optional_get_element(context: Context, value: Any) -> Any:
+def optional_get_element(context: Context, value: GraphValue) -> GraphValue:
     """The value in an optional; a tensor or a sequence itself."""
     if not isinstance(value, OptionalValue):
         return value

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -12,16 +11,18 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.known import settle
+from weft.relax.frontend.onnx.protos import SparseTensorProto
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.tensors import dense_array
-from weft.relax.frontend.onnx.value import Array, Dim, Value, as_prim
+from weft.relax.frontend.onnx.value import Array, Dim, GraphValue, Value, as_prim
 from weft.relax.ir.shape_arith import product, quotient
 from weft.tir.op import if_then_else
 
 
 @converter("Constant")
 def constant(
-    context: Context, *, value: Array | None = None, sparse_value: Any = None,
+    context: Context, *, value: Array | None = None,
+    sparse_value: SparseTensorProto | None = None,
     value_int: int | None = None, value_ints: Sequence[int] | None = None,
     value_float: float | None = None, value_floats: Sequence[float] | None = None,
     value_string: str | None = None, value_strings: Sequence[str] | None = None,
@@ -48,21 +49,22 @@ def shape(context: Context, x: Value, *, start: int = 0, end: int | None = None)
 @converter("Size")
 def size(context: Context, x: Value) -> Value:
     """The number of elements."""
-    made = np.empty((), object)
-    made[()] = product([as_prim(dim) for dim in context.shape(x, "data")])
-    return context.constant(settle(made), elem=INT64)
+    count = np.empty((), object)
+    count[()] = product([as_prim(dim) for dim in context.shape(x, "data")])
+    return context.constant(settle(count), elem=INT64)
 
 
 @converter("Identity")
-def identity(context: Context, x: Any) -> Any:
+def identity(context: Context, x: GraphValue) -> GraphValue:
     """The value itself, of whatever kind."""
     return x
 
 
 @converter("Reshape")
 def reshape_attribute(
-    context: Context, x: Value, *, shape: Sequence[int], consumed_inputs: Any = None
-) -> Expr:
+    context: Context, x: Value, *, shape: Sequence[int],
+    consumed_inputs: Sequence[int] | None = None,
+) -> Expr:  # fmt: skip
     """Until opset 4 the shape is an attribute."""
     return reshaped(context, x, list(shape), False)
 
@@ -94,16 +96,16 @@ def reshaped(context: Context, x: Value, sizes: Sequence[Dim], allow_zero: bool)
     return context.emit(op.reshape(x.expr, dims))
 
 
-def _remaining(whole: Sequence[Any], dims: Sequence[Dim]) -> list[Dim]:
+def _remaining(whole: Sequence[Dim], dims: Sequence[Dim]) -> list[Dim]:
     """Dimensions of which one may turn out to be -1 when the program runs."""
-    made: list[Dim] = []
+    settled: list[Dim] = []
     for place, dim in enumerate(dims):
         if isinstance(dim, int):
-            made.append(dim)
+            settled.append(dim)
             continue
         rest = [as_prim(other) for index, other in enumerate(dims) if index != place]
-        made.append(if_then_else(dim < 0, quotient(whole, rest), dim))
-    return made
+        settled.append(if_then_else(dim < 0, quotient(whole, rest), dim))
+    return settled
 
 
 @converter("Squeeze")
@@ -163,7 +165,7 @@ def _broadcast_dim(context: Context, given: Dim, wanted: Dim) -> Dim:
 
 
 @converter("ConstantOfShape", since=9)
-def constant_of_shape(context: Context, shape: Value, *, value: Array | None = None) -> Any:
+def constant_of_shape(context: Context, shape: Value, *, value: Array | None = None) -> Value:
     """One value in a shape; float32 zeros by default."""
     fill = context.constant(np.zeros(1, "float32") if value is None else value)
     dims = context.dims(shape, "input")

@@ -89,8 +89,8 @@ def stft(
         parts.append(part if window is None else emit(op.multiply(part, window.expr)))
     count = length // 2 + 1 if onesided else length
     planes = (parts[0], parts[1] if len(parts) == 2 else None)
-    made = transformed(context.builder, planes, 2, Transform(length, length, count))
-    return emit(op.stack(list(made), 3))
+    spectrum = transformed(context.builder, planes, 2, Transform(length, length, count))
+    return emit(op.stack(list(spectrum), 3))
 
 
 @converter("MelWeightMatrix", since=17)
@@ -110,15 +110,15 @@ def mel_weight_matrix(
     edges = low_mel + np.arange(count + 2) * (high_mel - low_mel) / (count + 2)
     hertz = 700 * (10 ** (edges / 2595) - 1)
     places = ((size + 1) * hertz // sampled).astype(int)
-    made = np.zeros((spectrum, count), "float64")
+    filters = np.zeros((spectrum, count), "float64")
     for index in range(count):
         lower, middle, upper = places[index : index + 3]
         if middle == lower:
-            made[middle, index] = 1
+            filters[middle, index] = 1
         else:
             rise = np.arange(lower, middle + 1)
-            made[rise, index] = (rise - lower) / (middle - lower)
+            filters[rise, index] = (rise - lower) / (middle - lower)
         if upper > middle:
             fall = np.arange(middle, upper)
-            made[fall, index] = (upper - fall) / (upper - middle)
-    return context.constant(made.astype(context.storage(output_datatype)))
+            filters[fall, index] = (upper - fall) / (upper - middle)
+    return context.constant(filters.astype(context.storage(output_datatype)))

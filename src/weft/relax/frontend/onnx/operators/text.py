@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from weft.relax import op
 from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Array, Value
 
 
 @converter("TfIdfVectorizer", since=9)
@@ -42,11 +41,11 @@ def tf_idf(
         if not min_gram_length <= size <= max_gram_length:
             continue
         for skip in range(max_skip_count + 1 if size > 1 else 1):
-            found = _found(context, data, grams, (extent, skip + 1))
-            if found is not None:
+            matches = _matches(context, data, grams, (extent, skip + 1))
+            if matches is not None:
                 placed = np.zeros((len(columns), width), "float32")
                 placed[np.arange(len(columns)), columns] = 1
-                part = emit(op.matmul(found, context.constant(placed).expr))
+                part = emit(op.matmul(matches, context.constant(placed).expr))
                 counts = part if counts is None else emit(op.add(counts, part))
     if counts is None:
         rows = context.shape(context.value(data), "X")[0]
@@ -54,27 +53,29 @@ def tf_idf(
     if mode == "IDF":
         zero = context.constant(0, "float32").expr
         counts = emit(op.astype(emit(op.greater(counts, zero)), "float32"))
-    made = emit(op.multiply(counts, context.constant(factors.astype("float32")).expr))
-    return emit(op.squeeze(made, [0])) if flat else made
+    weighted = emit(op.multiply(counts, context.constant(factors.astype("float32")).expr))
+    return emit(op.squeeze(weighted, [0])) if flat else weighted
 
 
 def _pools(
     starts: Sequence[int], indexes: Sequence[int], pool: Sequence[int]
-) -> dict[int, tuple[Any, list[int]]]:
+) -> dict[int, tuple[Array, list[int]]]:
     """For each size of n-grams the n-grams (count, size) and the columns they are counted in."""
-    found: dict[int, tuple[Any, list[int]]] = {}
+    pools: dict[int, tuple[Array, list[int]]] = {}
     column = 0
     for index, start in enumerate(starts):
         size = index + 1
         end = starts[index + 1] if index + 1 < len(starts) else len(pool)
         grams = np.array(pool[start:end], "int64").reshape(-1, size)
         if len(grams):
-            found[size] = (grams, list(indexes[column : column + len(grams)]))
+            pools[size] = (grams, list(indexes[column : column + len(grams)]))
         column += len(grams)
-    return found
+    return pools
 
 
-def _found(context: Context, data: Expr, grams: Any, places: tuple[int, int]) -> Expr | None:
+def _matches(
+    context: Context, data: Expr, grams: Array, places: tuple[int, int]
+) -> Expr | None:
     """How often each n-gram stands in each row with ``step`` between its elements."""
     extent, step = places
     size = grams.shape[1]
