@@ -20,7 +20,6 @@ SPARE = 8
 
 ANY_LIMITS = {
     "codegen": 31,
-    "relax.frontend": 89,
     "relax.vm": 43,
     "tir": 21,
     "tir.interp": 41,
@@ -32,7 +31,6 @@ SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})
 
 NAME_LIMITS = {
     "codegen": 24,
-    "relax.frontend": 333,
     "tir.lowering": 10,
 }
 

@@ -119,7 +119,7 @@ def _whole_spec(model: Module, request: Request) -> specs.ModuleSpec | None:
     return None
 
 
-def _of_examples(method: Callable[..., object], request: Request) -> dict[str, object]:
+def _of_examples(method: Callable[..., object], request: Request) -> dict[str, specs.ArgSpec]:
     """Argument -> its spec, from example inputs by position and by name."""
     names = list(inspect.signature(method).parameters)
     if len(request.args) > len(names):
@@ -131,7 +131,7 @@ def _of_examples(method: Callable[..., object], request: Request) -> dict[str, o
     return {name: _spec_of(value, name) for name, value in given.items()}
 
 
-def _spec_of(value: object, name: str) -> object:
+def _spec_of(value: object, name: str) -> specs.ArgSpec:
     if isinstance(value, list | tuple):
         items = [_spec_of(item, f"{name}_{index}") for index, item in enumerate(value)]
         return specs.Tuple(name, items if isinstance(value, list) else tuple(items))
@@ -139,7 +139,7 @@ def _spec_of(value: object, name: str) -> object:
     return specs.as_spec(value, name) if is_spec else specs.of_example(value, name)
 
 
-def _with_symbols(item: object, name: str, dynamic: object) -> object:
+def _with_symbols(item: specs.ArgSpec, name: str, dynamic: object) -> specs.ArgSpec:
     """A spec with symbols for the axes in ``dynamic_shapes``, ``{argument: {axis: name}}``."""
     if dynamic is None:
         return item

@@ -11,7 +11,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -446,7 +446,14 @@ def numpyasarray(np_data: Array) -> NDArray:
     return NDArray(np_data) if np_data.flags.writeable else array(np_data)
 
 
-def is_torch_tensor(value: object) -> bool:
+class TorchTensor(Protocol):
+    """A tensor of torch, which has no types here."""
+
+    def detach(self) -> TorchTensor:
+        """The values, without the graph of gradients."""
+
+
+def is_torch_tensor(value: object) -> TypeGuard[TorchTensor]:
     """Whether ``value`` is a torch tensor; torch is not imported for the question."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)

@@ -10,16 +10,16 @@ import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeGuard, TypeVar, cast
 
 import numpy as np
 
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import Extent, IntImm, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
-Check = Callable[[Any, str, Any], None]
+Check = Callable[[object, str, object], None]
 """(value, place such as "Conv2D: groups", layer): raises IRTypeError or IRValueError."""
 
 _Constructor = TypeVar("_Constructor", bound=Callable[..., None])
@@ -45,7 +45,7 @@ def checked(**checks: Check) -> Callable[[_Constructor], _Constructor]:
         names = list(signature.parameters)[1:]
 
         @functools.wraps(constructor)
-        def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        def checking(self: object, *args: object, **kwargs: object) -> None:
             layer = type(self).__name__
             try:
                 given = signature.bind(self, *args, **kwargs).arguments
@@ -56,14 +56,15 @@ def checked(**checks: Check) -> Callable[[_Constructor], _Constructor]:
                     check(given[name], f"{layer}: {name}", self)
             constructor(self, *args, **kwargs)
 
-        return cast("_Constructor", made)
+        return cast("_Constructor", checking)
 
     return decorate
 
 
 def _misfit(
-    layer: str, signature: inspect.Signature, names: Sequence[str], args: Any, kwargs: Any
-) -> str:
+    layer: str, signature: inspect.Signature, names: Sequence[str],
+    args: Sequence[object], kwargs: Mapping[str, object],
+) -> str:  # fmt: skip
     """Why arguments do not fit a constructor of these parameters."""
     expected = f"{layer}: expected the arguments ({', '.join(names)})"
     if len(args) > len(names):
@@ -80,15 +81,15 @@ def _misfit(
     return f"{expected}, missing {', '.join(needed)}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value} of {value.dtype}" if isinstance(value, PrimExpr) else f"{value!r:.60}"
 
 
-def _is_int(value: Any) -> bool:
+def _is_int(value: object) -> TypeGuard[int]:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def as_extent(value: Any, where: str, wanted: str) -> int | PrimExpr:
+def as_extent(value: object, where: str, wanted: str) -> Extent:
     """An extent that is no name: a number of 0 or more, or an int64 expression.
 
     Raises IRTypeError or IRValueError, in which ``wanted`` says what was expected.
@@ -103,13 +104,13 @@ def as_extent(value: Any, where: str, wanted: str) -> int | PrimExpr:
     return int(value)
 
 
-def extent(value: Any, where: str, layer: Any) -> None:
+def extent(value: object, where: str, layer: object) -> None:
     """A number of 0 or more, or an int64 expression."""
     del layer
     as_extent(value, where, "an integer of 0 or more, or an int64 expression")
 
 
-def dim(value: Any, where: str, layer: Any) -> None:
+def dim(value: object, where: str, layer: object) -> None:
     """An extent, or the name of a symbol."""
     if not isinstance(value, str):
         extent(value, where, layer)
@@ -117,7 +118,7 @@ def dim(value: Any, where: str, layer: Any) -> None:
         raise IRValueError(f"{where}: expected a size or the name of a symbol, got ''")
 
 
-def count(value: Any, where: str, layer: Any) -> None:
+def count(value: object, where: str, layer: object) -> None:
     """A whole number of 1 or more."""
     del layer
     if not _is_int(value):
@@ -129,21 +130,21 @@ def count(value: Any, where: str, layer: Any) -> None:
 def optional(check: Check) -> Check:
     """The check of what may be None."""
 
-    def checked_unless_none(value: Any, where: str, layer: Any) -> None:
+    def checked_unless_none(value: object, where: str, layer: object) -> None:
         if value is not None:
             check(value, where, layer)
 
     return checked_unless_none
 
 
-def flag(value: Any, where: str, layer: Any) -> None:
+def flag(value: object, where: str, layer: object) -> None:
     """True or False, or 1 or 0."""
     del layer
     if not isinstance(value, bool | np.bool_) and not (_is_int(value) and value in (0, 1)):
         raise IRTypeError(f"{where}: expected True or False, got {_text(value)}")
 
 
-def number(value: Any, where: str, layer: Any) -> None:
+def number(value: object, where: str, layer: object) -> None:
     """A finite number."""
     del layer
     if isinstance(value, bool) or not isinstance(value, numbers.Real | np.floating | np.integer):
@@ -152,25 +153,25 @@ def number(value: Any, where: str, layer: Any) -> None:
         raise IRValueError(f"{where}: expected a finite number, got {value}")
 
 
-def dtype(value: Any, where: str, layer: Any) -> None:
+def dtype(value: object, where: str, layer: object) -> None:
     """A data type of tensors, or None."""
     del layer
     if value is None:
         return
     wanted = f"{where}: expected a data type of tensors such as 'float32', got {_text(value)}"
     try:
-        found = DataType(value)
+        kind = DataType(value)
     except (IRTypeError, IRValueError) as error:
         raise type(error)(wanted) from error
-    if found.lanes != 1 or not str(found).startswith(_VALUES):
+    if kind.lanes != 1 or not str(kind).startswith(_VALUES):
         raise IRTypeError(wanted)
 
 
-def integers(value: Any, where: str, layer: Any) -> None:
+def integers(value: object, where: str, layer: object) -> None:
     """A whole number, or several."""
     del layer
-    several = isinstance(value, Sequence) and not isinstance(value, str)
-    if not all(_is_int(item) for item in (value if several else [value])):
+    items = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    if not all(_is_int(item) for item in items):
         raise IRTypeError(f"{where}: expected an integer or integers, got {_text(value)}")
 
 
@@ -181,32 +182,33 @@ def window(least: int, per_axis: Sequence[int] = (1,), *, single: bool = True) -
     may also have one for all.
     """
 
-    def check(value: Any, where: str, layer: Any) -> None:
-        lengths = sorted({layer.rank * times for times in per_axis} | ({1} if single else set()))
+    def check(value: object, where: str, layer: object) -> None:
+        rank = int(getattr(layer, "rank", 1))
+        lengths = sorted({rank * times for times in per_axis} | ({1} if single else set()))
         wanted = (
             f"{where}: expected an integer of {least} or more, or a list of "
             f"{' or '.join(str(length) for length in lengths)} of them, got {_text(value)}"
         )
         several = isinstance(value, Sequence) and not isinstance(value, str)
-        items = value if several else [value]
-        if not all(_is_int(item) for item in items):
+        items = value if isinstance(value, Sequence) and several else [value]
+        numbers = [item for item in items if _is_int(item)]
+        if len(numbers) < len(items):
             raise IRTypeError(wanted)
-        if (several and len(items) not in lengths) or any(item < least for item in items):
+        if (several and len(items) not in lengths) or any(item < least for item in numbers):
             raise IRValueError(wanted)
 
     return check
 
 
-def layout(value: Any, where: str, layer: Any) -> None:
+def layout(value: object, where: str, layer: object) -> None:
     """An order of the axes of the layer's own layout, or None for that itself."""
-    if value is not None and (not isinstance(value, str) or sorted(value) != sorted(layer.layout)):
+    own = str(getattr(layer, "layout", ""))
+    if value is not None and (not isinstance(value, str) or sorted(value) != sorted(own)):
         error = IRValueError if isinstance(value, str) else IRTypeError
-        raise error(
-            f"{where}: expected an order of the axes such as {layer.layout!r}, got {_text(value)}"
-        )
+        raise error(f"{where}: expected an order of the axes such as {own!r}, got {_text(value)}")
 
 
-def multiple(layer: Any, channels: Any, name: str, groups: int) -> None:
+def multiple(layer: object, channels: Extent, name: str, groups: int) -> None:
     """Raise IRValueError if a known number of channels is no multiple of the groups."""
     if not isinstance(channels, PrimExpr) and channels % groups:
         raise IRValueError(

@@ -7,13 +7,15 @@ other method. ``export_tvm`` runs methods on symbolic tensors and gives an IRMod
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
+from weft.ir.module import IRModule
 from weft.relax.frontend.nn import spec as specs
 from weft.relax.frontend.nn.effect import Effect
 from weft.relax.frontend.nn.exporter import Exporter
 from weft.relax.frontend.nn.subroutine import SubroutineMixin
 from weft.relax.frontend.nn.tensor import (
+    ArrayLike,
     Object,
     Parameter,
     Tensor,
@@ -28,6 +30,12 @@ from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support import slots
 from weft.support.errors import IRKeyError, IRTypeError, IRValueError
 from weft.target.target import Target
+
+T = TypeVar("T")
+Spec = specs.ModuleSpec | Mapping[str, specs.MethodSpec | specs.RawMethodSpec]
+"""Method -> argument -> what it is."""
+NamedParameters = list[tuple[str, Parameter]]
+"""Parameters with their names, in order."""
 
 
 class Module(SubroutineMixin):
@@ -53,7 +61,7 @@ class Module(SubroutineMixin):
         for _, parameter in self.named_parameters():
             yield parameter
 
-    def _named_items(self, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    def _named_items(self, kind: type[T], prefix: str = "") -> Iterator[tuple[str, T]]:
         """The attributes of a class, in it and in its parts, with their names."""
         for name, item in self._children():
             if isinstance(item, kind):
@@ -61,11 +69,11 @@ class Module(SubroutineMixin):
             elif isinstance(item, Module):
                 yield from item._named_items(kind, f"{prefix}{name}.")
 
-    def _children(self) -> Iterator[tuple[str, Any]]:
+    def _children(self) -> Iterator[tuple[str, object]]:
         """Its own attributes; of a container, what it holds."""
         yield from vars(self).items()
 
-    def _replace_child(self, name: str, item: Any) -> None:
+    def _replace_child(self, name: str, item: object) -> None:
         """Put another item in the place of one that ``_children`` gives."""
         setattr(self, name, item)
 
@@ -73,12 +81,12 @@ class Module(SubroutineMixin):
         self, *, prefix: str = "", destination: dict[str, Parameter] | None = None
     ) -> dict[str, Parameter]:
         """The parameters by name: themselves, no copies."""
-        found = {} if destination is None else destination
-        found.update(self.named_parameters(prefix))
-        return found
+        state = {} if destination is None else destination
+        state.update(self.named_parameters(prefix))
+        return state
 
     def load_state_dict(
-        self, state_dict: Mapping[str, Any], strict: bool = True
+        self, state_dict: Mapping[str, Parameter | ArrayLike], strict: bool = True
     ) -> tuple[list[str], list[str]]:
         """Take data by name: from Parameters, or arrays as ``Parameter.data`` takes them.
 
@@ -122,7 +130,21 @@ class Module(SubroutineMixin):
         if dtype is not None and isinstance(getattr(self, "dtype", None), str):
             self.dtype = dtype
 
-    def export_tvm(self, spec: Any, debug: bool = False, allow_extern: bool = False) -> Any:
+    @overload
+    def export_tvm(
+        self, spec: Spec, debug: bool = False, allow_extern: Literal[False] = False
+    ) -> tuple[IRModule, NamedParameters]: ...
+
+    @overload
+    def export_tvm(
+        self, spec: Spec, debug: bool = False, *, allow_extern: Literal[True]
+    ) -> tuple[IRModule, NamedParameters, list[object]]: ...
+
+    def export_tvm(
+        self, spec: Spec, debug: bool = False, allow_extern: bool = False
+    ) -> (
+        tuple[IRModule, NamedParameters] | tuple[IRModule, NamedParameters, list[object]]
+    ):
         """The module as graph functions, one for each method of ``spec``.
 
         Args:
@@ -139,12 +161,12 @@ class Module(SubroutineMixin):
 
     def jit(
         self,
-        spec: Any,
+        spec: Spec,
         device: str | Device = "cpu",
-        pipeline: Any = "default_build",
+        pipeline: object = "default_build",
         out_format: str = "torch",
         debug: bool = False,
-    ) -> Any:
+    ) -> TorchModule:
         """Compile to a TorchModule: ``model["forward"](tensor)`` on torch tensors.
 
         ``weft.compile`` gives a model that also takes numpy arrays and can be saved. Raises
@@ -152,8 +174,8 @@ class Module(SubroutineMixin):
         """
         if out_format != "torch":
             raise IRValueError(f"jit: Unknown out_format: expected 'torch', got {out_format!r}")
-        made = specs.ModuleSpec.from_raw(spec, self)
-        mod, params = Exporter(debug).build(made)
+        methods = specs.ModuleSpec.from_raw(spec, self)
+        mod, params = Exporter(debug).build(methods)
         missing = [name for name, param in params if param.data is None]
         if missing:
             raise IRValueError(
@@ -163,7 +185,7 @@ class Module(SubroutineMixin):
         where = as_device(device)
         built = slots.relax_build.get()(mod, Target.from_device(where), relax_pipeline=pipeline)
         arrays = [param.data for _, param in params]
-        return TorchModule(made, VirtualMachine(built, where), arrays)
+        return TorchModule(methods, VirtualMachine(built, where), arrays)
 
 
 class ModuleList(Module):
@@ -174,12 +196,12 @@ class ModuleList(Module):
             raise IRTypeError(f"ModuleList: expected modules, got {type(modules).__name__}")
         self.modules = list(modules)
 
-    def _children(self) -> Iterator[tuple[str, Any]]:
+    def _children(self) -> Iterator[tuple[str, object]]:
         """The modules by position."""
         for index, module in enumerate(self.modules):
             yield str(index), module
 
-    def _replace_child(self, name: str, item: Any) -> None:
+    def _replace_child(self, name: str, item: object) -> None:
         """Put another module at a position."""
         self.modules[int(name)] = item
 
@@ -189,13 +211,13 @@ class ModuleList(Module):
     def __getitem__(self, idx: int) -> Any:
         return self.modules[idx]
 
-    def __setitem__(self, idx: int, module: Any) -> None:
+    def __setitem__(self, idx: int, module: object) -> None:
         self.modules[idx] = module
 
     def __len__(self) -> int:
         return len(self.modules)
 
-    def append(self, module: Any) -> None:
+    def append(self, module: object) -> None:
         """Add a module at the end."""
         self.modules.append(module)
 
@@ -222,11 +244,11 @@ class ModuleDict(Module):
             )
         self.modules = dict(modules or {})
 
-    def _children(self) -> Iterator[tuple[str, Any]]:
+    def _children(self) -> Iterator[tuple[str, object]]:
         """The modules by name."""
         yield from self.modules.items()
 
-    def _replace_child(self, name: str, item: Any) -> None:
+    def _replace_child(self, name: str, item: object) -> None:
         """Put another module under a name."""
         self.modules[name] = item
 
@@ -239,7 +261,7 @@ class ModuleDict(Module):
     def __getitem__(self, name: str) -> Any:
         return self.modules[name]
 
-    def __setitem__(self, name: str, module: Any) -> None:
+    def __setitem__(self, name: str, module: object) -> None:
         self.modules[name] = module
 
     def __len__(self) -> int:

@@ -7,8 +7,9 @@ a function that the exporter adds, makes the first state of all effects of a mod
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from weft.ir.expr import Extent
+from weft.ir.node import expect
 from weft.relax import op as relax_op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import PrimValue, ShapeExpr, Var
@@ -27,19 +28,19 @@ from weft.support.errors import IRTypeError, IRValueError
 class Effect:
     """The base of effects. The exporter calls its methods; users subclass it."""
 
-    def emit_init(self, name_hint: str, builder: BlockBuilder) -> list[Any]:
+    def emit_init(self, name_hint: str, builder: BlockBuilder) -> list[Var]:
         """Emit the first state into ``_initialize_effect``: its variables."""
         raise NotImplementedError(f"{type(self).__name__} has no emit_init")
 
-    def create(self, name_hint: str) -> list[Any]:
+    def create(self, name_hint: str) -> list[Var]:
         """The parameters that carry the state into a method."""
         raise NotImplementedError(f"{type(self).__name__} has no create")
 
-    def set_state(self, state_vars: list[Any]) -> None:
+    def set_state(self, state_vars: list[Var]) -> None:
         """Take the variables that hold the state from here on."""
         raise NotImplementedError(f"{type(self).__name__} has no set_state")
 
-    def finalize(self) -> list[Any]:
+    def finalize(self) -> list[Var]:
         """The variables that hold the state at the end of a method."""
         raise NotImplementedError(f"{type(self).__name__} has no finalize")
 
@@ -51,21 +52,21 @@ class IOEffect(Effect):
     """The order of prints and debug calls: a token that passes through them."""
 
     def __init__(self) -> None:
-        self.effect: Any = None
+        self.effect: Var | None = None
 
-    def emit_init(self, name_hint: str, builder: BlockBuilder) -> list[Any]:
+    def emit_init(self, name_hint: str, builder: BlockBuilder) -> list[Var]:
         return [builder.emit(relax_op.null_value(), f"{name_hint}.io")]
 
-    def create(self, name_hint: str) -> list[Any]:
+    def create(self, name_hint: str) -> list[Var]:
         if self.effect is not None:
             raise IRValueError("IOEffect: create was called twice without finalize")
         return [Var(f"{name_hint}.io", ObjectStructInfo())]
 
-    def set_state(self, state_vars: list[Any]) -> None:
+    def set_state(self, state_vars: list[Var]) -> None:
         (self.effect,) = state_vars
 
-    def finalize(self) -> list[Any]:
-        result, self.effect = self.effect, None
+    def finalize(self) -> list[Var]:
+        result, self.effect = expect(self.effect, Var), None
         return [result]
 
 
@@ -91,25 +92,25 @@ class KVCache(Effect):
         self.init_seq_len, self.unit_shape = int(init_seq_len), [int(size) for size in unit_shape]
         checks.dtype(dtype, "KVCache: dtype", self)
         self.dtype = dtype or get_default_dtype()
-        self.cache: Any = None
+        self.cache: Var | None = None
 
-    def emit_init(self, name_hint: str, builder: BlockBuilder) -> list[Any]:
+    def emit_init(self, name_hint: str, builder: BlockBuilder) -> list[Var]:
         shape = ShapeExpr([self.init_seq_len, *self.unit_shape])
-        made = relax_op.call_pure_packed(
+        cache = relax_op.call_pure_packed(
             "vm.builtin.attention_kv_cache_create",
             relax_op.zeros(shape, self.dtype), shape, PrimValue(0),
             sinfo_args=ObjectStructInfo(),
         )  # fmt: skip
-        return [builder.emit(made, name_hint)]
+        return [builder.emit(cache, name_hint)]
 
-    def create(self, name_hint: str) -> list[Any]:
+    def create(self, name_hint: str) -> list[Var]:
         return [Var(name_hint, ObjectStructInfo())]
 
-    def set_state(self, state_vars: list[Any]) -> None:
+    def set_state(self, state_vars: list[Var]) -> None:
         (self.cache,) = state_vars
 
-    def finalize(self) -> list[Any]:
-        result, self.cache = self.cache, None
+    def finalize(self) -> list[Var]:
+        result, self.cache = expect(self.cache, Var), None
         return [result]
 
     def to(self, dtype: str | None = None) -> None:
@@ -117,7 +118,7 @@ class KVCache(Effect):
         if dtype is not None:
             self.dtype = dtype
 
-    def view(self, seq_len: Any) -> Tensor:
+    def view(self, seq_len: Extent) -> Tensor:
         """The first ``seq_len`` rows: a tensor (seq_len, *unit_shape)."""
         shape = ShapeExpr([seq_len, *self.unit_shape])
         return emit(
@@ -141,7 +142,7 @@ class KVCache(Effect):
             )
         )  # fmt: skip
 
-    def _state(self, what: str) -> Any:
+    def _state(self, what: str) -> Var:
         if self.cache is None:
             raise IRValueError(
                 f"KVCache.{what}: the cache has no state here; it has one while an exported method "

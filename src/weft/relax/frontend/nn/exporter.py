@@ -8,16 +8,17 @@ arguments and effects. A name stands for one symbol within a function.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Protocol
+from collections.abc import Sequence
+from typing import ClassVar, TypeAlias
 
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.relax.analysis.well_formed import find_problem
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Tuple, TupleGetItem, Var
+from weft.relax.expr import Expr, Tuple, TupleGetItem, Var
 from weft.relax.frontend.nn import spec as specs
 from weft.relax.frontend.nn.effect import Effect, IOEffect
-from weft.relax.frontend.nn.tensor import Object, Parameter, Tensor
+from weft.relax.frontend.nn.tensor import Dim, Object, Parameter, Tensor
 from weft.relax.struct_info import (
     ObjectStructInfo,
     PrimStructInfo,
@@ -28,11 +29,8 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.support.scopes import Scopes
 from weft.tir.expr import Var as TirVar
 
-
-class HasItems(Protocol):
-    """What an nn module is for the exporter: it knows its parameters and effects by name."""
-
-    def _named_items(self, kind: type, prefix: str = "") -> Iterator[tuple[str, Any]]: ...
+Argument: TypeAlias = "TirVar | Tensor | Object | Sequence[Argument]"
+"""What a method gets for an argument."""
 
 
 class Exporter:
@@ -60,7 +58,7 @@ class Exporter:
         Exporter._open.push(self)
         return self
 
-    def __exit__(self, exc_type: Any, exc: Any, traceback: Any) -> None:
+    def __exit__(self, exc_type: object, exc: object, traceback: object) -> None:
         Exporter._open.pop()
 
     def build(self, spec: specs.ModuleSpec) -> tuple[IRModule, list[tuple[str, Parameter]]]:
@@ -83,11 +81,11 @@ class Exporter:
             raise IRValueError(f"export_tvm: what the methods built is not well-formed: {problem}")
         return mod, params
 
-    def _effects(self, module: HasItems) -> list[tuple[str, Effect]]:
-        found: list[tuple[str, Effect]] = []
+    def _effects(self, module: specs.HasParts) -> list[tuple[str, Effect]]:
+        own: list[tuple[str, Effect]] = []
         if self.io_effect is not None:
-            found.append(("", self.io_effect))
-        return [*found, *module._named_items(Effect)]
+            own.append(("", self.io_effect))
+        return [*own, *module._named_items(Effect)]
 
     def _initialize_effects(self, effects: Sequence[tuple[str, Effect]]) -> None:
         builder = self.builder
@@ -126,22 +124,22 @@ class _Method:
         self,
         params: Sequence[tuple[str, Parameter]],
         effects: Sequence[tuple[str, Effect]],
-    ) -> tuple[Any, list[Any]]:
+    ) -> tuple[Var, list[Var]]:
         """Run the method: the variable of the result, and the function's parameters."""
         variables, arguments = [], []
         for name, item in zip(self.spec.arg_names, self.spec.arg_specs, strict=True):
-            made = self.symbols_named(item, name)
-            variables.append(made)
-            arguments.append((item, made, name))
+            variable = self.symbols_named(item, name)
+            variables.append(variable)
+            arguments.append((item, variable, name))
         inputs = [*variables, *self.effects(effects), *self.parameters(params)]
-        values = [self.value(item, made, name) for item, made, name in arguments]
+        values = [self.value(item, variable, name) for item, variable, name in arguments]
         result = unwrapped(self.call(values), self.name)
         states = [state for _, effect in effects for state in effect.finalize()]
         if states and self.spec.effect_mode != "none":
             result = Tuple([result, Tuple(states)])
         return self.builder.emit_output(result), inputs
 
-    def call(self, values: Sequence[Any]) -> Any:
+    def call(self, values: Sequence[Argument]) -> object:
         """The method on its arguments, by name where some before them are left out."""
         names = self.spec.arg_names
         known = list(inspect.signature(self.spec.method).parameters)
@@ -153,7 +151,7 @@ class _Method:
         """The symbol that a name stands for in this function."""
         return self.symbols.setdefault(name, TirVar(name, "int64"))
 
-    def symbols_named(self, item: Any, name: str) -> Any:
+    def symbols_named(self, item: specs.ArgSpec, name: str) -> Var:
         """The function's parameter for an argument."""
         if isinstance(item, specs.Int):
             symbol = self.symbol(name)
@@ -164,7 +162,7 @@ class _Method:
             for dim in dims:
                 if isinstance(dim, TirVar):
                     self.symbols.setdefault(dim.name, dim)
-            return Tensor.placeholder(dims, item.dtype, name)._expr
+            return variable_of(dims, item.dtype, name)
         if isinstance(item, specs.Object):
             return Var(name, ObjectStructInfo())
         if isinstance(item, specs.Tuple):
@@ -175,7 +173,7 @@ class _Method:
             return Var(name, TupleStructInfo([field.struct_info for field in fields]))
         raise IRTypeError(f"Invalid spec for argument {name}: {item!r}")
 
-    def value(self, item: Any, var: Any, name: str) -> Any:
+    def value(self, item: specs.ArgSpec, var: Var, name: str) -> Argument:
         """What the method gets for an argument; the fields of a tuple are emitted."""
         if isinstance(item, specs.Int):
             return self.symbol(name)
@@ -190,30 +188,31 @@ class _Method:
             fields.append(self.value(element, field, place))
         return fields if isinstance(item.elements, list) else tuple(fields)
 
-    def parameters(self, params: Sequence[tuple[str, Parameter]]) -> list[Any]:
+    def parameters(self, params: Sequence[tuple[str, Parameter]]) -> list[Var]:
         """The function's parameters for the module's; each Parameter now means its variable."""
-        made = []
+        variables = []
         for name, param in params:
             dims = [self.symbol(dim.name) if isinstance(dim, TirVar) else dim
                     for dim in param.shape]  # fmt: skip
-            param._expr = Tensor.placeholder(dims, param.dtype, name)._expr
-            made.append(param._expr)
+            variable = variable_of(dims, param.dtype, name)
+            param._expr = variable
+            variables.append(variable)
         if self.spec.param_mode != "packed":
-            return made if self.spec.param_mode == "plain" else []
-        packed = Var("packed_params", TupleStructInfo([var.struct_info for var in made]))
+            return variables if self.spec.param_mode == "plain" else []
+        packed = Var("packed_params", TupleStructInfo([var.struct_info for var in variables]))
         for index, (name, param) in enumerate(params):
             param._expr = self.builder.emit(TupleGetItem(packed, index), name)
         return [packed]
 
-    def effects(self, effects: Sequence[tuple[str, Effect]]) -> list[Any]:
+    def effects(self, effects: Sequence[tuple[str, Effect]]) -> list[Var]:
         """The function's parameters for the effects; each effect has its state from them."""
         groups = [(effect, effect.create(name)) for name, effect in effects]
         for effect, states in groups:
             effect.set_state(states)
-        made = [state for _, states in groups for state in states]
+        carried = [state for _, states in groups for state in states]
         if self.spec.effect_mode != "packed":
-            return made if self.spec.effect_mode == "plain" else []
-        packed = Var("packed_effects", TupleStructInfo([var.struct_info for var in made]))
+            return carried if self.spec.effect_mode == "plain" else []
+        packed = Var("packed_effects", TupleStructInfo([var.struct_info for var in carried]))
         position = 0
         for effect, states in groups:
             fields = []
@@ -224,7 +223,12 @@ class _Method:
         return [packed]
 
 
-def unwrapped(value: Any, where: str) -> Any:
+def variable_of(shape: Sequence[Dim], dtype: str, name: str) -> Var:
+    """A parameter of a function for a tensor."""
+    return expect(Tensor.placeholder(shape, dtype, name)._expr, Var)
+
+
+def unwrapped(value: object, where: str) -> Expr:
     """The expression of a result: a tensor, an object, or a tuple or list of them."""
     if isinstance(value, Tensor | Object):
         return value._expr

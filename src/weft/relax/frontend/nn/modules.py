@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from weft.ir.expr import PrimExpr
-from weft.relax.frontend.nn import checks, op
+from weft.ir.expr import Extent, PrimExpr
+from weft.relax.frontend.nn import checks
 from weft.relax.frontend.nn.activations import GELU, ReLU, SiLU
 from weft.relax.frontend.nn.checks import checked
 from weft.relax.frontend.nn.core import Effect, Module, ModuleList, Parameter, Tensor
 from weft.relax.frontend.nn.effect import IOEffect, KVCache
-from weft.relax.frontend.nn.op import neural
+from weft.relax.frontend.nn.op import elementwise, manipulate, neural
+from weft.relax.frontend.nn.op.neural import Size
 from weft.relax.frontend.nn.tensor import Dim
 from weft.support.errors import IRValueError, UnsupportedError
 from weft.tir.op import floordiv
@@ -49,8 +50,8 @@ class Linear(Module):
         self.bias = Parameter((out_features,), out_dtype or dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        made = op.matmul(x, op.permute_dims(self.weight), self.out_dtype)
-        return made if self.bias is None else op.add(made, self.bias)
+        product = neural.matmul(x, manipulate.permute_dims(self.weight), self.out_dtype)
+        return product if self.bias is None else elementwise.add(product, self.bias)
 
     def to(self, dtype: str | None = None) -> None:
         """Change the data type; a bias of ``out_dtype`` keeps its own."""
@@ -78,12 +79,12 @@ class _Convolution(Module):
     )  # fmt: skip
     def __init__(
         self,
-        in_channels: Any,
-        out_channels: Any,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        in_channels: Extent,
+        out_channels: Extent,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        dilation: Size = 1,
         groups: int = 1,
         bias: bool = True,
         dtype: str | None = None,
@@ -94,24 +95,25 @@ class _Convolution(Module):
         self.padding = padding
         self.dilation = dilation
         self.groups = groups
-        many = isinstance(kernel_size, Sequence)
-        window = list(kernel_size) if many else [kernel_size] * self.rank
-        self.kernel_size: Any = window[0] if self.rank == 1 else window
+        window = (
+            list(kernel_size) if isinstance(kernel_size, Sequence) else [kernel_size] * self.rank
+        )
+        self.kernel_size: Size = window[0] if self.rank == 1 else window
         for channels in (in_channels, out_channels):
             checks.multiple(self, channels, "groups", groups)
         self.weight = Parameter([*self._channels(), *window], dtype)
         self.bias = Parameter((out_channels,), dtype) if bias else None
 
-    def _channels(self) -> tuple[Any, Any]:
+    def _channels(self) -> tuple[Extent, Extent]:
         """The first two extents of the weight."""
         return self.out_channels, self._in_groups(self.in_channels)
 
-    def _in_groups(self, channels: Any) -> Any:
+    def _in_groups(self, channels: Extent) -> Extent:
         if isinstance(channels, PrimExpr):
             return floordiv(channels, self.groups)
         return channels // self.groups
 
-    def _options(self) -> tuple[Any, ...]:
+    def _options(self) -> tuple[Size | str, ...]:
         return self.stride, self.padding, self.dilation, self.groups
 
     def forward(self, x: Tensor) -> Tensor:
@@ -133,12 +135,12 @@ class _ImageConvolution(_Convolution):
     @checked(data_layout=checks.layout)
     def __init__(
         self,
-        in_channels: Any,
-        out_channels: Any,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        in_channels: Extent,
+        out_channels: Extent,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        dilation: Size = 1,
         groups: int = 1,
         bias: bool = True,
         dtype: str | None = None,
@@ -149,7 +151,7 @@ class _ImageConvolution(_Convolution):
         )
         self.data_layout = self.layout if data_layout is None else data_layout
 
-    def _options(self) -> tuple[Any, ...]:
+    def _options(self) -> tuple[Size | str, ...]:
         return (*super()._options(), self.data_layout)
 
 
@@ -181,13 +183,13 @@ class ConvTranspose1D(_Convolution):
     @checked(output_padding=checks.window(0))
     def __init__(
         self,
-        in_channels: Any,
-        out_channels: Any,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
-        dilation: Any = 1,
+        in_channels: Extent,
+        out_channels: Extent,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        output_padding: Size = 0,
+        dilation: Size = 1,
         groups: int = 1,
         bias: bool = True,
         dtype: str | None = None,
@@ -197,10 +199,10 @@ class ConvTranspose1D(_Convolution):
         )
         self.output_padding = output_padding
 
-    def _channels(self) -> tuple[Any, Any]:
+    def _channels(self) -> tuple[Extent, Extent]:
         return self.in_channels, self._in_groups(self.out_channels)
 
-    def _options(self) -> tuple[Any, ...]:
+    def _options(self) -> tuple[Size | str, ...]:
         return self.stride, self.padding, self.output_padding, self.dilation, self.groups
 
 
@@ -226,7 +228,7 @@ class LayerNorm(Module):
         self.bias = Parameter(shape, dtype) if elementwise_affine else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return op.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+        return neural.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(Module):
@@ -250,8 +252,8 @@ class RMSNorm(Module):
         self.bias = Parameter((hidden_size,), dtype) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        made = op.rms_norm(x, self.weight, self.axes, self.epsilon)
-        return made if self.bias is None else op.add(made, self.bias)
+        normal = neural.rms_norm(x, self.weight, self.axes, self.epsilon)
+        return normal if self.bias is None else elementwise.add(normal, self.bias)
 
 
 class GroupNorm(Module):
@@ -279,7 +281,7 @@ class GroupNorm(Module):
     def forward(
         self, x: Tensor, channel_axis: int = 1, axes: Sequence[int] | None = None
     ) -> Tensor:
-        return op.group_norm(
+        return neural.group_norm(
             x, self.num_groups, self.weight, self.bias, self.eps, channel_axis, axes
         )
 
@@ -295,9 +297,9 @@ class Embedding(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim == 1:
-            return op.take(self.weight, x, axis=0)
-        rows = op.take(self.weight, op.reshape(x, [-1]), axis=0)
-        return op.reshape(rows, [*x.shape, self.weight.shape[1]])
+            return manipulate.take(self.weight, x, axis=0)
+        rows = manipulate.take(self.weight, manipulate.reshape(x, [-1]), axis=0)
+        return manipulate.reshape(rows, [*x.shape, self.weight.shape[1]])
 
 
 class TimestepEmbedding(Module):
@@ -336,9 +338,9 @@ class TimestepEmbedding(Module):
                 raise IRValueError(
                     "TimestepEmbedding: a condition is given, but cond_proj_dim was not"
                 )
-            sample = op.add(sample, self.cond_proj(condition))
-        made: Tensor = self.linear_2(self.act(self.linear_1(sample)))
-        return made if self.post_act is None else self.post_act(made)
+            sample = elementwise.add(sample, self.cond_proj(condition))
+        embedding: Tensor = self.linear_2(self.act(self.linear_1(sample)))
+        return embedding if self.post_act is None else self.post_act.forward(embedding)
 
 
 class Timesteps(Module):
@@ -355,7 +357,7 @@ class Timesteps(Module):
         self.downscale_freq_shift = downscale_freq_shift
 
     def forward(self, x: Tensor) -> Tensor:
-        return op.get_timestep_embedding(
+        return neural.get_timestep_embedding(
             x, self.num_channels, self.flip_sin_to_cos, self.downscale_freq_shift
         )
 
@@ -411,7 +413,7 @@ class Attention(Module):
         hidden_states: Tensor,
         encoder_hidden_states: Tensor | None = None,
         attention_mask: Tensor | None = None,
-        **cross_attention_kwargs: Any,
+        **cross_attention_kwargs: object,
     ) -> Tensor:
         if attention_mask is not None:
             raise UnsupportedError(
@@ -423,11 +425,12 @@ class Attention(Module):
         source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
         projected = [self.to_q(hidden_states), self.to_k(source), self.to_v(source)]
         query, key, value = [
-            op.reshape(item, [0, -1, self.heads, self.dim_head]) for item in projected
+            manipulate.reshape(item, [0, -1, self.heads, self.dim_head]) for item in projected
         ]
         scale = None if self.scale_qk else self.scale
-        made = op.scaled_dot_product_attention(query, key, value, scale=scale)
-        return self.to_out[0](op.reshape(made, [0, -1, self.inner_dim]))
+        mixed = neural.scaled_dot_product_attention(query, key, value, scale=scale)
+        output: Tensor = self.to_out[0](manipulate.reshape(mixed, [0, -1, self.inner_dim]))
+        return output
 
 
 __all__ = [

@@ -8,10 +8,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import index
+from typing import Final, Protocol, SupportsIndex, TypeAlias, TypeVar
 
 from weft.ir.expr import PrimExpr
+from weft.relax.frontend.nn import tensor
+from weft.relax.frontend.nn.tensor import Dim
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
@@ -19,9 +22,14 @@ MODES: Final = ("plain", "packed", "none")
 """How parameters and effects are passed: one by one, as one tuple, or not at all."""
 
 
-def is_size(value: Any) -> bool:
+def is_size(value: object) -> bool:
     """Whether a value is a whole number of at least 0, of Python or of numpy."""
-    return not isinstance(value, bool) and hasattr(value, "__index__") and value >= 0
+    try:
+        return isinstance(value, SupportsIndex) and not isinstance(value, bool) and (
+            index(value) >= 0
+        )  # fmt: skip
+    except TypeError:  # a tensor of torch that holds a float
+        return False
 
 
 class Int:
@@ -38,7 +46,7 @@ class Tensor:
     Tensor([1, n], 'int32')
     """
 
-    def __init__(self, shape: Sequence[Any], dtype: str) -> None:
+    def __init__(self, shape: Sequence[Dim], dtype: str) -> None:
         if isinstance(shape, str) or not isinstance(shape, Sequence):
             raise IRTypeError(
                 f"spec.Tensor: expected a list of extents, got {type(shape).__name__}"
@@ -59,7 +67,7 @@ class Tensor:
 class Object:
     """A value that is no tensor; the method gets an ``object_type`` (a class of nn.Object)."""
 
-    def __init__(self, object_type: type) -> None:
+    def __init__(self, object_type: type[tensor.Object]) -> None:
         self.object_type = object_type
 
     def __repr__(self) -> str:
@@ -69,7 +77,7 @@ class Object:
 class Tuple:
     """A tuple or a list of arguments."""
 
-    def __init__(self, name: str, elements: list[Any] | tuple[Any, ...]) -> None:
+    def __init__(self, name: str, elements: list[ArgSpec] | tuple[ArgSpec, ...]) -> None:
         if not isinstance(elements, list | tuple):
             raise IRTypeError(
                 f"spec.Tuple {name}: Unsupported container type: {type(elements).__name__}; "
@@ -82,14 +90,33 @@ class Tuple:
         return repr(self.elements)
 
 
+ArgSpec: TypeAlias = Int | Tensor | Object | Tuple
+"""What one argument is."""
+RawSpec: TypeAlias = ArgSpec | type[int] | type[Int] | str | Sequence["RawSpec"]
+"""A spec of an argument in one of its short forms."""
+RawMethodSpec = Mapping[str, RawSpec | Mapping[str, str]]
+"""The specs of a method's arguments by name; ``"$"`` has its modes."""
+Method = Callable[..., object]
+"""A method of a module."""
+T = TypeVar("T")
+
+
+class HasParts(Protocol):
+    """What an nn module is for its export: it knows its parameters and effects by name."""
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, tensor.Parameter]]: ...
+
+    def _named_items(self, kind: type[T], prefix: str = "") -> Iterator[tuple[str, T]]: ...
+
+
 class MethodSpec:
     """The arguments of one method, and how it takes parameters and effects (``MODES``)."""
 
     def __init__(
         self,
-        method: Callable[..., Any],
+        method: Method,
         arg_names: Sequence[str],
-        arg_specs: Sequence[Any],
+        arg_specs: Sequence[ArgSpec],
         param_mode: str,
         effect_mode: str,
     ) -> None:
@@ -113,7 +140,7 @@ class MethodSpec:
         return self.text("MethodSpec")
 
     @staticmethod
-    def from_raw(spec: Any, method: Callable[..., Any]) -> MethodSpec:
+    def from_raw(spec: object, method: Method) -> MethodSpec:
         """From a dict: argument name -> its spec; ``"$"`` has ``param_mode`` and ``effect_mode``.
 
         Arguments that the dict leaves out must have a default. Raises IRTypeError for a name that
@@ -128,6 +155,11 @@ class MethodSpec:
             )
         given = {name: item for name, item in spec.items() if name != "$"}
         options = spec.get("$", {})
+        if not isinstance(options, Mapping):
+            raise IRTypeError(
+                f"{where}: $: expected a dict with param_mode and effect_mode, got "
+                f"{type(options).__name__}"
+            )
         parameters = inspect.signature(method).parameters
         _check_names(where, given, parameters)
         names = [name for name in parameters if name in given]
@@ -137,7 +169,7 @@ class MethodSpec:
         )  # fmt: skip
 
     @staticmethod
-    def from_torch(args: Sequence[Any], method: Callable[..., Any]) -> MethodSpec:
+    def from_torch(args: Sequence[object], method: Method) -> MethodSpec:
         """From example arguments: tensors (or arrays) and integers.
 
         >>> import numpy as np
@@ -155,14 +187,14 @@ class ModuleSpec:
     """The methods of a module that are exported, and what each takes."""
 
     def __init__(
-        self, module: Any, method_names: Sequence[str], method_specs: Sequence[MethodSpec]
+        self, module: HasParts, method_names: Sequence[str], method_specs: Sequence[MethodSpec]
     ) -> None:
         self.module = module
         self.method_names = list(method_names)
         self.method_specs = list(method_specs)
 
     @staticmethod
-    def from_raw(spec: Any, module: Any) -> ModuleSpec:
+    def from_raw(spec: object, module: HasParts) -> ModuleSpec:
         """From a dict: method name -> its spec; IRTypeError for a method that is not there."""
         if isinstance(spec, ModuleSpec):
             return spec
@@ -171,20 +203,20 @@ class ModuleSpec:
                 "spec: expected a dict from names of methods to specs of their arguments, such as "
                 f"{{'forward': {{'x': spec.Tensor([1, 'n'], 'float32')}}}}, got {spec!r:.80}"
             )
-        made = []
+        methods = []
         for name, item in spec.items():
             method = getattr(module, name, None) if isinstance(name, str) else None
             if not callable(method):
                 raise IRTypeError(f"spec: {type(module).__name__} has no method {name!r}")
-            made.append(MethodSpec.from_raw(item, method))
-        return ModuleSpec(module, list(spec), made)
+            methods.append(MethodSpec.from_raw(item, method))
+        return ModuleSpec(module, list(spec), methods)
 
     def __repr__(self) -> str:
         methods = zip(self.method_names, self.method_specs, strict=True)
         return "ModuleSpec:\n" + "\n".join([f"  {spec.text(name)}" for name, spec in methods])
 
 
-def as_spec(spec: Any, name: str) -> Any:
+def as_spec(spec: object, name: str) -> ArgSpec:
     """The spec of one argument from its short forms: ``int``, ``"int"``, tuples and lists."""
     if spec is int or spec is Int or spec == "int":
         return Int()
@@ -192,21 +224,21 @@ def as_spec(spec: Any, name: str) -> Any:
         return spec
     elements = spec.elements if isinstance(spec, Tuple) else spec
     if isinstance(elements, list | tuple):
-        made = [as_spec(item, f"{name}_{index}") for index, item in enumerate(elements)]
-        return Tuple(name, made if isinstance(elements, list) else tuple(made))
+        items = [as_spec(item, f"{name}_{index}") for index, item in enumerate(elements)]
+        return Tuple(name, items if isinstance(elements, list) else tuple(items))
     raise IRTypeError(
         f"Invalid spec for argument {name}: {spec!r}; expected spec.Tensor, spec.Int (or int), "
         "spec.Object, or a tuple or list of them"
     )
 
 
-def of_example(value: Any, name: str) -> Any:
+def of_example(value: object, name: str) -> ArgSpec:
     """The spec of an argument like this one: an array, an integer, a nested tuple or list."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Int()
     if isinstance(value, list | tuple):
-        made = [of_example(item, f"{name}_{index}") for index, item in enumerate(value)]
-        return Tuple(name, made if isinstance(value, list) else tuple(made))
+        items = [of_example(item, f"{name}_{index}") for index, item in enumerate(value)]
+        return Tuple(name, items if isinstance(value, list) else tuple(items))
     if hasattr(value, "shape") and hasattr(value, "dtype"):
         return Tensor([int(dim) for dim in value.shape], str(value.dtype).removeprefix("torch."))
     raise IRTypeError(
@@ -216,7 +248,7 @@ def of_example(value: Any, name: str) -> Any:
 
 
 def _check_names(
-    where: str, given: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter]
+    where: str, given: Mapping[str, object], parameters: Mapping[str, inspect.Parameter]
 ) -> None:
     listed = ", ".join(parameters) or "none"
     unknown = [name for name in given if name not in parameters]

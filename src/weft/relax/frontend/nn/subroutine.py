@@ -9,13 +9,15 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import Protocol
 
+from weft.ir.expr import GlobalVar
+from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, Expr, Tuple, Var
-from weft.relax.frontend.nn.tensor import Tensor, current_builder, wrap_nested
+from weft.relax.expr import Call, Expr, Function, Tuple, Var
+from weft.relax.frontend.nn.tensor import Nested, Parameter, Tensor, current_builder, wrap_nested
 from weft.relax.ir.substitution import copy_with_new_vars, replace
 from weft.relax.rewrite.binding import function_symbols
 from weft.support.errors import IRTypeError
@@ -27,16 +29,28 @@ class SubroutineMixin:
 
     define_subroutine: bool = False
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         forward = cls.__dict__.get("forward")
         if callable(forward) and not getattr(forward, "_is_subroutine_mixin", False):
             cls.forward = _dispatching(forward)  # type: ignore[attr-defined]  # the user's own
 
 
-def _dispatching(forward: Callable[..., Any]) -> Callable[..., Any]:
+class HasParameters(Protocol):
+    """A module whose calls may become functions of their own."""
+
+    define_subroutine: bool
+
+    def parameters(self) -> Iterator[Parameter]: ...
+
+
+Forward = Callable[..., object]
+"""The method ``forward`` of a module."""
+
+
+def _dispatching(forward: Forward) -> Forward:
     @functools.wraps(forward)
-    def dispatched(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def dispatched(self: HasParameters, *args: object, **kwargs: object) -> object:
         if not self.define_subroutine:
             return forward(self, *args, **kwargs)
         return _call_subroutine(self, forward, args, kwargs)
@@ -46,8 +60,8 @@ def _dispatching(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _call_subroutine(
-    module: Any, forward: Callable[..., Any], args: Any, kwargs: dict[str, Any]
-) -> Any:
+    module: HasParameters, forward: Forward, args: Sequence[object], kwargs: Mapping[str, object]
+) -> Nested | Var:
     builder = current_builder(f"{type(module).__name__}, a class with define_subroutine,")
     bound = inspect.signature(forward).bind(module, *args, **kwargs).arguments
     names = list(bound)[1:]
@@ -65,7 +79,7 @@ def _call_subroutine(
 class _Argument:
     """An argument of ``forward``: its tensors become parameters, the rest is part of the code."""
 
-    def __init__(self, name: str, value: Any) -> None:
+    def __init__(self, name: str, value: object) -> None:
         self.name, self.given = name, value
         self.exprs = list(_exprs(value))
 
@@ -77,13 +91,13 @@ class _Argument:
             for index, expr in enumerate(self.exprs)
         ]
 
-    def rebuilt(self, params: list[Var]) -> Any:
+    def rebuilt(self, params: list[Var]) -> object:
         """The argument with parameters in the place of its tensors."""
         left = iter(params)
         return _replaced(self.given, left)
 
 
-def _exprs(value: Any) -> Iterator[Any]:
+def _exprs(value: object) -> Iterator[Expr]:
     if isinstance(value, list | tuple):
         for item in value:
             yield from _exprs(item)
@@ -93,7 +107,7 @@ def _exprs(value: Any) -> Iterator[Any]:
         yield current_builder("subroutine").emit(value) if value.struct_info is None else value
 
 
-def _replaced(value: Any, left: Iterator[Var]) -> Any:
+def _replaced(value: object, left: Iterator[Var]) -> object:
     if isinstance(value, list | tuple):
         return type(value)([_replaced(item, left) for item in value])
     if isinstance(value, Tensor):
@@ -102,15 +116,16 @@ def _replaced(value: Any, left: Iterator[Var]) -> Any:
 
 
 def _subroutine(
-    module: Any,
+    module: HasParameters,
     builder: BlockBuilder,
-    forward: Callable[..., Any],
+    forward: Forward,
     given: list[_Argument],
-    weights: list[Any],
-) -> tuple[Any, bool]:
+    weights: list[Parameter],
+) -> tuple[GlobalVar, bool]:
     """The function of one call, and whether it returns nn tensors (else plain expressions)."""
     groups = [item.params() for item in given]
-    own = [Var(weight._expr.name_hint, weight._expr.struct_info) for weight in weights]
+    named = [expect(weight._expr, Var) for weight in weights]
+    own = [Var(weight.name_hint, weight.struct_info) for weight in named]
     params = [*[param for group in groups for param in group], *own]
     is_dataflow = builder.current_block_is_dataflow()
     name = _snake_case(type(module).__name__)
@@ -121,20 +136,19 @@ def _subroutine(
     ):
         with builder.dataflow() if is_dataflow else nullcontext():
             values = [item.rebuilt(group) for item, group in zip(given, groups, strict=True)]
-            made = forward(module, *values)
-            output, is_wrapped = _result(made, name)
+            output, is_wrapped = _result(forward(module, *values), name)
             if is_dataflow:
                 output = builder.emit_output(output)
         gvar = builder.emit_func_output(output)
     # The caller's symbols stand in the struct info of the parameters: the function gets its own.
-    function: Any = builder.function_of(gvar)
+    function = expect(builder.function_of(gvar), Function)
     symbols = {var: TirVar(var.name, var.dtype) for var in function_symbols(function)}
     builder.update_func(gvar, replace(copy_with_new_vars(function), symbols=symbols))
     return gvar, is_wrapped
 
 
 @contextmanager
-def _bound_to(weights: list[Any], params: list[Var]) -> Iterator[None]:
+def _bound_to(weights: list[Parameter], params: list[Var]) -> Iterator[None]:
     """The module's parameters mean the function's own while it is built."""
     before = [weight._expr for weight in weights]
     for weight, param in zip(weights, params, strict=True):
@@ -146,16 +160,17 @@ def _bound_to(weights: list[Any], params: list[Var]) -> Iterator[None]:
             weight._expr = expr
 
 
-def _result(made: Any, name: str) -> tuple[Any, bool]:
-    if isinstance(made, Tensor):
-        return made._expr, True
-    if isinstance(made, list | tuple):
-        return Tuple([_result(item, name)[0] for item in made]), True
-    if isinstance(made, Expr):
-        return made, False
+def _result(value: object, name: str) -> tuple[Expr, bool]:
+    """The expression that a forward method returned, and whether it returned nn tensors."""
+    if isinstance(value, Tensor):
+        return value._expr, True
+    if isinstance(value, list | tuple):
+        return Tuple([_result(item, name)[0] for item in value]), True
+    if isinstance(value, Expr):
+        return value, False
     raise IRTypeError(
         f"{name}: a module with define_subroutine returns tensors or tuples of them, got "
-        f"{type(made).__name__}"
+        f"{type(value).__name__}"
     )
 
 

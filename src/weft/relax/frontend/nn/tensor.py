@@ -8,11 +8,12 @@ Parameter is a weight: a Tensor that may hold data. An Object is what is no tens
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 
-from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
+from weft.ir.node import expect
 from weft.relax import op as relax_op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import DataflowVar, Expr, TupleGetItem, Var, const
@@ -26,6 +27,19 @@ from weft.tir.expr import Var as TirVar
 
 Dim = int | str | PrimExpr
 """One extent of a shape: a number, the name of a symbol, or an expression."""
+
+class HasDLPack(Protocol):
+    """An array of another library that gives its memory by DLPack."""
+
+    def __dlpack__(self) -> object: ...
+
+
+ArrayLike = NDArray | np.ndarray | HasDLPack
+"""What a parameter takes as its data: an array, or a tensor of torch."""
+Operand: TypeAlias = "Tensor | PrimExpr | float | np.number"
+"""A tensor, or a number beside one."""
+Nested: TypeAlias = "Tensor | tuple[Nested, ...]"
+"""What an operator gives: a tensor, or a tuple of them."""
 
 _NARROWED: Final = {"float64": "float32", "int64": "int32"}
 """numpy's default types, and what a constant without a type becomes (as in TVM)."""
@@ -66,9 +80,9 @@ class Tensor:
     Tensor([2, n], "float16")
     """
 
-    _expr: Any
+    _expr: Expr
 
-    def __init__(self, *, _expr: Any) -> None:
+    def __init__(self, *, _expr: Expr) -> None:
         info = getattr(_expr, "struct_info", None)
         if not isinstance(info, TensorStructInfo) or tensor_dims(info) is None:
             raise IRTypeError(
@@ -79,15 +93,15 @@ class Tensor:
         self._expr = _expr
 
     @staticmethod
-    def from_const(data: Any) -> Tensor:
+    def from_const(data: object) -> Tensor:
         """A constant; numbers and arrays of 64-bit types become 32-bit ones.
 
         >>> Tensor.from_const(np.zeros((1, 2)))
         Tensor([1, 2], "float32")
         """
-        made = array(data)
-        narrow = _NARROWED.get(str(made.dtype))
-        return Tensor(_expr=const(made.numpy(), narrow) if narrow else const(made))
+        values = array(data)
+        narrow = _NARROWED.get(str(values.dtype))
+        return Tensor(_expr=const(values.numpy(), narrow) if narrow else const(values))
 
     @staticmethod
     def from_scalar(data: float, dtype: str) -> Tensor:
@@ -110,7 +124,7 @@ class Tensor:
         return Tensor(_expr=Var(name, TensorStructInfo(dims, dtype)))
 
     @property
-    def shape(self) -> list[Any]:
+    def shape(self) -> list[Extent]:
         """The extents: numbers where they are constant, expressions elsewhere."""
         dims = tensor_dims(self._expr.struct_info) or ()
         return [dim.value if isinstance(dim, IntImm) else dim for dim in dims]
@@ -128,65 +142,65 @@ class Tensor:
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.shape}, "{self.dtype}")'
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: Operand) -> Tensor:
         return binary("add", self, other, "add")
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self, other: Operand) -> Tensor:
         return binary("add", self, other, "add")
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: Operand) -> Tensor:
         return binary("subtract", self, other, "subtract")
 
-    def __rsub__(self, other: Any) -> Tensor:
+    def __rsub__(self, other: Operand) -> Tensor:
         return binary("subtract", other, self, "subtract")
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: Operand) -> Tensor:
         return binary("multiply", self, other, "mul")
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self, other: Operand) -> Tensor:
         return binary("multiply", self, other, "mul")
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: Operand) -> Tensor:
         return binary("divide", self, other, "divide")
 
-    def __rtruediv__(self, other: Any) -> Tensor:
+    def __rtruediv__(self, other: Operand) -> Tensor:
         return binary("divide", other, self, "divide")
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: Operand) -> Tensor:
         return binary("matmul", self, other, "matmul")
 
     def __neg__(self) -> Tensor:
         return emit(relax_op.negative(self._expr), "neg")
 
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, other: Operand) -> Tensor:
         return binary("less", self, other, "less")
 
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, other: Operand) -> Tensor:
         return binary("less_equal", self, other, "less_equal")
 
-    def __gt__(self, other: Any) -> Tensor:
+    def __gt__(self, other: Operand) -> Tensor:
         return binary("greater", self, other, "greater")
 
-    def __ge__(self, other: Any) -> Tensor:
+    def __ge__(self, other: Operand) -> Tensor:
         return binary("greater_equal", self, other, "greater_equal")
 
     def astype(self, dtype: str) -> Tensor:
         """The same values in another data type; the tensor itself where it has that type."""
         return cast(self, dtype, "astype")
 
-    def maximum(self, other: Any) -> Tensor:
+    def maximum(self, other: Operand) -> Tensor:
         """The larger of two, element by element."""
         return binary("maximum", self, other, "maximum")
 
-    def minimum(self, other: Any) -> Tensor:
+    def minimum(self, other: Operand) -> Tensor:
         """The smaller of two, element by element."""
         return binary("minimum", self, other, "minimum")
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Extent | Sequence[Extent]) -> Tensor:
         """The elements in another shape; one extent may be -1."""
         return emit(relax_op.reshape(self._expr, _unpacked(shape)), "reshape")
 
-    def permute_dims(self, *axes: Any) -> Tensor:
+    def permute_dims(self, *axes: int | Sequence[int]) -> Tensor:
         """The axes in another order; none given turns them round."""
         return emit(relax_op.permute_dims(self._expr, _unpacked(axes) or None), "permute_dims")
 
@@ -213,7 +227,7 @@ class Parameter(Tensor):
         placed = Tensor.placeholder(shape, dtype or get_default_dtype(), "param")
         super().__init__(_expr=placed._expr)
         self._data: NDArray | None = None
-        self.attrs: dict[str, Any] = {}
+        self.attrs: dict[str, object] = {}
 
     @property
     def data(self) -> NDArray | None:
@@ -221,7 +235,7 @@ class Parameter(Tensor):
         return self._data
 
     @data.setter
-    def data(self, data: Any) -> None:
+    def data(self, data: ArrayLike | None) -> None:
         """Take an NDArray, a numpy array (copied), a torch tensor or what else has DLPack; None.
 
         Raises IRTypeError for anything else, IRValueError where shape or data type differ.
@@ -229,17 +243,18 @@ class Parameter(Tensor):
         if data is None:
             self._data = None
             return
-        found = _as_ndarray(data)
-        if tuple(found.shape) != tuple(self.shape):
+        values = _as_ndarray(data)
+        if tuple(values.shape) != tuple(self.shape):
             raise IRValueError(
-                f"Parameter: Shape mismatch: expected {tuple(self.shape)}, got {tuple(found.shape)}"
+                f"Parameter: Shape mismatch: expected {tuple(self.shape)}, got "
+                f"{tuple(values.shape)}"
             )
-        if str(found.dtype) != self.dtype:
+        if str(values.dtype) != self.dtype:
             raise IRValueError(
-                f"Parameter: Dtype mismatch: expected {self.dtype}, got {found.dtype}; convert the "
-                "data, or the module by to()"
+                f"Parameter: Dtype mismatch: expected {self.dtype}, got {values.dtype}; convert "
+                "the data, or the module by to()"
             )
-        self._data = found
+        self._data = values
 
     def to(self, dtype: str | None = None) -> None:
         """Change the data type; IRValueError where there is data, which would lose precision."""
@@ -256,9 +271,9 @@ class Parameter(Tensor):
 class Object:
     """A value that is no tensor, such as a cache: an expression of struct info ``R.Object``."""
 
-    _expr: Any
+    _expr: Var
 
-    def __init__(self, *, _expr: Any, _name: str) -> None:
+    def __init__(self, *, _expr: Expr, _name: str) -> None:
         if not isinstance(_expr, Var):
             _expr = current_builder("nn.Object").emit(_expr, _name)
         if not isinstance(_expr.struct_info, ObjectStructInfo):
@@ -269,7 +284,7 @@ class Object:
         self._expr = _expr
 
 
-def wrap_nested(expr: Any, name: str) -> Any:
+def wrap_nested(expr: Expr, name: str) -> Nested:
     """Emit an expression; the result as a Tensor, or a tuple of them where it is a tuple.
 
     Raises IRTypeError for results that are no tensors.
@@ -287,13 +302,12 @@ def wrap_nested(expr: Any, name: str) -> Any:
     raise IRTypeError(f"{name}: expected a tensor or a tuple of them as the result, got {info}")
 
 
-def emit(expr: Any, name: str) -> Tensor:
+def emit(expr: Expr, name: str) -> Tensor:
     """Emit an expression whose result is one tensor."""
-    made: Tensor = wrap_nested(expr, name)
-    return made
+    return expect(wrap_nested(expr, name), Tensor)
 
 
-def expr_of(value: Any, what: str) -> Any:
+def expr_of(value: object, what: str) -> Expr:
     """The expression of a Tensor; IRTypeError for what is none. ``what`` says where it stands."""
     if isinstance(value, Tensor | Object):
         return value._expr
@@ -302,7 +316,7 @@ def expr_of(value: Any, what: str) -> Any:
     raise IRTypeError(f"{what}: expected an nn.Tensor, got {type(value).__name__}")
 
 
-def binary(operator: str, a: Any, b: Any, name: str) -> Tensor:
+def binary(operator: str, a: Operand, b: Operand, name: str) -> Tensor:
     """Emit a relax operator on two operands, one of which may be a number."""
     if not isinstance(a, Tensor) and not isinstance(b, Tensor):
         raise IRTypeError(
@@ -318,11 +332,11 @@ def cast(x: Tensor, dtype: str, name: str) -> Tensor:
     return x if x.dtype == str(dtype) else emit(relax_op.astype(expr, dtype), name)
 
 
-def _operand(value: Any, other: Any, operator: str) -> Any:
+def _operand(value: Operand, other: Operand, operator: str) -> Expr:
     if isinstance(value, IntImm | FloatImm):
         value = value.value
     if isinstance(value, bool | int | float | np.number):
-        return const(value, other.dtype)
+        return const(value, expect(other, Tensor).dtype)
     if isinstance(value, PrimExpr):
         raise IRTypeError(
             f"{operator}: {value} is a symbolic integer, known when the function runs only; "
@@ -331,21 +345,21 @@ def _operand(value: Any, other: Any, operator: str) -> Any:
     return expr_of(value, operator)
 
 
-def _unpacked(items: tuple[Any, ...]) -> tuple[Any, ...]:
+def _unpacked(items: Sequence[object]) -> list[object]:
     """The arguments, also where they were given as one list."""
     if len(items) == 1 and isinstance(items[0], list | tuple):
-        return tuple(items[0])
-    return items
+        return list(items[0])
+    return list(items)
 
 
-def _dimension(dim: Any, shape: Any) -> Any:
+def _dimension(dim: Dim, shape: Sequence[Dim]) -> Extent:
     if isinstance(dim, str):
         return TirVar(dim, "int64")
     wanted = "extents of 0 or more: integers, names or int64 expressions"
     return checks.as_extent(dim, f"nn.Tensor: Invalid shape {shape}", wanted)
 
 
-def _as_ndarray(data: Any) -> NDArray:
+def _as_ndarray(data: ArrayLike) -> NDArray:
     if isinstance(data, NDArray):
         return data
     if isinstance(data, np.ndarray):

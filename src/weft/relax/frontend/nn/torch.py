@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.relax.frontend.nn import spec as specs
 from weft.runtime.containers import ShapeTuple
@@ -12,6 +12,11 @@ from weft.runtime.model.compiled_model import to_torch
 from weft.runtime.ndarray import NDArray, from_dlpack, is_torch_tensor
 from weft.runtime.vm.virtual_machine import VirtualMachine
 from weft.support.errors import IRKeyError, IRTypeError
+
+Held: TypeAlias = object
+"""What functions of the virtual machine take: arrays, shapes, states of effects, tuples of them."""
+Result: TypeAlias = Any
+"""A tensor of torch, a list of integers, or a list of results: torch has no types here."""
 
 
 class TorchModule:
@@ -21,15 +26,15 @@ class TorchModule:
     """
 
     def __init__(
-        self, spec: specs.ModuleSpec, vm: VirtualMachine, params: Sequence[Any]
+        self, spec: specs.ModuleSpec, vm: VirtualMachine, params: Sequence[NDArray | None]
     ) -> None:
         self.spec = spec
         self.vm = vm
         self.params = list(params)
         has_effects = "_initialize_effect" in vm.executable.program.functions
-        self.effects: Any = list(vm["_initialize_effect"]()) if has_effects else None
+        self.effects: list[Held] | None = list(vm["_initialize_effect"]()) if has_effects else None
 
-    def __getitem__(self, method_name: str) -> Callable[..., Any]:
+    def __getitem__(self, method_name: str) -> Callable[..., Result]:
         """The method of that name; IRKeyError with the names there are."""
         methods = dict(zip(self.spec.method_names, self.spec.method_specs, strict=True))
         if method_name not in methods:
@@ -39,13 +44,13 @@ class TorchModule:
             )
         method = methods[method_name]
 
-        def call(*args: Any) -> Any:
+        def call(*args: object) -> Result:
             return self._call(method_name, method, args)
 
         call.__name__ = method_name
         return call
 
-    def _call(self, name: str, method: specs.MethodSpec, args: Sequence[Any]) -> Any:
+    def _call(self, name: str, method: specs.MethodSpec, args: Sequence[object]) -> Result:
         if len(args) != len(method.arg_names):
             raise IRTypeError(
                 f"Argument length mismatch. Expected {len(method.arg_names)} arguments, but got "
@@ -63,13 +68,13 @@ class TorchModule:
         return _in_torch(result)
 
 
-def _passed(items: Sequence[Any], mode: str) -> list[Any]:
+def _passed(items: Sequence[Held], mode: str) -> list[Held]:
     if mode == "packed":
         return [tuple(items)]
     return list(items) if mode == "plain" else []
 
 
-def _in_torch(value: Any) -> Any:
+def _in_torch(value: object) -> Result:
     """A result with its arrays as tensors of torch."""
     if isinstance(value, NDArray):
         importlib.import_module("torch")  # a method without tensors may be the first to need it
@@ -81,7 +86,7 @@ def _in_torch(value: Any) -> Any:
     raise IRTypeError(f"Unsupported result of a method: {type(value).__name__}")
 
 
-def _from_torch(name: str, item: Any, value: Any) -> Any:
+def _from_torch(name: str, item: specs.ArgSpec, value: object) -> Held:
     if isinstance(item, specs.Tensor):
         if not is_torch_tensor(value):
             raise _unexpected(name, "torch.Tensor", value)
@@ -100,7 +105,7 @@ def _from_torch(name: str, item: Any, value: Any) -> Any:
     return value
 
 
-def _unexpected(name: str, wanted: str, value: Any) -> IRTypeError:
+def _unexpected(name: str, wanted: str, value: object) -> IRTypeError:
     return IRTypeError(
         f"Expected argument `{name}` to be `{wanted}`, but got {type(value).__name__}"
     )

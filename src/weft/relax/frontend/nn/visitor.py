@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.relax.frontend.nn.core import Module, ModuleList
 from weft.relax.frontend.nn.effect import Effect
 from weft.relax.frontend.nn.tensor import Parameter
+
+Node = Module | Effect | Parameter
+"""A part of a module."""
 
 
 class Mutator:
@@ -20,23 +21,23 @@ class Mutator:
     Parameter([3, 2], "float16")
     """
 
-    def visit_module(self, name: str, node: Module) -> Any:
+    def visit_module(self, name: str, node: Module) -> Node:
         """The module for the place ``name``; by default the same one, its parts visited."""
         return self.visit(name, node)
 
-    def visit_effect(self, name: str, node: Effect) -> Any:
+    def visit_effect(self, name: str, node: Effect) -> Node:
         """The effect for the place ``name``."""
         return self.visit(name, node)
 
-    def visit_param(self, name: str, node: Parameter) -> Any:
+    def visit_param(self, name: str, node: Parameter) -> Node:
         """The parameter for the place ``name``."""
         return self.visit(name, node)
 
-    def visit_modulelist(self, name: str, node: ModuleList) -> Any:
+    def visit_modulelist(self, name: str, node: ModuleList) -> Node:
         """The list for the place ``name``; by default the same one, its parts visited."""
         return self.visit(name, node)
 
-    def visit(self, name: str, node: Any) -> Any:
+    def visit(self, name: str, node: Node) -> Node:
         """Visit the parts of ``node``, whose own name is ``name`` (nothing for the root)."""
         if not isinstance(node, Module):
             return node

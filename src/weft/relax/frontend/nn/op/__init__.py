@@ -25,7 +25,7 @@ __all__ = list(_FUNCTIONS)
 __all__ += ["wrap_nested"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Callable[..., Any]:
     """The function of that name."""
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,26 +7,42 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
 from weft import topi  # noqa: F401 - gives whole te tensors their operators
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
+from weft.ir.node import expect
 from weft.relax import op as relax_op
-from weft.relax.expr import PrimValue, ShapeExpr, StringImm, Tuple
+from weft.relax.expr import Expr, PrimValue, ShapeExpr, StringImm, Tuple
 from weft.relax.frontend.nn.exporter import Exporter
-from weft.relax.frontend.nn.tensor import Tensor, current_builder, emit, expr_of, wrap_nested
-from weft.relax.struct_info import ObjectStructInfo, TupleStructInfo
+from weft.relax.frontend.nn.tensor import (
+    Nested,
+    Object,
+    Tensor,
+    current_builder,
+    emit,
+    expr_of,
+    wrap_nested,
+)
+from weft.relax.struct_info import ObjectStructInfo, StructInfo, TupleStructInfo
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir.function import PrimFunc
 
+KernelArgs = Tensor | ShapeExpr | PrimExpr | Sequence[Tensor | ShapeExpr | PrimExpr]
+"""What a PrimFunc is called with: tensors, then scalars."""
+Out: TypeAlias = "Tensor | Object | Expr | Sequence[Out]"
+"""Placeholders of outputs."""
+PackedArg: TypeAlias = "Tensor | PrimExpr | float | str | Sequence[PackedArg]"
+"""What a registered function is called with."""
+
 
 def tensor_expr_op(
-    tensor_expr_func: Callable[..., Any],
+    tensor_expr_func: Callable[..., object],
     name_hint: str,
-    args: Sequence[Any],
+    args: Sequence[object],
     *,
-    attrs: Mapping[str, Any] | None = None,
-) -> Any:
+    attrs: Mapping[str, object] | None = None,
+) -> Nested:
     """What a function on ``te`` tensors computes: a Tensor, or a tuple of them.
 
     ``args`` are Tensors, symbols and numbers; ``attrs`` become attributes of the PrimFunc.
@@ -42,16 +58,16 @@ def tensor_expr_op(
     >>> sorted(var.name_hint for var in mod.functions)
     ['forward', 'twice']
     """
-    made = current_builder(name_hint).emit_te(
+    result = current_builder(name_hint).emit_te(
         tensor_expr_func,
         *[arg._expr if isinstance(arg, Tensor) else arg for arg in args],
         primfunc_name_hint=name_hint,
         primfunc_attrs=attrs,
     )
-    return wrap_nested(made, name_hint)
+    return wrap_nested(result, name_hint)
 
 
-def tensor_ir_op(func: PrimFunc, name_hint: str, args: Any, out: Any) -> Any:
+def tensor_ir_op(func: PrimFunc, name_hint: str, args: KernelArgs, out: Out) -> Nested:
     """A call of a PrimFunc, whose last buffers are its outputs.
 
     Args:
@@ -63,31 +79,34 @@ def tensor_ir_op(func: PrimFunc, name_hint: str, args: Any, out: Any) -> Any:
     tensors, scalars = _kernel_arguments(args, "tensor_ir_op")
     builder = current_builder(name_hint)
     gvar = builder.add_func(_checked(func, "tensor_ir_op"), name_hint)
-    made = relax_op.call_tir(gvar, tensors, _out_infos(out, "tensor_ir_op"), scalars or None)
-    return wrap_nested(builder.emit(made), name_hint)
+    call = relax_op.call_tir(gvar, tensors, _out_infos(out, "tensor_ir_op"), scalars or None)
+    return wrap_nested(builder.emit(call), name_hint)
 
 
 def tensor_ir_inplace_op(
-    func: PrimFunc, name_hint: str, args: Any, inplace_indices: int | Sequence[int], out: Any
-) -> Any:
+    func: PrimFunc, name_hint: str, args: KernelArgs, inplace_indices: int | Sequence[int],
+    out: Out,
+) -> Nested:  # fmt: skip
     """As ``tensor_ir_op``; output i is written into argument ``inplace_indices[i]`` (-1: new)."""
     tensors, scalars = _kernel_arguments(args, "tensor_ir_inplace_op")
     builder = current_builder(name_hint)
     gvar = builder.add_func(_checked(func, "tensor_ir_inplace_op"), name_hint)
     infos = _out_infos(out, "tensor_ir_inplace_op")
-    made = relax_op.call_tir_inplace(gvar, tensors, inplace_indices, infos, scalars or None)
-    return wrap_nested(builder.emit(made), name_hint)
+    call = relax_op.call_tir_inplace(gvar, tensors, inplace_indices, infos, scalars or None)
+    return wrap_nested(builder.emit(call), name_hint)
 
 
-def _checked(func: Any, where: str) -> PrimFunc:
+def _checked(func: object, where: str) -> PrimFunc:
     if not isinstance(func, PrimFunc):
         raise IRTypeError(f"{where}: expected a PrimFunc, got {type(func).__name__}")
     return func
 
 
-def _kernel_arguments(args: Any, where: str) -> tuple[list[Any], list[Any]]:
-    tensors: list[Any] = []
-    scalars: list[Any] = []
+def _kernel_arguments(
+    args: KernelArgs, where: str
+) -> tuple[list[Expr], list[ShapeExpr | PrimExpr]]:
+    tensors: list[Expr] = []
+    scalars: list[ShapeExpr | PrimExpr] = []
     for arg in args if isinstance(args, list | tuple) else [args]:
         if isinstance(arg, Tensor):
             tensors.append(arg._expr)
@@ -101,12 +120,12 @@ def _kernel_arguments(args: Any, where: str) -> tuple[list[Any], list[Any]]:
     return tensors, scalars
 
 
-def _out_infos(out: Any, where: str) -> list[Any]:
+def _out_infos(out: Out, where: str) -> list[StructInfo]:
     outs = out if isinstance(out, list | tuple) else [out]
     return [expr_of(item, f"{where}: out").struct_info for item in outs]
 
 
-def extern(name: str, args: Sequence[Any], out: Any) -> Any:
+def extern(name: str, args: Sequence[PackedArg], out: Out) -> Nested:
     """A call of a registered function that writes its last arguments (``call_dps_packed``).
 
     Args:
@@ -118,13 +137,13 @@ def extern(name: str, args: Sequence[Any], out: Any) -> Any:
     return wrap_nested(relax_op.call_dps_packed(name, operands, _out_info(out)), name)
 
 
-def _out_info(out: Any) -> Any:
+def _out_info(out: Out) -> StructInfo:
     if isinstance(out, list | tuple):
         return TupleStructInfo([_out_info(item) for item in out])
-    return expr_of(out, "extern: out").struct_info
+    return expect(expr_of(out, "extern: out").struct_info, StructInfo)
 
 
-def _operand(arg: Any, where: str, float_type: str = "float64") -> Any:
+def _operand(arg: PackedArg, where: str, float_type: str = "float64") -> Expr:
     if isinstance(arg, Tensor):
         return arg._expr
     if isinstance(arg, int):
@@ -143,7 +162,7 @@ def _operand(arg: Any, where: str, float_type: str = "float64") -> Any:
     )
 
 
-def debug_func(name: str, *args: Any, _line_info: str | None = None) -> None:
+def debug_func(name: str, *args: PackedArg, _line_info: str | None = None) -> None:
     """Call a registered function when the model runs: ``function(line, *args)``.
 
     ``line`` is the file and the line of this call. Raises IRValueError unless the module is
@@ -174,9 +193,10 @@ def print_(tensor: Tensor) -> None:
 
 def _line_of_caller() -> str:
     """File and line of whoever called the caller of this function."""
-    frame: Any = inspect.currentframe()
+    frame = inspect.currentframe()
     for _ in range(2):
-        frame = frame.f_back
+        frame = frame and frame.f_back
+    assert frame is not None, "the caller of the caller is a function"
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
@@ -194,5 +214,5 @@ def ccl_allgather(x: Tensor, num_workers: int, name: str = "ccl_allgather") -> T
 
 def ccl_broadcast_from_worker0(x: Tensor, name: str = "broadcast_from_worker") -> Tensor:
     """The tensor of the first process, in all of them."""
-    made = relax_op.ccl.broadcast_from_worker0(expr_of(x, "ccl_broadcast_from_worker0"))
-    return emit(made, name)
+    received = relax_op.ccl.broadcast_from_worker0(expr_of(x, "ccl_broadcast_from_worker0"))
+    return emit(received, name)

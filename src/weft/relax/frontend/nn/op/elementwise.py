@@ -2,68 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from weft.relax import op as relax_op
-from weft.relax.frontend.nn.tensor import Tensor, binary, cast, emit, expr_of
+from weft.relax.frontend.nn.tensor import Operand, Tensor, binary, cast, emit, expr_of
 
 
-def add(a: Tensor, b: Any, name: str = "add") -> Tensor:
+def add(a: Tensor, b: Operand, name: str = "add") -> Tensor:
     """The sum of two tensors of broadcasting shapes; one may be a number, as in all of these."""
     return binary("add", a, b, name)
 
 
-def subtract(a: Tensor, b: Any, name: str = "subtract") -> Tensor:
+def subtract(a: Tensor, b: Operand, name: str = "subtract") -> Tensor:
     """The difference."""
     return binary("subtract", a, b, name)
 
 
-def multiply(a: Tensor, b: Any, name: str = "mul") -> Tensor:
+def multiply(a: Tensor, b: Operand, name: str = "mul") -> Tensor:
     """The product, element by element."""
     return binary("multiply", a, b, name)
 
 
-def divide(a: Tensor, b: Any, name: str = "divide") -> Tensor:
+def divide(a: Tensor, b: Operand, name: str = "divide") -> Tensor:
     """The quotient."""
     return binary("divide", a, b, name)
 
 
-def maximum(x1: Tensor, x2: Any, name: str = "maximum") -> Tensor:
+def maximum(x1: Tensor, x2: Operand, name: str = "maximum") -> Tensor:
     """The larger of two."""
     return binary("maximum", x1, x2, name)
 
 
-def minimum(x1: Tensor, x2: Any, name: str = "minimum") -> Tensor:
+def minimum(x1: Tensor, x2: Operand, name: str = "minimum") -> Tensor:
     """The smaller of two."""
     return binary("minimum", x1, x2, name)
 
 
-def less(a: Tensor, b: Any, name: str = "less") -> Tensor:
+def less(a: Tensor, b: Operand, name: str = "less") -> Tensor:
     """Where a < b (bool)."""
     return binary("less", a, b, name)
 
 
-def less_equal(a: Tensor, b: Any, name: str = "less_equal") -> Tensor:
+def less_equal(a: Tensor, b: Operand, name: str = "less_equal") -> Tensor:
     """Where a <= b (bool)."""
     return binary("less_equal", a, b, name)
 
 
-def greater(a: Tensor, b: Any, name: str = "greater") -> Tensor:
+def greater(a: Tensor, b: Operand, name: str = "greater") -> Tensor:
     """Where a > b (bool)."""
     return binary("greater", a, b, name)
 
 
-def greater_equal(a: Tensor, b: Any, name: str = "greater_equal") -> Tensor:
+def greater_equal(a: Tensor, b: Operand, name: str = "greater_equal") -> Tensor:
     """Where a >= b (bool)."""
     return binary("greater_equal", a, b, name)
 
 
-def equal(a: Tensor, b: Any, name: str = "equal") -> Tensor:
+def equal(a: Tensor, b: Operand, name: str = "equal") -> Tensor:
     """Where a == b (bool)."""
     return binary("equal", a, b, name)
 
 
-def not_equal(a: Tensor, b: Any, name: str = "not_equal") -> Tensor:
+def not_equal(a: Tensor, b: Operand, name: str = "not_equal") -> Tensor:
     """Where a != b (bool)."""
     return binary("not_equal", a, b, name)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Literal, overload
 
-from weft.ir.expr import FloatImm, IntImm
+from weft.ir.expr import Extent, FloatImm, IntImm
+from weft.ir.node import expect
 from weft.relax import op as relax_op
-from weft.relax.expr import ShapeExpr, const
-from weft.relax.frontend.nn.tensor import Tensor, emit, expr_of, wrap_nested
+from weft.relax.expr import Expr, ShapeExpr, const
+from weft.relax.frontend.nn.tensor import Operand, Tensor, emit, expr_of, wrap_nested
 
 
 def unsqueeze(x: Tensor, dim: int, name: str = "unsqueeze") -> Tensor:
@@ -26,19 +27,24 @@ def concat(x: Sequence[Tensor], dim: int, name: str = "concat") -> Tensor:
     return emit(relax_op.concat([expr_of(item, "concat") for item in x], dim), name)
 
 
-def chunk(x: Tensor, chunks: int, dim: int = 0, name: str = "chunk") -> Any:
+def chunk(x: Tensor, chunks: int, dim: int = 0, name: str = "chunk") -> tuple[Tensor, ...]:
     """A tuple of ``chunks`` parts along an axis, the last of which may be smaller."""
-    return wrap_nested(relax_op.split(expr_of(x, "chunk"), chunks, dim), name)
+    return _parts(relax_op.split(expr_of(x, "chunk"), chunks, dim), name)
 
 
 def split(
     ary: Tensor, indices_or_sections: int | Sequence[int], axis: int = 0, name: str = "split"
-) -> Any:
+) -> tuple[Tensor, ...]:
     """A tuple of parts along an axis: so many, or cut at these positions."""
-    return wrap_nested(relax_op.split(expr_of(ary, "split"), indices_or_sections, axis), name)
+    return _parts(relax_op.split(expr_of(ary, "split"), indices_or_sections, axis), name)
 
 
-def broadcast_to(x: Tensor, shape: Sequence[Any], name: str = "broadcast_to") -> Tensor:
+def _parts(expr: Expr, name: str) -> tuple[Tensor, ...]:
+    """The tensors of an expression that is a tuple of them."""
+    return tuple([expect(part, Tensor) for part in expect(wrap_nested(expr, name), tuple)])
+
+
+def broadcast_to(x: Tensor, shape: Sequence[Extent], name: str = "broadcast_to") -> Tensor:
     """The tensor repeated to a shape, as numpy broadcasts."""
     return emit(relax_op.broadcast_to(expr_of(x, "broadcast_to"), shape), name)
 
@@ -60,7 +66,7 @@ def permute(x: Tensor, axes: Sequence[int] | None, name: str = "permute") -> Ten
     return emit(relax_op.permute_dims(expr_of(x, "permute"), axes), name)
 
 
-def reshape(x: Tensor, shape: Sequence[Any], name: str = "reshape") -> Tensor:
+def reshape(x: Tensor, shape: Sequence[Extent], name: str = "reshape") -> Tensor:
     """The elements in another shape; one extent may be -1, and 0 keeps the one at its place."""
     return emit(relax_op.reshape(expr_of(x, "reshape"), shape), name)
 
@@ -92,21 +98,21 @@ def pad(
 
 
 def sum(  # noqa: A001 - TVM's name
-    x: Tensor, axis: Any = None, keepdims: bool = False, name: str = "sum"
+    x: Tensor, axis: int | Sequence[int] | None = None, keepdims: bool = False, name: str = "sum"
 ) -> Tensor:
     """The sum along axes (all if None)."""
     return emit(relax_op.sum(expr_of(x, "sum"), axis, keepdims), name)
 
 
 def max(  # noqa: A001 - TVM's name
-    x: Tensor, axis: Any = None, keepdims: bool = False, name: str = "max"
+    x: Tensor, axis: int | Sequence[int] | None = None, keepdims: bool = False, name: str = "max"
 ) -> Tensor:
     """The largest along axes (all if None)."""
     return emit(relax_op.max(expr_of(x, "max"), axis, keepdims), name)
 
 
 def min(  # noqa: A001 - TVM's name
-    x: Tensor, axis: Any = None, keepdims: bool = False, name: str = "min"
+    x: Tensor, axis: int | Sequence[int] | None = None, keepdims: bool = False, name: str = "min"
 ) -> Tensor:
     """The smallest along axes (all if None)."""
     return emit(relax_op.min(expr_of(x, "min"), axis, keepdims), name)
@@ -120,8 +126,8 @@ def cumsum(
     name: str = "cumsum",
 ) -> Tensor:
     """Running sums along an axis (flat if None); exclusive: without the element itself."""
-    made = relax_op.cumsum(expr_of(data, "cumsum"), axis, dtype, bool(exclusive))
-    return emit(made, name)
+    sums = relax_op.cumsum(expr_of(data, "cumsum"), axis, dtype, bool(exclusive))
+    return emit(sums, name)
 
 
 def sort(x: Tensor, axis: int = -1, descending: bool = False, name: str = "sort") -> Tensor:
@@ -140,6 +146,27 @@ def argsort(
     return emit(relax_op.argsort(expr_of(data, "argsort"), axis, descending, dtype), name)
 
 
+@overload
+def topk(
+    data: Tensor, k: int = 1, axis: int = -1, ret_type: Literal["both"] = "both",
+    largest: bool = True, dtype: str = "int32", name: str = "topk",
+) -> tuple[Tensor, ...]: ...  # fmt: skip
+
+
+@overload
+def topk(
+    data: Tensor, k: int = 1, axis: int = -1, *, ret_type: Literal["values", "indices"],
+    largest: bool = True, dtype: str = "int32", name: str = "topk",
+) -> Tensor: ...  # fmt: skip
+
+
+@overload
+def topk(
+    data: Tensor, k: int, axis: int, ret_type: Literal["values", "indices"],
+    largest: bool = True, dtype: str = "int32", name: str = "topk",
+) -> Tensor: ...  # fmt: skip
+
+
 def topk(
     data: Tensor,
     k: int = 1,
@@ -148,36 +175,36 @@ def topk(
     largest: bool = True,
     dtype: str = "int32",
     name: str = "topk",
-) -> Any:
+) -> Tensor | tuple[Tensor, ...]:
     """The k largest elements along an axis in order: ``"values"``, ``"indices"`` or ``"both"``."""
-    made = relax_op.topk(expr_of(data, "topk"), k, axis, ret_type, largest, dtype)
-    return wrap_nested(made, name)
+    call = relax_op.topk(expr_of(data, "topk"), k, axis, ret_type, largest, dtype)
+    return _parts(call, name) if ret_type == "both" else emit(call, name)
 
 
 def full(
-    shape: Sequence[Any], fill_value: Any, dtype: str = "float32", name: str = "full"
+    shape: Sequence[Extent], fill_value: Operand, dtype: str = "float32", name: str = "full"
 ) -> Tensor:
     """A tensor of one value: a number, or a tensor without dimensions."""
     if isinstance(fill_value, IntImm | FloatImm):
         fill_value = fill_value.value
     if isinstance(fill_value, int | float):
-        value = const(fill_value, dtype)
+        value: Expr = const(fill_value, dtype)
     else:
         value = expr_of(fill_value, "full: fill_value")
     return emit(relax_op.full(shape, value, dtype), name)
 
 
-def zeros(shape: Sequence[Any], dtype: str = "float32", name: str = "zeros") -> Tensor:
+def zeros(shape: Sequence[Extent], dtype: str = "float32", name: str = "zeros") -> Tensor:
     """A tensor of zeros."""
     return emit(relax_op.zeros(shape, dtype), name)
 
 
-def ones(shape: Sequence[Any], dtype: str = "float32", name: str = "ones") -> Tensor:
+def ones(shape: Sequence[Extent], dtype: str = "float32", name: str = "ones") -> Tensor:
     """A tensor of ones."""
     return emit(relax_op.ones(shape, dtype), name)
 
 
-def empty(shape: Sequence[Any], dtype: str = "float32", name: str = "empty") -> Tensor:
+def empty(shape: Sequence[Extent], dtype: str = "float32", name: str = "empty") -> Tensor:
     """A tensor whose elements nothing has set."""
-    made = relax_op.builtin.alloc_tensor(ShapeExpr(shape), dtype, runtime_device_index=0)
-    return emit(made, name)
+    memory = relax_op.builtin.alloc_tensor(ShapeExpr(shape), dtype, runtime_device_index=0)
+    return emit(memory, name)

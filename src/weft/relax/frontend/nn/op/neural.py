@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import Extent, PrimExpr
+from weft.ir.node import expect
 from weft.relax import op as relax_op
-from weft.relax.expr import const
+from weft.relax.expr import Expr, const
 from weft.relax.frontend.nn.tensor import Tensor, emit, expr_of, get_default_dtype
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.tir.op import floordiv
@@ -19,8 +20,12 @@ from weft.tir.op import floordiv
 
 def matmul(a: Tensor, b: Tensor, out_dtype: str | None = None, name: str = "matmul") -> Tensor:
     """The matrix product over the last two axes; those before broadcast."""
-    made = relax_op.matmul(expr_of(a, "matmul"), expr_of(b, "matmul"), out_dtype)
-    return emit(made, name)
+    product = relax_op.matmul(expr_of(a, "matmul"), expr_of(b, "matmul"), out_dtype)
+    return emit(product, name)
+
+
+Size = int | Sequence[int]
+"""A number for all axes of space, or one for each."""
 
 
 _BIAS_SHAPES: Final[dict[str, list[int]]] = {
@@ -30,35 +35,35 @@ _BIAS_SHAPES: Final[dict[str, list[int]]] = {
 """The shape in which a bias is added, by the layout of the data."""
 
 
-def _with_bias(made: Any, bias: Tensor | None, layout: str, name: str) -> Tensor:
+def _with_bias(image: Expr, bias: Tensor | None, layout: str, name: str) -> Tensor:
     if bias is None:
-        return emit(made, name)
+        return emit(image, name)
     if layout not in _BIAS_SHAPES:
         raise UnsupportedError(
             f"{name}: a bias for the layout {layout!r}; there are {', '.join(_BIAS_SHAPES)}; add "
             "it in another layout by reshape and add"
         )
     shaped = relax_op.reshape(expr_of(bias, f"{name}: bias"), _BIAS_SHAPES[layout])
-    return emit(relax_op.add(made, shaped), name)
+    return emit(relax_op.add(image, shaped), name)
 
 
 def _convolve(
-    kind: str, x: Tensor, weight: Tensor, bias: Tensor | None, options: Sequence[Any], *,
+    kind: str, x: Tensor, weight: Tensor, bias: Tensor | None, options: Sequence[Size | str], *,
     layout: str, name: str,
 ) -> Tensor:  # fmt: skip
     """Relax's operator of this kind on x and weight, plus the bias in x's layout."""
     convolution = getattr(relax_op.nn, kind)
-    made = convolution(expr_of(x, kind), expr_of(weight, f"{kind}: weight"), *options)
-    return _with_bias(made, bias, layout, name)
+    image = convolution(expr_of(x, kind), expr_of(weight, f"{kind}: weight"), *options)
+    return _with_bias(image, bias, layout, name)
 
 
 def conv1d(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
     groups: int = 1,
     name: str = "conv1d",
 ) -> Tensor:
@@ -71,9 +76,9 @@ def conv2d(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
     groups: int = 1,
     data_layout: str = "NCHW",
     name: str = "conv2d",
@@ -87,9 +92,9 @@ def conv3d(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    stride: Size = 1,
+    padding: Size = 0,
+    dilation: Size = 1,
     groups: int = 1,
     data_layout: str = "NCDHW",
     name: str = "conv3d",
@@ -103,10 +108,10 @@ def conv1d_transpose(
     x: Tensor,
     weight: Tensor,
     bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    dilation: Size = 1,
     groups: int = 1,
     name: str = "conv1d_transpose",
 ) -> Tensor:
@@ -140,10 +145,10 @@ def rms_norm(
     name: str = "rms_norm",
 ) -> Tensor:
     """x divided by the root of its mean square over axes, times weight."""
-    made = relax_op.nn.rms_norm(
+    normal = relax_op.nn.rms_norm(
         expr_of(x, "rms_norm"), expr_of(weight, "rms_norm: weight"), axes, epsilon
     )
-    return emit(made, name)
+    return emit(normal, name)
 
 
 def group_norm(
@@ -164,11 +169,16 @@ def group_norm(
             f"group_norm: without weight and bias the number of channels must be known, got "
             f"{channels}"
         )
-    scale = const(np.ones(channels), x.dtype) if weight is None else expr_of(weight, "group_norm")
-    shift = const(np.zeros(channels), x.dtype) if bias is None else expr_of(bias, "group_norm")
+    scale = _filled(channels, 1, x.dtype) if weight is None else expr_of(weight, "group_norm")
+    shift = _filled(channels, 0, x.dtype) if bias is None else expr_of(bias, "group_norm")
     over = list(range(2, x.ndim)) if axes is None else list(axes)
-    made = relax_op.nn.group_norm(data, scale, shift, num_groups, channel_axis, over, eps)
-    return emit(made, name)
+    normal = relax_op.nn.group_norm(data, scale, shift, num_groups, channel_axis, over, eps)
+    return emit(normal, name)
+
+
+def _filled(count: Extent, value: float, dtype: str) -> Expr:
+    """A vector of one number; its extent has to be known."""
+    return const(np.full(expect(count, int), float(value)), dtype)
 
 
 def scaled_dot_product_attention(
@@ -186,17 +196,17 @@ def scaled_dot_product_attention(
     products: (batch, heads, query length, key length). The scale is 1 / sqrt(head_dim) if None.
     """
     bias = None if attn_mask is None else expr_of(attn_mask, "attn_mask")
-    made = relax_op.nn.attention(
+    mixed = relax_op.nn.attention(
         expr_of(query, "attention"), expr_of(key, "attention"), expr_of(value, "attention"),
         bias, scale, "TopLeft" if is_causal else None,
     )  # fmt: skip
-    return emit(made, name)
+    return emit(mixed, name)
 
 
 def interpolate(
     x: Tensor,
-    size: Any = None,
-    scale_factor: Any = None,
+    size: int | Sequence[Extent] | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
@@ -222,24 +232,27 @@ def interpolate(
         coordinates = "asymmetric"
     else:
         coordinates = "align_corners" if align_corners else "half_pixel"
-    made = relax_op.image.resize2d(
+    image = relax_op.image.resize2d(
         expr_of(x, "interpolate"), size, layout=data_layout, method=method,
         coordinate_transformation_mode=coordinates,
     )  # fmt: skip
-    return emit(made, name)
+    return emit(image, name)
 
 
-def _scaled(x: Tensor, scale_factor: Any, layout: str) -> list[Any]:
+def _scaled(
+    x: Tensor, scale_factor: float | Sequence[float] | None, layout: str
+) -> list[Extent]:
     """The spatial extents times their factors, rounded down."""
     if scale_factor is None:
         raise IRTypeError("interpolate: expected size or scale_factor, got neither")
     extents = [dim for dim, axis in zip(x.shape, layout, strict=True) if axis not in "NC"]
-    many = isinstance(scale_factor, list | tuple)
-    factors = list(scale_factor) if many else [scale_factor] * len(extents)
+    factors = (
+        list(scale_factor) if isinstance(scale_factor, Sequence) else [scale_factor] * len(extents)
+    )
     return [_times(dim, factor) for dim, factor in zip(extents, factors, strict=True)]
 
 
-def _times(dim: Any, factor: float) -> Any:
+def _times(dim: Extent, factor: float) -> Extent:
     if not isinstance(dim, PrimExpr):
         return int(dim * factor)
     ratio = Fraction(factor).limit_denominator(1 << 20)
@@ -270,7 +283,7 @@ def get_timestep_embedding(
         angles = const(scale, "float32") * angles
     angles = emit(angles, "lv")._expr  # bound, since both sine and cosine read it
     parts = [relax_op.sin(angles), relax_op.cos(angles)]
-    made = relax_op.concat(parts[::-1] if flip_sin_to_cos else parts, axis=-1)
+    embedding = relax_op.concat(parts[::-1] if flip_sin_to_cos else parts, axis=-1)
     if embedding_dim % 2 == 1:
-        made = relax_op.nn.pad(made, (0, 0, 0, 1))
-    return emit(relax_op.astype(made, get_default_dtype()), name)
+        embedding = relax_op.nn.pad(embedding, (0, 0, 0, 1))
+    return emit(relax_op.astype(embedding, get_default_dtype()), name)

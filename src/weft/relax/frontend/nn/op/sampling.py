@@ -8,17 +8,18 @@ Holtzman et al. 2020).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft import te
+from weft.ir.expr import PrimExpr
+from weft.ir.node import expect
 from weft.relax import op as relax_op
 from weft.relax.frontend.nn.op.call import tensor_expr_op
 from weft.relax.frontend.nn.op.manipulate import cumsum
 from weft.relax.frontend.nn.op.manipulate import sum as sum_
 from weft.relax.frontend.nn.tensor import Tensor, emit, expr_of
 from weft.support.errors import IRValueError
+from weft.tir.expr import IterVar
 from weft.tir.op import (
     const,
     if_then_else,
@@ -43,10 +44,10 @@ def multinomial_from_uniform(
     and IRValueError where the numbers of rows differ.
     """
     rows = _rows(prob, uniform_sample, sample_indices, "multinomial_from_uniform")
-    made = relax_op.multinomial_from_uniform(
+    drawn = relax_op.multinomial_from_uniform(
         expr_of(prob, "prob"), expr_of(uniform_sample, "uniform_sample"), rows._expr, dtype
     )
-    return emit(made, name)
+    return emit(drawn, name)
 
 
 def sample_top_p_top_k_from_sorted_prob(
@@ -65,10 +66,10 @@ def sample_top_p_top_k_from_sorted_prob(
     rows = _rows(sorted_prob, uniform_sample, sample_indices, "sample_top_p_top_k_from_sorted_prob")
     running = cumsum(sorted_prob, axis=1)
     kept = tensor_expr_op(_kept_mass, "get_renorm_prob", [running, top_p, top_k])
-    drawn: Tensor = tensor_expr_op(
+    drawn = tensor_expr_op(
         _drawn, "get_index_from_sorted", [running, sorted_index, kept, uniform_sample, rows]
     )
-    return drawn
+    return expect(drawn, Tensor)
 
 
 def renormalize_top_p_top_k_prob(
@@ -80,7 +81,9 @@ def renormalize_top_p_top_k_prob(
     """
     running = cumsum(sorted_prob, axis=1)
     cutoff = tensor_expr_op(_cutoff, "get_renorm_cutoff", [sorted_prob, running, top_p, top_k])
-    filtered: Tensor = tensor_expr_op(_filtered, "filter_with_top_p_top_k", [prob, cutoff])
+    filtered = expect(
+        tensor_expr_op(_filtered, "filter_with_top_p_top_k", [prob, cutoff]), Tensor
+    )
     return filtered / sum_(filtered, axis=1, keepdims=True)
 
 
@@ -100,25 +103,28 @@ def _rows(prob: Tensor, uniform: Tensor, sample_indices: Tensor | None, where: s
             f"{count} and {prob.shape[0]}; sample_indices says which row each is from"
         )
     if isinstance(count, int):
-        numbers = np.arange(count, dtype=np.int64).reshape(count, 1)
-        return Tensor.from_const(numbers)
-    made = relax_op.reshape(relax_op.arange(0, count, dtype="int64"), [count, 1])
-    return emit(made, "sample_indices")
+        return Tensor.from_const(np.arange(count, dtype=np.int64).reshape(count, 1))
+    numbers = relax_op.reshape(relax_op.arange(0, count, dtype="int64"), [count, 1])
+    return emit(numbers, "sample_indices")
 
 
-def _goes_on(running: Any, top_p: Any, top_k: Any, i: Any, j: Any) -> Any:
+def _goes_on(
+    running: te.Tensor, top_p: te.Tensor, top_k: te.Tensor, i: PrimExpr, j: IterVar
+) -> PrimExpr:
     """Whether row i keeps a token after the first j + 1, whose probabilities sum to running."""
     count = (j + 1).astype(top_k.dtype)
     return logical_and(running[i, j] < top_p[i, 0], count < top_k[i, 0])
 
 
-def _stops(running: Any, top_p: Any, top_k: Any, i: Any, j: Any) -> Any:
+def _stops(
+    running: te.Tensor, top_p: te.Tensor, top_k: te.Tensor, i: PrimExpr, j: IterVar
+) -> PrimExpr:
     """Whether the first j + 1 tokens of row i are enough, or all there are."""
     last = j == running.shape[1] - 1
     return logical_or(logical_not(_goes_on(running, top_p, top_k, i, j)), last)
 
 
-def _kept_mass(running: Any, top_p: Any, top_k: Any) -> Any:
+def _kept_mass(running: te.Tensor, top_p: te.Tensor, top_k: te.Tensor) -> te.Tensor:
     """(batch, 1): the sum of the probabilities kept, the running sum at the first stop."""
     batch, vocabulary = running.shape
     j = te.reduce_axis((0, vocabulary), "j")
@@ -132,7 +138,9 @@ def _kept_mass(running: Any, top_p: Any, top_k: Any) -> Any:
     )
 
 
-def _cutoff(sorted_prob: Any, running: Any, top_p: Any, top_k: Any) -> Any:
+def _cutoff(
+    sorted_prob: te.Tensor, running: te.Tensor, top_p: te.Tensor, top_k: te.Tensor
+) -> te.Tensor:
     """(batch, 1): the probability of the last token kept, the one at the first stop."""
     batch, vocabulary = running.shape
     j = te.reduce_axis((0, vocabulary), "j")
@@ -148,13 +156,15 @@ def _cutoff(sorted_prob: Any, running: Any, top_p: Any, top_k: Any) -> Any:
     )
 
 
-def _drawn(running: Any, tokens: Any, kept: Any, uniform: Any, rows: Any) -> Any:
+def _drawn(
+    running: te.Tensor, tokens: te.Tensor, kept: te.Tensor, uniform: te.Tensor, rows: te.Tensor
+) -> te.Tensor:
     """(n, 1): the token at the first place where the running share exceeds the number."""
     vocabulary = running.shape[1]
     j = te.reduce_axis((0, vocabulary), "j")
     end = vocabulary - 1
 
-    def place(i: Any, _: Any) -> Any:
+    def place(i: PrimExpr, _: PrimExpr) -> PrimExpr:
         row = rows[i, 0]
         share = running[row, j] / kept[row, 0]
         return te.min(select(uniform[i, 0] < share, j.var, end).astype("int64"), axis=j)
@@ -165,7 +175,7 @@ def _drawn(running: Any, tokens: Any, kept: Any, uniform: Any, rows: Any) -> Any
     )
 
 
-def _filtered(prob: Any, cutoff: Any) -> Any:
+def _filtered(prob: te.Tensor, cutoff: te.Tensor) -> te.Tensor:
     """The probabilities from the cutoff on, 0 elsewhere."""
     zero = const(0, prob.dtype)
     return te.compute(
