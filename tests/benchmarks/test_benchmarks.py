@@ -82,6 +82,18 @@ def test_busy_prints_a_line_for_each_number_of_other_processes(root):
     assert all(float(row.split()[3]) > 0 for row in rows)
 
 
+def test_trees_prints_the_ratio_of_two_checkouts(root):
+    command = [sys.executable, "-m", "benchmarks.trees", ".", str(root), "--only", "MLP",
+               "--rounds", "2", "--seconds", "0.01"]  # fmt: skip
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    title, row, mean = done.stdout.splitlines()
+    assert title.split() == ["ms", "least", "old", "new", "ratio", "median", "old", "new", "ratio"]
+    least_old, least_new, ratio = [float(text) for text in row.split()[2:5]]
+    assert 0 < ratio == pytest.approx(least_new / least_old, rel=0.2)
+    assert mean.split()[:2] == ["geometric", "mean"]
+
+
 def test_ops_times_weft_beside_torch_and_writes_figures(root, tmp_path):
     figures = tmp_path / "figures.json"
     command = [
