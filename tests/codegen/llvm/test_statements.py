@@ -149,6 +149,45 @@ def test_stack_arrays_indexed_by_constants_become_registers():
     assert fused in (6, 12, 24, 48)
 
 
+def test_lanes_with_a_test_each_are_not_unrolled():
+    """The tail of a tile of unknown length: unrolled by LLVM, it took minutes to compile."""
+
+    @T.prim_func
+    def main(a: T.handle, w: T.Buffer((8, 8, 3), "float32"), c: T.handle):
+        n = T.int64()
+        A = T.match_buffer(a, (8, n + 16), "float32")
+        C = T.match_buffer(c, (8, n), "float32")
+        for block in range((n + 47) // 48):
+            acc = T.alloc_buffer((8, 48), "float32")
+            for m in T.unroll(8):
+                for lane in T.vectorized(48):
+                    if block * 48 + lane < n:
+                        acc[m, lane] = T.float32(0)
+            for k, r in T.grid(8, 3):
+                for m in T.unroll(8):
+                    for lane in T.vectorized(48):
+                        if block * 48 + lane < n:
+                            acc[m, lane] = (
+                                acc[m, lane] + A[k, block * 48 + lane + r * 8] * w[m, k, r]
+                            )
+            for m in T.unroll(8):
+                for lane in T.vectorized(48):
+                    if block * 48 + lane < n:
+                        C[m, block * 48 + lane] = acc[m, lane]
+
+    assert "llvm.loop.unroll.disable" in source(main, "ll")
+    rng = np.random.default_rng(0)
+    built = weft.build(main)
+    for n in (1, 47, 48, 101):
+        data = rng.standard_normal((8, n + 16), np.float32)
+        weights = rng.standard_normal((8, 8, 3), np.float32)
+        result = weft.nd.empty((8, n))
+        built["main"](weft.nd.array(data), weft.nd.array(weights), result)
+        windows = np.stack([data[:, r * 8 : r * 8 + n] for r in range(3)], -1)
+        wanted = np.einsum("mkr,knr->mn", weights.astype("f8"), windows.astype("f8"))
+        np.testing.assert_allclose(result.numpy(), wanted, rtol=1e-4, atol=1e-5)
+
+
 def test_a_tile_is_no_heap_memory_beside_a_buffer_that_fills_the_stack():
     @T.prim_func
     def main(x: T.Buffer((4000,), "float32"), y: T.Buffer((4000,), "float32")):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from weft.backends.cpu.isa.architecture import Intrinsic
 from weft.support.errors import CodegenError
@@ -62,13 +62,11 @@ class ModuleContext:
             self.declarations[name] = f"declare {result} {operand}({params}) {attributes}"
         return operand
 
-    def unrolled_loop(self, whole: bool) -> str:
-        """Metadata that asks LLVM to unroll one loop, wholly if its extent is constant."""
+    def loop(self, how: Literal["full", "enable", "disable"]) -> str:
+        """Metadata that tells LLVM how to unroll one loop: wholly, by a factor, or not at all."""
         number = FIRST_LOOP + 2 * len(self.loops)
-        how = "llvm.loop.unroll.full" if whole else "llvm.loop.unroll.enable"
-        self.loops.append(
-            f'!{number} = distinct !{{!{number}, !{number + 1}}}\n!{number + 1} = !{{!"{how}"}}'
-        )
+        kind = f'!{number + 1} = !{{!"llvm.loop.unroll.{how}"}}'
+        self.loops.append(f"!{number} = distinct !{{!{number}, !{number + 1}}}\n{kind}")
         return f"!{number}"
 
     def string(self, text: str) -> str:

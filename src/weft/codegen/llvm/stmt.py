@@ -133,12 +133,24 @@ def _counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> No
     b.start(latch)
     b.lines.append(f"  {following} = add nsw i64 {counter}, 1")
     again = b.op(f"icmp slt i64 {following}, {end}")
-    metadata = ""
-    if stmt.kind is ForKind.UNROLLED:
-        short = isinstance(stmt.extent, IntImm) and stmt.extent.value <= _WHOLE
-        metadata = em.context.unrolled_loop(short)
-    b.branch_if(again, body, done, loop=metadata)
+    b.branch_if(again, body, done, loop=_unrolling(em, stmt))
     b.start(done)
+
+
+def _unrolling(em: Emitter, loop: s.For) -> str:
+    """Metadata of a loop: how LLVM is to unroll it; empty where LLVM decides.
+
+    A loop over lanes each of which has its own test, as the tail of a symbolic extent leaves it, is
+    not unrolled: a tile of 8 by 48 would be a thousand branches and scalar sums, for which LLVM's
+    search for vectors in straight code takes minutes.
+    """
+    if loop.kind is ForKind.UNROLLED:
+        is_short = isinstance(loop.extent, IntImm) and loop.extent.value <= _WHOLE
+        return em.context.loop("full" if is_short else "enable")
+    body = loop.body
+    if isinstance(body, s.IfThenElse) and loop.loop_var in collect(body.condition, e.Var):
+        return em.context.loop("disable")
+    return ""
 
 
 _WHOLE: Final = 64
