@@ -183,9 +183,9 @@ class _Deducer:
         return expr.a
 
 
-def _is_among(wanted: PrimExpr, items: tuple[PrimExpr, ...]) -> bool:
+def _is_among(expr: PrimExpr, items: tuple[PrimExpr, ...]) -> bool:
     for item in items:
-        if item is wanted:
+        if item is expr:
             return True
     return False
 

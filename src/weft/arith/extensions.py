@@ -167,8 +167,8 @@ def _factors(expr: PrimExpr) -> list[PrimExpr]:
     return [*_factors(expr.a), *_factors(expr.b)] if type(expr) is Mul else [expr]
 
 
-def _removed(factors: list[PrimExpr] | None, wanted: PrimExpr) -> list[PrimExpr] | None:
+def _removed(factors: list[PrimExpr] | None, removed: PrimExpr) -> list[PrimExpr] | None:
     for position, factor in enumerate(factors or ()):
-        if expr_deep_equal(factor, wanted):
+        if expr_deep_equal(factor, removed):
             return [*(factors or ())[:position], *(factors or ())[position + 1 :]]
     return None

@@ -194,9 +194,9 @@ def _fixed_value(bounds: IntGroupBounds) -> PrimExpr | None:
     return bounds.equal[0] if unit and bounds.equal else None
 
 
-def _position(ends: list[PrimExpr], wanted: PrimExpr) -> int | None:
+def _position(ends: list[PrimExpr], expr: PrimExpr) -> int | None:
     for position, end in enumerate(ends):
-        if expr_deep_equal(end, wanted):
+        if expr_deep_equal(end, expr):
             return position
     return None
 

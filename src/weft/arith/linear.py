@@ -21,26 +21,26 @@ class _NotLinear(ArithmeticError):
     """The expression is not linear in the variables."""
 
 
-def _linear(expr: PrimExpr, wanted: set[Var]) -> _Entry:
+def _linear(expr: PrimExpr, variables: set[Var]) -> _Entry:
     """Coefficients and the rest; raises _NotLinear."""
-    if isinstance(expr, Var) and expr in wanted:
+    if isinstance(expr, Var) and expr in variables:
         return {expr: fold.const(expr.dtype, 1)}, fold.const(expr.dtype, 0)
     if isinstance(expr, Add | Sub):
         build = fold.add if type(expr) is Add else fold.sub
-        (a, rest_a), (b, rest_b) = _linear(expr.a, wanted), _linear(expr.b, wanted)
+        (a, rest_a), (b, rest_b) = _linear(expr.a, variables), _linear(expr.b, variables)
         zero = fold.const(expr.dtype, 0)
         coefficients = dict(a)
         for var, value in b.items():
             coefficients[var] = build(a.get(var, zero), value)
         return coefficients, build(rest_a, rest_b)
     if type(expr) is Mul:
-        (a, rest_a), (b, rest_b) = _linear(expr.a, wanted), _linear(expr.b, wanted)
+        (a, rest_a), (b, rest_b) = _linear(expr.a, variables), _linear(expr.b, variables)
         if a and b:
             raise _NotLinear
         if b:
             a, rest_a, rest_b = b, rest_b, rest_a
         return {v: fold.mul(c, rest_b) for v, c in a.items()}, fold.mul(rest_a, rest_b)
-    if any(var in wanted for var in collect(expr, Var)):
+    if any(var in variables for var in collect(expr, Var)):
         raise _NotLinear
     return {}, expr
 

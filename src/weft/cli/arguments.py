@@ -80,10 +80,10 @@ def parse_sizes(texts: Sequence[str]) -> dict[str, int]:
 
 
 class Sizes:
-    """The numbers of symbols: those that the user gave, or examples."""
+    """The numbers that stand for symbols: those of ``--size``, or examples."""
 
-    def __init__(self, given: Mapping[str, int] | None = None) -> None:
-        self._known = dict(given or {})
+    def __init__(self, chosen: Mapping[str, int] | None = None) -> None:
+        self._known = dict(chosen or {})
         self._next = 0
 
     def of(self, symbol: str) -> int:

@@ -17,7 +17,7 @@ import numpy as np
 import weft
 from weft.cli.arguments import Sizes, parse_sizes, random_array
 from weft.cli.engine_process import Engine
-from weft.cli.engines import ENGINES, Told
+from weft.cli.engines import ENGINES, Request
 from weft.cli.models import add_model_arguments, find_model, program_inputs, with_dynamic
 from weft.runtime.artifact.weft_file import writable_path, write_file
 from weft.runtime.model.compiled_model import CompiledModel
@@ -66,25 +66,28 @@ def run(options: argparse.Namespace) -> int:
         raise IRValueError(f"--timeout: expected a positive number, got {options.timeout}")
     output = None if options.json is None else writable_path(options.json)  # fail before the work
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
-        told = described(options, Path(folder))
+        request = load_request(options, Path(folder))
         engines: list[Engine] = []
         try:
-            for name in chosen(options.engine, told["kind"]):
+            for name in chosen(options.engine, request["kind"]):
                 engines.append(Engine(name, Path(folder), options.timeout))
-                engines[-1].load(told)
+                engines[-1].load(request)
             rounds(engines, options.rounds)
         finally:
             for engine in engines:
                 engine.stop()
-    print(f"{options.model}: {told['threads']} threads, {options.rounds} rounds, ms a call")
+    print(f"{options.model}: {request['threads']} threads, {options.rounds} rounds, ms a call")
     print(table(engines))
     if output is not None:
-        write_file(output, json.dumps(figures(engines, told), indent=1).encode())
+        write_file(output, json.dumps(figures(engines, request), indent=1).encode())
     return 0 if any(engine.name == "weft" and engine.seconds for engine in engines) else 1
 
 
-def described(options: argparse.Namespace, folder: Path) -> Told:
-    """What each engine is told: the model, the number of threads, and the file with the inputs."""
+def load_request(options: argparse.Namespace, folder: Path) -> Request:
+    """The request to load the model: its path, the number of threads, the file with the inputs.
+
+    Every engine gets the same request, with its own name added.
+    """
     specs = with_dynamic(options.input, options.dynamic)
     sizes, rng = Sizes(parse_sizes(options.size)), np.random.default_rng(options.seed)
     model = find_model(options.model)
@@ -160,10 +163,10 @@ def table(engines: Sequence[Engine]) -> str:
     return "\n".join(lines)
 
 
-def figures(engines: Sequence[Engine], told: Told) -> dict[str, object]:
+def figures(engines: Sequence[Engine], request: Request) -> dict[str, object]:
     """The contents of the table as data, for ``--json``."""
     return {
-        "model": told["model"], "threads": told["threads"],
+        "model": request["model"], "threads": request["threads"],
         "engines": {e.name: {"seconds": e.seconds, "setup": e.setup, "error": e.error}
                     for e in engines},
     }  # fmt: skip

@@ -95,8 +95,8 @@ def _with_outputs(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
 
 def _inputs(model: onnx.ModelProto, subject: Subject) -> dict[str, np.ndarray]:
     rng, sizes = np.random.default_rng(subject.seed), Sizes(subject.sizes)
-    given = subject.examples or {}
-    for symbol in sorted(alone_in(model.graph.input, given)):
+    examples = subject.examples or {}
+    for symbol in sorted(alone_in(model.graph.input, examples)):
         sizes.of(symbol)  # plain symbols first: expressions of them need their sizes
     stored = {tensor.name for tensor in model.graph.initializer}
     inputs = {}
@@ -108,7 +108,7 @@ def _inputs(model: onnx.ModelProto, subject: Subject) -> dict[str, np.ndarray]:
             dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{value.name}_{axis}"
             for axis, dim in enumerate(tensor.shape.dim)
         ]
-        shape = sizes.shape(given.get(value.name, dims))
+        shape = sizes.shape(examples.get(value.name, dims))
         dtype = str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         inputs[value.name] = random_array(shape, dtype, rng)
     return inputs

@@ -14,7 +14,7 @@ import threading
 from pathlib import Path
 from typing import TypedDict
 
-from weft.cli.engines import Told
+from weft.cli.engines import Request
 
 
 class Answer(TypedDict, total=False):
@@ -62,16 +62,16 @@ class Engine:
             self._answers.put(line)
         self._answers.put("")
 
-    def load(self, told: Told) -> None:
+    def load(self, request: Request) -> None:
         """Make the process load a model and run it once; sets ``setup`` to the time that took.
 
         The measurements of an earlier model are dropped.
         """
         self.seconds = []
-        self.answer = self.ask({**told, "engine": self.name})
+        self.answer = self.ask({**request, "engine": self.name})
         self.setup = self.answer.get("ready", 0.0)
 
-    def ask(self, message: Told) -> Answer:
+    def ask(self, message: Request) -> Answer:
         """Send one request and return the answer; an error if none came in time."""
         assert self.process.stdin is not None
         try:

@@ -33,7 +33,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 
 
-class Told(TypedDict, total=False):
+class Request(TypedDict, total=False):
     """A request: set up an engine with a model, or do something with that model."""
 
     engine: str
@@ -57,28 +57,28 @@ class Told(TypedDict, total=False):
 
 
 Call = Callable[[], object]
-Setup = Callable[[Told], Call]
+Setup = Callable[[Request], Call]
 
 
-def _torch_setup(told: Told) -> tuple[ModuleType, Any, list[object]]:
+def _torch_setup(request: Request) -> tuple[ModuleType, Any, list[object]]:
     """(torch, the model, its inputs as tensors)"""
     torch = importlib.import_module("torch")
-    torch.set_num_threads(told["threads"])
-    inputs = [to_torch(weft.nd.array(value)) for value in example_arrays(told)]
-    if told["kind"] == "pt2":
-        return torch, torch.export.load(told["model"]).module(), inputs
-    return torch, find_model(told["model"]), inputs
+    torch.set_num_threads(request["threads"])
+    inputs = [to_torch(weft.nd.array(value)) for value in example_arrays(request)]
+    if request["kind"] == "pt2":
+        return torch, torch.export.load(request["model"]).module(), inputs
+    return torch, find_model(request["model"]), inputs
 
 
-def torch_eager(told: Told) -> Call:
+def torch_eager(request: Request) -> Call:
     """PyTorch in eager mode."""
-    torch, model, inputs = _torch_setup(told)
+    torch, model, inputs = _torch_setup(request)
     return _without_gradients(torch, model, inputs)
 
 
-def torch_compile(told: Told) -> Call:
+def torch_compile(request: Request) -> Call:
     """torch.compile with its default backend."""
-    torch, model, inputs = _torch_setup(told)
+    torch, model, inputs = _torch_setup(request)
     torch._dynamo.reset()  # without this, torch stops compiling the same code after a few models
     return _without_gradients(torch, torch.compile(model), inputs)
 
@@ -93,70 +93,70 @@ def _without_gradients(
     return call
 
 
-def weft_engine(told: Told) -> Call:
+def weft_engine(request: Request) -> Call:
     """weft: loads a .weft file, or compiles any other model."""
-    inputs: Sequence[object] = example_arrays(told)
-    if told["kind"] == "weft":
-        model = weft.load(told["model"], num_threads=told["threads"])
+    inputs: Sequence[object] = example_arrays(request)
+    if request["kind"] == "weft":
+        model = weft.load(request["model"], num_threads=request["threads"])
     else:
-        torch_inputs = told["kind"] in ("torch", "pt2")
+        torch_inputs = request["kind"] in ("torch", "pt2")
         if torch_inputs:
-            _, source, examples = _torch_setup(told)
-            if told["kind"] == "pt2":
-                source = Path(told["model"])
-            model = weft.compile(source, tuple(examples), num_threads=told["threads"])
+            _, source, examples = _torch_setup(request)
+            if request["kind"] == "pt2":
+                source = Path(request["model"])
+            model = weft.compile(source, tuple(examples), num_threads=request["threads"])
             inputs = examples
         else:
             model = weft.compile(
-                Path(told["model"]), told["shapes"] or None, num_threads=told["threads"]
+                Path(request["model"]), request["shapes"] or None, num_threads=request["threads"]
             )
     return functools.partial(model, *inputs)
 
 
-def onnxruntime_engine(told: Told) -> Call:
+def onnxruntime_engine(request: Request) -> Call:
     """ONNX Runtime on the CPU; a model from PyTorch goes through torch.onnx."""
     onnxruntime = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = told["threads"]
+    options.intra_op_num_threads = request["threads"]
     options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(
-        _onnx_of(told), options, providers=["CPUExecutionProvider"]
+        _onnx_of(request), options, providers=["CPUExecutionProvider"]
     )
     names = [value.name for value in session.get_inputs()]
-    feed = dict(zip(names, example_arrays(told), strict=True))
+    feed = dict(zip(names, example_arrays(request), strict=True))
     return lambda: session.run(None, feed)
 
 
-def openvino_engine(told: Told) -> Call:
+def openvino_engine(request: Request) -> Call:
     """OpenVINO on the CPU, tuned for latency, in float32 (with AMX it would choose bfloat16)."""
     openvino = importlib.import_module("openvino")
     core = openvino.Core()
     hints = {
-        "INFERENCE_NUM_THREADS": told["threads"], "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": request["threads"], "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": "f32",
     }  # fmt: skip
-    compiled = core.compile_model(core.read_model(_onnx_of(told)), "CPU", hints)
-    request, inputs = compiled.create_infer_request(), example_arrays(told)
+    compiled = core.compile_model(core.read_model(_onnx_of(request)), "CPU", hints)
+    infer_request, inputs = compiled.create_infer_request(), example_arrays(request)
     # Without copies of inputs and outputs, since the other engines make none.
-    return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
+    return lambda: infer_request.infer(inputs, share_inputs=True, share_outputs=True)
 
 
-def tvm_engine(told: Told) -> Call:
+def tvm_engine(request: Request) -> Call:
     """TVM with its default pipeline, for this machine's processor."""
-    os.environ["TVM_NUM_THREADS"] = str(told["threads"])
+    os.environ["TVM_NUM_THREADS"] = str(request["threads"])
     tvm = importlib.import_module("tvm")
     relax = importlib.import_module("tvm.relax")
     frontend = importlib.import_module("tvm.relax.frontend.torch")
-    torch, model, inputs = _torch_setup(told)
+    torch, model, inputs = _torch_setup(request)
     with torch.no_grad():
         program = (
-            torch.export.load(told["model"]) if told["kind"] == "pt2"
+            torch.export.load(request["model"]) if request["kind"] == "pt2"
             else torch.export.export(model, tuple(inputs))
         )  # fmt: skip
         module = frontend.from_exported_program(program)
     executable = tvm.compile(module, target=tvm.target.Target.from_device("cpu"))
     machine = relax.VirtualMachine(executable, tvm.cpu())
-    arrays = [tvm.runtime.tensor(value) for value in example_arrays(told)]
+    arrays = [tvm.runtime.tensor(value) for value in example_arrays(request)]
     return functools.partial(machine["main"], *arrays)
 
 
@@ -171,22 +171,22 @@ ENGINES: Final[dict[str, tuple[Setup, str, tuple[str, ...]]]] = {
 """Name -> (how it is set up, the package that it needs, the kinds of models that it takes)."""
 
 
-def example_arrays(told: Told) -> list[np.ndarray]:
+def example_arrays(request: Request) -> list[np.ndarray]:
     """The inputs, which are the same for every engine."""
-    with np.load(told["inputs"]) as stored:
+    with np.load(request["inputs"]) as stored:
         return [
-            stored[f"x{i}"].view(DataType(dtype).numpy) for i, dtype in enumerate(told["dtypes"])
+            stored[f"x{i}"].view(DataType(dtype).numpy) for i, dtype in enumerate(request["dtypes"])
         ]
 
 
-def _onnx_of(told: Told) -> str:
+def _onnx_of(request: Request) -> str:
     """The path of the model as ONNX; a PyTorch model is exported by the first engine that asks."""
-    if told["kind"] == "onnx":
-        return str(told["model"])
-    path = Path(told["folder"]) / "model.onnx"
+    if request["kind"] == "onnx":
+        return str(request["model"])
+    path = Path(request["folder"]) / "model.onnx"
     if not path.exists():
-        torch, model, inputs = _torch_setup(told)
-        if told["kind"] == "pt2":
+        torch, model, inputs = _torch_setup(request)
+        if request["kind"] == "pt2":
             model = _unattached(torch, model)
         torch.onnx.export(model, tuple(inputs), str(path), dynamo=False)
     return str(path)
@@ -210,19 +210,19 @@ class Server:
         self._setups = setups
         self._call: Call | None = None
 
-    def __call__(self, told: Told) -> dict[str, object]:
+    def __call__(self, request: Request) -> dict[str, object]:
         """The answer to one request."""
-        if "engine" in told:
+        if "engine" in request:
             self._call = None  # free the previous model first
             start = time.perf_counter()
-            self._call = self._setups[told["engine"]](told)
+            self._call = self._setups[request["engine"]](request)
             self._call()
             return {"ready": time.perf_counter() - start}
         assert self._call is not None, "the first request names a model"
-        if "run" in told:
-            return {"seconds": seconds_of_calls(self._call, (), told["run"])}
-        if "output" in told:
-            np.savez(told["output"], *result_arrays(self._call()))
+        if "run" in request:
+            return {"seconds": seconds_of_calls(self._call, (), request["run"])}
+        if "output" in request:
+            np.savez(request["output"], *result_arrays(self._call()))
             return {}
         return {"profile": _profile(self._call)}
 
@@ -249,7 +249,7 @@ def result_arrays(value: Any) -> list[np.ndarray]:
     return [array for item in items for array in result_arrays(item)]
 
 
-def answer_requests(answer: Callable[[Told], Mapping[str, object]]) -> None:
+def answer_requests(answer: Callable[[Request], Mapping[str, object]]) -> None:
     """Answer each line of standard input by a line of JSON, until the parent closes the pipe."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a library prints must not get between the answers

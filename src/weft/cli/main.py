@@ -29,8 +29,8 @@ help)."""
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand; returns its exit status, or 2 after printing an error."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    options = make_parser(given[0] if given else None).parse_args(given)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    options = make_parser(words[0] if words else None).parse_args(words)
     try:
         return _run(options)
     except TVMError as error:

@@ -144,18 +144,18 @@ def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> 
     lowering = tir_pipeline_of(pipeline, target)
     context = PassContext.current()
 
-    def lowered(given: IRModule) -> IRModule:
-        tell(f"lowering kernels: {len(given.functions)}")
+    def lowered(module: IRModule) -> IRModule:
+        tell(f"lowering kernels: {len(module.functions)}")
         if checks:
-            for func in given.functions.values():
+            for func in module.functions.values():
                 if isinstance(func, PrimFunc):
                     check_bounds(func)
         with target:
-            return lowering(given)
+            return lowering(module)
 
-    def lowered_again(given: IRModule) -> IRModule:
+    def lowered_again(module: IRModule) -> IRModule:
         with context:  # the source of cached code may be asked for later, in another context
-            return lowered(given)
+            return lowered(module)
 
     if context.instruments or not is_default_tir(pipeline):
         program = lowered(mod)
@@ -177,8 +177,8 @@ def _observe_code(
         check_processor(code)  # code for another processor raises ArtifactTargetError here
         return code.load()
 
-    def compile_module(given: IRModule) -> dict[str, CompiledFunction]:
-        return object_code(compile_cached(given, target, checks=checks)).load()
+    def compile_module(module: IRModule) -> dict[str, CompiledFunction]:
+        return object_code(compile_cached(module, target, checks=checks)).load()
 
     for hook in _hooks(context, "run_after_codegen"):
         hook(program, native, compile_module)

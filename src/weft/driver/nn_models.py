@@ -81,15 +81,15 @@ def _signature(name: str, entry: str, method: specs.MethodSpec, free: Sequence[s
 def _method(model: Module, request: Request) -> tuple[str, specs.MethodSpec]:
     """The method to compile and the spec of its arguments; parameters are passed one by one."""
     chosen = request.options.get("method")
-    given = _whole_spec(model, request)
-    if given is None:
+    module_spec = _whole_spec(model, request)
+    if module_spec is None:
         name = chosen or "forward"
         method = getattr(model, name, None)
         if not callable(method):
             raise IRTypeError(f"compile: {type(model).__name__} has no method {name!r}")
         method_spec = specs.MethodSpec.from_raw(_of_examples(method, request), method)
     else:
-        methods = dict(zip(given.method_names, given.method_specs, strict=True))
+        methods = dict(zip(module_spec.method_names, module_spec.method_specs, strict=True))
         if chosen is None and len(methods) != 1:
             raise IRValueError(
                 f"compile: expected a spec of one method, got {', '.join(methods)}; say which as "
@@ -127,8 +127,8 @@ def _of_examples(method: Callable[..., object], request: Request) -> dict[str, s
             f"compile: {method.__name__} takes {', '.join(names) or 'no arguments'}; got "
             f"{len(request.args)} example inputs"
         )
-    given = {**dict(zip(names, request.args, strict=False)), **request.kwargs}
-    return {name: _spec_of(value, name) for name, value in given.items()}
+    examples = {**dict(zip(names, request.args, strict=False)), **request.kwargs}
+    return {name: _spec_of(value, name) for name, value in examples.items()}
 
 
 def _spec_of(value: object, name: str) -> specs.ArgSpec:

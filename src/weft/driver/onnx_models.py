@@ -44,11 +44,12 @@ def import_onnx(request: Request) -> Imported:
     )  # fmt: skip
     shapes, dtypes = _described(request, inputs)
     shapes.update(options.pop("shape_dict", None) or {})
-    given = options.pop("dtype_dict", None) or dtypes or "float32"
+    dtype_dict = options.pop("dtype_dict", None) or dtypes or "float32"
     imported = importer.import_model(
         model,
         importer.Request(
-            shapes=shapes, dtypes=given, custom=dict(options.pop("custom_converters", None) or {})
+            shapes=shapes, dtypes=dtype_dict,
+            custom=dict(options.pop("custom_converters", None) or {}),
         ),
         options.pop("opset", None),
     )  # fmt: skip

@@ -114,18 +114,18 @@ def iter_map_simplify(
     """The indices, simplified through their iteration map where there is one."""
     analyzer = analyzer or Analyzer()
     level = as_level(check_level)
-    given = [as_prim_expr(index) for index in indices]
+    exprs = [as_prim_expr(index) for index in indices]
     condition = as_prim_expr(predicate)
     iter_map = detect_iter_map(
-        given, input_iters, condition, level, simplify_trivial_iterators, analyzer=analyzer
+        exprs, input_iters, condition, level, simplify_trivial_iterators, analyzer=analyzer
     )
     if not iter_map.indices and level != IterMapLevel.Bijective and not is_value(condition, 1):
         # A map without the predicate is a map with it, too.
         iter_map = detect_iter_map(
-            given, input_iters, True, level, simplify_trivial_iterators, analyzer=analyzer
+            exprs, input_iters, True, level, simplify_trivial_iterators, analyzer=analyzer
         )
     if not iter_map.indices:
-        return Array(given)
+        return Array(exprs)
     return indices_of(iter_map, analyzer)
 
 

@@ -58,16 +58,16 @@ def dataflowblock_pass(
     The method is ``transform_dataflowblock``.
     """
 
-    def apply(given: Any) -> Any:
-        info = PassInfo(opt_level, name or given.__name__, tuple(required or ()), traceable)
-        if not isinstance(given, type):
-            return FunctionPass(_over_blocks(given), info, Function)
+    def apply(decorated: Any) -> Any:
+        info = PassInfo(opt_level, name or decorated.__name__, tuple(required or ()), traceable)
+        if not isinstance(decorated, type):
+            return FunctionPass(_over_blocks(decorated), info, Function)
 
         def create(*args: Any, **kwargs: Any) -> FunctionPass:
-            instance: Any = given(*args, **kwargs)
+            instance: Any = decorated(*args, **kwargs)
             return FunctionPass(_over_blocks(instance.transform_dataflowblock), info, Function)
 
-        create.__name__, create.__doc__ = given.__name__, given.__doc__
+        create.__name__, create.__doc__ = decorated.__name__, decorated.__doc__
         return create
 
     return apply if pass_func is None else apply(pass_func)

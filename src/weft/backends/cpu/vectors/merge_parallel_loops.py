@@ -62,8 +62,8 @@ class Partition:
         times = self.extent // count
         slabs = {key: frozenset([slab.times(times) for slab in several])
                  for key, several in self.slabs.items()}  # fmt: skip
-        said = self.annotations if times == 1 else None
-        return Partition(count, slabs, self.written, self.sizes, said)
+        annotations = self.annotations if times == 1 else None
+        return Partition(count, slabs, self.written, self.sizes, annotations)
 
     def and_then(self, other: Partition) -> Partition:
         """The partition of one loop that does both; ``other`` has as many iterations."""

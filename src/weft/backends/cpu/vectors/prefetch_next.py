@@ -99,11 +99,11 @@ class _Reductions(Visitor):
         steps = [place for place in steps if self.around[place].loop_var in used]
         for load in loads:
             if load.buffer is not store.buffer:
-                for at, wanted in _reads_of(load, self.loop, self.around, steps):
-                    self.found.setdefault(at, []).append(wanted)
+                for var, prefetch in _prefetches_of(load, self.loop, self.around, steps):
+                    self.found.setdefault(var, []).append(prefetch)
 
 
-def _reads_of(
+def _prefetches_of(
     load: BufferLoad, loop: For, around: Sequence[For], steps: Sequence[int]
 ) -> list[tuple[Var, Stmt]]:
     """The prefetches of one operand, each with the variable of the loop in which it belongs.

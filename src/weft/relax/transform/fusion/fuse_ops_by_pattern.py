@@ -56,7 +56,7 @@ from weft.support.errors import IRTypeError, IRValueError, PassError
 
 @dataclass(frozen=True, eq=False)
 class PatternCheckContext:
-    """What a check function is told about a match."""
+    """The argument of a user's check function: a match."""
 
     matched_expr: RelaxExpr
     """The value of the last binding of the match."""
@@ -98,15 +98,15 @@ FusionPatternLike = FusionPattern | tuple[Any, ...]
 """A FusionPattern, or a tuple of its arguments."""
 
 
-def as_fusion_pattern(given: FusionPatternLike) -> FusionPattern:
+def as_fusion_pattern(pattern: FusionPatternLike) -> FusionPattern:
     """The FusionPattern itself, or one made from a tuple of its arguments."""
-    if isinstance(given, FusionPattern):
-        return given
-    if not isinstance(given, tuple) or len(given) < 2:
+    if isinstance(pattern, FusionPattern):
+        return pattern
+    if not isinstance(pattern, tuple) or len(pattern) < 2:
         raise IRValueError(
-            f"expected a FusionPattern, or a tuple (name, pattern, ...), got {given!r:.80}"
+            f"expected a FusionPattern, or a tuple (name, pattern, ...), got {pattern!r:.80}"
         )
-    return FusionPattern(*given)
+    return FusionPattern(*pattern)
 
 
 class _Partition(PyExprVisitor):
@@ -147,16 +147,16 @@ class _BlockPartition:
     def group_at(self, binding: VarBinding) -> None:
         """Group the first match at a binding that is accepted."""
         for matches in self.matches(binding):
-            taken = self.taken(binding, matches)
-            if taken is None or not self.admissible(taken):
+            matched = self.variables_of(binding, matches)
+            if matched is None or not self.admissible(matched):
                 continue
-            context = self.context(binding, matches, taken)
+            context = self.context(binding, matches, matched)
             if self.fusion.check is not None and not self.fusion.check(context):
                 continue
             attrs: dict[str, object] = {"Composite": self.fusion.name}
             if self.fusion.attrs_getter is not None:
                 attrs.update(self.fusion.attrs_getter(context.annotated_expr))
-            self.order.merge(taken, Group(attrs))
+            self.order.merge(matched, Group(attrs))
             return
 
     def matches(self, binding: VarBinding) -> Iterator[dict[Pattern, Any]]:
@@ -165,31 +165,33 @@ class _BlockPartition:
         for _ in matcher.solutions((self.fusion.pattern, binding.value)):
             yield dict(matcher.bound)
 
-    def taken(self, binding: VarBinding, matches: Mapping[Pattern, Any]) -> dict[Var, None] | None:
-        """The variables that a match computes; None if it computes a value that is not bound.
+    def variables_of(
+        self, binding: VarBinding, matches: Mapping[Pattern, Any]
+    ) -> dict[Var, None] | None:
+        """The variables that a match computes; None if it computes a value without a variable.
 
         What a wildcard matches is computed outside of the group.
         """
-        taken_with: dict[Var, None] = {binding.var: None}
+        matched: dict[Var, None] = {binding.var: None}
         for pattern, expr in matches.items():
             if isinstance(pattern, CallPattern | TupleGetItemPattern):
                 if expr not in self.names:
                     return None
-                taken_with[self.names[expr]] = None
-        return taken_with
+                matched[self.names[expr]] = None
+        return matched
 
-    def admissible(self, taken: Mapping[Var, None]) -> bool:
+    def admissible(self, matched: Mapping[Var, None]) -> bool:
         """Whether a match contains each earlier match that it overlaps, and makes no cycle."""
-        for var in taken:
+        for var in matched:
             group = self.order.groups.get(var)
-            if group is not None and any(v not in taken for v in self.order.members[group]):
+            if group is not None and any(v not in matched for v in self.order.members[group]):
                 return False
-        return self.order.can_merge(taken)
+        return self.order.can_merge(matched)
 
     def context(
-        self, binding: VarBinding, matches: Mapping[Pattern, Any], taken: Mapping[Var, None]
+        self, binding: VarBinding, matches: Mapping[Pattern, Any], matched: Mapping[Var, None]
     ) -> PatternCheckContext:
-        """What the check function is told."""
+        """The argument of the user's check function: the match, its variables and their users."""
         if self._users is None:
             self._users = udchain(self.block)
         annotated = {
@@ -197,7 +199,7 @@ class _BlockPartition:
             for name, pattern in self.fusion.annotation_patterns.items()
             if pattern in matches
         }
-        bindings = {var: self.values[var] for var in taken}
+        bindings = {var: self.values[var] for var in matched}
         return PatternCheckContext(binding.value, annotated, bindings, self._users, self.names)
 
 

@@ -73,8 +73,8 @@ class _Rewriter(PyExprMutator):
         if not isinstance(call.op, GlobalVar) or call.op.name_hint not in self.fused:
             return call
         kernel = self.fused[call.op.name_hint]
-        given = [tensor for arg in call.args for tensor in self.tensors(arg)]
-        args = [given[index] for index in kernel.kept]
+        tensors = [tensor for arg in call.args for tensor in self.tensors(arg)]
+        args = [tensors[index] for index in kernel.kept]
         infos = [arg.struct_info for arg in call.args]
         symbols = match_params([param.struct_info for param in kernel.func.params], infos)
         tir_vars = ShapeExpr([symbols[var] for var in kernel.extra]) if kernel.extra else None
@@ -88,14 +88,14 @@ class _Rewriter(PyExprMutator):
             fused_call = call_tir_inplace(kernel.gvar, args, kernel.places, info, tir_vars)
         if kernel.layout == (0 if len(out) == 1 else tuple(range(len(out)))):
             return fused_call
-        return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), given)
+        return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), tensors)
 
-    def rebuilt(self, layout: Any, var: Var, count: int, given: list[RelaxExpr]) -> RelaxExpr:
+    def rebuilt(self, layout: Any, var: Var, count: int, inputs: list[RelaxExpr]) -> RelaxExpr:
         """The result of the fused function, put together from the outputs of the PrimFunc."""
         if isinstance(layout, tuple):
-            return Tuple([self.rebuilt(item, var, count, given) for item in layout])
+            return Tuple([self.rebuilt(item, var, count, inputs) for item in layout])
         if layout < 0:
-            return given[-1 - layout]
+            return inputs[-1 - layout]
         return var if count == 1 else self.builder_.emit(TupleGetItem(var, layout))
 
     def tensors(self, arg: RelaxExpr) -> list[RelaxExpr]:

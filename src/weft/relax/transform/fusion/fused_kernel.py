@@ -181,8 +181,8 @@ class KernelFuser:
                 if isinstance(dim, TirVar):
                     mapping.setdefault(dim, value)
         scalars = [param for param in callee.params if param not in callee.buffer_map]
-        given = list(expect(call.args[2], ShapeExpr).values) if len(call.args) > 2 else []
-        for scalar, value in zip(scalars, given, strict=True):
+        scalar_args = list(expect(call.args[2], ShapeExpr).values) if len(call.args) > 2 else []
+        for scalar, value in zip(scalars, scalar_args, strict=True):
             mapping[scalar] = value
             for var in symbolic_vars(value):
                 self.scalars[var] = None

@@ -73,7 +73,7 @@ class _Kernel:
 
     def reads(self, var: Var) -> bool:
         """Whether ``var`` is an argument of the call."""
-        return any(given is var for given in self.tensors[:-1])
+        return any(argument is var for argument in self.tensors[:-1])
 
 
 class _Loops:
@@ -175,7 +175,7 @@ def _kernel(mod: IRModule, binding: Binding) -> _Kernel | None:
     if not func.attrs.get("tir.noalias") or len(func.buffer_map) != len(tensors):
         return None
     if len(func.params) != len(tensors) or not all(
-        isinstance(given, Var | Constant) for given in tensors
+        isinstance(tensor, Var | Constant) for tensor in tensors
     ):
         return None
     return _Kernel(binding.var, call.args[0].name_hint, func, tensors, statements(func))

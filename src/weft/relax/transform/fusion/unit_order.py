@@ -28,7 +28,7 @@ class UnitOrder:
 
     def can_merge(self, variables: Iterable[Var]) -> bool:
         """Whether these variables and the groups that they belong to may become one group."""
-        unit = self._whole(variables)
+        unit = self._unit_of(variables)
         first = min(unit)
         todo = [need for index in unit for need in self.needs[index] if need not in unit]
         seen: set[int] = set()
@@ -36,7 +36,7 @@ class UnitOrder:
             index = todo.pop()
             if index in seen:
                 continue
-            other = self._whole([self.variables[index]])
+            other = self._unit_of([self.variables[index]])
             if max(other) < first:  # what it needs comes even earlier, so it cannot need the unit
                 seen |= other
                 continue
@@ -50,7 +50,7 @@ class UnitOrder:
 
     def merge(self, variables: Iterable[Var], group: Group) -> None:
         """Make one group of these variables and the groups that they belong to."""
-        indices = sorted(self._whole(variables))
+        indices = sorted(self._unit_of(variables))
         merged = [self.variables[index] for index in indices]
         for var in merged:
             old = self.groups.get(var)
@@ -59,7 +59,8 @@ class UnitOrder:
             self.groups[var] = group
         self.members[group] = merged
 
-    def _whole(self, variables: Iterable[Var]) -> set[int]:
+    def _unit_of(self, variables: Iterable[Var]) -> set[int]:
+        """The places of the variables and of all members of their groups."""
         members: set[int] = set()
         for var in variables:
             group = self.groups.get(var)

@@ -76,8 +76,8 @@ def _computed(call: Call, kind: DataType) -> np.ndarray | None:
         return None
 
 
-def _cast(given: Constant, kind: DataType) -> Constant | None:
+def _cast(constant: Constant, kind: DataType) -> Constant | None:
     """Integers cast to other integers or to float32; None for other casts."""
-    if str(given.data.dtype) not in _INTEGERS or str(kind) not in (*_INTEGERS, "float32"):
+    if str(constant.data.dtype) not in _INTEGERS or str(kind) not in (*_INTEGERS, "float32"):
         return None
-    return Constant(NDArray(given.data._array.astype(str(kind)), kind))
+    return Constant(NDArray(constant.data._array.astype(str(kind)), kind))

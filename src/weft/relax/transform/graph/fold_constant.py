@@ -171,10 +171,10 @@ def _shape_to_tensor(call: Call) -> Expr:
 
 def _tensor_to_shape(call: Call) -> Expr:
     """Fold a constant tensor to a shape."""
-    given = call.args[0]
-    if not isinstance(given, Constant) or given.data.dtype != "int64":
+    tensor = call.args[0]
+    if not isinstance(tensor, Constant) or tensor.data.dtype != "int64":
         return call
-    return ShapeExpr([int(value) for value in given.data.numpy()])
+    return ShapeExpr([int(value) for value in tensor.data.numpy()])
 
 
 _SHAPES: Final = {

@@ -28,15 +28,15 @@ def inline_private_functions(mod: IRModule, _ctx: PassContext) -> IRModule:
         gvar: _inlined(func, inlined) if isinstance(func, Function) else func
         for gvar, func in mod.functions.items()
     }
-    gone = set(inlined)
-    waiting = [func for gvar, func in changed.items() if gvar.name_hint not in gone]
+    removable = set(inlined)
+    waiting = [func for gvar, func in changed.items() if gvar.name_hint not in removable]
     while waiting:  # a call that cannot be inlined keeps its function, and the functions it calls
         func = waiting.pop()
         for gvar in all_global_vars(func) if isinstance(func, Function) else ():
-            if gvar.name_hint in gone:
-                gone.remove(gvar.name_hint)
+            if gvar.name_hint in removable:
+                removable.remove(gvar.name_hint)
                 waiting.append(changed[gvar])
-    functions = {gvar: func for gvar, func in changed.items() if gvar.name_hint not in gone}
+    functions = {gvar: func for gvar, func in changed.items() if gvar.name_hint not in removable}
     return IRModule(functions, None, mod.attrs, mod.global_infos)
 
 

@@ -33,7 +33,7 @@ class _Updater(PyExprMutator):
         """Rewrite every graph function."""
         before = {name: f for name, f in self.functions.items() if isinstance(f, Function)}
         for name, func in before.items():
-            params = [self.asked(param) for param in func.params]
+            params = [self.updated_param(param) for param in func.params]
             if any(new is not old for new, old in zip(params, func.params, strict=True)):
                 infos = [param.struct_info for param in params]
                 self.renew(name, FuncStructInfo(infos, func.struct_info.ret, func.is_pure))
@@ -46,7 +46,7 @@ class _Updater(PyExprMutator):
         """Make later calls of a function see its new struct info."""
         self.renewed.setdefault(name, GlobalVar(name)).struct_info = info
 
-    def asked(self, param: Var) -> Var:
+    def updated_param(self, param: Var) -> Var:
         """The parameter with the struct info that the user's function returns for it."""
         if param not in self._var_remap:
             info = self.sinfo_func(param)
@@ -61,7 +61,7 @@ class _Updater(PyExprMutator):
 
     def visit_function_(self, op: Function) -> Function:
         for param in op.params:
-            self.asked(param)
+            self.updated_param(param)
         return super().visit_function_(op)
 
     def visit_var_def_(self, var: Var) -> Var:

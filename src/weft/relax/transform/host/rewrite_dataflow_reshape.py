@@ -94,9 +94,9 @@ class _ReshapeRewriter(PyExprMutator):
         arguments, info = operands.fields, call.struct_info
         if not arguments or not isinstance(info, TensorStructInfo):
             return None
-        given = arguments[0].struct_info
-        before, after = tensor_dims(given), tensor_dims(info)
-        if before is None or after is None or given.dtype != info.dtype:
+        data_info = arguments[0].struct_info
+        before, after = tensor_dims(data_info), tensor_dims(info)
+        if before is None or after is None or data_info.dtype != info.dtype:
             return None
         if not self.is_reshape(callee) or not same_dim(product(before), product(after)):
             return None

@@ -106,8 +106,8 @@ class _BuiltinLowerer(PyExprMutator):
         lower = LOWER.get(call.op)
         if lower is not None:
             return lower(call)
-        given = call.op.get_attr("FLowerBuiltin")
-        return call if given is None else given(self.builder_, call)
+        lower_builtin = call.op.get_attr("FLowerBuiltin")
+        return call if lower_builtin is None else lower_builtin(self.builder_, call)
 
 
 def vm_builtin_lower(func: Function) -> Function:

@@ -151,7 +151,7 @@ class _ShapeLowerer(PyExprMutator):
         Those of static shape are not checked.
         """
         self.allocate_heap()
-        given = int(func.attrs.get("num_input", len(func.params)))
+        num_input = int(func.attrs.get("num_input", len(func.params)))
         todo: list[_Match] = []
         for index, param in enumerate(func.params):
             info = param.struct_info
@@ -159,7 +159,7 @@ class _ShapeLowerer(PyExprMutator):
                 f"ErrorContext(fn={self.name}, loc=param[{index}], param={param.name_hint}, "
                 f"annotation={info}) "
             )
-            self.check(_Checked(info, param, True, index >= given), context, todo)
+            self.check(_Checked(info, param, True, index >= num_input), context, todo)
         self.run(todo)
 
     def leave(self, func: Function, result: Expr) -> None:

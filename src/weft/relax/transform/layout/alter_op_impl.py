@@ -57,11 +57,11 @@ def AlterOpImpl(  # noqa: N802 - as TVM
         name: [_index_map(item) for item in items] for name, items in op_buffer_transforms.items()
     }
     for name, func in op_impl_map.items():
-        given = transforms.get(name)
-        if given and len(given) != len(func.params):
+        buffer_transforms = transforms.get(name)
+        if buffer_transforms and len(buffer_transforms) != len(func.params):
             raise PassError(
                 f"AlterOpImpl: {name}: expected a transformation (or None) for each of the "
-                f"{len(func.params)} parameters of the replacement, got {len(given)}"
+                f"{len(func.params)} parameters of the replacement, got {len(buffer_transforms)}"
             )
     separators = op_buffer_axis_separators, op_buffer_input_axis_separators
 
@@ -72,13 +72,13 @@ def AlterOpImpl(  # noqa: N802 - as TVM
     return make_module_pass("AlterOpImpl", run)
 
 
-def _index_map(given: Transform) -> IndexMap | None:
+def _index_map(transform: Transform) -> IndexMap | None:
     """The IndexMap of a transformation in any of its forms."""
-    if given is None or isinstance(given, IndexMap):
-        return given
-    if callable(given):
-        return IndexMap.from_func_with_separators(given)[0]
-    return given[0]
+    if transform is None or isinstance(transform, IndexMap):
+        return transform
+    if callable(transform):
+        return IndexMap.from_func_with_separators(transform)[0]
+    return transform[0]
 
 
 class _Buffer:

@@ -175,11 +175,11 @@ class _Converter(PyExprMutator):
         if answer is None:
             orders = [_plain(arg.struct_info) if _has_order(arg) else None for arg in call.args]
             answer = Answer(orders, _plain(binding.var.struct_info))
-        wanted = [*answer.inputs, *[None] * (len(call.args) - len(answer.inputs))]
+        orders = [*answer.inputs, *[None] * (len(call.args) - len(answer.inputs))]
         args = [
             answer.args.get(index)
             or (self.converted(arg, want) if _has_order(arg) else self.visit_expr(arg))
-            for index, (arg, want) in enumerate(zip(call.args, wanted, strict=True))
+            for index, (arg, want) in enumerate(zip(call.args, orders, strict=True))
         ]
         callee = self.visit_expr(call.op)
         attrs = call.attrs

@@ -74,12 +74,13 @@ class _CallTIRRewriter(PyExprMutator):
 
     def inputs(self, call: Call) -> list[Expr]:
         """The arguments of a destination-passing call, as a list."""
-        given = call.args[1]
-        if isinstance(given, Tuple):
-            return list(given.fields)
-        if isinstance(given.struct_info, TupleStructInfo):
-            return [self.builder_.emit(given[i]) for i in range(len(given.struct_info.fields))]
-        return [given]
+        arguments = call.args[1]
+        if isinstance(arguments, Tuple):
+            return list(arguments.fields)
+        if isinstance(arguments.struct_info, TupleStructInfo):
+            count = len(arguments.struct_info.fields)
+            return [self.builder_.emit(arguments[i]) for i in range(count)]
+        return [arguments]
 
     def allocated(self, info: StructInfo) -> Expr:
         """Emit the allocation of a tensor with this struct info."""

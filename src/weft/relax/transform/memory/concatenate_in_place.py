@@ -83,15 +83,15 @@ class _Joiner(PyExprMutator):
 
     def parts_of(self, whole: VarBinding, calls: dict[Var, Call]) -> dict[Var, _Part]:
         """Operand -> its part of a concatenation; empty unless all operands can be written so."""
-        callee, given = _callee(calls[whole.var]), expect(calls[whole.var].args[1], Tuple).fields
+        callee, operands = _callee(calls[whole.var]), expect(calls[whole.var].args[1], Tuple).fields
         axis = self.axis_of(callee)
-        if axis is None or not all(self.is_free(operand, calls) for operand in given):
+        if axis is None or not all(self.is_free(operand, calls) for operand in operands):
             return {}
         *sizes, extent = extents_along(self.mod[callee], axis)
-        last = [var for var in calls if var in set(given)][-1]
+        last = [var for var in calls if var in set(operands)][-1]
         begins: dict[Var, _Part] = {}
         begin = 0
-        for operand, size in zip(given, sizes, strict=True):
+        for operand, size in zip(operands, sizes, strict=True):
             var = expect(operand, Var)
             kernel = into_part(self.mod[_callee(calls[var])], axis, begin, extent)
             if kernel is None:

@@ -62,8 +62,8 @@ class _Reuser(PyExprMutator):
         if call.op is not CALL_TIR or len(call.args) != 2 or not isinstance(call.args[1], Tuple):
             return ()
         kernel: Any = call.args[0]
-        given = call.args[1].fields
-        tensors = [*given, call] if isinstance(call.struct_info, TensorStructInfo) else []
+        arguments = call.args[1].fields
+        tensors = [*arguments, call] if isinstance(call.struct_info, TensorStructInfo) else []
         func = self.mod[kernel]
         if not isinstance(func, PrimFunc) or not all(
             isinstance(item.struct_info, TensorStructInfo) for item in tensors
@@ -73,8 +73,8 @@ class _Reuser(PyExprMutator):
             return ()
         if kernel not in self.places:
             self.places[kernel] = overwritable_arguments(func)
-        writable = [(at, given[at]) for at in self.places[kernel]]
-        return [(at, arg) for at, arg in writable if sum(arg is item for item in given) == 1]
+        writable = [(at, arguments[at]) for at in self.places[kernel]]
+        return [(at, arg) for at, arg in writable if sum(arg is item for item in arguments) == 1]
 
     def visit_binding(self, binding: Binding) -> None:
         places = self.chosen.get(id(binding))
@@ -82,10 +82,10 @@ class _Reuser(PyExprMutator):
             super().visit_binding(binding)
             return
         call: Any = self.visit_expr(binding.value)
-        kernel, given = call.args
+        kernel, arguments = call.args
         index = next((at for at in places if (kernel, at) in self.kernels), places[0])
         writer = self.writer_of(kernel, index)
-        writing = call_tir_inplace(writer, given, [index], [call.struct_info])
+        writing = call_tir_inplace(writer, arguments, [index], [call.struct_info])
         self.reemit(binding, binding.var, self.builder_.normalize(writing))
 
     def writer_of(self, kernel: GlobalVar, index: int) -> GlobalVar | None:

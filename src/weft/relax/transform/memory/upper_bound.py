@@ -97,11 +97,11 @@ class UpperBounds:
 
 
 def _limits(func: Function) -> dict[str, int]:
-    given: Any = func.attrs.get(BOUND, {})
-    if not isinstance(given, Mapping):
-        raise IRTypeError(f"{BOUND}: expected a dict from names to integers, got {given!r}")
+    bounds: Any = func.attrs.get(BOUND, {})
+    if not isinstance(bounds, Mapping):
+        raise IRTypeError(f"{BOUND}: expected a dict from names to integers, got {bounds!r}")
     limits = {}
-    for name, value in given.items():
+    for name, value in bounds.items():
         limit = value.value if isinstance(value, IntImm) else value
         if not isinstance(limit, int) or isinstance(limit, bool):
             raise IRTypeError(

@@ -95,13 +95,13 @@ def _runtime_function(
     params = [*plan.inputs]
     if symbols:
         params.append(Var("vars_from_compile_time_params", ShapeStructInfo(symbols)))
-    given: dict[Var, Var] = {}
+    param_of: dict[Var, Var] = {}
     for names in outputs:
         params.append(Var(names[0].name_hint, names[0].struct_info))
-        given.update(dict.fromkeys(names, params[-1]))
+        param_of.update(dict.fromkeys(names, params[-1]))
     func = plan.func
     runtime = Function(
-        params, replace(body, given), func.ret_struct_info, func.is_pure, func.attrs, func.span
+        params, replace(body, param_of), func.ret_struct_info, func.is_pure, func.attrs, func.span
     )
     return canonicalize_bindings(copy_with_new_vars(runtime))
 

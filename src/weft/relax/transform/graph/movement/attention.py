@@ -16,8 +16,8 @@ from weft.relax.transform.graph.movement.scope import (
     constant_of,
     dims_of,
     is_unit,
-    made_by,
     permuted,
+    producer,
 )
 
 _SWAP: Final = [0, 2, 1, 3]
@@ -59,11 +59,11 @@ def _before_repetition(scope: Scope, heads: Expr) -> Expr | None:
     """The tensor of (batch, owners, length, features) whose heads are repeated ``times`` times in
     a tensor of (batch, length, owners * times, features); None if it is no repetition.
     """
-    outer = made_by(scope, heads, PERMUTE)
+    outer = producer(scope, heads, PERMUTE)
     if outer is None or axes_of(outer) != _SWAP:
         return None
-    merged = made_by(scope, outer.args[0], RESHAPE)
-    spread = None if merged is None else made_by(scope, merged.args[0], "relax.broadcast_to")
+    merged = producer(scope, outer.args[0], RESHAPE)
+    spread = None if merged is None else producer(scope, merged.args[0], "relax.broadcast_to")
     if merged is None or spread is None:
         return None
     wide, whole = dims_of(spread), dims_of(merged)

@@ -25,9 +25,9 @@ from weft.relax.transform.graph.movement.scope import (
     dims_of,
     inverse,
     is_unit,
-    made_by,
     name_of,
     permuted,
+    producer,
     reshaped,
     without_units,
 )
@@ -47,7 +47,7 @@ def sink(scope: Scope, call: Call) -> Expr | None:
         if not same_dims(dims_of(arg), dims) or not scope.follows_product(arg):
             continue
         for name, below in ((PERMUTE, _below_permute), (RESHAPE, _below_reshape)):
-            inner = made_by(scope, arg, name)
+            inner = producer(scope, arg, name)
             moved = None if inner is None else below(scope, call, inner, dims)
             if moved is not None:
                 return moved
@@ -75,7 +75,7 @@ def _below_permute(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExp
     moved: dict[int, Expr] = {}
     spread = []
     for index, arg in enumerate(call.args):
-        shape, other = dims_of(arg), made_by(scope, arg, PERMUTE)
+        shape, other = dims_of(arg), producer(scope, arg, PERMUTE)
         if other is not None and axes_of(other) == axes:
             moved[index] = other.args[0]
         elif shape is None or not without_units(shape):
@@ -103,7 +103,7 @@ def _below_reshape(scope: Scope, call: Call, inner: Call, dims: Sequence[PrimExp
     moved: dict[int, Expr] = {}
     wanted = {}
     for index, arg in enumerate(call.args):
-        shape, other = dims_of(arg), made_by(scope, arg, RESHAPE)
+        shape, other = dims_of(arg), producer(scope, arg, RESHAPE)
         if other is not None and same_dims(dims_of(other.args[0]), before):
             moved[index] = other.args[0]
             continue
@@ -159,7 +159,7 @@ def _may_move(scope: Scope, arg: Expr) -> bool:
 def concat(scope: Scope, call: Call) -> Expr | None:
     """Concatenate tensors before their transpose, if all are transposed in the same way."""
     fields = list(call.args[0].fields) if isinstance(call.args[0], Tuple) else []
-    inner = [made_by(scope, field, PERMUTE) for field in fields]
+    inner = [producer(scope, field, PERMUTE) for field in fields]
     if not fields or any(lower is None for lower in inner):
         return None
     axes = [axes_of(lower) for lower in inner if lower is not None]

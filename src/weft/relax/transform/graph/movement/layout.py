@@ -17,10 +17,10 @@ from weft.relax.transform.graph.movement.scope import (
     axes_of,
     dims_of,
     is_unit,
-    made_by,
     moves_units_only,
     name_of,
     permuted,
+    producer,
     without_units,
 )
 
@@ -36,7 +36,7 @@ def reshape(scope: Scope, call: Call) -> Expr | None:
         return None
     if same_dims(dims, before):
         return call.args[0]
-    inner = made_by(scope, call.args[0], RESHAPE)
+    inner = producer(scope, call.args[0], RESHAPE)
     if inner is not None:
         return op.reshape(inner.args[0], dims)
     return None if name_of(call) == RESHAPE else op.reshape(call.args[0], dims)
@@ -45,19 +45,19 @@ def reshape(scope: Scope, call: Call) -> Expr | None:
 @MOVEMENTS.of("permute_dims")
 def permute(scope: Scope, call: Call) -> Expr | None:
     """``permute(permute(x))`` becomes one; moving only axes of extent 1 becomes a reshape."""
-    axes, dims, given = axes_of(call), dims_of(call.args[0]), call.args[0]
+    axes, dims, operand = axes_of(call), dims_of(call.args[0]), call.args[0]
     if axes is None or dims is None:
         return None
     if axes == sorted(axes):
-        return given
+        return operand
     moved = [axis for axis in axes if not is_unit(dims[axis])]
     if moved == sorted(moved):
-        return op.reshape(given, [dims[axis] for axis in axes])
-    inner = made_by(scope, given, PERMUTE)
+        return op.reshape(operand, [dims[axis] for axis in axes])
+    inner = producer(scope, operand, PERMUTE)
     before = None if inner is None else axes_of(inner)
     if inner is not None and before is not None:
         return op.permute_dims(inner.args[0], [before[axis] for axis in axes])
-    inner = made_by(scope, given, RESHAPE)
+    inner = producer(scope, operand, RESHAPE)
     return None if inner is None else _below(scope, inner, axes, dims)
 
 

@@ -15,8 +15,8 @@ from weft.relax.transform.graph.movement.scope import (
     Scope,
     dims_of,
     is_unit,
-    made_by,
     moves_units_only,
+    producer,
     reshaped,
     without_units,
 )
@@ -32,23 +32,23 @@ def matmul(scope: Scope, call: Call) -> Expr | None:
 
     If the last axis of rows is short, all rows become one axis: (197, 1, 768) -> (197, 768).
     """
-    given, weight = call.args
-    dims, right, out = dims_of(given), dims_of(weight), dims_of(call)
+    data, weight = call.args
+    dims, right, out = dims_of(data), dims_of(weight), dims_of(call)
     if dims is None or right is None or out is None or len(right) != 2 or len(dims) < 2:
         return None
-    inner = made_by(scope, given, RESHAPE)
+    inner = producer(scope, data, RESHAPE)
     if inner is not None:
         before = dims_of(inner.args[0])
         if before is not None and len(before) > 1 and _is_same_matrix(before, dims):
             return _reshaped(scope, inner.args[0], call)
     if _has_few_rows(dims):
-        return _reshaped(scope, reshaped(scope, given, [product(dims[:-1]), dims[-1]]), call)
+        return _reshaped(scope, reshaped(scope, data, [product(dims[:-1]), dims[-1]]), call)
     return None
 
 
-def _reshaped(scope: Scope, given: Expr, call: Call) -> Expr | None:
-    reshaped = Call(call.op, [given, call.args[1]], call.attrs, call.sinfo_args)
-    return op.reshape(scope.emit(reshaped), dims_of(call))
+def _reshaped(scope: Scope, data: Expr, call: Call) -> Expr | None:
+    product_call = Call(call.op, [data, call.args[1]], call.attrs, call.sinfo_args)
+    return op.reshape(scope.emit(product_call), dims_of(call))
 
 
 def _is_same_matrix(before: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> bool:

@@ -44,7 +44,7 @@ def name_of(call: Call | None) -> str:
     return getattr(call.op, "name", "") if isinstance(call, Call) else ""
 
 
-def made_by(scope: Scope, expr: Expr, name: str) -> Call | None:
+def producer(scope: Scope, expr: Expr, name: str) -> Call | None:
     """The call that computes a value, if it is a call of the operator ``name``; else None."""
     value = scope.value(expr)
     return value if name_of(value) == name else None

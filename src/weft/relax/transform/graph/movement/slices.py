@@ -17,7 +17,7 @@ from weft.relax.transform.graph.movement.scope import (
     axes_of,
     constant_of,
     dims_of,
-    made_by,
+    producer,
 )
 
 
@@ -68,12 +68,12 @@ def strided_slice(scope: Scope, call: Call) -> Expr | None:
     axis, begin, end = where
     if begin == 0 and same_dim(dims[axis], end):
         return call.args[0]
-    inner = made_by(scope, call.args[0], PERMUTE)
+    inner = producer(scope, call.args[0], PERMUTE)
     axes = None if inner is None else axes_of(inner)
     if inner is not None and axes is not None:
         part = scope.emit(op.strided_slice(inner.args[0], [axes[axis]], [begin], [end]))
         return op.permute_dims(part, axes)
-    inner = made_by(scope, call.args[0], RESHAPE)
+    inner = producer(scope, call.args[0], RESHAPE)
     earlier_axis = None if inner is None else _axis_before(dims_of(inner.args[0]), dims, axis)
     if inner is None or earlier_axis is None:
         return None

@@ -55,10 +55,10 @@ def of_equal_ranks(args: Sequence[RelaxExpr], orders: Sequence[Order]) -> list[R
     would keep its operator from working on blocks of channels. A constant of one element becomes a
     scalar. Nothing changes if all operands are stored in the program's order.
     """
-    given = [order for order in orders if isinstance(order, AxisOrder)]
-    if all(order.is_identity for order in given):
+    known = [order for order in orders if isinstance(order, AxisOrder)]
+    if all(order.is_identity for order in known):
         return list(args)
-    highest = max(order.ndim for order in given)
+    highest = max(order.ndim for order in known)
     return [_of_rank(arg, highest) if isinstance(arg, Constant) else arg for arg in args]
 
 
