@@ -161,7 +161,7 @@ def _order(sch: Schedule, nest: Nest, loops: Sequence[LoopRV]) -> _Loops:
 def _images_together(
     sch: Schedule, nest: Nest, outer: list[LoopRV]
 ) -> tuple[list[LoopRV], list[LoopRV]]:
-    """Compute the same row of a few images one after the other, if floats tell where it is read.
+    """Compute a row of several images one after the other, if floats decide where it is read.
 
     An example is resizing: to compute from which row of the old image a new row is interpolated
     takes longer than the row itself, and all images can share it. Blocks that only move elements
