@@ -139,6 +139,10 @@ REASONS = {
     "alignment": ("expected memory aligned to 4 bytes, the size of float32",) * 3,
     "cast": (SHAPE, r"expected shape \(n,\).* got", r"expected 3, got 2 \(shape\)"),
     "limit": (None, *["is 9, (but|and) memory was planned for at most 8"] * 2),
+    "division": (
+        *["divides by 0 for these arguments"] * 2,
+        r"its extent \(+n // k\)+ at axis 0 divides by 0 for these inputs",
+    ),
 }
 BAD = {
     "x is of doubles": (0, "dtype", inputs(x=floats(3, 4).astype("float64"))),
@@ -154,6 +158,8 @@ BAD = {
     "u is misaligned": (4, "alignment", inputs(u=misaligned(3))),
     "u has other rows": (4, "cast", inputs(u=floats(2))),
     "nine rows": (0, "limit", inputs(9)),
+    "k is 0": (3, "division", inputs(k=0)),
+    "k is 0, z is too long": (3, "division", inputs(k=0, z=floats(1))),
     "x is of doubles, y is too short": (
         0, "dtype", inputs(x=floats(3, 4).astype("float64"), y=floats(1)),
     ),

@@ -69,6 +69,9 @@ static int check_tensors(const char *kind, int count, const @P@_tensor *tensors,
 
 static int check_extent(const char *kind, int index, const @P@_tensor *tensor,
                         const @P@_info *info, int axis, int64_t wanted, const char *text) {
+  if (misfit & DIVIDES_BY_0)
+    return fail("%s %d (%s): its extent%s at axis %d divides by 0 for these inputs", kind, index,
+                info->name, text, axis);
   if (tensor->shape[axis] == wanted) return 0;
   return fail("%s %d (%s): expected an extent of %lld%s at axis %d, got %lld", kind, index,
               info->name, (long long)wanted, text, axis, (long long)tensor->shape[axis]);

@@ -74,7 +74,8 @@ __attribute__((destructor)) static void end_threads(void) {
 }
 
 /* Arithmetic of extents is exact: a size that is negative, or that 64 bits do not hold, is noted
-   here, and the call fails. */
+   here, and so is a division by 0; the call then fails. */
+#define DIVIDES_BY_0 2
 static _Thread_local int misfit;
 static inline int64_t plus(int64_t a, int64_t b) {
   int64_t sum;
@@ -96,13 +97,19 @@ static inline int64_t size_of(int64_t size) {
   return size;
 }
 static inline int64_t floor_div(int64_t a, int64_t b) {
-  if (b == 0) return 0;
+  if (b == 0) {
+    misfit |= DIVIDES_BY_0;
+    return 0;
+  }
   if (b == -1) return minus(0, a);
   int64_t quotient = a / b;
   return quotient - ((a % b != 0) && ((a < 0) != (b < 0)));
 }
 static inline int64_t floor_mod(int64_t a, int64_t b) {
-  if (b == 0) return a;
+  if (b == 0) {
+    misfit |= DIVIDES_BY_0;
+    return 0;
+  }
   if (b == -1) return 0;
   int64_t rest = a % b;
   return rest && (rest < 0) != (b < 0) ? rest + b : rest;
@@ -112,6 +119,8 @@ static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static inline int64_t magnitude(int64_t a) { return a < 0 ? minus(0, a) : a; }
 
 static int fail_misfit(void) {
+  if (misfit & DIVIDES_BY_0)
+    return fail("a size that follows from the inputs divides by 0; pass other inputs");
   return fail("a size that follows from the extents of the inputs is negative or does not fit in "
               "64 bits; pass smaller inputs");
 }
