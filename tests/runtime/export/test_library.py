@@ -204,6 +204,36 @@ def test_states_live_in_the_model(tmp_path):
     np.testing.assert_array_equal(run(np.ones(3, "float32"), runs=3)[0], [40, 40, 40])
 
 
+@needs_cc
+@pytest.mark.parametrize("state_first", [True, False])
+def test_a_state_is_as_large_as_the_inputs_say(tmp_path, state_first):
+    """Compiled code reads as much of a state as the symbols say: other inputs are refused."""
+
+    @I.ir_module
+    class Sum:
+        @R.function
+        def main(x: R.Tensor(("n",), "float32"), y: R.Tensor(("n",), "float32")):
+            with R.dataflow():
+                t = R.add(x, y)
+                R.output(t)
+            return t
+
+    names, state = (("sum", "x"), 0) if state_first else (("x", "sum"), 1)
+    signature = Signature(
+        "Sum", (Parameter("x", ("leaf", 1 - state)),), names, ("leaf", 0),
+        states=(State("sum", state, 0),),
+    )  # fmt: skip
+    start = weft.nd.array(np.ones(3, "float32"))
+    model = CompiledModel(weft.compile(Sum), signature, states=[start], text=lambda: "")
+    run = program(model, tmp_path)
+    np.testing.assert_array_equal(run(np.ones(3, "float32"), runs=2)[0], [3, 3, 3])
+    expected = (
+        "input 0 (x): expected an extent of 3 (n) at axis 0, got 5" if state_first
+        else "state 0 (sum): expected an extent of 5 (n) at axis 0, got 3"
+    )  # fmt: skip
+    assert run(np.ones(5, "float32")) == (1, expected)
+
+
 def test_without_a_compiler_the_model_is_saved(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(

@@ -66,8 +66,7 @@ def export_library(
     first = len(artifact.program.constants)
     numbers = [*entry.constants, *range(first, first + len(artifact.states))]
     offsets = constant_offsets(data, numbers)
-    sizes = [state._array.nbytes for state in artifact.states]
-    text = LibrarySource(_prefix(path), artifact.signature, entry, offsets, sizes)
+    text = LibrarySource(_prefix(path), artifact.signature, entry, offsets, artifact.states)
     files: dict[str, bytes] = {
         "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
         f"{text.prefix}.h": text.header().encode(),

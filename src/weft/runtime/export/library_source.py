@@ -36,7 +36,7 @@ from weft.runtime.export.c_text import (
     size_text,
 )
 from weft.runtime.model.signature import Signature, places, range_text
-from weft.runtime.ndarray import storage_dtype
+from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.vm.bytecode import NativeEntry
 
 Item = tuple[str, Any]
@@ -58,10 +58,12 @@ class LibrarySource:
 
     def __init__(
         self, prefix: str, signature: Signature, entry: NativeEntry, offsets: Sequence[int],
-        state_sizes: Sequence[int],
+        states: Sequence[NDArray],
     ) -> None:  # fmt: skip
         self.prefix, self.signature, self.plan = prefix, signature, plan_of_entry(entry)
-        self.offsets, self.state_sizes = offsets, state_sizes
+        self.offsets = offsets
+        self.state_sizes = [state._array.nbytes for state in states]
+        self.state_shapes = [state.shape for state in states]
         self.inputs = [take.param for take in self.plan.takes]
         self.states = [state.input for state in signature.states]
         self.names = _leaf_names(signature, self.plan)
@@ -208,7 +210,9 @@ class LibrarySource:
 
     def _bind(self, step: Bind) -> list[str]:
         if step.argument in self.states:
-            return []
+            shape = self.state_shapes[self.states.index(step.argument)]
+            known = shape[step.axis] if step.of == "shape" else 0
+            return [f"  s->v_{step.symbol} = INT64_C({known});"]
         number = self.public.index(step.argument)
         value = f"in[{number}].shape[{step.axis}]"
         if step.of == "value":
@@ -234,13 +238,27 @@ class LibrarySource:
 
     def _compare(self, step: Compare) -> list[str]:
         if step.argument in self.states:
-            return []
+            return self._compare_state(step)
         number = self.public.index(step.argument)
         return [
             f'  if (check_extent("input", {number}, &in[{number}], &in_infos[{number}], {axis}, '
             f'{c_expression(extent)}, "{_in_brackets(extent)}"))\n    return -1;'
             for axis, extent in enumerate(step.shape)
         ]
+
+    def _compare_state(self, step: Compare) -> list[str]:
+        """A state is as large as it was when the model was exported."""
+        number = self.states.index(step.argument)
+        place = f"state {number} ({in_string(self.names[step.argument])})"
+        lines = []
+        for axis, extent in enumerate(step.shape):
+            wanted, actual = c_expression(extent), self.state_shapes[number][axis]
+            lines += [
+                f"  if ({wanted} != INT64_C({actual}))",
+                f'    return fail("{place}: expected an extent of %lld{_in_brackets(extent)} at '
+                f'axis {axis}, got {actual}", (long long){wanted});',
+            ]
+        return lines
 
     def _range(self, name: str, low: int | None, high: int | None) -> list[str]:
         text = f"the model was compiled for {range_text(low, high)}; compile it again with another"
