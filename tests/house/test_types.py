@@ -19,20 +19,15 @@ SPARE = 8
 """By how much a number may be lower than its limit before the limit has to follow."""
 
 ANY_LIMITS = {
-    "codegen": 31,
     "relax.vm": 43,
     "tir": 21,
     "tir.interp": 41,
-    "tir.lowering": 21,
 }
 
 SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})
 """Of a result they say that there is one. Its name says what it is: weights, call, match."""
 
-NAME_LIMITS = {
-    "codegen": 24,
-    "tir.lowering": 10,
-}
+NAME_LIMITS: dict[str, int] = {}
 
 
 def package_of(source):

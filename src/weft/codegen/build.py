@@ -1,9 +1,8 @@
-"""Compile a module's PrimFuncs through the object cache: the door that the driver uses."""
+"""Compile a module's PrimFuncs through the object cache: what the driver calls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from weft.codegen import cache
 from weft.codegen.backend import KeptCode, NativeCode, backend_of, sources_of
@@ -12,12 +11,12 @@ from weft.codegen.llvm.emit import prim_funcs
 from weft.codegen.llvm.worker_pool import POOL
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
-from weft.target.target import as_target
+from weft.target.target import TargetLike, as_target
 
 
 def compile_cached(
     mod: IRModule,
-    target: Any = None,
+    target: TargetLike | None = None,
     *,
     checks: bool = True,
     lower: Callable[[IRModule], IRModule] | None = None,
@@ -25,7 +24,8 @@ def compile_cached(
 ) -> NativeCode:
     """The object code of ``mod``, from the cache if it was compiled before.
 
-    ``lower`` brings ``mod`` to the form that code generation takes; it runs on a miss only.
+    ``lower`` brings ``mod`` to the form that code generation takes; it runs only where the code is
+    not in the cache.
     ``options`` are further values that decide the code, such as the pass configuration.
     """
     resolved = as_target("llvm" if target is None else target)

@@ -17,11 +17,12 @@ import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict
 
 import weft.codegen
 from weft.codegen.generator_digest import generator_digest
 from weft.ir.functor import post_order_visit
+from weft.ir.node import Node
 from weft.ir.structural import structural_digest
 from weft.support.config import environment_flag, environment_int, environment_text
 from weft.support.files import read_regular
@@ -40,6 +41,13 @@ _ROOMS: Final = (
 """The packages whose sources decide what code comes out of a PrimFunc."""
 
 _writes = 0
+
+
+class Description(TypedDict):
+    """What an entry says of its code, in JSON."""
+
+    specs: list[dict[str, object]]
+    """How each function is called (``FunctionSpec.to_json``)."""
 
 
 def cache_folder(kind: str = "objects") -> Path | None:
@@ -81,7 +89,7 @@ def function_digest(func: PrimFunc) -> bytes:
     """A digest of a function's structure and of its names, which messages and specs show."""
     names: list[str] = []
 
-    def note(node: Any) -> None:
+    def note(node: Node) -> None:
         if isinstance(node, Var | Buffer):
             names.append(str(node.name))
 
@@ -107,7 +115,7 @@ def make_key(functions: Iterable[tuple[str, PrimFunc]], *options: object) -> str
     return digest.hexdigest()
 
 
-def load(key: str) -> tuple[dict[str, Any], bytes] | None:
+def load(key: str) -> tuple[Description, bytes] | None:
     """The entry of that key, (description, object code), or None."""
     folder = cache_folder()
     if folder is None:
@@ -117,24 +125,24 @@ def load(key: str) -> tuple[dict[str, Any], bytes] | None:
         data = read_regular(path)
     except OSError:
         return None
-    found = _decode(data)
+    entry = _decode(data)
     try:
-        if found is None:
+        if entry is None:
             path.unlink()
         else:
             os.utime(path)
     except OSError:
-        return found
-    return found
+        return entry
+    return entry
 
 
-def _decode(data: bytes) -> tuple[dict[str, Any], bytes] | None:
+def _decode(data: bytes) -> tuple[Description, bytes] | None:
     start = len(_MAGIC) + _CHECKSUM
     payload = data[start:]
     if not data.startswith(_MAGIC) or data[len(_MAGIC) : start] != _checksum(payload):
         return None
     size = int.from_bytes(payload[:8], "little")
-    description: dict[str, Any] = json.loads(payload[8 : 8 + size])
+    description: Description = json.loads(payload[8 : 8 + size])
     return description, payload[8 + size :]
 
 
@@ -142,7 +150,7 @@ def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_CHECKSUM).digest()
 
 
-def store(key: str, description: dict[str, Any], code: bytes) -> None:
+def store(key: str, description: Description, code: bytes) -> None:
     """Write an entry; a disk that is full or read-only only costs the entry."""
     global _writes  # noqa: PLW0603 - a counter of the process
     folder = cache_folder()

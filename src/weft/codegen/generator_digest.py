@@ -19,9 +19,16 @@ import hashlib
 import operator
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType, SimpleNamespace
+from types import (
+    BuiltinFunctionType,
+    CellType,
+    CodeType,
+    FunctionType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, Final
 
 from weft.ir.op import Op
@@ -38,8 +45,8 @@ class _Watch:
     """The containers whose values are looked at, what they held last, and the digest of that."""
 
     def __init__(self) -> None:
-        self.containers: list[Mapping[str, Any]] = []
-        self.values: list[Any] = []
+        self.containers: list[Container] = []
+        self.values: list[object] = []
         self.digest = b""
 
     def current(self) -> bytes:
@@ -52,14 +59,16 @@ class _Watch:
             self.values, self.digest = self._held(), _digest_of(self.containers)
         return self.digest
 
-    def _held(self) -> list[Any]:
-        held: list[Any] = []
+    def _held(self) -> list[object]:
+        held: list[object] = []
         for container in self.containers:
             held.extend(container.values())
         held.extend([value.__code__ for value in held if type(value) is FunctionType])
         return held
 
 
+Container = Mapping[Any, object]
+"""Names or, in a table, any keys, with values that decide what code comes out."""
 _WATCH: Final = _Watch()
 
 
@@ -68,7 +77,7 @@ def generator_digest() -> bytes:
     return _WATCH.current()
 
 
-def _containers() -> Iterator[Mapping[Any, Any]]:
+def _containers() -> Iterator[Container]:
     """The dictionaries of the package's modules and classes, and its tables, each once."""
     met: set[int] = set()
     for name in sorted(sys.modules):
@@ -94,7 +103,7 @@ def _is_of_generator(name: str) -> bool:
     return any(name == package or name.startswith(package + ".") for package in _PACKAGES)
 
 
-def _digest_of(containers: list[Mapping[Any, Any]]) -> bytes:
+def _digest_of(containers: list[Container]) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     for container in containers:
         for key, value in container.items():
@@ -104,13 +113,13 @@ def _digest_of(containers: list[Mapping[Any, Any]]) -> bytes:
     return digest.digest()
 
 
-def _text(value: Any, depth: int = 0) -> str:
+def _text(value: object, depth: int = 0) -> str:
     """What a value is, in words that are the same in every process."""
     kind = type(value)
     if kind in _SIMPLE:
         return f"{kind.__name__}:{value!r}"
     name = f"{kind.__module__}.{kind.__qualname__}"
-    if kind is CodeType:
+    if isinstance(value, CodeType):
         return code_text(value)
     if isinstance(value, _PLAIN):
         return f"{name}:{value!r}"
@@ -121,7 +130,7 @@ def _text(value: Any, depth: int = 0) -> str:
         return f"{name}:{getattr(value, '__module__', '')}.{own or value.__name__}"
     if isinstance(value, re.Pattern):
         return f"{name}:{value.pattern!r}:{value.flags}"
-    if kind is FunctionType and _is_written(value):
+    if isinstance(value, FunctionType) and _is_written(value):
         cells = [_text(_content(cell), depth + 1) for cell in value.__closure__ or ()]
         return f"{value.__module__}:{value.__qualname__}:{value.__code__.co_firstlineno}:{cells}"
     parts = _parts(value) if depth < _DEEPEST else []
@@ -147,7 +156,7 @@ def _is_written(function: FunctionType) -> bool:
     return name.startswith("weft.") and function.__code__.co_filename == file
 
 
-def _parts(value: Any) -> list[Any]:
+def _parts(value: object) -> Sequence[object]:
     """What a value consists of, as far as that decides what a function does."""
     if isinstance(value, FunctionType):
         cells = [_content(cell) for cell in value.__closure__ or ()]
@@ -170,8 +179,9 @@ def _parts(value: Any) -> list[Any]:
     return [] if wrapped is None else [wrapped]
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: CellType) -> object:
     try:
-        return cell.cell_contents
+        content: object = cell.cell_contents
     except ValueError:  # not bound yet
         return None
+    return content

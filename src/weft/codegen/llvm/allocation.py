@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.context import byte_text
@@ -12,21 +12,23 @@ from weft.runtime.call.abi import FaultKind
 from weft.support.errors import CodegenError
 from weft.tir.lowering.building import constant_of
 from weft.tir.lowering.exact_sizes import LARGEST_MEMORY
+from weft.tir.stmt import Allocate, AllocateConst
 
 STACK_LIMIT: Final = 16 * 1024
 """Bytes of stack buffers in one native frame; what does not fit goes to the heap."""
 SMALL: Final = 4 * 1024
-"""Bytes of a buffer that may stay in registers. Such have as much stack again for themselves: on
-the heap LLVM leaves them in memory, and a tile would be allocated in the innermost loops."""
+"""Bytes of a buffer that LLVM can keep in registers while it is on the stack, as tiles of products
+are. These have ``STACK_LIMIT`` bytes of their own: on the heap a tile would stay in memory, and be
+allocated in the innermost loops."""
 ON_HEAP: Final = "weft.on_heap"
-"""The annotation of an allocation that takes no stack, whatever its size."""
+"""The annotation of an allocation that takes heap memory, however small it is."""
 _ALIGN: Final = 64
 
 
-def allocate(em: Emitter, stmt: Any) -> None:
+def allocate(em: Emitter, stmt: Allocate) -> None:
     """An Allocate: on the stack if small and constant, else on the heap until its scope ends.
 
-    One with the annotation ``weft.on_heap`` takes no stack: code that calls itself has it.
+    Functions that call themselves annotate theirs with ``weft.on_heap``, to spare the stack.
     """
     sizes = [constant_of(extent) for extent in stmt.extents]
     count = 1
@@ -55,8 +57,8 @@ def allocate(em: Emitter, stmt: Any) -> None:
     em.b.release()
 
 
-def _heap(em: Emitter, stmt: Any) -> str:
-    """64-byte aligned memory; a size that cannot be had is an allocation fault."""
+def _heap(em: Emitter, stmt: Allocate) -> str:
+    """The address of heap memory, aligned to 64 bytes; a fault where there is not enough."""
     size = str(element_bytes(stmt.dtype) * stmt.dtype.lanes)
     for extent in stmt.extents:
         size = memory.times(em, size, em.index(extent))
@@ -74,8 +76,8 @@ def _heap(em: Emitter, stmt: Any) -> str:
     return pointer
 
 
-def allocate_const(em: Emitter, stmt: Any) -> None:
-    """An AllocateConst: private constant data of the module."""
+def allocate_const(em: Emitter, stmt: AllocateConst) -> None:
+    """An AllocateConst: its array becomes constant data of the module."""
     data = stmt.data.numpy().tobytes()
     name = "@" + em.context.unique("const")
     em.context.constants.append(

@@ -1,8 +1,8 @@
 """FunctionBuilder: the text of one LLVM function, block by block.
 
-Values are operand texts (``%v7``, ``42``); types travel beside them. The builder knows the error
-scheme of ``weft.runtime.call.abi``: ``exit_with(code)`` leaves the function through the blocks that
-free what is live, innermost first.
+A value is the text of its operand (``%v7``, ``42``); its type is passed beside it. Functions return
+a status, as ``weft.runtime.call.abi`` has it: ``exit_with(code)`` leaves the function, on the way
+through blocks that free the heap memory which is live there, the innermost first.
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ from weft.codegen.llvm.context import ModuleContext
 from weft.runtime.call.abi import RAISE
 
 COLD: Final = "!0"
-"""The branch weights of a condition that is almost always true."""
+"""The metadata of a branch whose condition is almost always true: the other block is cold."""
 
 
 @dataclass
 class _Held:
-    """A heap allocation of the function, and who leaves the function while it is live."""
+    """A heap allocation, and the exits of the function from places where it is live.
+
+    ``exits`` are the pairs of a status and the block that jumps with it to ``label``, where the
+    memory is freed. The first one of a function has no memory: its block returns the status.
+    """
 
     pointer: str
     exits: list[tuple[str, str]] = field(default_factory=list)
@@ -41,7 +45,7 @@ class FunctionBuilder:
         self.finished: list[tuple[str, str]] = []
 
     def name(self) -> str:
-        """A fresh value name."""
+        """The name of a new value."""
         self.serial += 1
         return f"%v{self.serial}"
 
@@ -56,7 +60,7 @@ class FunctionBuilder:
         self.lines.append("  " + text)
 
     def label(self, stem: str) -> str:
-        """A fresh block name."""
+        """The name of a new block."""
         self.serial += 1
         return f"{stem}{self.serial}"
 
@@ -75,7 +79,10 @@ class FunctionBuilder:
     def branch_if(
         self, condition: str, then: str, other: str, weights: str = "", loop: str = ""
     ) -> None:
-        """End the block with a conditional jump; ``loop`` is metadata of the loop it closes."""
+        """End the block with a conditional jump.
+
+        ``weights`` is the metadata of its probabilities, ``loop`` that of the loop which it closes.
+        """
         if self.terminated:
             return
         tail = f", !prof {weights}" if weights else ""
@@ -84,11 +91,11 @@ class FunctionBuilder:
         self.terminated = True
 
     def phi(self, kind: str, arms: list[tuple[str, str]]) -> str:
-        """A phi at the start of the current block."""
+        """A phi at the start of the current block, of pairs of a value and its block."""
         return self.op(f"phi {kind} " + ", ".join([f"[ {v}, %{b} ]" for v, b in arms]))
 
     def alloca(self, text: str) -> str:
-        """A stack slot of the whole function."""
+        """The address of memory on the stack, which lives as long as the call of the function."""
         name = self.name()
         self.allocas.append(f"  {name} = alloca {text}")
         return name
@@ -115,7 +122,7 @@ class FunctionBuilder:
     # The error scheme.
 
     def exit_with(self, code: str) -> None:
-        """Leave the function with ``code``, freeing what is held; ends the block."""
+        """Leave the function with the status ``code``, freeing what is held; ends the block."""
         if self.terminated:
             return
         target = self.held[-1]
@@ -150,11 +157,15 @@ class FunctionBuilder:
         self.exit_with(self.call(RAISE, "i32", args, "cold"))
 
     def hold(self, pointer: str) -> None:
-        """From here on every exit frees ``pointer``."""
+        """From here to ``release`` every exit of the function frees ``pointer``."""
         self.held.append(_Held(pointer))
 
     def release(self) -> None:
-        """The end of the scope of the last ``hold``: free it on the normal path and on exits."""
+        """End the scope of the last ``hold``: free its memory here.
+
+        The exits from within the scope come to a block of their own, which frees it as well and
+        goes on to the exit of the scope around.
+        """
         item = self.held.pop()
         if not self.terminated:
             self.free(item.pointer)
@@ -174,7 +185,7 @@ class FunctionBuilder:
         self.call("free", "void", [("ptr", pointer)])
 
     def finish(self, header: str) -> str:
-        """The function's text: header, entry with the allocas, blocks, exits."""
+        """The function's text: header, stack memory, blocks, and the block of all exits."""
         if not self.terminated:
             self.lines.append("  ret i32 0")
             self.terminated = True

@@ -1,9 +1,9 @@
-"""Calls: intrinsics by table, external functions, packed functions, functions of the module."""
+"""Calls: intrinsics (through ``INTRINSICS``), functions of C, packed functions, PrimFuncs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.codegen.llvm import integer, memory, packed, parallel, whole_registers
 from weft.codegen.llvm.builder import COLD
@@ -25,11 +25,11 @@ from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.building import like
 from weft.tir.lowering.mathematics.library import LIBRARY
 
-Handler = Callable[["Emitter", Any], str]
+Handler = Callable[[Emitter, e.Call], str]
 
 
 def call(em: Emitter, expr: e.Call) -> str:
-    """The value of a Call; one without a value gives ``0``."""
+    """The operand of a call; ``0`` for one that has no value."""
     result = _call(em, expr)
     if effect_of(expr) >= CallEffectKind.UpdateState:
         em.moment += 1
@@ -49,7 +49,7 @@ def _call(em: Emitter, expr: e.Call) -> str:
 
 
 def _library(name: str) -> Handler:
-    """A function of the C library, of scalars."""
+    """A function of the C library on a scalar: ``exp`` calls ``exp`` or, of float32, ``expf``."""
 
     def emit(em: Emitter, expr: e.Call) -> str:
         dtype = expr.dtype
@@ -68,7 +68,7 @@ def _library(name: str) -> Handler:
 
 
 def _ldexp(em: Emitter, expr: e.Call) -> str:
-    """x * 2**n; n may be of any type and is converted to int32."""
+    """``T.ldexp(x, n)`` = ``x * 2**n``; ``n`` may have any type and is converted to int32."""
     x, n = expr.args
     counts = like("int32", expr.dtype)
     count = convert(em.b, em.value(n), n.dtype, counts)
@@ -77,7 +77,7 @@ def _ldexp(em: Emitter, expr: e.Call) -> str:
 
 
 def _llvm(name: str, arity: int = 1) -> Handler:
-    """An intrinsic of LLVM that works on every float type."""
+    """An intrinsic of LLVM that takes every float type, of the first ``arity`` arguments."""
 
     def emit(em: Emitter, expr: e.Call) -> str:
         kind = llvm_type(expr.dtype)
@@ -88,6 +88,7 @@ def _llvm(name: str, arity: int = 1) -> Handler:
 
 
 def _fabs(em: Emitter, expr: e.Call) -> str:
+    """``T.fabs`` of floats and integers; an unsigned integer is its own absolute value."""
     dtype = expr.dtype
     if dtype.is_float:
         return _llvm("fabs")(em, expr)
@@ -115,7 +116,10 @@ def _bitwise_not(em: Emitter, expr: e.Call) -> str:
 
 
 def _classify(test: str) -> Handler:
-    """isnan, isinf, isfinite."""
+    """isnan, isinf or isfinite, by LLVM's comparison ``test``.
+
+    A NaN is unordered (``uno``) with itself; the others compare ``|x|`` with infinity.
+    """
 
     def emit(em: Emitter, expr: e.Call) -> str:
         dtype, value = expr.args[0].dtype, em.value(expr.args[0])
@@ -140,13 +144,15 @@ def _first(em: Emitter, expr: e.Call) -> str:
 
 
 def _checked(em: Emitter, expr: e.Call) -> str:
-    """``T.checked``: the value, once the condition was tested in every lane."""
+    """``T.checked(value, condition, ...)``: test the condition, then give the value."""
     test(em, expr)
     return em.value(expr.args[0])
 
 
 def test(em: Emitter, expr: e.Call) -> None:
-    """The test of a ``T.checked``: what follows runs only where the condition holds."""
+    """Emit the test of a ``T.checked``: unless its condition holds in every lane, the function
+    leaves with a fault.
+    """
     _, condition, kind, message, *numbers = expr.args
     good, lanes = em.value(condition), condition.dtype.lanes
     whole = good if lanes == 1 else _in_all_lanes(em, condition.dtype, good)
@@ -161,7 +167,7 @@ def test(em: Emitter, expr: e.Call) -> None:
 
 
 def _in_all_lanes(em: Emitter, flags: DataType, condition: str) -> str:
-    """Whether a condition holds in every lane."""
+    """The i1 that is true where every lane of a vector of conditions is."""
     name = f"llvm.vector.reduce.and.v{flags.lanes}i1"
     return em.b.call(name, "i1", [(llvm_type(flags), condition)])
 
@@ -171,7 +177,7 @@ def _all_lanes(em: Emitter, expr: e.Call) -> str:
 
 
 def _uncontracted(em: Emitter, expr: e.Call) -> str:
-    """A value in which no product is fused with a sum."""
+    """``T.uncontracted(value)``: the value, in which LLVM may not fuse a product with a sum."""
     outer, em.contracts = em.contracts, False
     value = em.value(expr.args[0])
     em.contracts = outer
@@ -179,7 +185,10 @@ def _uncontracted(em: Emitter, expr: e.Call) -> str:
 
 
 def _shown(em: Emitter, number: PrimExpr, good: str, lanes: int) -> str:
-    """A number of a message, as i64: of a vector, the largest one where ``good`` is false."""
+    """A number that a message shows, as i64.
+
+    Of a vector that is the largest one, as unsigned numbers, among the lanes that ``good`` refuses.
+    """
     if number.dtype.lanes == 1:
         return em.index(number)
     wide, flags = DataType("int64").with_lanes(lanes), with_lanes("i1", lanes)
@@ -189,7 +198,10 @@ def _shown(em: Emitter, number: PrimExpr, good: str, lanes: int) -> str:
 
 
 def _is_exact(em: Emitter, expr: e.Call) -> str:
-    """``T.is_exact``: no step of the expression sets the flag of its overflow."""
+    """``T.is_exact(value)``: whether no sum, difference or product in it wraps.
+
+    LLVM computes each step together with a flag that tells an overflow; the flags are joined.
+    """
     wraps = ""
     for step in exact_steps(expr.args[0]):
         kind, operands = llvm_type(step.dtype), [em.value(step.a), em.value(step.b)]
@@ -204,10 +216,12 @@ _OVERFLOW: Final = {e.Add: "sadd", e.Sub: "ssub", e.Mul: "smul"}
 
 
 def _unchecked_cast(em: Emitter, expr: e.Call) -> str:
+    """``T.unchecked_cast``: a float, known to be within an integer type, as that type."""
     return cut(em.b, em.value(expr.args[0]), expr.args[0].dtype, expr.dtype)
 
 
 def _assume(em: Emitter, expr: e.Call) -> str:
+    """``T.assume``: tell LLVM, but only what needs no load or call to be computed."""
     condition = expr.args[0]
     if condition.dtype.lanes == 1 and not collect(condition, (BufferLoad, e.Call)):
         em.b.call("llvm.assume", "void", [("i1", em.value(condition))])
@@ -238,12 +252,17 @@ def _shift(left: bool) -> Handler:
 
 
 def _large_uint(em: Emitter, expr: e.Call) -> str:
+    """``large_uint_imm(low, high)``: a constant from its lower and upper 32 bits."""
     low, high = (expect(arg, IntImm).value for arg in expr.args)
     return int_constant((high << 32) + low, expr.dtype)
 
 
 def _multiply_shift(em: Emitter, expr: e.Call) -> str:
-    """round(x * y * 2**-q * 2**s), half up, in 64 bits."""
+    """``q_multiply_shift(x, y, q, s)``: ``x * y * 2**(s - q)`` rounded to the nearest integer.
+
+    Computed in 64 bits: ``x`` is shifted left by ``max(s, 0)`` and multiplied by ``y``; adding half
+    a unit and shifting right by the rest of the power rounds it, a half upwards.
+    """
     dtype = expr.dtype
     wide = DataType("int64") if dtype.lanes == 1 else DataType("int64").with_lanes(dtype.lanes)
     kind = llvm_type(wide)
@@ -251,15 +270,15 @@ def _multiply_shift(em: Emitter, expr: e.Call) -> str:
     left = em.b.call(f"llvm.smax.{mangled(wide)}", kind, [(kind, s), (kind, zero(wide))])
     right = em.b.op(f"sub {kind} {q}, {s}")
     right = em.b.op(f"add {kind} {right}, {left}")
-    one = "1" if dtype.lanes == 1 else "splat (i64 1)"
+    unit = "1" if dtype.lanes == 1 else "splat (i64 1)"
     product = em.b.op(f"mul {kind} {em.b.op(f'shl {kind} {x}, {left}')}, {y}")
-    half = em.b.op(f"shl {kind} {one}, {em.b.op(f'sub {kind} {right}, {one}')}")
+    half = em.b.op(f"shl {kind} {unit}, {em.b.op(f'sub {kind} {right}, {unit}')}")
     total = em.b.op(f"add {kind} {product}, {half}")
     return convert(em.b, em.b.op(f"ashr {kind} {total}, {right}"), wide, dtype)
 
 
 def _extern(em: Emitter, expr: e.Call) -> str:
-    """A C function; a Buffer or a pointer argument is passed as a pointer."""
+    """``call_extern(name, ...)``: a function of C, or of this module. A Buffer is its pointer."""
     name = expr.args[0]
     if not isinstance(name, StringImm):
         raise CodegenError(f"{em.function.name}: call_extern expects the function's name first")
@@ -270,14 +289,18 @@ def _extern(em: Emitter, expr: e.Call) -> str:
     return em.b.call(name.value, result, args) or "0"
 
 
-def _extern_argument(em: Emitter, arg: Any) -> tuple[str, str]:
+def _extern_argument(em: Emitter, arg: PrimExpr | Buffer) -> tuple[str, str]:
+    """The LLVM type and the operand of an argument."""
     if isinstance(arg, Buffer):
         return "ptr", em.variable(arg.data)
     return llvm_type(arg.dtype), em.value(arg)
 
 
 def _llvm_intrinsic(em: Emitter, expr: e.Call) -> str:
-    """call_llvm_intrin: the name, then (as TVM has it) perhaps the number of signature types."""
+    """``call_llvm_intrin(dtype, name, ...)``: an intrinsic of LLVM by its name.
+
+    Behind the name there may be a uint32, which TVM uses to count argument types; it is ignored.
+    """
     name, args = expr.args[0], list(expr.args[1:])
     if not isinstance(name, StringImm):
         raise CodegenError(
@@ -301,6 +324,7 @@ _OVERLOADED: Final = frozenset(
 
 
 def _address_of(em: Emitter, expr: e.Call) -> str:
+    """``T.address_of(A[i])``, or of a whole buffer: a pointer."""
     target = expr.args[0]
     if isinstance(target, BufferLoad):
         return memory.element_pointer(em, target)
@@ -310,6 +334,7 @@ def _address_of(em: Emitter, expr: e.Call) -> str:
 
 
 def _access_ptr(em: Emitter, expr: e.Call) -> str:
+    """``tvm_access_ptr(element type, data, offset, ...)``: the pointer ``data + offset``."""
     kind, data, offset = expr.args[0].dtype, expr.args[1], expr.args[2]
     base, at = em.value(data), em.index(offset)
     if at == "0":
@@ -318,6 +343,8 @@ def _access_ptr(em: Emitter, expr: e.Call) -> str:
 
 
 def _half(upper: bool) -> Handler:
+    """``vectorlow`` and ``vectorhigh``: the first or the last half of a vector's lanes."""
+
     def emit(em: Emitter, expr: e.Call) -> str:
         source, lanes = expr.args[0].dtype, expr.dtype.lanes
         numbers = range(lanes, 2 * lanes) if upper else range(lanes)
@@ -330,6 +357,7 @@ def _half(upper: bool) -> Handler:
 
 
 def _combine(em: Emitter, expr: e.Call) -> str:
+    """``vectorcombine(a, b)``: the lanes of both vectors, one behind the other."""
     kind, lanes = llvm_type(expr.args[0].dtype), expr.dtype.lanes
     a, b = em.value(expr.args[0]), em.value(expr.args[1])
     mask = ", ".join([f"i32 {n}" for n in range(lanes)])
@@ -344,7 +372,10 @@ def _vscale(em: Emitter, expr: e.Call) -> str:
 
 
 def _prefetch(em: Emitter, expr: e.Call) -> str:
-    """``prefetch(element, write, locality, is_data)``; the element, or its address, is not read."""
+    """``prefetch(element, write, locality, is_data)``: memory is asked to bring an element closer.
+
+    The element may be given as ``A[i]``, which is not loaded, or as its address.
+    """
     target = expr.args[0]
     if isinstance(target, e.Call) and len(target.args) == 1:
         target = target.args[0]  # the address of an element
@@ -369,7 +400,7 @@ def _ret(em: Emitter, expr: e.Call) -> str:
 
 
 def _reduce_lanes(em: Emitter, expr: e.Call) -> str:
-    """The sum of a vector's lanes, in order from the first."""
+    """``T.reduce_lanes``: the sum of a vector's lanes; floats are added in order from the first."""
     dtype = expr.args[0].dtype
     kind, value = llvm_type(dtype), em.value(expr.args[0])
     element = llvm_type(dtype.element)
@@ -380,12 +411,12 @@ def _reduce_lanes(em: Emitter, expr: e.Call) -> str:
 
 def _float_sum(em: Emitter, dtype: DataType, value: str) -> str:
     element, kind = llvm_type(DataType(dtype.element)), llvm_type(dtype)
-    args = [(element, "0x8000000000000000"), (kind, value)]  # from -0.0, which changes no sum
+    args = [(element, "0x8000000000000000"), (kind, value)]  # start at -0.0: -0.0 + x is x
     return em.b.call(f"llvm.vector.reduce.fadd.{mangled(dtype)}", element, args)
 
 
 def _active_lanes(em: Emitter, expr: e.Call) -> str:
-    """get_active_lane_mask(i, n): lane k is on where i + k < n."""
+    """``get_active_lane_mask(i, n)``: a mask whose lane ``k`` is true where ``i + k < n``."""
     lanes = expr.dtype.lanes
     flags = with_lanes("i1", lanes)
     args = [("i64", em.index(expr.args[0])), ("i64", em.index(expr.args[1]))]
@@ -393,7 +424,7 @@ def _active_lanes(em: Emitter, expr: e.Call) -> str:
 
 
 def _table_get(em: Emitter, expr: e.Call) -> str:
-    """``table_get(table, i)``: pointer ``i`` of a table of pointers."""
+    """``table_get(table, i)``: the pointer at place ``i`` of an array of pointers."""
     table, position = em.value(expr.args[0]), em.index(expr.args[1])
     slot = em.b.op(f"getelementptr ptr, ptr {table}, i64 {position}")
     return em.b.op(f"load ptr, ptr {slot}, align 8")

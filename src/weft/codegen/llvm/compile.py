@@ -7,11 +7,11 @@ import itertools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from weft.codegen.llvm.emit import emit_module
 from weft.codegen.llvm.instructions import check_instructions
-from weft.codegen.llvm.worker import Job, Refusal, target_machine, translate
+from weft.codegen.llvm.worker import Job, Refusal, TargetMachine, target_machine, translate
 from weft.codegen.llvm.worker_pool import POOL
 from weft.codegen.llvm.worker_process import WorkerEndedError
 from weft.ir.module import IRModule
@@ -20,10 +20,12 @@ from weft.runtime.native.llvm import binding
 from weft.support.errors import CodegenError, InternalError
 from weft.support.progress import tell
 from weft.target.host import LLVMOptions, llvm_options
+from weft.target.target import TargetLike
 
 SLP_MISTAKES: Final = re.compile(r"uitofp (i|<\d+ x i)(16|32|64)")
-"""LLVM 22's SLP vectoriser narrows the operand of such a conversion, then extends its sign, which
-turns uint64(-1) into 2**32 - 1 (tests/codegen/llvm/test_llvm_bugs.py); it is off beside one."""
+"""Conversions that LLVM 22's SLP vectoriser gets wrong: it narrows the operand, then extends its
+sign, so that uint64(-1) becomes 2**32 - 1 (tests/codegen/llvm/test_llvm_bugs.py). It is turned off
+for a text that has one."""
 
 OUT_OF_MEMORY: Final = (
     "give it more memory (ulimit -v, the container's limit), or compile smaller functions"
@@ -36,13 +38,13 @@ _DEFINED: Final = re.compile(r'^define (?!internal|private|linkonce).*?@"?([^"(]
 
 @dataclass(frozen=True)
 class CompiledObject:
-    """Object code, its functions, and its texts for those who look."""
+    """Object code with the functions in it; its text, as LLVM IR or assembly, on demand."""
 
     object_code: bytes
     specs: tuple[FunctionSpec, ...]
     options: LLVMOptions
     source: Callable[[], str]
-    """Gives the LLVM IR as emitted; code from the cache is lowered again for it."""
+    """Gives the LLVM IR as emitted."""
 
     @functools.cached_property
     def llvm_ir(self) -> str:
@@ -69,7 +71,9 @@ class CompiledObject:
         return reader()
 
 
-def compile_module(mod: IRModule, target: Any = None, *, checks: bool = True) -> CompiledObject:
+def compile_module(
+    mod: IRModule, target: TargetLike | None = None, *, checks: bool = True
+) -> CompiledObject:
     """Compile every lowered PrimFunc of ``mod`` into one object."""
     options = llvm_options(target)
     text, specs = emit_module(mod, target, checks=checks)
@@ -88,7 +92,10 @@ def optimized(text: str, options: LLVMOptions) -> str:
 
 
 def translated(text: str, options: LLVMOptions, wanted: str) -> bytes:
-    """What LLVM makes of IR text: see ``worker.Job.wanted``."""
+    """What LLVM makes of IR text: object code, optimised IR or assembly (``worker.Job.wanted``).
+
+    A compile worker does it, or this process where there can be none.
+    """
     check_instructions(text, options)
     _machine(*options[:4])
     job = Job(*options[:4], slp=SLP_MISTAKES.search(text) is None, wanted=wanted)
@@ -109,19 +116,19 @@ def translated(text: str, options: LLVMOptions, wanted: str) -> bytes:
 
 
 def _what(text: str) -> str:
-    """The functions of a module in LLVM IR, for a message.
+    """The names of the first functions in LLVM IR and its size, for a message.
 
     >>> _what("define i32 @weft__main() {}")
     'main (0 kB of LLVM IR)'
     """
     defined = _DEFINED.finditer(text)
-    names = [found[1].removeprefix("weft__") for found in itertools.islice(defined, 3)]
-    others = sum(1 for _ in defined)  # no list of them: memory is short
+    names = [match[1].removeprefix("weft__") for match in itertools.islice(defined, 3)]
+    others = sum(1 for _ in defined)  # no list of them: memory is short when this is asked
     more = f" and {others} other functions" if others else ""
     return f"{', '.join(names)}{more} ({len(text) // 1000} kB of LLVM IR)"
 
 
-def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:
+def _machine(triple: str, cpu: str, features: str, opt_level: int) -> TargetMachine:
     """LLVM's target machine; CodegenError where this LLVM has no such target."""
     try:
         return target_machine(binding(), triple, cpu, features, opt_level)

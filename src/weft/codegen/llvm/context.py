@@ -4,59 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from weft.backends.cpu.isa.architecture import Intrinsic
+from weft.codegen.llvm.signature import Signature
 from weft.support.errors import CodegenError
 
 FIRST_LOOP = 2
-"""Numbers below are the branch weights that every module has."""
+"""The number of the first loop's metadata; 0 and 1 are the branch weights of every module."""
 
 
 @dataclass
 class ModuleContext:
     """Collects the text of a module; functions add to it while they are emitted.
 
-    ``signatures`` maps the names of the module's own functions to what a caller must know.
+    ``signatures`` says by name how the module's own functions are called. The flags say what the
+    target's processor can do in one instruction.
     """
 
     contract: bool = True
+    """Whether LLVM may fuse a product and a sum, which rounds once instead of twice."""
     num_cores: int = 0
     """Parallel loops run on at most so many threads (0: as many as the runtime gives)."""
     vector_bits: int = 128
-    """What a vector register of the target holds."""
+    """The width of the target's vector registers."""
     scales: bool = False
-    """Whether one instruction multiplies by powers of two."""
+    """Whether one instruction computes ``x * 2**n`` in each lane (``T.scaleb``)."""
     masked: bool = False
-    """Whether loads and stores leave lanes of a vector out at no cost."""
+    """Whether a load or store under a mask costs no more than one of the whole vector."""
     any_bits: bool = False
-    """Whether one instruction is any function of three bits."""
+    """Whether one instruction computes any bitwise function of three operands."""
     has_maximum: bool = False
-    """Whether one instruction is the maximum of two floats, NaN where one is."""
+    """Whether one instruction is the maximum of two floats that is NaN where either is NaN."""
     looks_up: int = 0
-    """Of how many lanes one instruction picks any; 0: none."""
+    """How long a table is from which one instruction picks lanes (``T.lookup``); 0: none does."""
     fuses: bool = True
-    """Whether one instruction multiplies and adds, and so rounds once."""
+    """Whether one instruction multiplies and adds with a single rounding (``T.fma``)."""
     intrinsics: Mapping[str, Intrinsic] = field(default_factory=dict)
     """The processor's own instructions, as ``Architecture.intrinsics`` has them."""
     declarations: dict[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     helpers: dict[str, str] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
-    signatures: dict[str, Any] = field(default_factory=dict)
+    signatures: dict[str, Signature] = field(default_factory=dict)
     strings: dict[str, str] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)
     loops: list[str] = field(default_factory=list)
-    """Metadata of single loops; the first number is ``FIRST_LOOP``."""
+    """The metadata of single loops, as text; the first one has the number ``FIRST_LOOP``."""
     _serial: int = 0
 
     def unique(self, stem: str) -> str:
-        """A fresh symbol of the module."""
+        """A symbol that the module does not have yet: ``const`` → ``const.1``."""
         self._serial += 1
         return f"{stem}.{self._serial}"
 
     def declare(self, name: str, result: str, params: str, attributes: str = "") -> str:
-        """Declare an external function once; return its operand text."""
+        """Declare an external function unless that was done before; return ``@name``."""
         operand = symbol(name)
         if name not in self.declarations:
             self.declarations[name] = f"declare {result} {operand}({params}) {attributes}"
@@ -70,24 +73,24 @@ class ModuleContext:
         return f"!{number}"
 
     def string(self, text: str) -> str:
-        """A pointer to the text as UTF-8 ending in NUL."""
-        found = self.strings.get(text)
-        if found is None:
-            found = f"@.str.{len(self.strings)}"
+        """A pointer to the text as a C string: UTF-8 that ends in NUL. Equal texts share it."""
+        name = self.strings.get(text)
+        if name is None:
+            name = f"@.str.{len(self.strings)}"
             data = native_text(text) + b"\0"
-            self.strings[text] = found
+            self.strings[text] = name
             self.constants.append(
-                f"{found} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}"
+                f"{name} = private unnamed_addr constant [{len(data)} x i8] {byte_text(data)}"
             )
-        return found
+        return name
 
     def constant(self, text: str) -> str:
-        """The address of a constant, given with its type, which is there once."""
-        found = self.tables.get(text)
-        if found is None:
-            found = self.tables[text] = f"@.table.{len(self.tables)}"
-            self.constants.append(f"{found} = private unnamed_addr constant {text}, align 64")
-        return found
+        """The address of constant data; ``text`` is its type and value. Equal texts share it."""
+        name = self.tables.get(text)
+        if name is None:
+            name = self.tables[text] = f"@.table.{len(self.tables)}"
+            self.constants.append(f"{name} = private unnamed_addr constant {text}, align 64")
+        return name
 
     def text(self, header: str) -> str:
         """The whole module."""
@@ -104,7 +107,9 @@ def byte_text(data: bytes) -> str:
 
 
 def native_text(text: str) -> bytes:
-    """A text as compiled code holds it, UTF-8 that ends at the first NUL; CodegenError else."""
+    """The UTF-8 bytes of a text. Raises CodegenError where it holds a NUL, which ends a C string,
+    or a character that UTF-8 cannot write.
+    """
     try:
         data = text.encode()
     except UnicodeEncodeError as error:

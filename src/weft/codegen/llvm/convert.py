@@ -1,7 +1,7 @@
-"""Conversions between scalar types, each of them an instruction or two.
+"""Conversions between types that take an instruction or two.
 
-``weft.tir.lowering`` wrote the others: those of bfloat16, roundings to 16 bits and, but for what a
-processor has, the ends of integers.
+``weft.tir.lowering`` has written the others as TensorIR: conversions of bfloat16, roundings to 16
+bits, and floats to integers that end where the type ends, unless the processor has those.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _ELEMENT: Final = {"float16": "f16", "bfloat16": "i16", "float32": "f32", "float
 
 
 def mangled(dtype: DataType) -> str:
-    """The suffix of an overloaded LLVM intrinsic: ``f32``, ``v16i32``."""
+    """A type as it stands in the name of an overloaded LLVM intrinsic: ``f32``, ``v16i32``."""
     element = _ELEMENT.get(dtype.element) or f"i{dtype.bits}"
     return element if dtype.lanes == 1 else f"v{dtype.lanes}{element}"
 
 
 def splat_int(value: int, bits: int, lanes: int) -> str:
-    """An integer constant of that width, repeated."""
+    """An integer constant in each of ``lanes`` lanes."""
     return str(value) if lanes == 1 else f"splat (i{bits} {value})"
 
 
 def convert(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
-    """``value`` of type ``source`` as ``target``."""
+    """The operand ``value`` of type ``source``, converted to type ``target``."""
     if source is target:
         return value
     if source.is_handle or target.is_handle:
@@ -86,6 +86,7 @@ def _int_to_float(b: FunctionBuilder, value: str, source: DataType, target: Data
 
 
 def _float_to_int(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
+    """Cut off the fraction; what is out of range becomes the nearest end, NaN becomes 0."""
     if target.bits <= 16 and has_own_truncation(b.context, source):
         return _truncated(b, value, source, target)
     word = "fptosi" if target.is_int else "fptoui"
@@ -94,13 +95,15 @@ def _float_to_int(b: FunctionBuilder, value: str, source: DataType, target: Data
 
 
 def cut(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
-    """A float that is in the range of an integer type, as that type."""
+    """Cut off the fraction of a float that is known to be within an integer type."""
     word = "fptosi" if target.is_int else "fptoui"
     return b.op(f"{word} {llvm_type(source)} {value} to {llvm_type(target)}")
 
 
 def saturates(context: ModuleContext, expr: object) -> bool:
-    """Whether the processor has instructions for a conversion that ends where the type ends."""
+    """Whether ``expr`` is a Cast of floats to integers that ``_truncated`` does in a few
+    instructions: to at most 16 bits, what is out of range becoming the nearest end.
+    """
     return (
         isinstance(expr, Cast) and expr.dtype.bits <= 16
         and has_own_truncation(context, expr.value.dtype)
@@ -108,11 +111,11 @@ def saturates(context: ModuleContext, expr: object) -> bool:
 
 
 _WHOLE: Final = 16
-"""Lanes of float32 in a vector of AVX-512."""
+"""How many float32 a vector register of AVX-512 holds."""
 
 
 def has_own_truncation(context: ModuleContext, source: DataType) -> bool:
-    """Whether a vector is made of some that one instruction of AVX-512 truncates."""
+    """Whether a vector of float32 fills 1, 2, 4 ... registers that AVX-512 truncates by itself."""
     lanes = source.lanes
     return (
         context.any_bits and source.bits == 32 and lanes >= _WHOLE and lanes & (lanes - 1) == 0
@@ -120,11 +123,16 @@ def has_own_truncation(context: ModuleContext, source: DataType) -> bool:
 
 
 def _truncated(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:
-    """float32 to integers of at most 16 bits: between the ends, NaN as 0.
+    """float32 to integers of at most 16 bits: out of range the nearest end, NaN becomes 0.
 
-    The processor makes its least int32 of what is out of range: of all that is too small, which a
-    maximum of integers raises to the lower end, and of NaN, which is masked where that end is not
-    0.
+    The processor's truncation to int32 gives the least int32, -2147483648, for what int32 cannot
+    hold. So to int8::
+
+        300.0    the upper end is taken first, as a float      127.0 → 127
+        -1e10    -2147483648, raised to the lower end          -128
+        NaN      -2147483648, raised as well                   -128, then replaced by 0
+
+    Where the lower end is 0 (unsigned types) NaN needs no replacing.
     """
     lanes, floats = target.lanes, llvm_type(source)
     ints, flags = with_lanes("i32", lanes), with_lanes("i1", lanes)
@@ -142,7 +150,10 @@ def _truncated(b: FunctionBuilder, value: str, source: DataType, target: DataTyp
 
 
 def _own_truncation(b: FunctionBuilder, value: str, lanes: int) -> str:
-    """A power of two of float32 as int32 by the processor's own instruction."""
+    """float32 to int32 by the processor's own instruction, register by register.
+
+    ``lanes`` is 16 times a power of two: longer vectors are halved until each half is a register.
+    """
     floats, ints = with_lanes("float", lanes), with_lanes("i32", lanes)
     if lanes == _WHOLE:
         rest = [(ints, "zeroinitializer"), ("i16", "-1"), ("i32", "4")]  # no mask, no rounding
@@ -154,15 +165,15 @@ def _own_truncation(b: FunctionBuilder, value: str, lanes: int) -> str:
     return _picked(b, with_lanes("i32", half), parts[0], parts[1], range(lanes))
 
 
-def _picked(b: FunctionBuilder, kind: str, one: str, other: str, places: Sequence[int]) -> str:
-    """Lanes of two vectors."""
+def _picked(b: FunctionBuilder, kind: str, low: str, high: str, places: Sequence[int]) -> str:
+    """The lanes ``places`` of two vectors laid side by side."""
     order = ", ".join([f"i32 {place}" for place in places])
     mask = f"<{len(places)} x i32> <{order}>"
-    return b.op(f"shufflevector {kind} {one}, {kind} {other}, {mask}")
+    return b.op(f"shufflevector {kind} {low}, {kind} {high}, {mask}")
 
 
 def _splat_float(value: float, dtype: DataType) -> str:
-    """A constant of a float type, repeated."""
+    """A float constant in every lane of ``dtype``."""
     element = llvm_type(dtype.element)
     number = float_constant(value, element)
     return number if dtype.lanes == 1 else f"splat ({element} {number})"
@@ -174,8 +185,11 @@ def _float_to_float(b: FunctionBuilder, value: str, source: DataType, target: Da
 
 
 def upper_half(b: FunctionBuilder, bits: str, target: DataType) -> str:
-    """The upper 16 of 32 bits: where one instruction of AVX-512 takes words from two vectors, every
-    second word; elsewhere packing is as fast, for which LLVM wants a shift and a truncation.
+    """The upper 16 of the 32 bits of each lane: ``0x3F80ABCD`` → ``0x3F80``.
+
+    With AVX-512 the vector is seen as twice as many words of 16 bits, of which the second, fourth
+    ... are picked: LLVM has one instruction for that. Elsewhere it is a shift and a truncation,
+    which LLVM makes a pack of two vectors.
     """
     lanes, ints = target.lanes, with_lanes("i32", target.lanes)
     if b.context.vector_bits < 512 or lanes == 1:

@@ -7,15 +7,14 @@ wrappers.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, Final
+from typing import Final
 
 from weft.backends.cpu.isa import architecture_of
 from weft.backends.cpu.isa.features import first_offered, offers
 from weft.codegen.llvm import parallel
 from weft.codegen.llvm import stmt as statements
 from weft.codegen.llvm.context import ModuleContext, native_text
-from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts
+from weft.codegen.llvm.emitter import Binding, Emitter, FunctionFacts, Tables
 from weft.codegen.llvm.expr import EXPRESSIONS, if_then_else, index
 from weft.codegen.llvm.signature import Signature, parameter_texts, signature_of
 from weft.codegen.llvm.supported import is_supported
@@ -27,7 +26,8 @@ from weft.support.progress import tell
 from weft.support.recursion import deep_recursion
 from weft.target.features import required_features
 from weft.target.host import llvm_options, vector_bits
-from weft.target.target import as_target
+from weft.target.target import TargetLike, as_target
+from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.lowering.function_names import named_functions
 from weft.tir.lowering.outline_launches import LAUNCHED, RANGES, OutlineLaunches
@@ -35,7 +35,7 @@ from weft.tir.lowering.pipeline import lower_meaning
 from weft.tir.lowering.ranges import Interval
 from weft.tir.lowering.symbols import symbol_ranges
 
-TABLES: Final = SimpleNamespace(
+TABLES: Final = Tables(
     expressions=EXPRESSIONS, statements=statements.STATEMENTS, index=index,
     if_then_else=if_then_else,
 )  # fmt: skip
@@ -52,14 +52,14 @@ def prim_funcs(mod: IRModule) -> dict[str, PrimFunc]:
     return functions
 
 
-def lower_to_llvm(mod: IRModule, target: Any = None, *, checks: bool = True) -> str:
+def lower_to_llvm(mod: IRModule, target: TargetLike | None = None, *, checks: bool = True) -> str:
     """The LLVM IR of every PrimFunc of ``mod``."""
     return emit_module(mod, target, checks=checks)[0]
 
 
 @deep_recursion
 def emit_module(
-    mod: IRModule, target: Any = None, *, checks: bool = True
+    mod: IRModule, target: TargetLike | None = None, *, checks: bool = True
 ) -> tuple[str, tuple[FunctionSpec, ...]]:
     """The LLVM IR of every PrimFunc of ``mod``, and how each is called."""
     machine = as_target("llvm" if target is None else target)
@@ -75,7 +75,8 @@ def emit_module(
         looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
     )  # fmt: skip
     mod = lower_meaning(lambda expr: is_supported(context, expr), checks)(mod)
-    # of a launch it is not known what it writes: signatures are those of the loops
+    # Signatures say which arguments a function writes, which is read off its loops: so they are
+    # read before the loops become launches, of which that is not known.
     signatures = {name: signature_of(func, name) for name, func in prim_funcs(mod).items()}
     context.signatures.update(signatures)
     functions = prim_funcs(OutlineLaunches(service_of(cores, bits))(mod))
@@ -89,15 +90,15 @@ def emit_module(
     return text, tuple(signature.spec for signature in signatures.values())
 
 
-def header_of(target: Any) -> str:
-    """The attributes of every function: what the target machine prefers."""
+def header_of(target: TargetLike | None) -> str:
+    """The LLVM attributes of every function: no exceptions, the width of vectors to prefer."""
     width = llvm_options(target).vector_width
     wide = f' "prefer-vector-width"="{width}"' if width else ""
     return f"attributes #0 = {{ nounwind{wide} }}"
 
 
 def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: Signature) -> None:
-    """Append one function's text (and those of its parallel loops) to the module."""
+    """Append the text of a function that callers know to the module."""
     facts = FunctionFacts(name, signature.ret)
     em = Emitter(context, facts, TABLES)
     for position, param in enumerate(func.params):
@@ -114,7 +115,7 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
 
 
 def emit_launched(context: ModuleContext, func: PrimFunc, name: str) -> None:
-    """Append a function that a launch runs on a part of a loop."""
+    """Append the text of a function that a launch runs on a part of a parallel loop."""
     em = Emitter(context, FunctionFacts(str(func.attrs[LAUNCHED]), None), TABLES)
     ranges = func.attrs[RANGES]
     for position, (param, interval) in enumerate(zip(func.params, ranges, strict=True)):
@@ -126,11 +127,14 @@ def emit_launched(context: ModuleContext, func: PrimFunc, name: str) -> None:
     context.functions.append(em.b.finish(parallel.launched_header(func, name)))
 
 
-def _bind_symbol(em: Emitter, var: Any, operand: str, interval: Interval) -> None:
-    """An implicit symbol arrives as i64; an extent is tested to be one that sums do not wrap."""
+def _bind_symbol(em: Emitter, var: Var, operand: str, interval: Interval) -> None:
+    """Bind a symbol that arrives as i64, such as ``n`` of an argument's shape.
+
+    An extent is tested to be so small that sums of its type do not wrap.
+    """
     em.bind(var, Binding(None, operand))
     em.bind_range(var, interval)
-    if interval[0] < 0:  # a stride
+    if interval[0] < 0:  # a stride, which may be any number
         return
     limit = interval[1] + 1
     good = em.b.op(f"icmp ult i64 {operand}, {limit}")

@@ -7,7 +7,9 @@ tables of expr.py and stmt.py; ``index(expr)`` gives the same number as ``i64``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from weft.codegen.llvm.builder import FunctionBuilder
@@ -15,10 +17,25 @@ from weft.codegen.llvm.context import ModuleContext
 from weft.codegen.llvm.emitted import Emitted
 from weft.codegen.llvm.types import llvm_type
 from weft.ir.expr import PrimExpr
+from weft.support.dtype import DataType
 from weft.support.errors import CodegenError, InternalError
-from weft.tir.expr import Var
+from weft.tir.expr import Call, Var
 from weft.tir.lowering.ranges import Interval, Ranges
 from weft.tir.stmt import Stmt
+
+ExpressionHandler = Callable[["Emitter", Any], str]
+"""Emits an expression of the class that it stands under in a table, and returns the operand."""
+StatementHandler = Callable[["Emitter", Any], None]
+"""Emits a statement of the class that it stands under in a table."""
+
+
+class Tables(SimpleNamespace):
+    """What the emitter calls in modules that import it: one set for the process (emit.py)."""
+
+    expressions: Mapping[type, ExpressionHandler]
+    statements: Mapping[type, StatementHandler]
+    index: Callable[[Emitter, PrimExpr], str]
+    if_then_else: Callable[[Emitter, Call], str]
 
 
 @dataclass
@@ -31,10 +48,10 @@ class Binding:
 
 @dataclass
 class FunctionFacts:
-    """What all parts of one PrimFunc share."""
+    """What is known of the function that is emitted: its name and the type that it returns."""
 
     name: str
-    ret_type: Any = None
+    ret_type: DataType | None = None
     calls_packed: bool = False
 
 
@@ -45,7 +62,7 @@ class Emitter:
         self,
         context: ModuleContext,
         facts: FunctionFacts,
-        tables: Any,
+        tables: Tables,
     ) -> None:
         self.context = context
         self.function = facts
@@ -54,14 +71,17 @@ class Emitter:
         self.env: dict[int, Binding] = {}
         self.ranges: Ranges = Ranges()
         self.loops: list[tuple[str, str, int]] = []
+        """The loops around this place, the innermost last: the label of the next iteration, that
+        behind the loop, and how many heap allocations were live at its start."""
         self.parallel_loops: list[int] = []
-        """Which of ``loops``, counted from 1, the program says to be parallel."""
+        """Those of ``loops`` that the program calls parallel, by depth (the outermost is 1)."""
         self.contracts = context.contract
-        """Whether a product and a sum may be fused here."""
-        self.kept: list[Any] = []
+        """Whether LLVM may fuse a product and a sum here."""
+        self.kept: list[Var] = []
+        """Keeps variables alive that ``env`` and ``ranges`` know by ``id``."""
         self.emitted = Emitted()
         self.moment = 0
-        """How many calls with an effect were emitted."""
+        """How many calls with an effect were emitted: operands of an earlier moment are stale."""
 
     def bind(self, var: Var, binding: Binding) -> None:
         """Give a variable its value."""
@@ -70,9 +90,9 @@ class Emitter:
 
     def binding(self, var: Var) -> Binding:
         """The value of a variable."""
-        found = self.env.get(id(var))
-        if found is not None:
-            return found
+        binding = self.env.get(id(var))
+        if binding is not None:
+            return binding
         raise CodegenError(
             f"{self.function.name}: expected every variable to be a parameter or defined around "
             f"its use, found no definition of {var.name}"
@@ -80,12 +100,12 @@ class Emitter:
 
     def variable(self, var: Var) -> str:
         """The operand of a variable in its own type."""
-        found = self.binding(var)
-        if found.value is not None:
-            return found.value
+        binding = self.binding(var)
+        if binding.value is not None:
+            return binding.value
         if var.dtype.bits == 64:
-            return str(found.wide)
-        return self.b.op(f"trunc i64 {found.wide} to {llvm_type(var.dtype)}")
+            return str(binding.wide)
+        return self.b.op(f"trunc i64 {binding.wide} to {llvm_type(var.dtype)}")
 
     def value(self, expr: PrimExpr) -> str:
         """The operand of an expression in the type of its dtype."""
@@ -99,7 +119,7 @@ class Emitter:
                 f"{self.function.name}: expected lowered TensorIR, found "
                 f"{type(expr).__name__} in an expression"
             )
-        result: str = handler(self, expr)
+        result = handler(self, expr)
         if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
             emitted.values[id(expr)] = expr, result, moment
         return result
@@ -110,13 +130,13 @@ class Emitter:
         known = emitted.indices.get(id(expr))
         if known is not None and known[2] == moment:
             return known[1]
-        result: str = self.tables.index(self, expr)
+        result = self.tables.index(self, expr)
         if self.moment == moment and expr.CHILDREN and not isinstance(expr, Var):
             emitted.indices[id(expr)] = expr, result, moment
         return result
 
     def statement(self, stmt: Stmt) -> None:
-        """Emit a statement; what follows an end of control flow is dropped."""
+        """Emit a statement; nothing where control cannot come, as behind a ``T.ret``."""
         if self.b.terminated:
             return
         handler = self.tables.statements.get(type(stmt))
@@ -130,11 +150,11 @@ class Emitter:
         self.emitted = Emitted()
 
     def bind_range(self, var: Var, interval: Interval) -> None:
-        """Remember the range of an integer variable."""
+        """Remember the least and the largest value of an integer variable."""
         if var.dtype.is_integral:
             self.ranges.bind(var, interval)
             self.kept.append(var)
 
     def internal(self, what: str) -> InternalError:
-        """An error about ourselves, with the function's name."""
+        """An error for a mistake of weft's own, with the function's name."""
         return InternalError(f"{self.function.name}: {what}")

@@ -1,19 +1,20 @@
-"""Expressions: one function per node class, found through ``EXPRESSIONS``.
+"""Expressions: one function for each class of node, found through ``EXPRESSIONS``.
 
-``index`` gives integer expressions as i64: arithmetic that provably does not wrap in its own type
-is done in 64 bits, so that addresses need no widening inside loops.
+``index`` gives an integer expression as i64, in which addresses are computed. Sums and products
+that are known not to wrap in their own type are computed in 64 bits from the start, so that no
+instruction inside a loop has to widen them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from weft.codegen.llvm import memory, padded_runs
 from weft.codegen.llvm.calls import call, test
 from weft.codegen.llvm.convert import convert, mangled, upper_half
 from weft.codegen.llvm.emitted import scope
-from weft.codegen.llvm.emitter import Binding, Emitter
+from weft.codegen.llvm.emitter import Binding, Emitter, ExpressionHandler
 from weft.codegen.llvm.integer import divide
 from weft.codegen.llvm.types import (
     bfloat_constant,
@@ -32,26 +33,26 @@ from weft.tir.lowering.facts import is_call
 _I64: Final = DataType("int64")
 
 
-def _int_imm(em: Emitter, expr: Any) -> str:
+def _int_imm(em: Emitter, expr: IntImm) -> str:
     return int_constant(expr.value, expr.dtype)
 
 
-def _float_imm(em: Emitter, expr: Any) -> str:
+def _float_imm(em: Emitter, expr: FloatImm) -> str:
     if expr.dtype.kind == "bfloat":
         return bfloat_constant(expr.value)
     return float_constant(expr.value, llvm_type(expr.dtype))
 
 
-def _string_imm(em: Emitter, expr: Any) -> str:
+def _string_imm(em: Emitter, expr: StringImm) -> str:
     return em.context.string(expr.value)
 
 
-def _var(em: Emitter, expr: Any) -> str:
+def _var(em: Emitter, expr: e.Var) -> str:
     return em.variable(expr)
 
 
-def _arithmetic(int_op: str, float_op: str) -> Callable[[Emitter, Any], str]:
-    def emit(em: Emitter, expr: Any) -> str:
+def _arithmetic(int_op: str, float_op: str) -> Callable[[Emitter, e.BinaryExpr], str]:
+    def emit(em: Emitter, expr: e.BinaryExpr) -> str:
         dtype = expr.dtype
         a, b = em.value(expr.a), em.value(expr.b)
         if dtype.is_float:
@@ -70,14 +71,14 @@ _BOOLEAN: Final = {"add": "or", "sub": "xor", "mul": "and"}  # true + true is tr
 
 
 def float_operation(em: Emitter, op: str, dtype: DataType, a: str, b: str) -> str:
-    """One floating-point operation: sums and products are contractible."""
+    """One operation on floats; LLVM may fuse products and sums unless ``em.contracts`` is off."""
     contracts = em.contracts and op in ("fadd", "fsub", "fmul")
     flags = "contract " if contracts else ""
     return em.b.op(f"{op} {flags}{llvm_type(dtype)} {a}, {b}")
 
 
-def _division(floor: bool, remainder: bool) -> Callable[[Emitter, Any], str]:
-    def emit(em: Emitter, expr: Any) -> str:
+def _division(floor: bool, remainder: bool) -> Callable[[Emitter, e.BinaryExpr], str]:
+    def emit(em: Emitter, expr: e.BinaryExpr) -> str:
         if not expr.dtype.is_float:
             return divide(em, expr, floor, remainder)
         a, b = em.value(expr.a), em.value(expr.b)
@@ -89,7 +90,7 @@ def _division(floor: bool, remainder: bool) -> Callable[[Emitter, Any], str]:
 
 
 def _float_floor(em: Emitter, dtype: DataType, a: str, b: str, remainder: bool) -> str:
-    """floor(a / b), or a - floor(a / b) * b, each step rounded to the type."""
+    """``floor(a / b)`` of floats; ``remainder``: ``a - floor(a / b) * b``. Each step is rounded."""
     kind = llvm_type(dtype)
     floor = _float_call(em, "floor", dtype, em.b.op(f"fdiv {kind} {a}, {b}"))
     if not remainder:
@@ -103,10 +104,14 @@ def _float_call(em: Emitter, name: str, dtype: DataType, *args: str) -> str:
     return em.b.call(f"llvm.{name}.{mangled(dtype)}", kind, [(kind, arg) for arg in args])
 
 
-def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
-    """Min and Max; of floats they return a NaN operand."""
+def _extreme(word: str, keep: str) -> Callable[[Emitter, e.BinaryExpr], str]:
+    """The function that emits Min or Max: NaN where an operand is NaN.
 
-    def emit(em: Emitter, expr: Any) -> str:
+    ``word`` is ``min`` or ``max``; ``keep`` is the comparison of a float with a constant that is no
+    NaN, under which the constant is the result.
+    """
+
+    def emit(em: Emitter, expr: e.BinaryExpr) -> str:
         dtype = expr.dtype
         a, b, kind = em.value(expr.a), em.value(expr.b), llvm_type(dtype)
         if not dtype.is_float:
@@ -125,29 +130,37 @@ def _extreme(word: str, keep: str) -> Callable[[Emitter, Any], str]:
 
 
 def _extreme_of(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
-    """Min or Max of vectors from two of the processor's own, which give the second of two zeros
-    and where there is a NaN.
+    """Min or Max of float vectors for a processor whose own instruction has other rules.
 
-    Both orders agree on all else. Their bits joined are NaN where one is, and -0.0 of two zeros; of
-    the sign Max takes what is common: that is the majority of both and of a mask of all other bits.
+    That gives its second operand for two zeros, and where either operand is NaN. So it runs in both
+    orders, which differ in these two cases only, and their bits are joined::
+
+        a    b      orders        Min: or       Max: or, but "and" for the sign
+        1.0  2.0    equal         as they are
+        NaN  2.0    2.0, NaN      a NaN         a NaN
+        0.0  -0.0   -0.0, 0.0     -0.0          0.0
+
+    "or, but 'and' for the sign" is, bit by bit, the majority of both orders and of a mask that has
+    ones in all places but the sign.
     """
     kind, ints = llvm_type(dtype), with_lanes(f"i{dtype.bits}", dtype.lanes)
     orders = [_one_order(em, word, dtype, *pair) for pair in ((a, b), (b, a))]
     bits = [em.b.op(f"bitcast {kind} {chosen} to {ints}") for chosen in orders]
     if word == "max":
         rest = f"splat (i{dtype.bits} {(1 << (dtype.bits - 1)) - 1})"
-        found = _majority(em, dtype, bits[0], bits[1], rest)
+        joined = _majority(em, dtype, bits[0], bits[1], rest)
     else:
-        found = em.b.op(f"or {ints} {bits[0]}, {bits[1]}")
-    return em.b.op(f"bitcast {ints} {found} to {kind}")
+        joined = em.b.op(f"or {ints} {bits[0]}, {bits[1]}")
+    return em.b.op(f"bitcast {ints} {joined} to {kind}")
 
 
 def _one_order(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
-    """The processor's own Min or Max: ``b`` where both are zeros or one is a NaN."""
+    """The processor's own Min or Max: ``b`` where both are zeros or either is NaN."""
     kind = llvm_type(dtype)
     own = em.context.intrinsics.get(f"{word} f{dtype.bits}x{dtype.lanes}")
     if own is not None and em.context.any_bits:
-        # LLVM may make a comparison and a choice, as of integers, of what follows
+        # by name: of a comparison and a choice LLVM may make one of integers, for the bits are
+        # what is used of the result
         return em.b.call(own.name, kind, [(kind, a), (kind, b), *own.rest])
     test = "ogt" if word == "max" else "olt"
     flag = em.b.op(f"fcmp {test} {kind} {a}, {b}")
@@ -156,7 +169,10 @@ def _one_order(em: Emitter, word: str, dtype: DataType, a: str, b: str) -> str:
 
 
 def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:
-    """The bits that two of three have; LLVM finds no single instruction for it by itself."""
+    """Each bit is 1 where it is in at least two of three operands.
+
+    It is asked for by name where it is one instruction, which LLVM does not find by itself.
+    """
     ints = with_lanes(f"i{dtype.bits}", dtype.lanes)
     own = em.context.intrinsics.get(f"majority i{dtype.bits}x{dtype.lanes}")
     if own is not None and em.context.any_bits:
@@ -168,6 +184,7 @@ def _majority(em: Emitter, dtype: DataType, a: str, b: str, rest: str) -> str:
 
 
 def _is_plain_constant(expr: PrimExpr) -> bool:
+    """Whether it is a float constant, in every lane, and no NaN."""
     expr = expr.value if isinstance(expr, e.Broadcast) else expr
     return isinstance(expr, FloatImm) and expr.value == expr.value
 
@@ -176,9 +193,11 @@ _ORDER: Final = {
     e.EQ: ("eq", "eq", "oeq"), e.NE: ("ne", "ne", "une"), e.LT: ("slt", "ult", "olt"),
     e.LE: ("sle", "ule", "ole"), e.GT: ("sgt", "ugt", "ogt"), e.GE: ("sge", "uge", "oge"),
 }  # fmt: skip
+"""LLVM's comparison of signed integers, of unsigned ones, and of floats (false where one is NaN,
+but for ``!=``)."""
 
 
-def _compare(em: Emitter, expr: Any, is_unsigned: bool = False) -> str:
+def _compare(em: Emitter, expr: e.CompareExpr, is_unsigned: bool = False) -> str:
     dtype = expr.a.dtype
     signed, unsigned, floating = _ORDER[type(expr)]
     if is_unsigned or not dtype.is_int:
@@ -193,7 +212,11 @@ def _compare(em: Emitter, expr: Any, is_unsigned: bool = False) -> str:
 
 
 def _is_index(em: Emitter, expr: PrimExpr) -> bool:
-    """Whether the expression is over loop variables and constants, and best done in 64 bits."""
+    """Whether an integer expression is best computed in 64 bits.
+
+    It is where it adds and multiplies nothing but constants and variables that are known as i64, as
+    those of loops are, and does not wrap in its own type.
+    """
     if isinstance(expr, e.Var):
         return em.binding(expr).wide is not None
     if isinstance(expr, e.Cast) and expr.dtype is _I64 and expr.value.dtype.is_int:
@@ -208,25 +231,30 @@ def _is_index(em: Emitter, expr: PrimExpr) -> bool:
     return known[1]
 
 
-def _logical(word: str) -> Callable[[Emitter, Any], str]:
-    """And, Or: both sides."""
+def _logical(word: str) -> Callable[[Emitter, e.BinaryExpr], str]:
+    """The function that emits And or Or; both sides are computed, as lowering has it."""
 
-    def emit(em: Emitter, expr: Any) -> str:
+    def emit(em: Emitter, expr: e.BinaryExpr) -> str:
         a, b = em.value(expr.a), em.value(expr.b)
         return em.b.op(f"{word} {llvm_type(expr.dtype)} {a}, {b}")
 
     return emit
 
 
-def _any_call(em: Emitter, expr: Any) -> str:
-    """Calls; the test of an index is one comparison."""
-    if is_call(expr, "bitwise_and") and _is_inside(em, *expr.args):
-        return _compare(em, expr.args[1], is_unsigned=True)
+def _any_call(em: Emitter, expr: e.Call) -> str:
+    """Any call. ``0 <= x`` and ``x < n``, the test of an index, is one comparison.
+
+    As an unsigned number a negative ``x`` is larger than every ``n`` that is not negative.
+    """
+    if is_call(expr, "bitwise_and"):
+        low, high = expr.args
+        if _ends_interval(high, low, em):
+            return _compare(em, high, is_unsigned=True)
     return call(em, expr)
 
 
-def _is_inside(em: Emitter, low: Any, high: Any) -> bool:
-    """Whether it is ``0 <= x`` and ``x < n`` with an ``n`` that is not negative."""
+def _ends_interval(high: PrimExpr, low: PrimExpr, em: Emitter) -> TypeGuard[e.LT]:
+    """Whether ``high`` is ``x < n`` and ``low`` is ``0 <= x``, and ``n`` is not negative."""
     return (
         isinstance(low, e.LE) and isinstance(high, e.LT) and low.b is high.a
         and constant_of(low.a) == 0 and high.a.dtype.is_int and em.ranges.of(high.b)[0] >= 0
@@ -239,22 +267,24 @@ def _not(em: Emitter, expr: e.Not) -> str:
 
 
 def _select(em: Emitter, expr: e.Select) -> str:
-    """Both sides evaluated, one chosen, lane by lane."""
+    """Both values are computed; each lane takes one of them."""
     lanes, kind = expr.condition.dtype.lanes, llvm_type(expr.dtype)
     flag = em.value(expr.condition)
     yes, no = em.value(expr.true_value), em.value(expr.false_value)
     return em.b.op(f"select {with_lanes('i1', lanes)} {flag}, {kind} {yes}, {kind} {no}")
 
 
-def if_then_else(em: Emitter, expr: Any) -> str:
-    """``tir.if_then_else``: only the chosen side is evaluated."""
-    condition, *arms = expr.args
-    found = padded_runs.value(em, condition, *arms)
-    return _choose(em, expr, condition, arms) if found is None else found
+def if_then_else(em: Emitter, expr: e.Call) -> str:
+    """``T.if_then_else``: only the chosen value is computed."""
+    condition, yes, no = expr.args
+    run = padded_runs.value(em, condition, yes, no)
+    return _choose(em, expr) if run is None else run
 
 
-def _choose(em: Emitter, expr: Any, condition: Any, arms: Sequence[Any]) -> str:
+def _choose(em: Emitter, choice: e.Call) -> str:
+    """An ``if_then_else`` as jumps to the code of one value or of the other."""
     b = em.b
+    condition, *arms = choice.args
     labels = (b.label("then"), b.label("else"), b.label("merge"))
     branch_on(em, condition, labels[0], labels[1])
     incoming = []
@@ -265,11 +295,14 @@ def _choose(em: Emitter, expr: Any, condition: Any, arms: Sequence[Any]) -> str:
         incoming.append((value, b.block))
         b.branch(labels[2])
     b.start(labels[2])
-    return b.phi(llvm_type(expr.dtype), incoming)
+    return b.phi(llvm_type(choice.dtype), incoming)
 
 
-def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str = "") -> None:
-    """End the block with a jump; Not and a choice become control flow."""
+def branch_on(em: Emitter, condition: PrimExpr, then: str, other: str, weights: str = "") -> None:
+    """End the block with a jump to ``then`` where the condition holds, else to ``other``.
+
+    ``not c`` and ``if_then_else(c, x, y)`` are not computed as values but become jumps.
+    """
     if is_call(condition, "likely"):
         branch_on(em, condition.args[0], then, other, "!0")
     elif isinstance(condition, e.Not):
@@ -281,7 +314,10 @@ def branch_on(em: Emitter, condition: Any, then: str, other: str, weights: str =
 
 
 def _branch_on_choice(em: Emitter, choice: e.Call, then: str, other: str) -> None:
-    """``if_then_else(c, x, y)`` as a condition: a jump to the test of ``x`` or to that of ``y``."""
+    """``if_then_else(c, x, y)`` as a condition: a jump to the test of ``x`` or to that of ``y``.
+
+    An arm that is a constant needs no test: the jump goes to ``then`` or ``other`` at once.
+    """
     condition, *arms = choice.args
     constants = [constant_of(arm) for arm in arms]
     labels = [
@@ -312,10 +348,10 @@ _OF_FLOATS: Final = {e.Add: "fadd", e.Sub: "fsub", e.Mul: "fmul"}
 
 
 def _is_of_halves(expr: e.BinaryExpr, target: DataType) -> bool:
-    """Whether a sum or product of float16, done in float32, is rounded to float16.
+    """Whether it is a sum or product of two float16 in float32, which is then rounded to float16.
 
-    LLVM does it in float16 where the processor can, and would then contract two of them to one
-    that is rounded once.
+    LLVM turns that into one operation of float16 where the processor has those. It is emitted
+    without ``contract``: two of them fused would be rounded once, and the result would differ.
     """
     return target.element == "float16" and all(
         isinstance(part, e.Cast) and part.value.dtype.element == "float16"
@@ -324,14 +360,16 @@ def _is_of_halves(expr: e.BinaryExpr, target: DataType) -> bool:
 
 
 def is_upper_half(value: PrimExpr, target: DataType) -> TypeGuard[e.Call]:
-    """Whether it is cast to the upper 16 of 32 bits: ``T.shift_right(bits, 16)``, to uint16."""
+    """Whether a cast of ``value`` takes the upper 16 of its 32 bits: ``T.shift_right(x, 16)``, of
+    a uint32, is cast to uint16.
+    """
     return (
         is_call(value, "shift_right") and target.element == "uint16"
         and value.dtype.element == "uint32" and constant_of(value.args[1]) == 16
     )  # fmt: skip
 
 
-def _ramp(em: Emitter, expr: Any) -> str:
+def _ramp(em: Emitter, expr: e.Ramp) -> str:
     dtype = expr.dtype
     kind, element = llvm_type(dtype), llvm_type(dtype.element)
     base = memory.broadcast(em, em.value(expr.base), dtype)
@@ -346,7 +384,7 @@ def _ramp(em: Emitter, expr: Any) -> str:
     return em.b.op(f"add {kind} {base}, {scaled}")
 
 
-def _broadcast(em: Emitter, expr: Any) -> str:
+def _broadcast(em: Emitter, expr: e.Broadcast) -> str:
     value = em.value(expr.value)
     if expr.dtype.lanes == 1:
         return value
@@ -356,7 +394,11 @@ def _broadcast(em: Emitter, expr: Any) -> str:
 
 
 def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
-    """Whole vectors that are put together or picked from as such, else lane by lane."""
+    """A Shuffle: by shuffles of whole vectors where it can be, else lane by lane.
+
+    One or two vectors of one type take a single instruction. 4, 8, 16 ... whole vectors side by
+    side are joined in pairs.
+    """
     if all(isinstance(vector, IntImm | FloatImm) for vector in expr.vectors):
         return _constant_vector(em, expr)
     kinds = {vector.dtype for vector in expr.vectors}
@@ -373,7 +415,7 @@ def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
 
 
 def _constant_vector(em: Emitter, expr: e.Shuffle) -> str:
-    """Numbers side by side."""
+    """A Shuffle of numbers as one constant: ``<float 1.0, float 2.0>``."""
     order = [_constant_lane(em, index, len(expr.vectors)) for index in expr.indices]
     values = [em.value(expr.vectors[at]) for at in order]
     element = llvm_type(expr.dtype.element)
@@ -381,7 +423,7 @@ def _constant_vector(em: Emitter, expr: e.Shuffle) -> str:
 
 
 def _picked(em: Emitter, values: Sequence[str], dtype: DataType, order: Sequence[int]) -> str:
-    """Lanes of one or two vectors."""
+    """The lanes ``order`` of one vector, or of two laid side by side."""
     kind, other = llvm_type(dtype), values[1] if len(values) > 1 else "poison"
     mask = ", ".join([f"i32 {lane}" for lane in order])
     return em.b.op(
@@ -390,17 +432,19 @@ def _picked(em: Emitter, values: Sequence[str], dtype: DataType, order: Sequence
 
 
 def _joined(em: Emitter, values: Sequence[str], dtype: DataType) -> str:
-    """Vectors, as many as a power of two, one after the other."""
+    """Vectors side by side as one: pairs are joined, then pairs of pairs, until one is left.
+
+    Their number is a power of two.
+    """
     while len(values) > 1:
         order = [*range(2 * dtype.lanes)]
-        values = [
-            _picked(em, values[at : at + 2], dtype, order) for at in range(0, len(values), 2)
-        ]
+        values = [_picked(em, values[at : at + 2], dtype, order) for at in range(0, len(values), 2)]
         dtype = dtype.element.with_lanes(2 * dtype.lanes)
     return values[0]
 
 
 def _lane_by_lane(em: Emitter, expr: e.Shuffle) -> str:
+    """A Shuffle: each lane is taken out of its vector and put into the result."""
     count = sum(vector.dtype.lanes for vector in expr.vectors)
     order = [_constant_lane(em, index, count) for index in expr.indices]
     lanes: list[tuple[str, str, int]] = []
@@ -422,7 +466,8 @@ def _lane_by_lane(em: Emitter, expr: e.Shuffle) -> str:
     return result
 
 
-def _constant_lane(em: Emitter, index: Any, count: int) -> int:
+def _constant_lane(em: Emitter, index: PrimExpr, count: int) -> int:
+    """The number of a lane that a Shuffle picks out of ``count``."""
     value = constant_of(index)
     if value is None or not 0 <= value < count:
         raise em.internal(f"expected constant shuffle indices below {count}")
@@ -430,6 +475,9 @@ def _constant_lane(em: Emitter, index: Any, count: int) -> int:
 
 
 def _let(em: Emitter, expr: e.Let) -> str:
+    """A Let. Where its variable had a value before, operands that are known may have that in them,
+    and what is computed here has the new one: neither may be taken for the other.
+    """
     is_again = id(expr.var) in em.env
     define(em, expr.var, expr.value)
     if not is_again:
@@ -439,7 +487,7 @@ def _let(em: Emitter, expr: e.Let) -> str:
 
 
 def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
-    """Bind a variable to a value for what follows."""
+    """Compute a value and bind a variable to it for the code that follows."""
     if var.dtype.is_int and var.dtype.lanes == 1 and _is_index(em, value):
         em.bind(var, Binding(None, em.index(value)))
     else:
@@ -448,7 +496,7 @@ def define(em: Emitter, var: e.Var, value: PrimExpr) -> None:
         em.ranges.define(var, value)
 
 
-EXPRESSIONS: Final[dict[type, Callable[[Emitter, Any], str]]] = {
+EXPRESSIONS: Final[dict[type, ExpressionHandler]] = {
     IntImm: _int_imm, FloatImm: _float_imm, StringImm: _string_imm, e.Var: _var, e.SizeVar: _var,
     e.Add: _arithmetic("add", "fadd"), e.Sub: _arithmetic("sub", "fsub"),
     e.Mul: _arithmetic("mul", "fmul"), e.Div: _division(False, False),
@@ -462,7 +510,7 @@ EXPRESSIONS: Final[dict[type, Callable[[Emitter, Any], str]]] = {
 
 
 def index(em: Emitter, expr: PrimExpr) -> str:
-    """An integer expression as i64 (module docstring)."""
+    """The operand of a scalar integer expression as i64 (see the module's docstring)."""
     if isinstance(expr, IntImm):
         return str(expr.value)
     if isinstance(expr, e.Var):
@@ -491,7 +539,8 @@ def index(em: Emitter, expr: PrimExpr) -> str:
     return convert(em.b, em.value(expr), expr.dtype, _I64)
 
 
-def _index_arithmetic(em: Emitter, expr: Any) -> str:
+def _index_arithmetic(em: Emitter, expr: e.BinaryExpr) -> str:
+    """Add, Sub or Mul in i64; of constants it is a constant."""
     a, b = em.index(expr.a), em.index(expr.b)
     if isinstance(expr, e.Add):
         return memory.plus(em, a, b)

@@ -1,7 +1,6 @@
-"""Instructions that a program calls by name, against what the target's processor has.
+"""Refuses instructions that a program calls by name and that the target's processor lacks.
 
-LLVM ends the process where it is asked for an instruction that the target lacks; so the question is
-answered before it is asked.
+LLVM would end the process for such a call.
 """
 
 from __future__ import annotations
@@ -33,9 +32,7 @@ def check_instructions(text: str, options: LLVMOptions) -> None:
             _check_features(architecture, name, present, options.cpu)
 
 
-def _check_features(
-    architecture: Architecture, name: str, present: set[str], cpu: str
-) -> None:
+def _check_features(architecture: Architecture, name: str, present: set[str], cpu: str) -> None:
     """Raise CodegenError where the processor is not known to have what an intrinsic needs."""
     rows = architecture.intrinsic_needs
     needed = next((need for pattern, need in rows if re.match(pattern, name)), "")

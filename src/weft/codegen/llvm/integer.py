@@ -1,21 +1,21 @@
-"""Integer division, shifts and bit counts, whose operands are ones that the processor defines.
+"""Integer division, shifts and counts of bits, as plain instructions.
 
-``weft.tir.lowering.define_integers`` wrote the guards: the divisor of ``Div`` and ``Mod`` is not 0,
-that of ``FloorDiv`` and ``FloorMod`` is positive, and a count is below the width.
+LLVM leaves open what a division by 0 or a shift by 99 gives. ``weft.tir.lowering.define_integers``
+has guarded those before: here the divisor of ``Div`` and ``Mod`` is not 0, that of ``FloorDiv`` and
+``FloorMod`` is positive, and a shift is shorter than the type is wide.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from weft.codegen.llvm.convert import mangled, splat_int, zero
 from weft.codegen.llvm.emitter import Emitter
 from weft.codegen.llvm.types import llvm_type, with_lanes
 from weft.support.dtype import DataType
+from weft.tir import expr as e
 from weft.tir.lowering.building import constant_of
 
 
-def divide(em: Emitter, expr: Any, floor: bool, remainder: bool) -> str:
+def divide(em: Emitter, expr: e.BinaryExpr, floor: bool, remainder: bool) -> str:
     """Div, Mod (``floor`` False), FloorDiv, FloorMod of integers."""
     dtype = expr.dtype
     kind = llvm_type(dtype)
@@ -34,10 +34,12 @@ def divide(em: Emitter, expr: Any, floor: bool, remainder: bool) -> str:
     return _rounded_down(em, dtype, (a, divisor), remainder)
 
 
-def _rounded_down(
-    em: Emitter, dtype: DataType, operands: tuple[str, str], remainder: bool
-) -> str:
-    """By a positive number: where the remainder is negative, one step down."""
+def _rounded_down(em: Emitter, dtype: DataType, operands: tuple[str, str], remainder: bool) -> str:
+    """FloorDiv and FloorMod by a positive number, from the division that truncates.
+
+    Where the remainder of that is negative, its quotient is one too large: -7 by 2 gives the
+    quotient -3 and the remainder -1, which become -4 and 1.
+    """
     a, divisor = operands
     kind, flags = llvm_type(dtype), with_lanes("i1", dtype.lanes)
     rest = em.b.op(f"srem {kind} {a}, {divisor}")
@@ -50,29 +52,29 @@ def _rounded_down(
     return em.b.op(f"add {kind} {quotient}, {step}")
 
 
-def shift(em: Emitter, expr: Any, left: bool) -> str:
-    """shift_left, shift_right."""
+def shift(em: Emitter, expr: e.Call, left: bool) -> str:
+    """``T.shift_left`` and ``T.shift_right``; of signed numbers the latter copies the sign."""
     dtype = expr.dtype
     value, count = em.value(expr.args[0]), em.value(expr.args[1])
     word = "shl" if left else "ashr" if dtype.is_int else "lshr"
     return em.b.op(f"{word} {llvm_type(dtype)} {value}, {count}")
 
 
-def leading_zeros(em: Emitter, expr: Any) -> str:
-    """clz: int32, the width for 0."""
+def leading_zeros(em: Emitter, expr: e.Call) -> str:
+    """``T.clz``: how many zero bits lead, as int32; of 0, as many as the type has."""
     operand = expr.args[0]
     dtype = operand.dtype
     name = f"llvm.ctlz.{mangled(dtype)}"
     kind = llvm_type(dtype)
     count = em.b.call(name, kind, [(kind, em.value(operand)), ("i1", "false")])
-    target: DataType = expr.dtype
+    target = expr.dtype
     if dtype.bits == target.bits:
         return count
     word = "trunc" if dtype.bits > target.bits else "zext"
     return em.b.op(f"{word} {kind} {count} to {llvm_type(target)}")
 
 
-def popcount(em: Emitter, expr: Any) -> str:
-    """The number of one bits, in the operand's type."""
+def popcount(em: Emitter, expr: e.Call) -> str:
+    """``T.popcount``: how many bits are 1, in the operand's type."""
     kind = llvm_type(expr.dtype)
     return em.b.call(f"llvm.ctpop.{mangled(expr.dtype)}", kind, [(kind, em.value(expr.args[0]))])

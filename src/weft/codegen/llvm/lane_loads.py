@@ -1,8 +1,9 @@
-"""Elements whose places are read from memory: one load for each lane.
+"""``A[B[i:i + 8]]``, whose indices are read from memory: a load for each lane, not a gather.
 
-A gather of AVX2 and AVX-512 is microcode on AMD's processors and, since its data sampling was
-mended, on Intel's: a load into each lane takes half of its time, where the places need not be
-taken out of a vector for that. So they are read, and clamped or wrapped, as scalars.
+A gather of AVX2 and AVX-512 is microcode on AMD's processors and, since the flaw "gather data
+sampling" was mended, on Intel's. Eight loads take half of its time, if the eight indices are not
+first loaded as a vector, out of which they would have to be taken. So each index is loaded by
+itself, and what is computed of it (it is clamped, or wrapped) is computed on scalars.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from weft.tir.lanes import lane_of
 from weft.tir.lowering.facts import is_call
 
 _OPERATIONS: Final = 6
-"""On places, beside their loads: more are faster in vectors, although a gather is what takes those.
-"""
+"""The most operations on indices, beside their loads, for which that is faster: more of them are
+faster on vectors, even if a gather has to follow."""
 
 
 def fits(indices: Sequence[PrimExpr]) -> bool:
-    """Whether the lanes of indices are read from memory and little is computed of them."""
+    """Whether vector indices are read from memory and little else is computed of them."""
     nodes = _nodes([index for index in indices if index.dtype.lanes > 1])
     loads = [node for node in nodes if isinstance(node, BufferLoad)]
     operations = [node for node in nodes if isinstance(node, e.BinaryExpr | e.Select | e.Not)]
@@ -37,7 +38,7 @@ def fits(indices: Sequence[PrimExpr]) -> bool:
 
 
 def _nodes(exprs: Sequence[PrimExpr]) -> list[PrimExpr]:
-    """Expressions and their parts, each once, without the tests of what is loaded."""
+    """Expressions and all their parts, each once; of a ``T.checked`` only its value."""
     nodes: dict[int, PrimExpr] = {}
     waiting = list(exprs)
     while waiting:
@@ -51,7 +52,7 @@ def _nodes(exprs: Sequence[PrimExpr]) -> list[PrimExpr]:
 
 
 def lanes_of(indices: Sequence[PrimExpr], lanes: int) -> list[list[PrimExpr]]:
-    """The scalar indices of each lane."""
+    """For each lane, the scalar indices of its element."""
     return [
         [index if index.dtype.lanes == 1 else lane_of(index, at) for index in indices]
         for at in range(lanes)

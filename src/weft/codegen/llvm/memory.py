@@ -1,13 +1,20 @@
 """Loads and stores.
 
-Offsets are computed in 64 bits. Loads and stores of vectors take the cheapest form that their index
-allows: one wide access, a reversed one, element by element, or a gather. Nothing is tested here:
-``weft.tir.lowering.insert_checks`` wrote the tests.
+Offsets are computed in 64 bits. A vector load takes the cheapest form that its index allows::
+
+    A[T.Ramp(i, 1, 8)]      one wide load
+    A[T.Ramp(i, -1, 8)]     one wide load, its lanes reversed
+    A[T.Ramp(i, 3, 8)]      three wide loads, from which every third lane is picked
+    A[T.Ramp(i, 100, 8)]    eight loads of one element
+    A[B[T.Ramp(i, 1, 8)]]   a load for each lane (lane_loads), or else a gather
+
+Indices are not tested here: ``weft.tir.lowering.insert_checks`` has written what tests they need.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from weft.codegen.llvm import lane_loads, part_vectors
 from weft.codegen.llvm.convert import mangled
@@ -22,19 +29,20 @@ from weft.ir.expr import IntImm, PrimExpr
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
 from weft.tir import expr as e
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.joined_index import walks
 from weft.tir.lanes import as_ramp
 from weft.tir.lowering.access_tests import index_lanes
 from weft.tir.lowering.building import constant_of
+from weft.tir.stmt import BufferStore
 
 _I64: Final = DataType("int64")
 _SKIPPED: Final = 4
-"""The largest step of a vector whose elements are picked out of whole vectors."""
+"""The largest stride at which elements are picked out of wide loads."""
 
 
-def load(em: Emitter, expr: Any) -> str:
-    """The value of a BufferLoad."""
+def load(em: Emitter, expr: BufferLoad) -> str:
+    """The operand of a BufferLoad."""
     buffer, dtype = expr.buffer, expr.dtype
     if index_lanes(expr.indices) == 1:
         return _load_one(em, _pointer(em, buffer, expr.indices), buffer.dtype)
@@ -53,8 +61,13 @@ def load(em: Emitter, expr: Any) -> str:
 
 
 def _load_ramp(
-    em: Emitter, buffer: Buffer, indices: Any, ramp: tuple[PrimExpr, int], dtype: DataType
+    em: Emitter,
+    buffer: Buffer,
+    indices: Sequence[PrimExpr],
+    ramp: tuple[PrimExpr, int],
+    dtype: DataType,
 ) -> str:
+    """A load of elements at a constant stride: ``ramp`` is the last index (first element, step)."""
     base, stride = ramp
     lanes = dtype.lanes
     stride *= _last_stride(buffer)
@@ -71,23 +84,28 @@ def _load_ramp(
     return _joined(em, dtype, [step(em, pointer, dtype.element, place) for place in places])
 
 
-def _load_lanes(em: Emitter, expr: Any) -> str:
-    """Elements at places that are read from memory, one by one."""
+def _load_lanes(em: Emitter, expr: BufferLoad) -> str:
+    """A load of one element for each lane; see lane_loads."""
     places = lane_loads.lanes_of(expr.indices, expr.dtype.lanes)
     return _joined(em, expr.dtype, [_pointer(em, expr.buffer, place) for place in places])
 
 
 def _joined(em: Emitter, dtype: DataType, pointers: list[str]) -> str:
-    """A vector of the elements at ``pointers``."""
+    """The vector of the elements at ``pointers``, each loaded by itself."""
     kind, element, result = memory_type(dtype), memory_type(dtype.element), "poison"
     for lane, pointer in enumerate(pointers):
-        one = em.b.op(f"load {element}, ptr {pointer}, align {element_bytes(dtype)}")
-        result = em.b.op(f"insertelement {kind} {result}, {element} {one}, i64 {lane}")
+        value = em.b.op(f"load {element}, ptr {pointer}, align {element_bytes(dtype)}")
+        result = em.b.op(f"insertelement {kind} {result}, {element} {value}, i64 {lane}")
     return em.b.op(f"icmp ne {kind} {result}, zeroinitializer") if dtype.is_bool else result
 
 
 def _load_strided(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
-    """Every ``stride``-th element: whole vectors, the last of which ends at the last lane."""
+    """Every ``stride``-th element, picked out of ``stride`` wide loads.
+
+    Four lanes at stride 2 take the elements 0, 2, 4 and 6. The loads are of 0 to 3 and of 3 to 6:
+    the last one ends at the last element wanted, so that none reads behind it. A shuffle takes 0
+    and 2 from the first, another one adds 4 and 6 from the second.
+    """
     lanes, kind, align = dtype.lanes, memory_type(dtype), element_bytes(dtype)
     last = (lanes - 1) * stride + 1 - lanes
     result, have = "", 0
@@ -99,14 +117,13 @@ def _load_strided(em: Emitter, pointer: str, dtype: DataType, stride: int) -> st
         order += [-1] * (lanes - until)
         mask = ", ".join([f"i32 {n}" if n >= 0 else "i32 poison" for n in order])
         first = result or "poison"
-        result = em.b.op(
-            f"shufflevector {kind} {first}, {kind} {part}, <{lanes} x i32> <{mask}>"
-        )
+        result = em.b.op(f"shufflevector {kind} {first}, {kind} {part}, <{lanes} x i32> <{mask}>")
         have = until
     return result
 
 
 def _load_run(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
+    """One wide load of elements side by side; ``stride`` -1: ``pointer`` is that of the last."""
     if stride == -1:
         pointer = step(em, pointer, dtype.element, 1 - dtype.lanes)
     kind, align = memory_type(dtype), element_bytes(dtype)
@@ -117,7 +134,7 @@ def _load_run(em: Emitter, pointer: str, dtype: DataType, stride: int) -> str:
 
 
 def reverse(em: Emitter, value: str, dtype: DataType) -> str:
-    """The lanes in the opposite order."""
+    """A vector with its lanes in the opposite order."""
     order = ", ".join([f"i32 {lane}" for lane in reversed(range(dtype.lanes))])
     kind = llvm_type(dtype)
     mask = f"<{dtype.lanes} x i32> <{order}>"
@@ -125,11 +142,11 @@ def reverse(em: Emitter, value: str, dtype: DataType) -> str:
 
 
 def broadcast(em: Emitter, value: str, dtype: DataType) -> str:
-    """A scalar operand in every lane of ``dtype``."""
+    """The vector of type ``dtype`` that has a scalar operand in every lane."""
     kind, element = llvm_type(dtype), llvm_type(dtype.element)
-    one = em.b.op(f"insertelement {kind} poison, {element} {value}, i64 0")
+    first = em.b.op(f"insertelement {kind} poison, {element} {value}, i64 0")
     zeros = f"<{dtype.lanes} x i32> zeroinitializer"
-    return em.b.op(f"shufflevector {kind} {one}, {kind} poison, {zeros}")
+    return em.b.op(f"shufflevector {kind} {first}, {kind} poison, {zeros}")
 
 
 def _load_one(em: Emitter, pointer: str, dtype: DataType) -> str:
@@ -141,8 +158,8 @@ def _load_one(em: Emitter, pointer: str, dtype: DataType) -> str:
     return value
 
 
-def store(em: Emitter, stmt: Any) -> None:
-    """A BufferStore."""
+def store(em: Emitter, stmt: BufferStore) -> None:
+    """A BufferStore: of a scalar, of elements side by side, at a stride, or a scatter."""
     buffer, value = stmt.buffer, stmt.value
     operand = em.value(value)
     lanes = index_lanes(stmt.indices)
@@ -168,8 +185,8 @@ def store(em: Emitter, stmt: Any) -> None:
 
 
 def _store_lane(em: Emitter, pointer: str, vector: str, dtype: DataType, lane: int) -> None:
-    one = em.b.op(f"extractelement {llvm_type(dtype)} {vector}, i64 {lane}")
-    _store_one(em, pointer, one, dtype.element)
+    element = em.b.op(f"extractelement {llvm_type(dtype)} {vector}, i64 {lane}")
+    _store_one(em, pointer, element, dtype.element)
 
 
 def _store_one(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None:
@@ -183,6 +200,7 @@ def _store_one(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None
 
 
 def _last_stride(buffer: Buffer) -> int:
+    """How many elements lie from one to the next of the last dimension; 1 for a compact buffer."""
     if not buffer.strides:
         return 1
     last = buffer.strides[-1]
@@ -195,14 +213,14 @@ def _last_stride(buffer: Buffer) -> int:
 
 
 def step(em: Emitter, pointer: str, dtype: DataType, elements: int) -> str:
-    """The address so many elements on."""
+    """The address ``elements`` elements behind a pointer."""
     if elements == 0:
         return pointer
     return em.b.op(f"getelementptr {memory_type(dtype)}, ptr {pointer}, i64 {elements}")
 
 
-def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
-    """The offset in elements of scalar ``indices``, as i64."""
+def flat_offset(em: Emitter, buffer: Buffer, indices: Sequence[PrimExpr]) -> str:
+    """How many elements lie before that at scalar ``indices``, as i64."""
     total = "0"
     if buffer.strides:
         for index, stride in zip(indices, buffer.strides, strict=True):
@@ -219,7 +237,7 @@ def flat_offset(em: Emitter, buffer: Buffer, indices: Any) -> str:
 
 
 def plus(em: Emitter, a: str, b: str) -> str:
-    """a + b in i64; constants fold."""
+    """``a + b`` in i64; of constants, which do not begin with ``%``, it is a constant."""
     if a == "0":
         return b
     if b == "0":
@@ -230,7 +248,7 @@ def plus(em: Emitter, a: str, b: str) -> str:
 
 
 def times(em: Emitter, a: str, b: str) -> str:
-    """a * b in i64; constants fold."""
+    """``a * b`` in i64; of constants, which do not begin with ``%``, it is a constant."""
     if a == "0" or b == "0":
         return "0"
     if a == "1":
@@ -242,7 +260,7 @@ def times(em: Emitter, a: str, b: str) -> str:
     return em.b.op(f"mul nsw i64 {a}, {b}")
 
 
-def _pointer(em: Emitter, buffer: Buffer, indices: Any) -> str:
+def _pointer(em: Emitter, buffer: Buffer, indices: Sequence[PrimExpr]) -> str:
     base = em.variable(buffer.data)
     offset = flat_offset(em, buffer, indices)
     if offset == "0":
@@ -251,8 +269,8 @@ def _pointer(em: Emitter, buffer: Buffer, indices: Any) -> str:
     return em.b.op(f"getelementptr inbounds {kind}, ptr {base}, i64 {offset}")
 
 
-def element_pointer(em: Emitter, expr: Any) -> str:
-    """The address of the element of a BufferLoad, which is not read."""
+def element_pointer(em: Emitter, expr: BufferLoad) -> str:
+    """The address of the first element of a BufferLoad, which is not loaded."""
     indices = list(expr.indices)
     last = as_ramp(indices[-1]) if indices else None
     if last is not None:
@@ -263,8 +281,8 @@ def element_pointer(em: Emitter, expr: Any) -> str:
 # Gathers and scatters.
 
 
-def _lane_indices(em: Emitter, indices: Any, lanes: int) -> list[str]:
-    """Each index as a vector of i64."""
+def _lane_indices(em: Emitter, indices: Sequence[PrimExpr], lanes: int) -> list[str]:
+    """Each index as a vector of i64; a scalar one is repeated."""
     dtype = _I64.with_lanes(lanes)
     parts = []
     for index in indices:
@@ -276,7 +294,7 @@ def _lane_indices(em: Emitter, indices: Any, lanes: int) -> list[str]:
 
 
 def _offsets(em: Emitter, buffer: Buffer, parts: list[str], lanes: int) -> str:
-    """The flat offsets of lane indices, as a vector of i64."""
+    """How many elements lie before each lane's, as a vector of i64; ``parts`` are the indices."""
     dtype = _I64.with_lanes(lanes)
     kind = llvm_type(dtype)
     total = ""
@@ -295,8 +313,16 @@ def _offsets(em: Emitter, buffer: Buffer, parts: list[str], lanes: int) -> str:
 
 
 def _gather(
-    em: Emitter, buffer: Buffer, indices: Any, dtype: DataType, mask: str | None, ramp: Any
+    em: Emitter,
+    buffer: Buffer,
+    indices: Sequence[PrimExpr],
+    dtype: DataType,
+    mask: str | None,
+    ramp: tuple[PrimExpr, int] | None,
 ) -> str:
+    """The lanes at any indices that ``mask`` lets through, others 0; a masked load where the
+    elements lie side by side (``ramp``), else a gather.
+    """
     lanes = dtype.lanes
     memory, align = memory_type(dtype), element_bytes(dtype)
     offsets = _offsets(em, buffer, _lane_indices(em, indices, lanes), lanes)
@@ -324,9 +350,15 @@ def _lane_pointers(em: Emitter, buffer: Buffer, offsets: str, lanes: int) -> str
 
 
 def _scatter(
-    em: Emitter, buffer: Buffer, indices: Any, operand: str, dtype: DataType, mask: str | None,
-    ramp: Any,
-) -> None:  # fmt: skip
+    em: Emitter,
+    buffer: Buffer,
+    indices: Sequence[PrimExpr],
+    operand: str,
+    dtype: DataType,
+    mask: str | None,
+    ramp: tuple[PrimExpr, int] | None,
+) -> None:
+    """Store the lanes that ``mask`` lets through, by a masked store or a scatter (``_gather``)."""
     lanes = dtype.lanes
     offsets = _offsets(em, buffer, _lane_indices(em, indices, lanes), lanes)
     memory, align = memory_type(dtype), element_bytes(dtype)

@@ -1,8 +1,8 @@
-"""Calls that follow the runtime's binary interface, and jumps that leave a function or a loop."""
+"""Calls by the runtime's binary interface (weft.runtime.call.abi), returns, break and continue."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from weft.codegen.llvm.convert import convert
 from weft.codegen.llvm.emitter import Emitter
@@ -19,8 +19,11 @@ _VALUE_BYTES = 16
 _TENSOR_BYTES = 48
 
 
-def call_packed(em: Emitter, expr: Any) -> str:
-    """``tvm_call_packed(name, args...)``: weft_call_packed with an array of WeftValue."""
+def call_packed(em: Emitter, expr: e.Call) -> str:
+    """``tvm_call_packed(name, args...)``: call a function of the runtime's registry by its name.
+
+    The arguments are put into an array of WeftValue on the stack; its last place is for the result.
+    """
     name, args = expr.args[0], expr.args[1:]
     if not isinstance(name, StringImm):
         raise CodegenError(f"{em.function.name}: call_packed expects the function's name first")
@@ -42,20 +45,20 @@ def call_packed(em: Emitter, expr: Any) -> str:
 
 
 def _result(em: Emitter, slot: str, dtype: DataType) -> str:
-    """The number in a WeftValue as ``dtype``; an integer and a float both will do."""
+    """The number in a WeftValue, which may be an integer or a float, as ``dtype``."""
     kind = em.b.op(f"load i32, ptr {slot}, align 4")
     payload = em.b.op(f"getelementptr i8, ptr {slot}, i64 8")
     integer = em.b.op(f"load i64, ptr {payload}, align 8")
     floating = em.b.op(f"load double, ptr {payload}, align 8")
     is_float = em.b.op(f"icmp eq i32 {kind}, {int(ValueKind.FLOAT)}")
-    one = convert(em.b, integer, DataType("int64"), dtype)
-    other = convert(em.b, floating, DataType("float64"), dtype)
+    from_integer = convert(em.b, integer, DataType("int64"), dtype)
+    from_float = convert(em.b, floating, DataType("float64"), dtype)
     text = llvm_type(dtype)
-    return em.b.op(f"select i1 {is_float}, {text} {other}, {text} {one}")
+    return em.b.op(f"select i1 {is_float}, {text} {from_float}, {text} {from_integer}")
 
 
-def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
-    """Kind, operand and LLVM type of one argument's payload."""
+def _packed_value(em: Emitter, arg: PrimExpr | Buffer) -> tuple[ValueKind, str, str]:
+    """What a WeftValue holds for an argument: its kind, the operand, and its LLVM type."""
     if isinstance(arg, StringImm):
         return ValueKind.STRING, em.context.string(arg.value), "ptr"
     if isinstance(arg, Buffer):
@@ -75,21 +78,31 @@ def _packed_value(em: Emitter, arg: Any) -> tuple[ValueKind, str, str]:
 
 
 def _buffer_tensor(em: Emitter, buffer: Buffer) -> str:
+    """The address of a DLTensor that describes a buffer."""
     data = em.variable(buffer.data)
     start = buffer.elem_offset
     offset = em.index(start if start is not None else IntImm(DataType("int32"), 0))
     return _tensor(em, data, buffer.dtype, (buffer.shape, buffer.strides), offset)
 
 
-def _array_tensor(em: Emitter, call: Any) -> str:
-    """``tvm_stack_make_array(data, shape, strides, ndim, a value of the dtype, elem_offset)``."""
+def _array_tensor(em: Emitter, call: e.Call) -> str:
+    """The address of the DLTensor that ``tvm_stack_make_array`` describes.
+
+    Its arguments: data, shape, strides, number of dimensions, a value of the dtype, elem_offset.
+    """
     data, shape, strides, _, sample, offset = call.args
     lists = [list(x.args) if isinstance(x, e.Call) else [] for x in (shape, strides)]
     return _tensor(em, em.value(data), sample.dtype, (lists[0], lists[1]), em.index(offset))
 
 
-def _tensor(em: Emitter, data: str, dtype: DataType, layout: tuple[Any, Any], offset: str) -> str:
-    """A DLTensor on the stack (layout: weft.runtime.call.abi)."""
+def _tensor(
+    em: Emitter, data: str, dtype: DataType,
+    layout: tuple[Sequence[PrimExpr], Sequence[PrimExpr]], offset: str,
+) -> str:  # fmt: skip
+    """The address of a DLTensor on the stack, whose fields weft.runtime.call.abi lists.
+
+    ``layout`` is its shape and its strides, none where it is compact.
+    """
     shape, strides = layout
     header = em.b.alloca(f"[{_TENSOR_BYTES} x i8], align 8")
     if offset != "0":
@@ -106,7 +119,8 @@ def _tensor(em: Emitter, data: str, dtype: DataType, layout: tuple[Any, Any], of
     return header
 
 
-def _numbers(em: Emitter, values: Any) -> str:
+def _numbers(em: Emitter, values: Sequence[PrimExpr]) -> str:
+    """The address of an array of int64 on the stack; ``null`` for one without elements."""
     if not len(values):
         return "null"
     array = em.b.alloca(f"[{len(values)} x i64], align 8")
@@ -126,8 +140,8 @@ def _put(em: Emitter, base: str, offset: int, kind: str, value: str) -> None:
 # Functions of the same module.
 
 
-def call_function(em: Emitter, expr: Any) -> str:
-    """A call of another PrimFunc of the module."""
+def call_function(em: Emitter, expr: e.Call) -> str:
+    """A call of another PrimFunc of the module, by its GlobalVar."""
     return call_by_name(em, expr, expr.op.name_hint, expr.args)
 
 
@@ -140,8 +154,12 @@ def _first_element(em: Emitter, buffer: Buffer) -> str:
     return em.b.op(f"getelementptr {memory_type(buffer.dtype)}, ptr {base}, i64 {start}")
 
 
-def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
-    """Call a function of the module: pointers (or buffers) and scalars in declared order."""
+def call_by_name(em: Emitter, expr: e.Call, name: str, args: Sequence[PrimExpr | Buffer]) -> str:
+    """The operand of a call of a PrimFunc of the module, with arguments in declared order.
+
+    Buffers, elements of buffers and pointers are passed as pointers. The result comes through a
+    place on the stack.
+    """
     signature = em.context.signatures.get(name)
     if signature is None:
         raise CodegenError(f"{em.function.name}: the module has no function {name} to call")
@@ -168,7 +186,7 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
     # a copy for each of a model's hundreds of calls takes LLVM minutes.
     inline = "" if em.loops else "noinline"
     em.b.check_code(em.b.call_operand(signature.operand, "i32", values, inline))
-    if not slot:
+    if signature.ret is None:
         return "0"
     loaded = em.b.op(f"load {memory_type(signature.ret)}, ptr {slot}")
     if signature.ret.is_bool:
@@ -179,8 +197,8 @@ def call_by_name(em: Emitter, expr: Any, name: str, args: Any) -> str:
 # Jumps.
 
 
-def return_value(em: Emitter, expr: Any) -> str:
-    """``T.ret(value)``: store it through the out pointer and leave with 0."""
+def return_value(em: Emitter, expr: e.Call) -> str:
+    """``T.ret(value)``: store the value where the caller wants it and leave with status 0."""
     value: PrimExpr = expr.args[0]
     dtype = em.function.ret_type
     if dtype is None:
@@ -196,8 +214,10 @@ def return_value(em: Emitter, expr: Any) -> str:
     return "0"
 
 
-def leave_loop(em: Emitter, expr: Any) -> str:
-    """break_loop and continue_loop of the innermost loop."""
+def leave_loop(em: Emitter, expr: e.Call) -> str:
+    """``break_loop`` and ``continue_loop``: free what the iteration allocated on the heap, then
+    jump behind the innermost loop, or to its next iteration.
+    """
     if not em.loops:
         raise CodegenError(f"{em.function.name}: {expr.op.name} outside of a loop")
     next_label, exit_label, held = em.loops[-1]

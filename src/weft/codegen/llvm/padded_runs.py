@@ -1,15 +1,21 @@
-"""A run of memory where a condition holds, else a constant: pixels around an image.
+"""Elements that lie side by side, or a constant where they lie outside of an image.
 
-``T.if_then_else(0 <= y, x[y, j + 2, 0:16], 0)`` is a load from one of two addresses: that of the
-pixel, or of a table in which every element is the constant. Pixels side by side that share the
-condition share the choice, since constants are added to the address last, and each load remains the
-operand of what uses it. Jumps would end the block of instructions that LLVM orders; lanes that a
-mask leaves out cost hundreds of cycles where there is no memory.
+``T.if_then_else(0 <= y, x[y, j + 2, 0:16], 0)`` becomes one load, from one of two addresses: that
+of the pixel, or that of a table whose every element is the constant::
+
+    address = select 0 <= y, &x[y, j, 0], &zeros[128]
+    value = load <16 x float>, address + 2 * 16
+
+The constant 2 of the place is added after the choice. So the pixels ``j``, ``j + 1`` ... of a row
+share one choice, and each load can be the operand of the instruction that uses it.
+
+Two other ways are slower: a jump ends the block in which LLVM orders instructions, and a load under
+a mask takes hundreds of cycles where the lanes that it leaves out lie in no memory.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 from weft.codegen.llvm import memory
 from weft.codegen.llvm.emitter import Emitter
@@ -24,29 +30,32 @@ from weft.tir.lowering.faults import DIVISIONS
 
 _BEFORE: Final = 128
 _BEHIND: Final = 1024
-"""Elements of the table before and behind the address that is chosen."""
+"""How many elements the table has before and behind the address that is chosen."""
 _LANES: Final = 64
-"""The longest run."""
+"""The most lanes of such a load."""
 
 
-def value(em: Emitter, condition: Any, yes: Any, no: Any) -> str | None:
-    """``yes`` where the scalar ``condition`` holds, else ``no``; None if it is no such choice."""
+def value(em: Emitter, condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> str | None:
+    """The operand of ``T.if_then_else(condition, yes, no)``; None if it has not that form."""
     if not _is_run(yes) or not _is_constant(no) or not all(map(_is_plain, yes.indices)):
         return None
-    first, offset = _apart(yes)
+    first, offset = _without_constants(yes)
     place, flag = memory.element_pointer(em, first), em.value(condition)
     chosen = em.b.op(f"select i1 {flag}, ptr {place}, ptr {_table(em, no)}")
     at = memory.step(em, chosen, yes.buffer.dtype, offset)
     return em.b.op(f"load {llvm_type(yes.dtype)}, ptr {at}, align {element_bytes(yes.dtype)}")
 
 
-def _apart(load: Any) -> tuple[Any, int]:
-    """The load without small constants in its place, and how many elements those are."""
+def _without_constants(load: BufferLoad) -> tuple[BufferLoad, int]:
+    """A load without the small constants of its indices, and how many elements they skip.
+
+    ``x[y, j + 2, 0:16]`` of a buffer with 16 channels → (``x[y, j, 0]``, 32).
+    """
     places, offset = [], 0
     size: int | None = 1
     for index, extent in zip(reversed(load.indices), reversed(load.buffer.shape), strict=True):
         first = (as_ramp(index) or (index, 0))[0]
-        base, more = _without_constant(first)
+        base, more = _split_constant(first)
         if size is not None and -_BEFORE <= offset + more * size <= _BEHIND:
             first, offset = base, offset + more * size
         places.append(first)
@@ -54,14 +63,15 @@ def _apart(load: Any) -> tuple[Any, int]:
     return load.with_(indices=places[::-1]), offset
 
 
-def _without_constant(index: PrimExpr) -> tuple[PrimExpr, int]:
+def _split_constant(index: PrimExpr) -> tuple[PrimExpr, int]:
+    """An index and the constant added to it: ``j + 2`` → (``j``, 2)."""
     if isinstance(index, e.Add | e.Sub) and isinstance(index.b, IntImm):
         return index.a, index.b.value if isinstance(index, e.Add) else -index.b.value
     return (IntImm(index.dtype, 0), index.value) if isinstance(index, IntImm) else (index, 0)
 
 
-def _table(em: Emitter, constant: Any) -> str:
-    """The address, ``_BEFORE`` elements behind its start, of a table of the constant."""
+def _table(em: Emitter, constant: e.Broadcast) -> str:
+    """The address of element ``_BEFORE`` of a table whose every element is the constant."""
     kind = llvm_type(constant.dtype.element)
     element = em.value(constant.value)
     vector = f"<{_LANES} x {kind}>"
@@ -71,8 +81,8 @@ def _table(em: Emitter, constant: Any) -> str:
     return f"getelementptr ({kind}, ptr {table}, i64 {_BEFORE})"
 
 
-def _is_run(expr: Any) -> bool:
-    """Whether the lanes lie side by side in memory that is no tile of registers."""
+def _is_run(expr: PrimExpr) -> TypeGuard[BufferLoad]:
+    """Whether it is a load of elements side by side, from memory that is not to be registers."""
     if not isinstance(expr, BufferLoad) or expr.predicate is not None or expr.dtype.lanes == 1:
         return False
     ramp, buffer = as_ramp(expr.indices[-1]), expr.buffer
@@ -82,10 +92,12 @@ def _is_run(expr: Any) -> bool:
 
 
 def _is_plain(index: PrimExpr) -> bool:
-    """Whether an index may be computed where the condition does not hold: it reads nothing."""
+    """Whether an index can be computed where the condition does not hold: it reads no memory, calls
+    nothing, and divides by constants only.
+    """
     nodes = collect(index, (BufferLoad, e.Call, *DIVISIONS))
     return all(isinstance(node, DIVISIONS) and isinstance(node.b, IntImm) for node in nodes)
 
 
-def _is_constant(expr: Any) -> bool:
+def _is_constant(expr: PrimExpr) -> TypeGuard[e.Broadcast]:
     return isinstance(expr, e.Broadcast) and isinstance(expr.value, FloatImm | IntImm)

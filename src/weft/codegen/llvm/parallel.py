@@ -1,8 +1,15 @@
-"""Launches of functions that ``OutlineLaunches`` made of parallel loops.
+"""Launches: calls that run the body of a parallel loop on several threads.
 
-``weft_parallel(part, context, n, -num_cores)`` runs ``part(context, begin, end)``; ``part`` unpacks
-the captured values from the context and calls the launched function with them as parameters, so
-that pointers keep their ``noalias``. A fault in a part ends the part; the region returns the first.
+``OutlineLaunches`` has made a function of the body and ``T.launch(name, service, low, extent,
+values...)`` of the loop. A launch is emitted as three things:
+
+- in the caller, a *context*: memory on its stack that holds the captured values, and the call
+  ``weft_parallel(part, context, n, -num_cores)`` of the runtime's service;
+- ``part(context, begin, end)``, which a thread runs for some of the iterations: it loads the values
+  from the context and calls the function with them;
+- the function itself, whose parameters they are, so that its pointers can be ``noalias``.
+
+A fault ends the part that it happens in; the service returns the first one's status.
 """
 
 from __future__ import annotations
@@ -23,11 +30,11 @@ from weft.tir.lowering.effects import has_noalias
 
 _SERVICES: Final = {"parallel": PARALLEL, "brief": PARALLEL_BRIEF, "team": TEAM}
 _SLOT: Final = 64
-"""Bytes from one captured value in the context to the next; a long vector takes several."""
+"""Bytes of the context that a captured value takes; a long vector takes several times as many."""
 
 
 def is_wide(dtype: DataType) -> bool:
-    """Whether a value of that type is captured as i64, in which places are computed."""
+    """Whether a value of that type is passed as i64, in which addresses are computed."""
     return dtype.is_int and dtype.lanes == 1
 
 
@@ -37,7 +44,7 @@ def captured_type(dtype: DataType) -> str:
 
 
 def launched_header(func: PrimFunc, name: str) -> str:
-    """The first line of a launched function: ``%p0`` ... in order."""
+    """The first line of a launched function, whose parameters are called ``%p0``, ``%p1`` ..."""
     clean = has_noalias(func)
     parameters = []
     for position, param in enumerate(func.params):
@@ -47,7 +54,7 @@ def launched_header(func: PrimFunc, name: str) -> str:
 
 
 def launch(em: Emitter, call: e.Call) -> str:
-    """``T.launch``: the values in a context, the function that takes them out, and the service."""
+    """Emit a ``T.launch``: the context, the part, and the call of the service."""
     _, _, low, extent, *captured = call.args
     name, service = (expect(text, StringImm).value for text in call.args[:2])
     context = em.context
@@ -60,7 +67,10 @@ def launch(em: Emitter, call: e.Call) -> str:
 
 
 def _places(types: Sequence[DataType]) -> tuple[list[int], int]:
-    """Where each captured value is in the context, after the loop's lower bound, and its size."""
+    """The offset in bytes of each captured value in the context, and the context's size.
+
+    At offset 0 stands the loop's lower bound.
+    """
     places, size = [], _SLOT
     for dtype in types:
         places.append(size)
@@ -70,7 +80,7 @@ def _places(types: Sequence[DataType]) -> tuple[list[int], int]:
 
 
 def _part_function(types: Sequence[DataType], name: str) -> str:
-    """Unpack the context: the loop's lower bound first, then the captured values."""
+    """The text of ``part``: load everything from the context and call the launched function."""
     places, _ = _places(types)
     lines = [
         "  %low = load i64, ptr %context",
@@ -90,7 +100,7 @@ def _part_function(types: Sequence[DataType], name: str) -> str:
 
 
 def _frame(em: Emitter, captured: Sequence[PrimExpr], low: str) -> str:
-    """The context in the caller's frame."""
+    """The address of the context, on the caller's stack, with the values stored in it."""
     places, size = _places([value.dtype for value in captured])
     frame = em.b.alloca(f"[{size} x i8], align {_SLOT}")
     em.b.do(f"store i64 {low}, ptr {frame}")

@@ -1,7 +1,7 @@
-"""Loads and stores of a part of a vector: 7 or 14 lanes, as rows of small images have.
+"""Loads and stores of 7 or 14 lanes, which are not a power of two: rows of small images.
 
-LLVM takes an access of 14 lanes apart, into 8, 4 and 2. With AVX-512 one instruction leaves lanes
-out, and does not touch their memory.
+LLVM splits an access of 14 lanes into three, of 8, 4 and 2. With AVX-512 it is one access of 16
+lanes under a mask, which does not touch the memory of the last two.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from weft.support.dtype import DataType
 
 
 def fits(em: Emitter, scope: str, dtype: DataType) -> bool:
-    """Whether an access of these lanes, in memory of this scope, is best one that leaves some out.
+    """Whether an access of type ``dtype`` is best one under a mask.
 
-    Not of what should be in registers: LLVM would leave it in memory.
+    Not where the memory (scope ``local``) should become registers: LLVM would leave it in memory.
     """
     lanes = dtype.lanes
     return (
@@ -25,7 +25,7 @@ def fits(em: Emitter, scope: str, dtype: DataType) -> bool:
 
 
 def load(em: Emitter, pointer: str, dtype: DataType) -> str:
-    """The lanes at a pointer."""
+    """The vector of type ``dtype`` at a pointer."""
     whole = _whole(dtype)
     kind = llvm_type(whole)
     place = (f"ptr align {element_bytes(dtype)}", pointer)
@@ -35,7 +35,7 @@ def load(em: Emitter, pointer: str, dtype: DataType) -> str:
 
 
 def store(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None:
-    """Store the lanes at a pointer."""
+    """Store a vector of type ``dtype`` at a pointer."""
     whole = _whole(dtype)
     value = (llvm_type(whole), _resized(em, operand, dtype, whole))
     place = (f"ptr align {element_bytes(dtype)}", pointer)
@@ -44,19 +44,19 @@ def store(em: Emitter, pointer: str, operand: str, dtype: DataType) -> None:
 
 
 def _whole(dtype: DataType) -> DataType:
-    """The next vector whose lanes are a power of two."""
+    """The next longer vector type whose lanes are a power of two: 14 → 16."""
     return dtype.with_lanes(1 << dtype.lanes.bit_length())
 
 
 def _flags(dtype: DataType) -> tuple[str, str]:
-    """Which lanes of the whole vector there are."""
+    """The type and the value of a mask of the longer vector: true in the lanes of ``dtype``."""
     lanes = _whole(dtype).lanes
     flags = ", ".join([f"i1 {int(lane < dtype.lanes)}" for lane in range(lanes)])
     return with_lanes("i1", lanes), f"<{flags}>"
 
 
 def _resized(em: Emitter, value: str, old: DataType, new: DataType) -> str:
-    """The first lanes, as many as ``new`` has; those that ``old`` lacks are nothing."""
+    """A vector of type ``old`` as one of type ``new``: cut, or with undefined lanes at its end."""
     order = ", ".join(
         [f"i32 {lane}" if lane < old.lanes else "i32 poison" for lane in range(new.lanes)]
     )

@@ -1,9 +1,9 @@
-"""The FunctionSpec of a PrimFunc, and the LLVM parameters that go with it."""
+"""How a compiled PrimFunc is called: its FunctionSpec, for callers, and its LLVM parameters."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from weft.codegen.llvm.types import element_bytes, llvm_type
 from weft.ir.expr import IntImm, PrimExpr, StringImm
@@ -21,12 +21,17 @@ from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.lowering.effects import effects_of, has_noalias, return_type
 
 SYMBOL_PREFIX: Final = "weft__"
-"""Before the name in object code, so that no function shadows one of the C library."""
+"""The start of every function's name in object code, so that none is taken for one of C."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """How a function is called in LLVM: ``kinds`` of the declared parameters, implicit symbols."""
+    """How a function is called in LLVM.
+
+    ``kinds`` are the LLVM types of the declared parameters, ``implicit`` the symbols that follow
+    them as i64 (``n`` of an argument of shape ``(n,)``), ``ret`` the type of the result, which is
+    stored through a last parameter.
+    """
 
     operand: str
     kinds: tuple[str, ...]
@@ -66,7 +71,10 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
 
 
 def _symbol(name: str) -> str:
-    """The name in object code: plain letters, digits, ``_`` and ``.``; others by their number."""
+    """The name in object code; characters but for letters, digits, ``_`` and ``.`` as numbers.
+
+    ``a-b`` → ``weft__a_u2d_b``.
+    """
     plain = [c if c.isascii() and (c.isalnum() or c in "_.") else f"_u{ord(c):x}_" for c in name]
     return SYMBOL_PREFIX + "".join(plain)
 
@@ -83,7 +91,10 @@ def _buffer_param(buffer: Buffer, names: _Names, output: bool | None, noalias: b
 
 
 class _Names:
-    """Python names of variables, unique in the function, and the symbols passed implicitly."""
+    """Names of a function's variables that Python takes too, no two alike.
+
+    Callers' checks and messages use them.
+    """
 
     def __init__(self, func: PrimFunc) -> None:
         self.name = func.attrs.get("global_symbol", "")
@@ -95,29 +106,29 @@ class _Names:
             self.of(param)
         self.scalars = {id(param) for param in scalars}
 
-    def of(self, var: Any, wanted: str | None = None) -> str:
-        """The name of a variable."""
-        found = self.known.get(id(var))
-        if found is None:
+    def of(self, var: e.Var, wanted: str | None = None) -> str:
+        """The name of a variable: ``wanted`` or its own, with a number if that is taken."""
+        name = self.known.get(id(var))
+        if name is None:
             stem = wanted or var.name
             clean = "".join([c if c.isalnum() and c.isascii() else "_" for c in stem]) or "v"
             if clean[0].isdigit() or not clean.isidentifier() or clean in _KEYWORDS:
                 clean = f"v_{clean}"
-            found, number = clean, 0
-            while found in self.taken:
+            name, number = clean, 0
+            while name in self.taken:
                 number += 1
-                found = f"{clean}_{number}"
-            self.taken.add(found)
-            self.known[id(var)] = found
-        return found
+                name = f"{clean}_{number}"
+            self.taken.add(name)
+            self.known[id(var)] = name
+        return name
 
     def extent(self, expr: PrimExpr | None) -> Extent:
-        """An extent as a number or as a Python expression over names."""
+        """An extent as callers see it: a number, or a text over names such as ``n * 4``."""
         if isinstance(expr, IntImm):
             return expr.value
         return self._text(expr)
 
-    def _text(self, expr: Any) -> str:
+    def _text(self, expr: PrimExpr | None) -> str:
         text = extent_text(expr, self.of, lambda var: id(var) in self.scalars)
         if text is None:
             raise CodegenError(
@@ -136,7 +147,7 @@ _KEYWORDS: Final = frozenset(
 
 
 def _hands_out_memory(func: PrimFunc) -> bool:
-    """Whether some call of Python passes more than numbers and texts."""
+    """Whether a packed function that it calls is given a buffer or a pointer, which it may keep."""
     return any(
         not isinstance(arg, StringImm) and (isinstance(arg, Buffer) or arg.dtype.is_handle)
         for call in collect(func.body, e.Call)
@@ -146,7 +157,9 @@ def _hands_out_memory(func: PrimFunc) -> bool:
 
 
 def parameter_texts(func: PrimFunc, signature: Signature) -> list[str]:
-    """The LLVM parameters: ``%p0`` ... in declared order, ``%s0`` ... symbols, ``%out``."""
+    """The LLVM parameters: ``%p0`` ... as declared, ``%s0`` ... the symbols, ``%out`` the place of
+    the result.
+    """
     noalias = has_noalias(func)
     texts = []
     for position, param in enumerate(func.params):
@@ -167,7 +180,7 @@ def parameter_texts(func: PrimFunc, signature: Signature) -> list[str]:
 
 
 def _constant_bytes(buffer: Buffer) -> int:
-    """The size of a compact buffer of constant shape, else 0."""
+    """How many bytes a compact buffer of constant shape has; 0 for any other."""
     if buffer.strides:
         return 0
     total = element_bytes(buffer.dtype) * buffer.dtype.lanes

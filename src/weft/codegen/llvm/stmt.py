@@ -1,12 +1,11 @@
-"""Statements: one function per node class, found through ``STATEMENTS``."""
+"""Statements: one function for each class of node, found through ``STATEMENTS``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.codegen.llvm import allocation, memory
-from weft.codegen.llvm.emitter import Binding, Emitter
+from weft.codegen.llvm.emitter import Binding, Emitter, StatementHandler
 from weft.codegen.llvm.expr import branch_on, define
 from weft.ir.expr import IntImm, StringImm
 from weft.ir.functor import collect
@@ -18,30 +17,30 @@ from weft.tir.lowering.facts import is_call, loop_range
 from weft.tir.stmt import ForKind
 
 
-def _sequence(em: Emitter, stmt: Any) -> None:
+def _sequence(em: Emitter, stmt: s.SeqStmt) -> None:
     for item in stmt.seq:
         em.statement(item)
 
 
-def _evaluate(em: Emitter, stmt: Any) -> None:
+def _evaluate(em: Emitter, stmt: s.Evaluate) -> None:
     if not isinstance(stmt.value, IntImm):
         em.value(stmt.value)
 
 
-def _let(em: Emitter, stmt: Any) -> None:
+def _let(em: Emitter, stmt: s.LetStmt) -> None:
     define(em, stmt.var, stmt.value)
     em.statement(stmt.body)
 
 
-def _attr(em: Emitter, stmt: Any) -> None:
+def _attr(em: Emitter, stmt: s.AttrStmt) -> None:
     em.statement(stmt.body)
 
 
-def _decl_buffer(em: Emitter, stmt: Any) -> None:
+def _decl_buffer(em: Emitter, stmt: s.DeclBuffer) -> None:
     em.statement(stmt.body)
 
 
-def _assert(em: Emitter, stmt: Any) -> None:
+def _assert(em: Emitter, stmt: s.AssertStmt) -> None:
     message = stmt.message
     text = message.value if isinstance(message, StringImm) else "assertion failed"
     b = em.b
@@ -53,7 +52,7 @@ def _assert(em: Emitter, stmt: Any) -> None:
     em.statement(stmt.body)
 
 
-def _if(em: Emitter, stmt: Any) -> None:
+def _if(em: Emitter, stmt: s.IfThenElse) -> None:
     b = em.b
     then, merge = b.label("then"), b.label("endif")
     other = b.label("else") if stmt.else_case is not None else merge
@@ -67,7 +66,7 @@ def _if(em: Emitter, stmt: Any) -> None:
     b.start(merge)
 
 
-def _while(em: Emitter, stmt: Any) -> None:
+def _while(em: Emitter, stmt: s.While) -> None:
     b = em.b
     head, body, done = b.label("while"), b.label("do"), b.label("done")
     b.branch(head)
@@ -81,7 +80,7 @@ def _while(em: Emitter, stmt: Any) -> None:
     b.start(done)
 
 
-def _for(em: Emitter, stmt: Any) -> None:
+def _for(em: Emitter, stmt: s.For) -> None:
     if stmt.kind is ForKind.THREAD_BINDING:
         raise CodegenError(
             f"{em.function.name}: the loop {stmt.loop_var.name} is bound to a GPU thread, which a "
@@ -90,8 +89,11 @@ def _for(em: Emitter, stmt: Any) -> None:
     serial_loop(em, stmt)
 
 
-def serial_loop(em: Emitter, stmt: Any) -> None:
-    """A counted loop; the body runs after one test when the extent may be 0."""
+def serial_loop(em: Emitter, stmt: s.For) -> None:
+    """A For whose iterations run in order.
+
+    A loop that surely runs once is its body; one that surely never runs is nothing.
+    """
     low, extent = em.index(stmt.min), em.index(stmt.extent)
     size_range = em.ranges.of(stmt.extent)
     if size_range[1] <= 0:
@@ -106,15 +108,18 @@ def serial_loop(em: Emitter, stmt: Any) -> None:
     _counted(em, stmt, (low, end), guarded=size_range[0] <= 0)
 
 
-def _counted(em: Emitter, stmt: Any, span: tuple[str, str], guarded: bool) -> None:
-    """``for i in [low, end)`` with the test at the bottom."""
+def _counted(em: Emitter, stmt: s.For, span: tuple[str, str], guarded: bool) -> None:
+    """``for i in [low, end)``, with the test after the body.
+
+    ``guarded``: the loop may have no iteration, which one more test before it finds out.
+    """
     b = em.b
     low, end = span
     body, latch, done = b.label("loop"), b.label("next"), b.label("done")
     before = b.block
     if guarded:
-        some = b.op(f"icmp slt i64 {low}, {end}")
-        b.branch_if(some, body, done)
+        runs = b.op(f"icmp slt i64 {low}, {end}")
+        b.branch_if(runs, body, done)
     else:
         b.branch(body)
     b.start(body)
@@ -154,10 +159,10 @@ def _unrolling(em: Emitter, loop: s.For) -> str:
 
 
 _WHOLE: Final = 64
-"""A loop of more iterations is unrolled by a factor, not wholly."""
+"""The most iterations of a loop that is unrolled wholly; a longer one is unrolled by a factor."""
 _JUMPS: Final = ("break_loop", "continue_loop")
 
-STATEMENTS: Final[dict[type, Callable[[Emitter, Any], None]]] = {
+STATEMENTS: Final[dict[type, StatementHandler]] = {
     s.SeqStmt: _sequence, s.Evaluate: _evaluate, s.LetStmt: _let, s.AttrStmt: _attr,
     s.DeclBuffer: _decl_buffer, s.AssertStmt: _assert, s.IfThenElse: _if, s.While: _while,
     s.For: _for, s.BufferStore: memory.store, s.Allocate: allocation.allocate,

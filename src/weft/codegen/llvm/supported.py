@@ -1,4 +1,4 @@
-"""What a processor has instructions for, of all that ``weft.tir.lowering`` can write otherwise."""
+"""Which operations a processor does in one instruction, so that lowering need not expand them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from weft.tir.lowering.facts import is_call
 
 
 def is_supported(context: ModuleContext, expr: PrimExpr) -> bool:
-    """Whether the target of a module has an instruction with the very meaning of ``expr``."""
+    """Whether the target has an instruction that means exactly what ``expr`` means.
+
+    ``weft.tir.lowering`` asks; it writes all else as TensorIR of simpler operations.
+    """
     if isinstance(expr, Cast):
         return saturates(context, expr)
     if not isinstance(expr, Call):

@@ -20,11 +20,11 @@ _SCALARS: Final = {
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
 }  # fmt: skip
 MAX_LANES: Final = 4096
-"""LLVM aborts the process on vectors of some ten thousand lanes; these take it a second."""
+"""The most lanes of a vector: 4096 take LLVM a second, and some ten thousand abort the process."""
 
 
 class _Types(dict[str, str]):
-    """Register types that were asked for; a memo, which ``generator_digest`` does not look into."""
+    """Memo of register types by data type: a subclass of dict, which generator_digest skips."""
 
     def __missing__(self, dtype: DataType) -> str:
         if dtype.is_scalable:
@@ -62,7 +62,7 @@ def memory_type(dtype: DataType) -> str:
 
 
 def element_bytes(dtype: DataType) -> int:
-    """Bytes of one scalar in memory."""
+    """How many bytes one element (one lane) takes in memory."""
     return max(1, dtype.bits // 8)
 
 
@@ -79,7 +79,7 @@ def splat(element: str, constant: str, lanes: int) -> str:
 
 
 def int_constant(value: int, dtype: DataType) -> str:
-    """An integer constant as LLVM writes it (unsigned values too large turn negative)."""
+    """An integer constant as LLVM writes it: 255 of uint8 → ``-1``, 1 of bool → ``true``."""
     if dtype.is_bool:
         return "true" if value else "false"
     if value >= 1 << (dtype.bits - 1):
@@ -88,13 +88,16 @@ def int_constant(value: int, dtype: DataType) -> str:
 
 
 def bfloat_constant(value: float) -> str:
-    """The bits of a bfloat16 constant, which the node's value is one of, as an ``i16``."""
+    """The bits of a constant that bfloat16 holds exactly, as an ``i16``: 1.0 → ``16256``."""
     bits: int = struct.unpack("<I", struct.pack("<f", value))[0] >> 16
     return str(bits - (1 << 16) if bits >= 1 << 15 else bits)
 
 
 def float_constant(value: float, element: str) -> str:
-    """A floating-point constant in exact hexadecimal form for the LLVM scalar type."""
+    """A constant of the LLVM type ``half``, ``float`` or ``double``, in exact hexadecimal form.
+
+    LLVM writes a float with the bits of the double of that value: 1.0 → ``0x3FF0000000000000``.
+    """
     if element == "half":
         return f"0xH{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
     if element == "float":
@@ -103,6 +106,7 @@ def float_constant(value: float, element: str) -> str:
 
 
 def _to_float32(value: float) -> float:
+    """A value rounded to float32; infinite where it is too large."""
     try:
         rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
     except OverflowError:

@@ -1,9 +1,11 @@
-"""Intrinsics for which a processor has an instruction, on vectors of a register's size.
+"""``T.scaleb`` and ``T.lookup`` by instructions that take whole vector registers only.
 
-Longer vectors are taken apart, shorter ones are padded, and the results are put together::
+Longer vectors are cut into registers, the last one is filled up with undefined lanes, and the
+results are joined. ``T.lookup(table, p)`` with 24 lanes in ``p``, on registers of 16::
 
-    T.lookup(table, p), p of 24 lanes        permute(table, p[0:16]), permute(table, p[16:24] and 8
-                                             open lanes), of which the first 24 lanes are joined
+    low = permute(table, p[0:16])
+    high = permute(table, p[16:24] + 8 undefined lanes)
+    (low + high)[0:24]
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from weft.tir.expr import Call
 
 
 def has_scaleb(context: ModuleContext, call: Call) -> bool:
-    """Whether the processor does a ``T.scaleb`` in one instruction."""
+    """Whether the processor has an instruction for a ``T.scaleb`` of that type."""
     return context.scales and call.dtype.bits == 32
 
 
 def scaleb(em: Emitter, call: Call) -> str:
-    """``T.scaleb(x, power, where)``: lanes where the condition does not hold are not computed."""
+    """``T.scaleb(x, power, where)``: ``x * 2**power``, and 0 in lanes where ``where`` is false."""
     lanes = call.dtype.lanes
     width = next((size for size in (4, 8) if size >= lanes), 16)
     x, power, where = map(em.value, call.args)
@@ -39,6 +41,7 @@ def scaleb(em: Emitter, call: Call) -> str:
 
 
 def _scaled(b: FunctionBuilder, width: int, x: str, power: str, where: str) -> str:
+    """One register of ``T.scaleb``; the condition becomes a mask of as many bits as lanes."""
     kind, bits = f"<{width} x float>", max(width, 8)
     if width < bits:  # a mask has eight bits at least
         where = _shuffled(b, f"<{width} x i1>", where, "poison", _places(range(bits), width))
@@ -49,13 +52,13 @@ def _scaled(b: FunctionBuilder, width: int, x: str, power: str, where: str) -> s
 
 
 def has_lookup(context: ModuleContext, call: Call) -> bool:
-    """Whether the processor picks lanes of a table as long as a register, or twice as long."""
+    """Whether the processor does a ``T.lookup``: its table is one or two registers of floats."""
     table, width = call.args[0].dtype, context.looks_up
     return width > 0 and table.bits == 32 and table.is_float and table.lanes in (width, 2 * width)
 
 
 def lookup(em: Emitter, call: Call) -> str:
-    """``T.lookup(table, places)`` by permutations."""
+    """``T.lookup(table, places)``: lane ``i`` is ``table[places[i] % n]``, by permutes."""
     table, places = map(em.value, call.args)
     count, lanes, width = call.args[0].dtype.lanes, call.dtype.lanes, em.context.looks_up
     parts = [
@@ -66,7 +69,10 @@ def lookup(em: Emitter, call: Call) -> str:
 
 
 def _picked(b: FunctionBuilder, table: str, count: int, places: str, width: int) -> str:
-    """A vector of numbers of a table; of one with more than a vector, by halves."""
+    """The numbers of a table at a register of ``places``.
+
+    A table of two registers is looked up in both of them, and each lane takes one of the two.
+    """
     kind, index = f"<{width} x float>", f"<{width} x i32>"
     if count == width:
         permute = b.context.intrinsics[f"permute f32x{width}"]
@@ -75,14 +81,15 @@ def _picked(b: FunctionBuilder, table: str, count: int, places: str, width: int)
         _picked(b, _part(b, "float", count, table, at, width), width, places, width)
         for at in (0, width)
     )
-    # the bit that chooses becomes the sign, by which one instruction selects lanes
+    # place 16 and above: the bit with that value is shifted to the sign, by which one instruction
+    # selects lanes
     sign = b.op(f"shl {index} {places}, splat (i32 {32 - width.bit_length()})")
     flag = b.op(f"icmp slt {index} {sign}, zeroinitializer")
     return b.op(f"select <{width} x i1> {flag}, {kind} {high}, {kind} {low}")
 
 
 def _part(b: FunctionBuilder, element: str, lanes: int, x: str, start: int, width: int) -> str:
-    """``width`` lanes from ``start`` on; those beyond the last one are open."""
+    """``width`` lanes of a vector from ``start`` on; those behind its last lane are undefined."""
     if lanes == width:
         return x
     if lanes == 1:
@@ -92,7 +99,7 @@ def _part(b: FunctionBuilder, element: str, lanes: int, x: str, start: int, widt
 
 
 def _joined(b: FunctionBuilder, parts: list[str], width: int, lanes: int) -> str:
-    """The first lanes of vectors of ``width`` floats, one after the other."""
+    """The first ``lanes`` lanes of vectors of ``width`` floats that are laid side by side."""
     while len(parts) > 1:
         odd = ["poison"] * (len(parts) % 2)
         pairs = zip(parts[::2], [*parts[1::2], *odd], strict=True)
@@ -108,11 +115,11 @@ def _joined(b: FunctionBuilder, parts: list[str], width: int, lanes: int) -> str
 
 
 def _places(wanted: Sequence[int], last: int) -> list[str]:
-    """Places of lanes as LLVM writes them; those from ``last`` on are open."""
+    """Numbers of lanes as LLVM writes them in a mask; ``poison`` for those from ``last`` on."""
     return [str(place) if place < last else "poison" for place in wanted]
 
 
 def _shuffled(b: FunctionBuilder, kind: str, x: str, y: str, places: list[str]) -> str:
-    """Lanes of two vectors of a type."""
+    """The lanes ``places`` of two vectors laid side by side."""
     mask = ", ".join([f"i32 {place}" for place in places])
     return b.op(f"shufflevector {kind} {x}, {kind} {y}, <{len(places)} x i32> <{mask}>")

@@ -1,11 +1,12 @@
-"""How long a statement runs, roughly: whether it is worth a fork."""
+"""A rough estimate of how long a parallel loop runs: whether threads are worth their start."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Final
+from collections.abc import Hashable
+from typing import Final
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
@@ -18,23 +19,26 @@ from weft.tir.lowering.mathematics.library import LIBRARY
 from weft.tir.lowering.outline_launches import FOREIGN, Service
 
 BRIEF_WORK: Final = 60_000
-"""Cycles below which a loop does not wait for threads that have to be woken."""
+"""Cycles of a loop below which it uses awake threads only: waking others takes too long."""
 _SMALLEST, _LARGEST = 8_000, 14_000
-"""Cycles below which a fork saves too little: of a loop that writes next to nothing, of any."""
+"""Cycles of a loop below which it runs on one thread: if it writes next to nothing, and at most."""
 _UNKNOWN: Final = 64
-"""Iterations of a loop whose extent is symbolic."""
+"""How many iterations a loop of symbolic extent is taken to have."""
 _FUNCTION: Final = 20
-"""Operations of an exponential, a logarithm or the like."""
+"""How many operations an exponential, a logarithm or the like takes."""
 _CALL: Final = 1000
-"""Cycles of a call of another function, of C or Python."""
+"""How many cycles a call of another function takes, of C or Python."""
 _SMALL: Final = 1 << 20
-"""Bytes of a tensor that is taken to lie in the second cache."""
+"""The most bytes of a tensor that is taken to lie in the second cache."""
 _NEAR, _FAR = 32, 8
-"""Bytes that come from the second cache in a cycle, and from beyond it."""
+"""How many bytes a cycle brings from the second cache, and from beyond it."""
 
 
 def service_of(cores: int, vector_bits: int) -> Service:
-    """Which loops run in parallel on so many cores (0: unknown): those that take long enough."""
+    """The function that names the runtime's service for a parallel loop; None: it runs serially.
+
+    A loop that takes long enough runs in parallel. ``cores`` 0 is an unknown number.
+    """
 
     def service(loop: s.For) -> str | None:
         if cores == 1 or (isinstance(loop.extent, IntImm) and loop.extent.value <= 1):
@@ -47,18 +51,19 @@ def service_of(cores: int, vector_bits: int) -> Service:
     return service
 
 
-def smallest_work(stmt: Any) -> int:
-    """Cycles below which a fork of a loop saves too little, since what two cores wrote lies apart.
+def smallest_work(stmt: s.Stmt) -> int:
+    """The cycles of a loop below which it is not worth running in parallel.
 
-    What comes next reads half of it from the other core: a cycle for each byte, about.
+    Two cores that share a loop each have half of what it wrote in their cache. The next loop reads
+    the other half from the other core, which takes about a cycle for each byte.
     """
     buffers = {store.buffer for store in collect(stmt, s.BufferStore)}
     written = sum([_bytes_of(buffer) for buffer in buffers if buffer.scope() != "local"])
     return min(_SMALLEST + written, _LARGEST)
 
 
-def cycles_of(stmt: Any, vector_bits: int) -> float:
-    """Cycles on a core that starts two operations in each, on whole vectors.
+def cycles_of(stmt: s.Stmt, vector_bits: int) -> float:
+    """The cycles of a statement on a core that starts two operations on whole vectors in each.
 
     >>> from weft.script import tir as T
     >>> @T.prim_func
@@ -83,13 +88,16 @@ def cycles_of(stmt: Any, vector_bits: int) -> float:
     if isinstance(stmt, s.LetStmt):
         return _cycles_of_value(stmt.value, vector_bits) + cycles_of(stmt.body, vector_bits)
     if isinstance(stmt, s.Evaluate):
-        return _CALL if _leaves(stmt.value) else 1.0
-    body = getattr(stmt, "body", None)
+        return _CALL if _calls_function(stmt.value) else 1.0
+    body: s.Stmt | None = getattr(stmt, "body", None)
     return 1.0 if body is None else cycles_of(body, vector_bits)
 
 
-def _leaves(value: Any) -> bool:
-    """Whether a statement of its own runs another function, not an instruction as a prefetch is."""
+def _calls_function(value: PrimExpr) -> bool:
+    """Whether the call that a statement consists of runs another function.
+
+    Some run a single instruction, as a prefetch does.
+    """
     while isinstance(value, e.Let):
         value = value.body
     value = _untested(value)
@@ -98,8 +106,8 @@ def _leaves(value: Any) -> bool:
     return not isinstance(value.op, Op) or value.op.name.endswith(FOREIGN)
 
 
-def _cycles_of_value(value: Any, vector_bits: int) -> float:
-    """What a name is bound to; numbers of places are free."""
+def _cycles_of_value(value: PrimExpr, vector_bits: int) -> float:
+    """The cycles of the value of a LetStmt; scalar integers, which are places, cost nothing."""
     if value.dtype.lanes == 1 and not value.dtype.is_float:
         return 0.0
     counter = _Counter(vector_bits)
@@ -108,7 +116,9 @@ def _cycles_of_value(value: Any, vector_bits: int) -> float:
 
 
 def _cycles_in_turn(stmt: s.SeqStmt, vector_bits: int) -> float:
-    """One after the other: what several load is loaded once, as rows of a tile do from a panel."""
+    """The cycles of statements in order. A place that several of them load is loaded once: the rows
+    of a tile of a product all load the same panel.
+    """
     counter = _Counter(vector_bits)
     cycles = 0.0
     for item in stmt.seq:
@@ -121,29 +131,32 @@ def _cycles_in_turn(stmt: s.SeqStmt, vector_bits: int) -> float:
 
 
 def _cycles_of_store(stmt: s.BufferStore, counter: _Counter) -> float:
-    """Vectors that are computed and stored; an accumulator stays in its register."""
+    """The cycles of a store. ``C[i] = C[i] + x``: C stays in a register, only ``x`` is counted."""
     value = _untested(stmt.value)
-    before = _untested(value.a) if isinstance(value, e.Add) else None
-    if isinstance(before, BufferLoad):
-        if before.buffer is stmt.buffer and structural_equal(before.indices, stmt.indices):
-            value = value.b
-            if not isinstance(value, e.Mul):  # a product and its sum are one operation
-                counter.cycles += counter.vectors(value) / 2
-            counter.visit(value)
+    if isinstance(value, e.Add):
+        before, added = _untested(value.a), value.b
+        if (
+            isinstance(before, BufferLoad)
+            and before.buffer is stmt.buffer
+            and structural_equal(before.indices, stmt.indices)
+        ):
+            if not isinstance(added, e.Mul):  # a product and its sum are one operation
+                counter.cycles += counter.vectors(added) / 2
+            counter.visit(added)
             return counter.cycles
     counter.visit(value)
     return counter.cycles + _memory(stmt.buffer, counter.vectors(value), value.dtype)
 
 
-def _untested(value: Any) -> Any:
-    """What a test of an access stands around; tests cost next to nothing."""
+def _untested(value: PrimExpr) -> PrimExpr:
+    """The value of a ``T.checked``; tests are taken to cost nothing."""
     while is_call(value, "checked"):
         value = value.args[0]
     return value
 
 
 def _memory(buffer: Buffer, vectors: int, dtype: DataType) -> float:
-    """Cycles in which memory gives or takes so many vectors."""
+    """The cycles of loading or storing a value of type ``dtype`` that fills so many registers."""
     if buffer.scope() == "local":
         return 0.0
     rate = _NEAR if _bytes_of(buffer) <= _SMALL else _FAR
@@ -151,15 +164,17 @@ def _memory(buffer: Buffer, vectors: int, dtype: DataType) -> float:
 
 
 def _bytes_of(buffer: Buffer) -> int:
-    """The size of a tensor, about where it is symbolic."""
+    """How many bytes a tensor has; symbolic extents are taken to be ``_UNKNOWN``."""
     sizes = [size.value for size in buffer.shape if isinstance(size, IntImm)]
     unknown = _UNKNOWN ** (len(buffer.shape) - len(sizes))
-    result: int = math.prod(sizes) * unknown * buffer.dtype.bits * buffer.dtype.lanes // 8
-    return result
+    return int(math.prod(sizes) * unknown * buffer.dtype.bits * buffer.dtype.lanes // 8)
 
 
-def _spelling(place: Any) -> Any:
-    """A key of a place: equal for places that are written alike, in a tenth of a hash's time."""
+def _spelling(place: PrimExpr) -> Hashable:
+    """A key of an index: equal for indices that are written alike.
+
+    A structural hash would do the same in ten times the time.
+    """
     if isinstance(place, IntImm):
         return place.value
     if isinstance(place, e.BinaryExpr):
@@ -170,18 +185,17 @@ def _spelling(place: Any) -> Any:
 
 
 class _Counter(Visitor):
-    """Counts half a cycle for each operation on a vector; the arithmetic of places is free."""
+    """Counts half a cycle for each operation on a register; indices are computed for nothing."""
 
     def __init__(self, vector_bits: int) -> None:
         self.vector_bits = vector_bits
         self.cycles = 0.0
-        self.loaded: set[Any] = set()
-        """What was counted already, by buffer and place."""
+        self.loaded: set[tuple[Hashable, ...]] = set()
+        """The buffers and places whose load was counted."""
 
-    def vectors(self, expr: Any) -> int:
-        """Registers that hold a value."""
-        bits: int = expr.dtype.lanes * expr.dtype.bits
-        return -(-bits // self.vector_bits)
+    def vectors(self, expr: PrimExpr) -> int:
+        """How many registers hold a value."""
+        return -(-expr.dtype.lanes * expr.dtype.bits // self.vector_bits)
 
     def visit_BinaryExpr(self, expr: e.BinaryExpr) -> None:
         """One operation."""
@@ -189,23 +203,23 @@ class _Counter(Visitor):
         self.visit_default(expr)
 
     def visit_BufferLoad(self, expr: BufferLoad) -> None:
-        """What memory takes, once; its place is not computed apart."""
+        """The time of the memory, once for each place."""
         load = (expr.buffer, *map(_spelling, expr.indices))
         if load not in self.loaded:
             self.loaded.add(load)
             self.cycles += _memory(expr.buffer, self.vectors(expr), expr.dtype)
 
     def visit_Shuffle(self, expr: e.Shuffle) -> None:
-        """An operation for each register that is put to the first."""
+        """One operation for each vector that is joined to the first."""
         self.cycles += self.vectors(expr) / 2 * max(len(expr.vectors) - 1, 1)
         self.visit_default(expr)
 
     def visit_Call(self, expr: e.Call) -> None:
-        """A function of mathematics, or one operation."""
+        """As many operations as a function of mathematics takes, or one."""
         if is_call(expr, "checked"):
             self.visit(_untested(expr))
             return
-        if is_call(expr, "uncontracted"):  # a formula of names
+        if is_call(expr, "uncontracted"):  # a function that DecomposeMath has written out
             self.cycles += self.vectors(expr) / 2 * _FUNCTION
             return
         name = expr.op.name.removeprefix("tir.") if isinstance(expr.op, Op) else ""

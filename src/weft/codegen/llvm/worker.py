@@ -1,11 +1,13 @@
-"""LLVM IR text in, object code out: all that weft asks of LLVM when it compiles.
+"""From LLVM IR text to object code: all that weft asks of LLVM when it compiles.
 
-Run as a program, by its path, it is a compile worker: a process that translates one text after the
-other until its input ends, or until nothing came for a while. So it imports nothing of weft, and
-is ready soon. ``worker_process.py`` is the other side; why: docs/design/0014-compile-workers.md.
+Started as a program, this file is a compile worker: a process that translates one text after the
+other, until its input ends or nothing has come for a while. It imports nothing of weft, so that it
+is ready soon. ``worker_process.py`` is the other side; why there are workers:
+docs/design/0014-compile-workers.md.
 
-A request is ``REQUEST`` (two lengths), a job in JSON, a text. An answer is ``ANSWER`` (a kind, the
-memory it takes in KiB, a length) and that many bytes. The first answer says that it is ready.
+A request is ``REQUEST`` (the lengths of what follows), a job in JSON, a text. An answer is
+``ANSWER`` (its kind, the KiB of memory that the worker takes, the length of what follows) and that
+many bytes. The first answer, to no request, says that the worker is ready.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import select
 import struct
 import sys
 import threading
-from typing import Any, Final, NamedTuple
+from types import ModuleType
+from typing import Final, NamedTuple, Protocol
 
 REQUEST: Final = struct.Struct("<QQ")
 ANSWER: Final = struct.Struct("<BQQ")
@@ -27,26 +30,73 @@ _WATCHER_STACK: Final = 256 << 10
 
 
 class Refusal(Exception):
-    """LLVM does not take a text; its message says why."""
+    """LLVM cannot read a text; its message says why."""
+
+
+class Module(Protocol):
+    """A module in LLVM's memory (``llvmlite.binding.ModuleRef``)."""
+
+    triple: str
+    data_layout: str
+
+
+class TargetMachine(Protocol):
+    """LLVM's code generator for a processor (``llvmlite.binding.TargetMachine``)."""
+
+    def __hash__(self) -> int: ...
+
+    @property
+    def triple(self) -> str:
+        """The system that the code is for."""
+
+    @property
+    def target_data(self) -> object:
+        """How types lie in its memory; ``str`` gives the text of it."""
+
+    def emit_object(self, module: Module) -> bytes:
+        """The object code of a module."""
+
+    def emit_assembly(self, module: Module) -> str:
+        """The assembly of a module."""
+
+
+class PassManager(Protocol):
+    """A pipeline of LLVM's passes (``llvmlite.binding.ModulePassManager``)."""
+
+    def run(self, module: Module, builder: PassBuilder) -> None:
+        """Rewrite a module."""
+
+    def detach(self) -> None:
+        """Forget LLVM's object, which was freed."""
+
+    def close(self) -> None:
+        """Free LLVM's object, unless it is forgotten."""
+
+
+class PassBuilder(Protocol):
+    """What makes pipelines of LLVM's passes (``llvmlite.binding.PassBuilder``)."""
+
+    def getModulePassManager(self) -> PassManager:  # noqa: N802 - llvmlite's name
+        """A new pipeline."""
 
 
 class Job(NamedTuple):
-    """What LLVM is to do with a text: for which machine, how, and what is wanted of it."""
+    """What LLVM is to make of a text: for which machine, how well optimised, in which form."""
 
     triple: str
     cpu: str
     features: str
     opt_level: int
     slp: bool
-    """Whether scalar operations may become vectors."""
+    """Whether LLVM may join scalar operations to vectors (SLP)."""
     wanted: str
     """``object``: object code; ``ir``: the optimised IR; ``assembly``: the target's text."""
 
 
-def translate(llvm: Any, text: str, job: Job) -> bytes:
+def translate(llvm: ModuleType, text: str, job: Job) -> bytes:
     """What ``job`` wants of LLVM IR; ``llvm`` is ``llvmlite.binding``. Raises Refusal.
 
-    Nothing stays behind: types and constants live as long as their context does.
+    The text is read into a context of its own, with which LLVM frees its types and constants.
     """
     machine = target_machine(llvm, *job[:4])
     with llvm.create_context() as context:
@@ -59,46 +109,52 @@ def translate(llvm: Any, text: str, job: Job) -> bytes:
             module.data_layout = str(machine.target_data)
             _optimize(llvm, module, _pass_builder(llvm, machine, job.opt_level, job.slp))
             if job.wanted == "object":
-                code: bytes = machine.emit_object(module)
-                return code
+                return machine.emit_object(module)
             printed = str(module) if job.wanted == "ir" else machine.emit_assembly(module)
-            return str(printed).encode()
+            return printed.encode()
 
 
-def _optimize(llvm: Any, module: Any, builder: Any) -> None:
-    """Run LLVM's passes; a pass manager can run only once, as its inliner gives its passes away."""
+def _optimize(llvm: ModuleType, module: Module, builder: PassBuilder) -> None:
+    """Run LLVM's passes, by a new pass manager: its inliner loses its passes in the first run."""
     manager = builder.getModulePassManager()
     try:
         manager.run(module, builder)
     finally:
-        if type(manager)._dispose is llvm.ffi.ObjectRef._dispose:  # llvmlite 0.50 has forgotten it
+        dispose = getattr(type(manager), "_dispose", None)
+        if dispose is llvm.ffi.ObjectRef._dispose:  # llvmlite 0.50 does not free it by itself
             llvm.ffi.lib.LLVMPY_DisposeNewModulePassManger(manager)
             manager.detach()
         manager.close()
 
 
 @functools.lru_cache(maxsize=16)
-def _pass_builder(llvm: Any, machine: Any, opt_level: int, slp: bool) -> Any:
+def _pass_builder(
+    llvm: ModuleType, machine: TargetMachine, opt_level: int, slp: bool
+) -> PassBuilder:
     tuning = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     tuning.loop_vectorization = tuning.loop_interleaving = tuning.loop_unrolling = opt_level > 1
     tuning.slp_vectorization = opt_level > 1 and slp
-    return llvm.create_pass_builder(machine, tuning)
+    builder: PassBuilder = llvm.create_pass_builder(machine, tuning)
+    return builder
 
 
 @functools.lru_cache(maxsize=8)
-def target_machine(llvm: Any, triple: str, cpu: str, features: str, opt_level: int) -> Any:
+def target_machine(
+    llvm: ModuleType, triple: str, cpu: str, features: str, opt_level: int
+) -> TargetMachine:
     """LLVM's target machine; a RuntimeError of LLVM where it was built without that target."""
     if triple and triple.split("-")[0] != llvm.get_process_triple().split("-")[0]:
         llvm.initialize_all_targets()
         llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(triple or llvm.get_process_triple())
-    return target.create_target_machine(
+    machine: TargetMachine = target.create_target_machine(
         cpu=cpu, features=features, opt=opt_level, reloc="pic", codemodel="default"
     )
+    return machine
 
 
 def read_exactly(source: int, size: int) -> bytes:
-    """``size`` bytes of a file descriptor. Raises EOFError where it ends before."""
+    """The next ``size`` bytes of a file descriptor. Raises EOFError where it ends before."""
     parts = bytearray()
     while len(parts) < size:
         part = os.read(source, min(size - len(parts), 1 << 20))
@@ -109,7 +165,7 @@ def read_exactly(source: int, size: int) -> bytes:
 
 
 def write_all(sink: int, *parts: bytes) -> None:
-    """Write everything to a file descriptor, at once if it takes so much."""
+    """Write all parts to a file descriptor, in one call where it takes so much at once."""
     rest = memoryview(b"".join(parts))
     while rest:
         rest = rest[os.write(sink, rest) :]
@@ -118,10 +174,11 @@ def write_all(sink: int, *parts: bytes) -> None:
 def main() -> None:
     """Answer requests from standard input until it ends.
 
-    Arguments: the folder that llvmlite is in; after how many seconds without a request it ends.
+    Arguments of the program: the folder that llvmlite is in, and after how many seconds without a
+    request it ends.
     """
     source, sink = os.dup(0), os.dup(1)
-    os.dup2(2, 1)  # what LLVM prints is no answer
+    os.dup2(2, 1)  # what LLVM prints goes to standard error: standard output is for answers
     sys.path.append(sys.argv[1])
     idle_milliseconds = float(sys.argv[2]) * 1000
     import llvmlite.binding as llvm  # noqa: PLC0415 - from the folder that was given
@@ -143,9 +200,9 @@ def main() -> None:
 
 
 def _resident() -> int:
-    """KiB of memory that this process takes; 0 where the system does not tell.
+    """How many KiB of memory this process takes now; 0 where the system does not tell.
 
-    The most memory that ``getrusage`` knows of is that of the process which started this one.
+    ``getrusage`` does not help: its peak begins with that of the process that started this one.
     """
     try:
         with open("/proc/self/statm", "rb", buffering=0) as file:
@@ -161,12 +218,16 @@ def _poll(source: int, event: int) -> select.poll:
 
 
 def _end_with_the_parent(source: int) -> None:
-    """End the process, even in LLVM, when nobody can ask any more: POLLHUP needs no asking for."""
+    """End the process as soon as the other end of its input is closed, even while LLVM works.
+
+    A poll for no event waits for exactly that: POLLHUP is reported unasked.
+    """
     _poll(source, 0).poll()
     os._exit(0)
 
 
-def _answer(llvm: Any, job: Job, text: bytes) -> tuple[int, bytes]:
+def _answer(llvm: ModuleType, job: Job, text: bytes) -> tuple[int, bytes]:
+    """The kind and the bytes of the answer to a request."""
     try:
         return DONE, translate(llvm, text.decode(), job)
     except Refusal as error:

@@ -1,6 +1,7 @@
-"""The compile workers of this process: started when needed, renewed, one a thread that compiles.
+"""The compile workers of this process: each thread that compiles has one to itself.
 
-A forked child starts its own; where no process can be started there are none.
+Workers are started when they are needed, and replaced after many jobs. A forked child starts its
+own. Where no process can be started there are none.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from weft.support.config import environment_int, usable_processors
 from weft.support.forks import hold_over_forks
 
 RENEW_AFTER: Final = 1000
-"""Jobs that a worker does: what LLVM should ever keep of each is bounded by so many."""
+"""How many jobs a worker does: it bounds what LLVM may keep in memory of each."""
 IDLE_SECONDS: Final = 60.0
-"""A worker that nobody needs ends after so long; a program that waits for all of its children is
-held up no longer."""
+"""After how long without a job a worker ends: a program that waits for all its children to end is
+held up no longer than that."""
 RENEW_ABOVE: Final = 512 << 10
-"""KiB that a worker may take: what LLVM has freed often stays with it."""
+"""How many KiB of memory a worker may take before it is replaced: what LLVM frees often stays with
+the process."""
 
 
 class WorkerPool:
-    """Workers that wait for work, and those that have some.
+    """The workers that wait for a job, and those that have one.
 
     Args:
         renew_after: how many jobs a worker does before another one takes its place.
@@ -43,7 +45,7 @@ class WorkerPool:
     def translate(self, text: str, job: Job) -> bytes | None:
         """What a worker makes of LLVM IR; None if there can be no worker.
 
-        A worker that is ended from outside is replaced by another one once. Raises Refusal,
+        Where a worker is ended from outside, another one tries once more. Raises Refusal,
         MemoryError, WorkerEndedError.
         """
         data = text.encode()
@@ -74,7 +76,7 @@ class WorkerPool:
             return [worker.pid for worker in (*self._waiting, *self._busy.values())]
 
     def warm(self) -> None:
-        """Have a worker start if there is none, for one will be needed soon."""
+        """Start a worker if there is none: one will be needed soon, and starting takes time."""
         with self._lock:
             if not self._waiting and not self._busy:
                 worker = self._new()
@@ -83,13 +85,13 @@ class WorkerPool:
 
     def _take(self) -> bool:
         """Give this thread a worker that is ready; False if there can be none."""
-        self._give_back(is_usable=False)  # what an interrupt has left to this thread
+        self._give_back(is_usable=False)  # one that an interrupted job has left to this thread
         worker = self._waiting_or_new()
         if worker is None:
             return False
         try:
             worker.wait_until_ready()
-        except WorkerEndedError:  # processes of that kind cannot live here
+        except WorkerEndedError:  # workers cannot run in this environment
             self._is_closed = True
             self._give_back(is_usable=False)
             return False
@@ -126,12 +128,12 @@ class WorkerPool:
     def _register(self) -> None:
         if not self._is_registered:
             self._is_registered = True
-            hold_over_forks(self._lock)  # a child knows all pipes, to close them
+            hold_over_forks(self._lock)  # so that a child finds complete lists of workers to close
             os.register_at_fork(after_in_child=self._forget)
             atexit.register(self.close)
 
     def _give_back(self, is_usable: bool) -> None:
-        """Take this thread's worker from it, to be used again or not."""
+        """Take this thread's worker from it, to wait for another job or (not usable) to end."""
         with self._lock:
             worker = self._busy.pop(threading.get_ident(), None)
             if worker is None:
@@ -152,7 +154,7 @@ class WorkerPool:
             self._is_free.notify_all()
 
     def _forget(self) -> None:
-        """A forked child has no workers, and must not keep those of its parent alive."""
+        """In a forked child: close its copies of the pipes, which would keep the workers alive."""
         for worker in (*self._waiting, *self._busy.values()):
             worker.let_go()
         self._waiting, self._busy = [], {}

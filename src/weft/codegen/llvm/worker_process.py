@@ -1,7 +1,7 @@
-"""One compile worker as its parent sees it: its start, its answers, its end.
+"""One compile worker as the process that started it sees it: its start, its answers, its end.
 
-``worker.py`` is what runs in it. A worker that ends while it works (LLVM aborts where memory ends,
-the system kills it) is an exception here, and this process lives on.
+``worker.py`` runs in it. Where a worker ends while it works, because LLVM aborts for lack of memory
+or the system kills it, this process gets an exception and lives on.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from weft.codegen.llvm.worker import ANSWER, REQUEST, Job, Refusal
 from weft.runtime.native.llvm import binding
 
 START_SECONDS: Final = 120
-"""A program that is no Python, and says nothing, is given up after that."""
+"""How long a worker may take to say that it is ready: what was started may be another program."""
 _FROM_OUTSIDE: Final = (0, -signal.SIGKILL, -signal.SIGTERM)
-"""Ends that are not LLVM's own: 0 is a worker that had nothing to do for long."""
+"""Statuses of workers that LLVM did not end; 0 is one that had nothing to do for too long."""
 _LONGEST_LAST_WORDS: Final = 300
 _SIGNALS: Final = {number.value: number.name for number in signal.Signals}
 
@@ -43,7 +43,7 @@ class WorkerEndedError(Exception):
 
     @property
     def is_from_outside(self) -> bool:
-        """Whether somebody else ended it, so that another worker may have better luck."""
+        """Whether it was ended from outside, so that another worker may get through."""
         return self.status in _FROM_OUTSIDE
 
     @property
@@ -115,10 +115,10 @@ class Worker:
         After any other exception, such as KeyboardInterrupt, the worker must be ended: its answer
         to this request would be taken for the answer to the next.
         """
-        told = json.dumps(job).encode()
+        request = json.dumps(job).encode()
         with contextlib.suppress(BrokenPipeError):  # it has ended; reading says how
             worker.write_all(
-                self._requests.fileno(), REQUEST.pack(len(told), len(text)), told, text
+                self._requests.fileno(), REQUEST.pack(len(request), len(text)), request, text
             )
         kind, size = self._head()
         answer = self._read(size)
@@ -144,7 +144,7 @@ class Worker:
             raise WorkerEndedError(status, words[-_LONGEST_LAST_WORDS:]) from None
 
     def _new_words(self) -> str:
-        """What it wrote to standard error since it was asked the last time."""
+        """What it has written to standard error since the last call of this method."""
         descriptor = self._errors.fileno()
         size = os.fstat(descriptor).st_size - self._told
         words = os.pread(descriptor, size, self._told) if size else b""
@@ -163,9 +163,9 @@ class Worker:
         self.let_go()
 
     def let_go(self) -> None:
-        """Close the pipes only: what a forked child does, which is not the worker's parent."""
+        """Close the pipes only: a forked child does so, for the worker belongs to its parent."""
         if self._process.returncode is None:
-            self._process.returncode = 0  # no warning that it still runs
+            self._process.returncode = 0  # or Popen would warn that the process still runs
         for file in (self._requests, self._answers, self._errors):
             file.close()
 
@@ -173,7 +173,7 @@ class Worker:
 def can_start() -> bool:
     """Whether ``sys.executable`` is a Python that can run ``worker.py``.
 
-    A program that embeds Python, or a frozen one, is not: it would start itself once more.
+    In a program that embeds Python, or is frozen, it is the program, which would start itself.
     """
     is_python = Path(sys.executable or "").name.startswith("python") and os.name == "posix"
     is_frozen = getattr(sys, "frozen", False)
@@ -181,7 +181,9 @@ def can_start() -> bool:
 
 
 def _command() -> list[str]:
-    """A Python that reads no settings and no ``site``, the program, where llvmlite is."""
+    """The command that starts a worker: Python without settings and ``site``, for a quick start,
+    the file ``worker.py``, and the folder that llvmlite is in.
+    """
     folder = Path(str(binding().__file__)).resolve().parents[2]
     return [sys.executable, "-I", "-S", worker.__file__, str(folder)]
 

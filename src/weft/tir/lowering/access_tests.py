@@ -1,4 +1,4 @@
-"""The conditions under which an access lies within its buffer, as far as they are not proved."""
+"""The conditions to test so that an access lies within its buffer: those that are not proved."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ _I64: Final = DataType("int64")
 
 @dataclass(frozen=True, eq=False)
 class AxisTest:
-    """What must hold on one axis: of indices from ``low`` to ``high``, or of a vector (both)."""
+    """The condition that an access lies within its buffer on one axis.
+
+    It is about the indices from ``low`` to ``high``; both are the vector of all indices where they
+    are at no constant stride.
+    """
 
     axis: int
     condition: PrimExpr
@@ -30,7 +34,7 @@ class AxisTest:
 
 
 def index_lanes(indices: Sequence[PrimExpr]) -> int:
-    """The lanes of the widest index."""
+    """How many lanes the widest index has."""
     return max([index.dtype.lanes for index in indices], default=1)
 
 
@@ -38,10 +42,10 @@ def axis_tests(
     bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimExpr],
     mask: PrimExpr | None = None,
 ) -> Iterator[AxisTest]:  # fmt: skip
-    """A test for each axis on which ``bounds`` do not prove an index.
+    """A test for each axis on which an index is not proved to be inside.
 
-    ``mask`` are the lanes that are accessed; None for all of them. A vector whose elements are a
-    constant stride apart is tested at its two ends.
+    ``mask`` tells which lanes are accessed; None: all of them. A vector at a constant stride is
+    tested at its two ends, any other one in each lane.
     """
     lanes = index_lanes(indices)
     if lanes == 1:
@@ -65,14 +69,16 @@ def axis_tests(
 def _tests_of_ends(
     bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimExpr], distance: int
 ) -> Iterator[AxisTest]:
-    """Tests of scalar indices, the last of which spans ``distance`` further elements."""
+    """Tests of scalar indices; on the last axis, from that index to ``distance`` beyond it."""
     last = len(indices) - 1
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
         low, high = span(index, distance if axis == last else 0)
         is_low_proved, is_high_proved = bounds.not_negative(low), bounds.below(high, extent)
         if is_low_proved and is_high_proved:
             continue
-        if not bounds.is_exact(high):  # what one proof is of may wrap to where the test ends
+        if not bounds.is_exact(high):
+            # One end is proved of a number that does not wrap, the other would be tested of one
+            # that may: so both are tested.
             is_low_proved = is_high_proved = False
         condition = _inside(
             None if is_low_proved else low, None if is_high_proved else high, extent
@@ -81,7 +87,7 @@ def _tests_of_ends(
 
 
 def _inside(low: PrimExpr | None, high: PrimExpr | None, extent: PrimExpr) -> PrimExpr:
-    """``0 <= low`` and ``high < extent``; None stands for what is known."""
+    """The condition ``0 <= low`` and ``high < extent``; an end that is None needs no test."""
     conditions: list[PrimExpr] = []
     is_one_index = low is high
     if high is not None:
@@ -96,12 +102,15 @@ def _inside(low: PrimExpr | None, high: PrimExpr | None, extent: PrimExpr) -> Pr
 
 
 def _together(name: str, a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    """``And`` and ``Or`` of which both sides are computed: what is in both is computed once."""
+    """``a`` and ``b``, or ``a`` or ``b``, by the bitwise operation ``name``.
+
+    Both are computed in any case, so that what stands in both is computed once.
+    """
     return e.Call(a.dtype, name, [a, b])
 
 
 def _of_one_type(index: PrimExpr, extent: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """An index and an extent, which is not negative, as numbers that can be compared."""
+    """An index and an extent, which is not negative, in one type in which both can be compared."""
     kind = index.dtype.element
     if isinstance(extent, IntImm) and extent.value <= integer_range(kind)[1]:
         return index, op.const(extent.value, index.dtype)

@@ -1,4 +1,4 @@
-"""Whether an access to a buffer is proved in bounds, axis by axis."""
+"""Whether an access is proved to lie inside its buffer, axis by axis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _I64: Final = DataType("int64")
 
 
 def is_within(bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimExpr]) -> bool:
-    """Whether every index, in every lane, is proved to be inside of its axis."""
+    """Whether every index is proved to be inside its axis, in every lane."""
     for index, extent in zip(indices, shape, strict=True):
         if not is_on_axis(bounds, index, extent):
             return False
@@ -23,7 +23,7 @@ def is_within(bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimE
 
 
 def is_on_axis(bounds: Bounds, index: PrimExpr, extent: PrimExpr) -> bool:
-    """Whether 0 <= index < extent is proved in every lane."""
+    """Whether ``0 <= index < extent`` is proved, in every lane."""
     low, high = _ends(index)
     if low is None or high is None:
         interval = bounds.ranges.of(index)
@@ -32,7 +32,10 @@ def is_on_axis(bounds: Bounds, index: PrimExpr, extent: PrimExpr) -> bool:
 
 
 def _ends(index: PrimExpr) -> tuple[PrimExpr | None, PrimExpr | None]:
-    """The smallest and the largest index of a vector with constant stride; of a scalar, itself."""
+    """The least and the largest index of a vector at a constant stride; a scalar is both.
+
+    ``T.Ramp(i, 2, 4)`` → (``i``, ``i + 6``). (None, None) for other vectors.
+    """
     if index.dtype.lanes == 1:
         return index, index
     ramp = as_ramp(index)
@@ -43,7 +46,7 @@ def _ends(index: PrimExpr) -> tuple[PrimExpr | None, PrimExpr | None]:
 
 
 def span(base: PrimExpr, distance: int) -> tuple[PrimExpr, PrimExpr]:
-    """The smaller and the larger of ``base`` and what lies ``distance`` from it.
+    """``base`` and ``base + distance``, the smaller one first.
 
     >>> from weft.tir import Var
     >>> span(Var("i", "int64"), -3)

@@ -1,8 +1,9 @@
-"""Arguments of calls between the functions of a module: memory that the callee fits in.
+"""Tests of the arguments with which one PrimFunc of a module calls another.
 
-A caller from Python has its arrays checked by the wrapper; a PrimFunc that calls another does not.
-So the memory behind each argument is compared with what the callee reaches, and two arguments of a
-callee that promises ``tir.noalias`` are compared with each other. Raw handles are trusted.
+The arrays that Python passes are checked by the wrapper around a function. A call within the module
+goes past it. So the memory behind each argument is compared with what the callee accesses, and the
+arguments of a callee that promises ``tir.noalias`` are compared with each other. Raw handles, whose
+memory is not known, are trusted.
 """
 
 from __future__ import annotations
@@ -29,18 +30,19 @@ from weft.tir.stmt_functor import substitute
 
 @dataclass(frozen=True, eq=False)
 class Argument:
-    """What a callee reaches from an argument: a layout over the caller's data."""
+    """A buffer of the callee, and what it is to the caller."""
 
     buffer: Buffer
-    """The callee's."""
     data: e.Var
+    """The caller's pointer to the memory that is passed."""
     layout: Layout
+    """Where the elements of ``buffer`` lie in that memory, in expressions of the caller."""
 
 
 def arguments_of(
     callee: PrimFunc, args: Sequence[Node], memory_of: Callable[[e.Var], Layout | None]
 ) -> list[Argument]:
-    """The buffers of a callee as layouts over data of the caller whose memory is known."""
+    """The buffers of a callee for which the caller passes memory of a known size."""
     symbols = (*callee.params, *implicit_symbols(callee))
     meaning = {
         var: op.cast(var.dtype, arg)
@@ -62,7 +64,10 @@ def overlap_tests(
     callee: PrimFunc, name: str, arguments: Sequence[Argument],
     may_alias: Callable[[e.Var, e.Var], bool],
 ) -> list[Test]:  # fmt: skip
-    """That no two arguments of a callee that promises so overlap, of which one is written."""
+    """Tests that no two arguments overlap of which the callee writes one.
+
+    None for a callee without ``tir.noalias``, and for arguments that cannot overlap.
+    """
     if not has_noalias(callee):
         return []
     pairs = [
@@ -83,7 +88,9 @@ def overlap_tests(
 
 
 def _start(arg: Node) -> tuple[e.Var, tuple[PrimExpr, ...], int] | None:
-    """The data of an argument, where it starts, and in elements of how many bytes; else None."""
+    """The pointer that an argument is made of, the offset in it (a sum of parts), and how many
+    bytes an element of the offset has; None for what is no pointer.
+    """
     if isinstance(arg, Buffer):
         layout = layout_of(arg)
         return arg.data, layout.offsets, layout.nbytes
@@ -100,10 +107,9 @@ def _start(arg: Node) -> tuple[e.Var, tuple[PrimExpr, ...], int] | None:
 
 
 def _offsets_of(load: BufferLoad) -> tuple[PrimExpr, ...]:
-    """The offset of an element in parts, one for each axis, in 64 bits as its address has it.
+    """The offset of ``A[i, j]``, whose address is passed, in parts: one for each axis, as int64.
 
-    No index is tested against its axis, so that products may wrap here that do not where elements
-    are read.
+    The element is not read, so that its indices may lie outside their axes, and products may wrap.
     """
     buffer = load.buffer
     strides = [wide(stride) for stride in buffer.strides]
@@ -119,7 +125,10 @@ def _offsets_of(load: BufferLoad) -> tuple[PrimExpr, ...]:
 def _layout(
     buffer: Buffer, meaning: Mapping[e.Var, PrimExpr], offsets: tuple[PrimExpr, ...], unit: int
 ) -> Layout:
-    """The callee's buffer in the caller's terms; in bytes where an offset counts other elements."""
+    """The layout of the callee's buffer in expressions of the caller.
+
+    It counts elements; where the offset counts elements of another size, it counts bytes.
+    """
     own = layout_of(buffer)
     shape, strides, starts = [
         tuple([substitute(term, meaning) for term in terms])
@@ -136,6 +145,7 @@ def _layout(
 
 
 def _apart(argument: Argument, other: Argument, name: str) -> Test:
+    """The test that one argument ends before the other one begins."""
     sizes = Sizes()
     (first, last), (begin, end) = _ends(sizes, argument), _ends(sizes, other)
     sizes.need(either(e.LE(last, begin), e.LE(end, first)))
@@ -147,8 +157,9 @@ def _apart(argument: Argument, other: Argument, name: str) -> Test:
 
 
 def _ends(sizes: Sizes, argument: Argument) -> tuple[PrimExpr, PrimExpr]:
-    """The addresses of the first byte of an argument and of that behind its last."""
+    """The addresses of an argument's first byte and of the byte behind its last."""
     address = reinterpret("int64", argument.data)
-    # that the arithmetic is exact was tested before, that the argument lies within its memory
+    # Conditions on these sizes are left out: the test that the argument lies within its memory,
+    # which runs before, has them.
     low, high = whole_reach(Sizes(sizes.names), argument.layout)
     return address + low, address + high

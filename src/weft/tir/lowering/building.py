@@ -1,4 +1,4 @@
-"""What passes of this package build expressions with: definitions, constants in lanes, types."""
+"""Small helpers of this package's passes for building expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ _I64: Final = DataType("int64")
 
 
 class Names:
-    """Variables for what is used at several places: each is computed once, in order."""
+    """Collects variables for values that are used at several places, to define them around a body.
+
+    ``names.of("x", a * b)`` gives a variable ``x``; at last ``names.around(x * x)`` gives
+    ``T.Let(x * x, where={x: a * b})``.
+    """
 
     def __init__(self) -> None:
         self.lets: list[tuple[e.Var, PrimExpr]] = []
@@ -30,36 +34,36 @@ class Names:
         return var
 
     def around(self, body: PrimExpr) -> PrimExpr:
-        """``body`` inside of the definitions of the variables."""
+        """``body`` inside the definitions of all variables, the first one outermost."""
         for var, value in reversed(self.lets):
             body = e.Let(var, value, body)
         return body
 
 
 def all_of(conditions: Sequence[PrimExpr]) -> PrimExpr:
-    """Whether all of several conditions hold; each of them is computed."""
+    """The condition that all of several hold; each of them is computed."""
     return functools.reduce(lambda a, b: e.Call(a.dtype, "tir.bitwise_and", [a, b]), conditions)
 
 
 def either(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    """Whether one of two conditions holds; both are computed."""
+    """The condition that one of two holds, or both; both are computed."""
     return e.Call(a.dtype, "tir.bitwise_or", [a, b])
 
 
 def wide(expr: PrimExpr) -> PrimExpr:
-    """An integer as int64."""
+    """An integer expression as int64."""
     return expr if expr.dtype is _I64 else op.cast(_I64, expr)
 
 
 def constant_of(expr: object) -> int | None:
-    """The value of an integer constant or of a broadcast one."""
+    """The value of an integer constant, also of one that is broadcast; None for anything else."""
     if isinstance(expr, e.Broadcast):
         expr = expr.value
     return expr.value if isinstance(expr, IntImm) else None
 
 
 def like(element: str, dtype: DataType) -> DataType:
-    """The type of as many lanes as ``dtype`` has.
+    """The type with elements ``element`` and as many lanes as ``dtype`` has.
 
     >>> like("uint16", DataType("int32x4"))
     'uint16x4'

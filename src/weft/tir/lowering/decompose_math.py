@@ -1,26 +1,27 @@
 """DecomposeMath: mathematical functions become formulas of arithmetic.
 
-float32 functions become polynomials, those of float64 that the C library lacks become others of its
-functions, which are called lane by lane; powers with small or integer exponents become products::
+Functions of float32 become polynomials. Functions of float64 that the C library lacks become others
+that it has, and those of vectors a call for each lane. Powers with small or integer exponents
+become products::
 
-    y = T.exp(x)         T.Let(T.uncontracted(T.Let(..., where={n: ...})), where={v: x})
+    T.exp(x)             T.Let(T.uncontracted(T.Let(..., where={n: ...})), where={v: x})
     T.sigmoid(d)         ... T.exp(...) ..., of a float64 d
     T.tan(v)             T.Shuffle([T.tan(T.Shuffle([v], [0])), ...], [0, ...]), of a vector v
     T.pow(i, 5)          s * s * i with s = i * i, of an integer i
 
-A formula says what is rounded and when, so that the interpreter and native code agree to the last
-bit: no product in it is contracted with a sum, and ``T.fma`` stands where the target has an
-instruction for it (``supported``), a product and a sum elsewhere.
+A formula fixes what is rounded and when, so that the interpreter and native code agree to the last
+bit. ``T.uncontracted`` around it says that no product is fused with a sum; where that is wanted the
+formula has ``T.fma``, if the target has an instruction for it (``supported``).
 
-After the pass the mathematical functions that are left are those of the C library, of scalars, and
-square roots, roundings and signs, which every processor has. float16 and bfloat16 are float32
-before (``WidenShortFloats``).
+After the pass the only mathematical functions are those of the C library, of scalars, and square
+roots, roundings and signs, for which every processor has instructions. There is no float16 and no
+bfloat16 any more: ``WidenShortFloats`` runs before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
@@ -46,7 +47,7 @@ from weft.tir.op import const
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass
 
 Writer = Callable[..., PrimExpr]
-"""Writes a function of names as a formula."""
+"""Writes a function as a formula: it takes a ``Formula`` and the arguments, which are variables."""
 
 FLOAT32: Final[dict[str, Writer]] = {
     "exp": exponentials.exp, "exp2": exponentials.exp2, "exp10": exponentials.exp10,
@@ -65,7 +66,7 @@ _NAMES: Final = frozenset([*FLOAT32, *library.LIBRARY, "rsqrt", "scaleb", "looku
 
 
 def instructions_of(supported: Supported, dtype: DataType) -> Instructions:
-    """What a target has for vectors of a float type."""
+    """Which instructions a target has for values of a float type."""
     x = e.Var("x", dtype)
     places = e.Var("places", like("uint32", dtype))
     table = e.Var("table", "float32x16")
@@ -83,7 +84,7 @@ class _Decompose(StmtMutator):
         self._buffers: dict[int, tuple[Buffer, Buffer]] = {}
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        """The buffer with such sizes, the same one at each of its uses."""
+        """The buffer with formulas in its sizes: the same new buffer at each of its uses."""
         known = self._buffers.get(id(buffer))
         if known is None:
             sizes = (*buffer.shape, *buffer.strides, buffer.elem_offset)
@@ -128,24 +129,28 @@ def _name_of(call: e.Call) -> str:
     return call.op.name.removeprefix("tir.") if isinstance(call.op, Op) else ""
 
 
-def _has_mathematics(nodes: Any) -> bool:
+def _has_mathematics(nodes: object) -> bool:
+    """Whether a function that this pass replaces is called."""
     return any(_name_of(call) in _NAMES for call in collect(nodes, e.Call))
 
 
 def _by_lanes(name: str, call: e.Call) -> PrimExpr:
-    """A vector of calls of the C library."""
+    """The vector of a call of the C library for each lane."""
     names = Names()
     args = [names.of("x", arg) for arg in call.args]
     return names.around(library.by_lanes(call.dtype, name, *args))
 
 
 def _reciprocal_root(call: e.Call) -> PrimExpr:
-    """1 / sqrt(x)."""
+    """``T.rsqrt(x)`` as ``1 / sqrt(x)``."""
     return e.Div(const(1.0, call.dtype), intrinsic(call.dtype, "sqrt", *call.args))
 
 
 def _scaled(call: e.Call) -> PrimExpr:
-    """``T.scaleb`` by the C library's ldexp, for counts of which more change nothing."""
+    """``T.scaleb`` by ``ldexp`` of the C library, which takes an int32.
+
+    The power is clamped to 5000 either way, beyond which the result is 0 or infinite anyway.
+    """
     dtype = call.dtype
     x, power, where = call.args
     count = e.Max(e.Min(power, const(5000.0, dtype)), const(-5000.0, dtype))
@@ -154,7 +159,7 @@ def _scaled(call: e.Call) -> PrimExpr:
 
 
 def _chosen(call: e.Call) -> PrimExpr:
-    """``T.lookup`` by a comparison and a choice for each number of the table."""
+    """``T.lookup`` by a comparison and a Select for each number of the table."""
     names, dtype = Names(), call.dtype
     table, places = names.of("table", call.args[0]), call.args[1]
     count = table.dtype.lanes
@@ -171,11 +176,11 @@ def _chosen(call: e.Call) -> PrimExpr:
 _REPLACED: Final[dict[str, Callable[[e.Call], PrimExpr]]] = {
     "rsqrt": _reciprocal_root, "scaleb": _scaled, "lookup": _chosen,
 }  # fmt: skip
-"""Functions that an instruction does, or other functions."""
+"""Intrinsic -> what stands for it on a target that has no instruction for it."""
 
 
 def decompose_math(func: PrimFunc, supported: Supported = supports_nothing) -> PrimFunc:
-    """The function with its mathematics as formulas (module docstring)."""
+    """The function with its mathematics as formulas (see the module's docstring)."""
     if not _has_mathematics(func.body):
         return func
     return func.with_(body=_Decompose(supported).visit(func.body))

@@ -1,8 +1,9 @@
-"""DefineIntegers: integer operations that could trap or be undefined become explicit ones.
+"""DefineIntegers: guards around integer operations that processors leave undefined.
 
-What TensorIR says of integers (no division by 0, the smallest number over -1 wraps, a count beyond
-the width shifts everything out, a conversion saturates) no processor does in one instruction. After
-this pass the operands say it, and code generation prints plain instructions::
+TensorIR says what each operation gives: a division by 0 is an error, the least number by -1 wraps,
+a shift by the width or more shifts everything out, a conversion of a float that is too large gives
+the largest integer. Processors trap or give something else. After this pass the program guards the
+operands itself, and code generation prints plain instructions::
 
     a // b                 d: T.checked(b, b != 0, "division", "integer division by zero")
                            T.Div(a, d), with one step down where the remainder's sign is not d's
@@ -10,17 +11,21 @@ this pass the operands say it, and code generation prints plain instructions::
                            where inside is T.Cast("uint32", n) < 32
     T.int32(x)             T.unchecked_cast("int32", x within the range of int32)
 
-What is proved stays as it is. So after the pass the divisor of an integer ``Div`` or ``Mod`` is
-neither 0 nor -1 under the smallest number, that of ``FloorDiv`` and ``FloorMod`` is positive, and
-the count of a shift is below the width.
+Operations that are proved to be safe stay as they are. So after the pass
 
-An extent, a stride or an offset of a buffer has guards that hold wherever the buffer is used.
+- the divisor of an integer ``Div`` or ``Mod`` is not 0, and not -1 where the dividend may be the
+  least number;
+- that of ``FloorDiv`` and ``FloorMod`` is positive;
+- a shift is by less than the width.
+
+Extents, strides and offsets of buffers are guarded without regard to where the buffer is used, so
+that one Buffer serves all its uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, overload
 
 import numpy as np
 
@@ -47,16 +52,17 @@ _CANDIDATES: Final = (*DIVISIONS, e.Cast, e.Call)
 _SHIFTS: Final = ("tir.shift_left", "tir.shift_right")
 
 Supported = Callable[[PrimExpr], bool]
-"""Whether the target has an instruction with the very meaning of an expression."""
+"""Whether the target has an instruction that means exactly what an expression means."""
+V = TypeVar("V")
 
 
 def supports_nothing(expr: PrimExpr) -> bool:
-    """A target that has no such instruction."""
+    """The answer of a target that has no such instruction."""
     return False
 
 
-def may_be_undefined(expr: Any) -> bool:
-    """Whether an operation could trap or be undefined, by itself, as far as constants tell."""
+def may_be_undefined(expr: PrimExpr) -> bool:
+    """Whether an operation could be undefined, given no more than the constants in it."""
     if isinstance(expr, DIVISIONS):
         divisor = constant_of(expr.b)
         return expr.dtype.is_integral and (divisor is None or divisor <= 0)
@@ -71,17 +77,15 @@ def may_be_undefined(expr: Any) -> bool:
 
 
 class Definer:
-    """Writes one operation, whose operands are defined, with the guards that it needs."""
+    """Writes the guards of one operation."""
 
     def __init__(self, ranges: Ranges, bounds: Bounds, supported: Supported) -> None:
         self.ranges, self.bounds, self.supported = ranges, bounds, supported
 
-    def defined(
-        self, given: PrimExpr, expr: PrimExpr, wanted: PrimExpr | None = None
-    ) -> PrimExpr:
-        """``expr``, which was ``given`` before its operands were defined, without a hidden fault.
+    def defined(self, given: PrimExpr, expr: PrimExpr, wanted: PrimExpr | None = None) -> PrimExpr:
+        """``expr`` with guards. It is the operation ``given`` whose operands have theirs already.
 
-        Lanes that are not ``wanted`` do not fault.
+        Lanes of a vector that are not ``wanted`` do not fault.
         """
         if isinstance(expr, DIVISIONS) and isinstance(given, DIVISIONS):
             return self._division(given, expr, wanted)
@@ -135,17 +139,22 @@ class Definer:
 
 
 def nonzero(divisor: PrimExpr, wanted: PrimExpr | None = None) -> PrimExpr:
-    """The divisor, which is tested; 1 in lanes that are not wanted."""
+    """The divisor, tested not to be 0; in lanes that are not wanted it is 1."""
     if wanted is not None:
         divisor = e.Select(wanted, divisor, const(1, divisor.dtype))
     condition = e.NE(divisor, const(0, divisor.dtype))
     return checked(divisor, condition, "division", "integer division by zero")
 
 
-def _signed(
-    kind: type, names: Names, a: PrimExpr, divisor: PrimExpr, wraps: bool
-) -> PrimExpr:
-    """A division by a number that is not 0; by -1 it divides by 1 and negates what wraps."""
+def _signed(kind: type, names: Names, a: PrimExpr, divisor: PrimExpr, wraps: bool) -> PrimExpr:
+    """A division of signed integers by a number that is not 0.
+
+    ``wraps``: the dividend may be the least number, which a processor cannot divide by -1. Where
+    the divisor is -1 it divides by 1, and ``0 - a``, which wraps, is the quotient.
+
+    A quotient that rounds down is one less than the one that truncates, and its remainder is larger
+    by the divisor, where the remainder of that is not 0 and its sign is not the divisor's.
+    """
     zero = const(0, a.dtype)
     is_minus_one = e.EQ(divisor, const(-1, a.dtype))
     if wraps:
@@ -165,6 +174,7 @@ def _signed(
 
 
 def _shifted(call: e.Call, names: Names, value: PrimExpr, count: PrimExpr) -> PrimExpr:
+    """A shift by any count. A negative one is, as an unsigned number, beyond the width too."""
     dtype = call.dtype
     unsigned = like(f"uint{dtype.bits}", dtype)
     inside = names.of("inside", e.LT(e.Cast(unsigned, count), const(dtype.bits, unsigned)))
@@ -176,11 +186,14 @@ def _shifted(call: e.Call, names: Names, value: PrimExpr, count: PrimExpr) -> Pr
 
 
 def _saturated(value: PrimExpr, dtype: DataType) -> PrimExpr:
-    """A float as an integer: between the ends of the type, and 0 for NaN.
+    """A float as an integer: what is out of range becomes the nearest end, NaN becomes 0.
 
-    NaN is not above the lower end. So it is tested only where that end is not 0, while there are
-    floats: processors that mask by comparisons do this in one instruction. Where the largest
-    integer is no float, the largest float below it stands for it, and what is beyond is set last.
+    First ``x`` is raised to the lower end: ``x if x > low else low``. NaN, which is above nothing,
+    becomes the lower end. Where that is not 0, NaN is set to 0 while the numbers are still floats:
+    that is one instruction where comparisons give masks.
+
+    Then it is lowered to the upper end. Where no float is exactly the largest integer (int32 in
+    float32), it is the largest float below, and what is beyond is set at last.
     """
     names = Names()
     if value.dtype.bits == 16:
@@ -213,13 +226,18 @@ class _DefineIntegers(FactMutator):
         self._touched: dict[int, tuple[PrimExpr, bool]] = {}
         self._buffers: dict[int, tuple[Buffer, Buffer]] = {}
 
-    def visit(self, node: Any) -> Any:
-        """Expressions in which everything is defined stay as they are."""
+    @overload
+    def visit(self, node: PrimExpr) -> PrimExpr: ...
+    @overload
+    def visit(self, node: V) -> V: ...
+    def visit(self, node: object) -> object:
+        """The node with guards; an expression that needs none is not walked."""
         if isinstance(node, PrimExpr) and not (node.CHILDREN and self._is_touched(node)):
             return node
         return super().visit(node)
 
-    def _is_touched(self, expr: Any) -> bool:
+    def _is_touched(self, expr: PrimExpr) -> bool:
+        """Whether an expression needs guards, or has a part or a buffer that does."""
         known = self._touched.get(id(expr))
         if known is not None:
             return known[1]
@@ -229,16 +247,18 @@ class _DefineIntegers(FactMutator):
                 is_touched = True
                 break
         if isinstance(expr, BufferLoad | e.Call) and not is_touched:
-            buffers = [expr.buffer] if isinstance(expr, BufferLoad) else expr.args
+            operands: Sequence[object] = (
+                [expr.buffer] if isinstance(expr, BufferLoad) else expr.args
+            )
             is_touched = any(
-                isinstance(buffer, Buffer) and self.visit_Buffer(buffer) is not buffer
-                for buffer in buffers
+                isinstance(operand, Buffer) and self.visit_Buffer(operand) is not operand
+                for operand in operands
             )
         self._touched[id(expr)] = expr, is_touched
         return is_touched
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        """The buffer with guards in its sizes, the same one at each of its uses."""
+        """The buffer with guards in its sizes: the same new buffer at each of its uses."""
         known = self._buffers.get(id(buffer))
         if known is None:
             known = self._buffers[id(buffer)] = buffer, self._defined_buffer(buffer)
@@ -256,12 +276,12 @@ class _DefineIntegers(FactMutator):
         )
 
     def visit_For(self, loop: s.For) -> s.Stmt:
-        """Bounds are defined as well."""
+        """The bounds of a loop get guards as well."""
         rebuilt = super().visit_For(loop)
         return rebuilt.with_(min=self.visit(loop.min), extent=self.visit(loop.extent))
 
     def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
-        """Extents are defined as well."""
+        """Extents get guards as well."""
         return super().visit_Allocate(stmt).with_(extents=self.visit(stmt.extents))
 
     def _defined(self, given: PrimExpr, expr: PrimExpr) -> PrimExpr:
@@ -278,18 +298,18 @@ class _DefineIntegers(FactMutator):
         return self._defined(call, super().visit_Call(call))
 
 
-def is_undefined(expr: Any, supported: Supported) -> bool:
-    """Whether the pass has to look at an expression."""
+def is_undefined(expr: PrimExpr, supported: Supported) -> bool:
+    """Whether an operation may need guards on a target with these instructions."""
     return may_be_undefined(expr) and not (isinstance(expr, e.Cast) and supported(expr))
 
 
 def define_integers(func: PrimFunc, supported: Supported = supports_nothing) -> PrimFunc:
-    """The function with explicit guards around integer operations (module docstring)."""
+    """The function with guards around its integer operations (see the module's docstring)."""
     if not any(is_undefined(expr, supported) for expr in collect(func.body, _CANDIDATES)):
         return func
     return func.with_(body=_DefineIntegers(*facts_of(func), supported).visit(func.body))
 
 
 def DefineIntegers(supported: Supported = supports_nothing) -> Pass:
-    """The pass; ``supported`` says which conversions the target saturates by itself."""
+    """The pass; ``supported`` says which conversions the target does as TensorIR defines them."""
     return make_pass("DefineIntegers", lambda func: define_integers(func, supported))

@@ -1,9 +1,8 @@
-"""What a PrimFunc does to the memory of its parameters, and what it returns."""
+"""Which memory a PrimFunc writes, whether it calls Python, and what it returns."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from weft.ir.functor import collect
 from weft.ir.op import Op
@@ -17,31 +16,29 @@ from weft.tir.function import PrimFunc
 
 @dataclass
 class Effects:
-    """The effects of a function's body; data variables are given by ``id``."""
+    """The effects of a function's body. Memory is named by its data variable (its ``id``)."""
 
     written: set[int] = field(default_factory=set)
-    """Data that a store changes."""
+    """Memory that a store changes."""
     unknown: set[int] = field(default_factory=set)
-    """Data that a call is given, which may change it."""
+    """Memory that a call is given, which may or may not change it."""
     calls_packed: bool = False
-    """Whether Python is called."""
+    """Whether it calls packed functions, which may be Python."""
     returned: DataType | None = None
     """The type of what ``T.ret`` returns."""
 
 
 def effects_of(func: PrimFunc) -> Effects:
-    """The effects of a function, read off its stores and calls."""
+    """The effects of a function, from its stores and calls."""
     effects = Effects()
-    node: Any
-    for node in collect(func.body, (s.BufferStore, e.Call)):
-        if isinstance(node, s.BufferStore):
-            effects.written.add(id(node.buffer.data))
-            continue
-        name = node.op.name if isinstance(node.op, Op) else ""
+    for store in collect(func.body, s.BufferStore):
+        effects.written.add(id(store.buffer.data))
+    for call in collect(func.body, e.Call):
+        name = call.op.name if isinstance(call.op, Op) else ""
         effects.calls_packed = effects.calls_packed or name.endswith("packed")
         if name == "tir.ret":
-            effects.returned = node.args[0].dtype
-        for arg in node.args:
+            effects.returned = call.args[0].dtype
+        for arg in call.args:
             if isinstance(arg, Buffer):
                 effects.unknown.add(id(arg.data))
             elif isinstance(arg, e.Var) and arg.dtype.is_handle:
@@ -58,7 +55,11 @@ def has_noalias(func: PrimFunc) -> bool:
 
 
 def fixed_data(func: PrimFunc) -> frozenset[int]:
-    """The data variables (by ``id``) whose memory stays as it is while the function runs."""
+    """The data variables (by ``id``) whose memory nothing changes while the function runs.
+
+    There are none where packed functions are called, or where something is written and buffers may
+    overlap.
+    """
     effects = effects_of(func)
     changed = effects.written | effects.unknown
     if effects.calls_packed or (changed and not has_noalias(func)):
@@ -68,7 +69,7 @@ def fixed_data(func: PrimFunc) -> frozenset[int]:
 
 
 def return_type(func: PrimFunc, effects: Effects) -> DataType | None:
-    """The type that a function declares to return, or else that of its ``T.ret``."""
+    """The type that a function is declared to return, or else that of its ``T.ret``."""
     declared = func.ret_type
     if isinstance(declared, PrimType) and declared.dtype != "void":
         return declared.dtype

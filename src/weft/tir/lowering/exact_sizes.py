@@ -1,8 +1,8 @@
-"""Sizes as numbers: what must hold so that no step of a size, or of its test, wraps.
+"""Tests that no step of a size wraps.
 
-``m * n`` elements are no memory at all where the product wraps to 0, and then every access that is
-proved by ``i < m`` and ``j < n`` lies outside. So the steps of a size are tested, all at once, by
-``T.is_exact``.
+An allocation of ``m * n`` elements has no memory at all where the product wraps to 0; and then each
+access that is proved by ``i < m`` and ``j < n`` lies outside of it. So the steps of a size are
+tested, all together, by one ``T.is_exact``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from weft.tir.lowering.faults import DIVISIONS
 from weft.tir.lowering.proofs import Bounds
 
 LARGEST_MEMORY: Final = 1 << 47
-"""Bytes that no allocation reaches."""
+"""More bytes than any allocation can have."""
 _STEPS: Final = (e.Add, e.Sub, e.Mul, e.Min, e.Max)
 
 
 @dataclass(frozen=True, eq=False)
 class Test:
-    """A condition on sizes, with the names that it uses, and what a fault of it says."""
+    """A condition on sizes, the variables that it uses, and the message where it does not hold."""
 
     names: Names
     condition: PrimExpr
@@ -36,7 +36,7 @@ class Test:
     numbers: Sequence[PrimExpr] = ()
 
     def around(self, value: PrimExpr) -> PrimExpr:
-        """The value, which is there only if the condition holds."""
+        """``value`` in a ``T.checked`` of the condition, with its variables defined around it."""
         return self.names.around(
             checked(value, self.condition, self.kind, self.message, *self.numbers)
         )
@@ -44,10 +44,11 @@ class Test:
 
 @dataclass
 class Sizes:
-    """Collects what must hold of sizes while they are written for a test.
+    """Writes sizes as int64 for a test, and collects the conditions under which they are right.
 
-    A test must not fault itself, so a division in a size, as what reads memory, gets a name: its
-    operands are tested apart, and later passes guard it where it is defined.
+    The test must not fault by itself. So a division in a size, or a load, gets a variable before
+    it: later passes guard it where it is defined, and that its operands do not wrap becomes a
+    condition.
     """
 
     names: Names = field(default_factory=Names)
@@ -55,20 +56,20 @@ class Sizes:
     _written: dict[int, tuple[PrimExpr, PrimExpr]] = field(default_factory=dict)
 
     def number(self, size: PrimExpr) -> PrimExpr:
-        """The size as int64. That it is exact itself is for the caller to ask: ``need_exact``."""
+        """The size as int64. Whether it wraps is for the caller to ask (``need_exact``)."""
         return wide(self._form(size))
 
     def need(self, condition: PrimExpr) -> None:
-        """One more condition; a constant that is true is none."""
+        """Add a condition; a constant that is true is left out."""
         if constant_of(condition) != 1:
             self.conditions.append(condition)
 
     def need_exact(self, *numbers: PrimExpr) -> None:
-        """No step of what was written may wrap."""
+        """Add the condition that no step of these sizes, which ``number`` gave, wraps."""
         self.conditions += [is_exact(number) for number in numbers if exact_steps(number)]
 
     def test(self, kind: str, message: str, *numbers: PrimExpr) -> Test:
-        """The test of all conditions, of which there is one at least."""
+        """The test of all conditions; there must be one at least."""
         return Test(self.names, all_of(self.conditions), kind, message, numbers)
 
     def _form(self, expr: PrimExpr) -> PrimExpr:
@@ -93,7 +94,7 @@ class Sizes:
 
 
 def exact_bound(bounds: Bounds, bound: PrimExpr) -> PrimExpr:
-    """The bound of a loop, tested where a step of it may wrap."""
+    """The bound of a loop, in a test if a step of it may wrap."""
     if bound.dtype.bits != 64 or bounds.is_exact(bound):
         return bound
     sizes = Sizes()
@@ -105,7 +106,10 @@ def exact_bound(bounds: Bounds, bound: PrimExpr) -> PrimExpr:
 
 
 def allocation_test(name: str, extents: Sequence[PrimExpr], nbytes: int) -> Test | None:
-    """That memory of so many elements of ``nbytes`` bytes can be had; None for constant extents."""
+    """The test that memory for so many elements of ``nbytes`` bytes can be had.
+
+    None for constant extents, which code generation looks at.
+    """
     if all(constant_of(extent) is not None for extent in extents):
         return None
     sizes = Sizes()
@@ -121,11 +125,12 @@ def allocation_test(name: str, extents: Sequence[PrimExpr], nbytes: int) -> Test
 
 
 def parameter_tests(bounds: Bounds, extent: PrimExpr) -> list[Test]:
-    """That no step inside an extent of a parameter wraps, where that matters.
+    """Tests that no step inside an extent of a parameter wraps, where that matters.
 
-    Who calls the function compares the extent as numbers without width. Sums and products are the
-    same modulo 2**64 there and here; a quotient, an extreme or a choice of one that wraps is not:
-    ``max(p * q, 1)`` may be 1 for the caller and 5 here. In 32 bits, ``n + 70000`` may be negative.
+    The caller has compared this extent with that of the array, in integers that do not wrap. A sum
+    or product that wraps here has the lowest 64 bits of the caller's, which is enough. A quotient,
+    a minimum or a choice of one that wraps has not: ``max(p * q, 1)`` may be 1 for the caller and 5
+    here. And in 32 bits ``n + 70000`` may be negative here.
     """
     is_short = (
         isinstance(extent, e.Add | e.Sub | e.Mul) and extent.dtype.bits < 64
@@ -144,7 +149,11 @@ def parameter_tests(bounds: Bounds, extent: PrimExpr) -> list[Test]:
 
 
 def _decisive(root: PrimExpr) -> list[PrimExpr]:
-    """The largest sums and products whose number counts, not only its lowest 64 bits."""
+    """The outermost sums and products of which more than the lowest 64 bits matter.
+
+    They are those inside a quotient, a minimum or a choice: of ``max(p * q + 1, 1) * r`` it is
+    ``p * q + 1``.
+    """
     decisive: list[PrimExpr] = []
     seen: set[tuple[int, bool]] = set()
     waiting = [(root, True)]

@@ -1,8 +1,8 @@
-"""A walk over a function that knows, at every place, what was proved and which lanes are wanted.
+"""A walk over a function that knows at every place what holds there, and which lanes are wanted.
 
 Passes of this package subclass ``FactMutator``. At each expression ``ranges`` holds the intervals
-of the variables in scope, ``bounds`` the conditions that hold there, and ``wanted(lanes)`` the
-lanes of a vector whose value anybody looks at::
+of the variables in scope, ``bounds`` the conditions that hold there, and ``wanted(lanes)`` is the
+mask of the lanes of a vector whose values are used::
 
     for i in range(n):              # 0 <= i < n
         if i < m:                   # i < m
@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.tir import expr as e
 from weft.tir import stmt as s
@@ -28,11 +29,12 @@ from weft.tir.lowering.symbols import symbol_ranges
 from weft.tir.transform.prim_func_pass import StmtMutator
 
 RANGE: Final = "weft.range"
-"""The annotation of a loop over a part of what it ran over: the whole interval of its variable."""
+"""The annotation of a loop that runs over a part of its iterations: the interval of its variable,
+``[least, largest]``, over all of them."""
 
 
 def facts_of(func: PrimFunc) -> tuple[Ranges, Bounds]:
-    """What holds where the body of a function begins."""
+    """The intervals and conditions that hold where the body of a function begins."""
     ranges = Ranges()
     for var, interval in symbol_ranges(func):
         ranges.bind(var, interval)
@@ -40,17 +42,17 @@ def facts_of(func: PrimFunc) -> tuple[Ranges, Bounds]:
 
 
 class StatementFacts(StmtMutator):
-    """What holds at a statement, and so in all of its expressions."""
+    """A mutator that knows what holds at each statement, and so in all of its expressions."""
 
     def __init__(self, ranges: Ranges, bounds: Bounds) -> None:
         self.ranges, self.bounds = ranges, bounds
 
     def visit_Buffer(self, buffer: Buffer) -> Buffer:
-        """The extents of a buffer are sizes: they are not rewritten."""
+        """The buffer as it is: passes that rewrite sizes do so by themselves."""
         return buffer
 
     def visit_For(self, loop: s.For) -> s.Stmt:
-        """The loop's variable has its range inside. Bounds are sizes: they are not rewritten."""
+        """The loop with its body rewritten, in which its variable has an interval."""
         if self.ranges.of(loop.extent)[1] <= 0:
             return loop
         self.ranges.bind(loop.loop_var, loop_range(self.ranges, loop))
@@ -59,18 +61,18 @@ class StatementFacts(StmtMutator):
             return loop.with_(body=self.visit(loop.body))
 
     def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
-        """Extents are sizes, as those of buffers and loops: they are not rewritten."""
+        """The allocation with its body rewritten; extents are left as they are."""
         return stmt.with_(body=self.visit(stmt.body))
 
     def visit_LetStmt(self, stmt: s.LetStmt) -> s.Stmt:
-        """The variable is its value inside."""
+        """The definition, in whose body the variable is known to be its value."""
         value = self.visit(stmt.value)
         with self.scope():
             self.define(stmt.var, stmt.value)
             return stmt.with_(value=value, body=self.visit(stmt.body))
 
     def visit_IfThenElse(self, stmt: s.IfThenElse) -> s.Stmt:
-        """Each branch knows how the condition turned out."""
+        """The statement; in its branches it is known whether the condition holds."""
         condition = self.visit(stmt.condition)
         with self.branch():
             self.bounds.assume(stmt.condition)
@@ -81,21 +83,21 @@ class StatementFacts(StmtMutator):
         return stmt.with_(condition=condition, then_case=then_case, else_case=else_case)
 
     def visit_While(self, stmt: s.While) -> s.Stmt:
-        """The condition holds at the start of the body."""
+        """The loop; in its body the condition is known to hold."""
         condition = self.visit(stmt.condition)
         with self.branch():
             self.bounds.assume(stmt.condition)
             return stmt.with_(condition=condition, body=self.visit(stmt.body))
 
     def visit_AssertStmt(self, stmt: s.AssertStmt) -> s.Stmt:
-        """What was asserted holds inside."""
+        """The assertion; in its body the condition is known to hold."""
         condition = self.visit(stmt.condition)
         with self.scope():
             self.bounds.assume(stmt.condition)
             return stmt.with_(condition=condition, body=self.visit(stmt.body))
 
     def visit_Evaluate(self, stmt: s.Evaluate) -> s.Stmt:
-        """What is promised (``T.assume``) holds from here on."""
+        """The statement; what a ``T.assume`` promises is known from here on."""
         value = self.visit(stmt.value)
         if is_call(stmt.value, "assume"):
             self.bounds.assume(stmt.value.args[0], promised=True)
@@ -103,7 +105,7 @@ class StatementFacts(StmtMutator):
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is learnt inside does not hold after it."""
+        """A part of the program; what is noted inside is forgotten at its end."""
         mark = self.bounds.mark()
         try:
             yield
@@ -111,18 +113,18 @@ class StatementFacts(StmtMutator):
             self.bounds.rewind(mark)
 
     def branch(self) -> AbstractContextManager[None]:
-        """A scope that is entered on a condition, or several times."""
+        """A scope whose code runs on a condition, or several times."""
         return self.scope()
 
     def define(self, var: e.Var, value: PrimExpr) -> None:
-        """The variable has that value from here on."""
+        """Note that an integer variable has that value from here on."""
         if var.dtype.is_integral and var.dtype.lanes == 1:
             self.ranges.define(var, value)
             self.bounds.define(var, value)
 
 
 class FactMutator(StatementFacts):
-    """What holds in an expression as well: in an arm of a choice, its condition."""
+    """A mutator that also knows what holds inside an expression: in an arm, its condition."""
 
     def __init__(self, ranges: Ranges, bounds: Bounds) -> None:
         super().__init__(ranges, bounds)
@@ -131,33 +133,32 @@ class FactMutator(StatementFacts):
         self._kept: list[object] = []
 
     def visit_Let(self, let: e.Let) -> PrimExpr:
-        """The variable is its value inside."""
+        """The Let, in whose body the variable is known to be its value."""
         value = self.visit(let.value)
         self.define(let.var, let.value)
         return let.with_(value=value, body=self.visit(let.body))
 
     def visit_Select(self, select: e.Select) -> PrimExpr:
-        """Each arm is wanted where the condition chooses it."""
+        """The Select; each arm is wanted where the condition chooses it."""
         condition = self.visit(select.condition)
         yes = self.arm(select.condition, condition, True, select.true_value)
         no = self.arm(select.condition, condition, False, select.false_value)
         return select.with_(condition=condition, true_value=yes, false_value=no)
 
     def visit_And(self, expr: e.And) -> PrimExpr:
-        """The right side is wanted where the left one holds."""
+        """``a and b``; the right side is wanted where the left one holds."""
         left = self.visit(expr.a)
         return expr.with_(a=left, b=self.arm(expr.a, left, True, expr.b))
 
     def visit_Or(self, expr: e.Or) -> PrimExpr:
-        """The right side is wanted where the left one does not hold."""
+        """``a or b``; the right side is wanted where the left one does not hold."""
         left = self.visit(expr.a)
         return expr.with_(a=left, b=self.arm(expr.a, left, False, expr.b))
 
     def visit_Call(self, call: e.Call) -> PrimExpr:
-        """``T.if_then_else`` is a choice too."""
+        """Any call; the arms of ``T.if_then_else`` are wanted where its condition chooses them."""
         if not is_call(call, "if_then_else"):
-            rebuilt: PrimExpr = self.visit_default(call)
-            return rebuilt
+            return self.visit_default(call)
         given = call.args[0]
         condition = self.visit(given)
         yes = self.arm(given, condition, True, call.args[1])
@@ -168,11 +169,10 @@ class FactMutator(StatementFacts):
         return call.with_(args=args)
 
     def visit_Shuffle(self, shuffle: e.Shuffle) -> PrimExpr:
-        """Lanes are wanted that are picked for a wanted one."""
+        """The Shuffle; a lane of its operands is wanted if it is picked for a wanted one."""
         outer = self.mask(len(shuffle.indices))
         if outer is None or not all(isinstance(index, IntImm) for index in shuffle.indices):
-            rebuilt: PrimExpr = self.visit_default(shuffle)
-            return rebuilt
+            return self.visit_default(shuffle)
         vectors, first = [], 0
         for vector in shuffle.vectors:
             places = range(first, first + vector.dtype.lanes)
@@ -184,25 +184,26 @@ class FactMutator(StatementFacts):
         return shuffle.with_(vectors=vectors)
 
     def arm(self, given: PrimExpr, condition: PrimExpr, holds: bool, value: PrimExpr) -> PrimExpr:
-        """An arm of a choice; ``condition`` is what became of the condition ``given``."""
+        """The rewritten arm ``value`` of a choice, which is taken where the condition ``holds``.
+
+        ``given`` is the condition as it was, ``condition`` what it was rewritten to.
+        """
         if given.dtype.lanes == 1:
             with self.branch(), self._within((id(given), holds)):
                 self.bounds.assume(given, holds)
-                chosen: PrimExpr = self.visit(value)
-                return chosen
+                return self.visit(value)
         flag = condition if holds else e.Not(condition)
         before = self.mask(given.dtype.lanes)
         if before is not None:
             flag = e.And(flag, before)
         with self.masked(flag, given.dtype.lanes):
-            lanes: PrimExpr = self.visit(value)
-            return lanes
+            return self.visit(value)
 
     # Masks.
 
     @contextmanager
     def masked(self, flag: PrimExpr, lanes: int) -> Iterator[None]:
-        """Of vectors of ``lanes`` lanes those are wanted where ``flag`` is true."""
+        """A part in which vectors of ``lanes`` lanes are wanted where ``flag`` is true."""
         self.masks.append((flag, lanes))
         self._kept.append(flag)
         with self._within(id(flag)):
@@ -217,12 +218,12 @@ class FactMutator(StatementFacts):
         self._context = outer
 
     def mask(self, lanes: int) -> PrimExpr | None:
-        """The lanes of a vector that are wanted; None where all are."""
+        """The mask of the wanted lanes of a vector with so many lanes; None where all are."""
         flag, known = self.masks[-1] if self.masks else (None, 0)
         return flag if known == lanes else None
 
     def wanted(self, lanes: int) -> PrimExpr | None:
-        """As ``mask``; a scalar is wanted where any lane of the vector around it is."""
+        """As ``mask``; but a scalar is wanted where any lane of the vector around it is."""
         if lanes != 1 or not self.masks or self.masks[-1][1] == 1:
             return self.mask(lanes)
         flag, width = self.masks[-1]
@@ -231,7 +232,7 @@ class FactMutator(StatementFacts):
 
 
 def is_call(expr: object, name: str) -> TypeGuard[e.Call]:
-    """Whether an expression is a call of that intrinsic."""
+    """Whether an expression is a call of the intrinsic ``T.name``."""
     return isinstance(expr, e.Call) and isinstance(expr.op, Op) and expr.op.name == f"tir.{name}"
 
 
@@ -241,7 +242,7 @@ def is_single(loop: s.For) -> bool:
 
 
 def loop_range(ranges: Ranges, loop: s.For) -> Interval:
-    """The values of a loop's variable."""
+    """The least and the largest value of a loop's variable."""
     known = loop.annotations.get(RANGE)
     if known is not None:
         return known[0].value, known[1].value
@@ -249,8 +250,10 @@ def loop_range(ranges: Ranges, loop: s.For) -> Interval:
     return low[0], max(low[0], low[1] + size[1] - 1)
 
 
-def picked_mask(mask: PrimExpr, order: Sequence[Any], places: Sequence[int]) -> PrimExpr:
-    """Of the lanes at ``places``, those that are picked for a wanted one.
+def picked_mask(mask: PrimExpr, order: Sequence[PrimExpr], places: Sequence[int]) -> PrimExpr:
+    """The mask of the lanes ``places`` of a Shuffle's operands that are wanted.
+
+    ``order`` are the constant indices of the Shuffle, ``mask`` the wanted lanes of its result.
 
     >>> from weft.tir import Var
     >>> order = [IntImm("int32", 1), IntImm("int32", 0)]
@@ -259,7 +262,7 @@ def picked_mask(mask: PrimExpr, order: Sequence[Any], places: Sequence[int]) -> 
     """
     lanes: list[PrimExpr] = []
     for place in places:
-        picks = [at for at, index in enumerate(order) if index.value == place]
+        picks = [at for at, index in enumerate(order) if expect(index, IntImm).value == place]
         flags: list[PrimExpr] = [e.Shuffle([mask], [IntImm("int32", at)]) for at in picks]
         wanted: PrimExpr = flags[0] if flags else IntImm("bool", 0)
         for flag in flags[1:]:

@@ -1,9 +1,12 @@
-"""Whether evaluating an expression can fault or act, so that it must not be evaluated early."""
+"""Whether an expression can fault or have an effect when it is computed.
+
+What can must not be computed where the program would not: before the condition around it is known.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.node import Node
 from weft.tir import expr as e
@@ -16,20 +19,21 @@ _PURE: Final = (CallEffectKind.Pure, CallEffectKind.ExprAnnotation, CallEffectKi
 
 
 class Faults:
-    """Asks at one place of a program.
+    """Answers for expressions at one place of a program.
 
     Args:
         is_proved: whether a load is known to be within its buffer there.
-        harmless: expressions (by ``id``) that are known not to fault there; it grows.
+        harmless: expressions (by ``id``) that are known not to fault there. What is found out is
+            added to it.
     """
 
     def __init__(
-        self, ranges: Ranges, is_proved: Callable[[BufferLoad], bool], harmless: dict[int, Any]
+        self, ranges: Ranges, is_proved: Callable[[BufferLoad], bool], harmless: dict[int, Node]
     ) -> None:
         self.ranges, self.is_proved, self.harmless = ranges, is_proved, harmless
-        self._faulting: dict[int, Any] = {}
+        self._faulting: dict[int, Node] = {}
 
-    def can_fault(self, expr: Any) -> bool:
+    def can_fault(self, expr: object) -> bool:
         """Whether ``expr`` may raise, read out of bounds, or have an effect."""
         if not isinstance(expr, Node) or not expr.CHILDREN or isinstance(expr, e.Var):
             return False
@@ -39,14 +43,14 @@ class Faults:
         (self._faulting if can else self.harmless)[id(expr)] = expr
         return can
 
-    def _faults_itself(self, expr: Any) -> bool:
+    def _faults_itself(self, expr: Node) -> bool:
         if isinstance(expr, BufferLoad):
             return not self.is_proved(expr)
         if isinstance(expr, DIVISIONS):
             return expr.dtype.is_integral and not self.ranges.nonzero(expr.b)
         return isinstance(expr, e.Call) and effect_of(expr) not in _PURE
 
-    def _has_faulting_part(self, expr: Any) -> bool:
+    def _has_faulting_part(self, expr: Node) -> bool:
         for name in expr.CHILDREN:
             child = getattr(expr, name)
             if isinstance(child, tuple):

@@ -1,4 +1,4 @@
-"""The name under which a function of a module is called, by others and by who builds it."""
+"""The names under which the functions of a module are called."""
 
 from __future__ import annotations
 

@@ -1,23 +1,25 @@
-"""InsertChecks: no access leaves its buffer unnoticed, and nothing runs that must not.
+"""InsertChecks: tests of indices, and choices that run nothing which could fault.
 
-What is not proved is tested before it happens (``n`` is the extent of ``A``)::
+An access that is not proved to be inside its buffer is tested before it happens (``n`` is the
+extent of ``A``)::
 
     B[i] = A[j]     B[i] = T.checked(A[j], T.bitwise_and(0 <= j, j < n), "index", "...", j, n)
     A[j] = x        A[j] = T.checked(x, T.bitwise_and(0 <= j, j < n), "index", "...", j, n)
 
-A choice whose arms are not safe to run whatever the condition says becomes one that runs a single
-arm; where both are safe and cheap, both run and one result is taken::
+A choice with an arm that could fault becomes one that runs a single arm. A choice whose arms are
+both safe and cheap becomes one that runs both and takes one result, which spares a jump::
 
     T.Select(j < n, A[j], 0)        T.if_then_else(j < n, A[j], 0)
     j < n and A[j] > 0              T.if_then_else(j < n, A[j] > 0, False)
     T.if_then_else(c, i + 1, i)     T.Select(c, i + 1, i)
 
-A condition on lanes masks the loads in its arms that are not proved::
+A condition on the lanes of a vector masks those loads in its arms that are not proved::
 
     T.Select(c < d, A[v], w)   T.Let(T.Select(m, A.vload([v], m), w), where={m: c < d})
 
-So after this pass, by what stands in the program alone: every access may happen where it stands,
-``Select``, ``And`` and ``Or`` may run all of their parts, ``if_then_else`` runs one arm.
+After this pass no further proof is needed to run the program: every access may happen where it
+stands, ``Select``, ``And`` and ``Or`` may compute all of their parts, and ``if_then_else`` computes
+one arm.
 """
 
 from __future__ import annotations
@@ -25,11 +27,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import FloatImm, GlobalVar, IntImm, PrimExpr, StringImm
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.node import Node
 from weft.ir.transform import FunctionPass, Pass, PassContext, PassInfo
 from weft.support.errors import IRIndexError
 from weft.support.recursion import deep_recursion
@@ -58,7 +61,7 @@ from weft.tir.lowering.sound_buffers import SoundBuffers
 from weft.tir.lowering.view_tests import address_test, is_proved, refuse_certain, view_test
 
 _CHEAP: Final = 6
-"""Operations of an arm, about, that take less time than a jump around them."""
+"""About how many operations of an arm take less time than a jump around them."""
 
 
 class _InsertChecks(FactMutator):
@@ -67,13 +70,15 @@ class _InsertChecks(FactMutator):
         self.func, self.mod, self.tests = func, mod, tests
         self.sound = SoundBuffers(func)
         self.branches = 0
-        self._harmless: dict[int, Any] = {}
+        """How many conditions and loops stand around this place."""
+        self._harmless: dict[int, Node] = {}
+        """Expressions (by ``id``) of the walk ``_harmless_in`` that are known not to fault."""
         self._harmless_in: object = None
 
     # Accesses.
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
-        """The load, tested, or masked where only some lanes of it are wanted."""
+        """The load with a test; or with a mask, where only some of its lanes are wanted."""
         rebuilt: BufferLoad = self.visit_default(load)
         if not self.tests:
             return rebuilt
@@ -84,7 +89,7 @@ class _InsertChecks(FactMutator):
         return self._tested(rebuilt, load.buffer, rebuilt)
 
     def visit_BufferStore(self, store: s.BufferStore) -> s.Stmt:
-        """The store of a value that is there only if the place is."""
+        """The store with a test around its value."""
         rebuilt: s.BufferStore = self.visit_default(store)
         if not self.tests:
             return rebuilt
@@ -94,7 +99,7 @@ class _InsertChecks(FactMutator):
     def _tested(
         self, value: PrimExpr, buffer: Buffer, access: BufferLoad | s.BufferStore
     ) -> PrimExpr:
-        """The value, which is there only if the element that is accessed is."""
+        """``value`` in a test that the element which is accessed lies in its buffer."""
         tests = list(axis_tests(self.bounds, access.indices, buffer.shape, access.predicate))
         for test in reversed(tests):  # the first axis is tested first
             self._refuse_certain(buffer, test)
@@ -114,6 +119,7 @@ class _InsertChecks(FactMutator):
         return self._layout_test(layout_of(buffer), memory, f"view {buffer.name}")
 
     def _layout_test(self, layout: Layout, memory: Layout, what: str) -> Test | None:
+        """The test that a layout lies within a memory; None where it is known to."""
         if is_proved(self.bounds, layout, memory):
             return None
         if not self.branches:
@@ -121,7 +127,7 @@ class _InsertChecks(FactMutator):
         return view_test(layout, memory, what)
 
     def _refuse_certain(self, buffer: Buffer, test: AxisTest) -> None:
-        """Refuse a constant index outside of a constant extent, where it is surely reached."""
+        """Raise if a constant index lies outside a constant extent and no condition is around."""
         first, size = constant_of(test.low), constant_of(test.extent)
         if first is None or size is None or self.branches:
             return
@@ -136,12 +142,16 @@ class _InsertChecks(FactMutator):
         return name_of(self.func, self.mod)
 
     def is_proved(self, load: BufferLoad) -> bool:
-        """Whether a load may happen here, by proofs alone."""
+        """Whether a load is proved to lie within its buffer here."""
         is_sound = self.tests and self.sound.has(load.buffer)
         return is_sound and is_within(self.bounds, load.indices, load.buffer.shape)
 
     def visit_Call(self, call: e.Call) -> PrimExpr:
-        """An element whose address is passed is not read. ``T.if_then_else`` is a choice."""
+        """Any call, with its arguments.
+
+        ``T.if_then_else`` is a choice. Of an element whose address is passed the indices are
+        visited, but it is not read. Memory passed to a function of this module is tested.
+        """
         if is_call(call, "if_then_else"):
             return self._choice(call)
         callee, first = self._callee(call)
@@ -164,7 +174,7 @@ class _InsertChecks(FactMutator):
     def _tested_arguments(
         self, given: e.Call, call: PrimExpr, callee: PrimFunc, first: int
     ) -> PrimExpr:
-        """The call of a function of the module, once its arguments are known to be large enough."""
+        """The call of a function of the module in tests that its arguments are large enough."""
         assert isinstance(call, e.Call)
         name, memory_of = name_of(callee, self.mod), self.sound.memory_of
         if len(call.args) - first != len(callee.params) + len(implicit_symbols(callee)):
@@ -196,7 +206,7 @@ class _InsertChecks(FactMutator):
         return None, 0
 
     def _addresses(self, call: e.Call, callee: PrimFunc | None, first: int) -> set[int]:
-        """The positions of elements that are arguments as addresses."""
+        """The positions of arguments ``A[i]`` of which the address is passed, not the element."""
         loads = {at for at, arg in enumerate(call.args) if isinstance(arg, BufferLoad)}
         if not loads or is_call(call, "address_of") or is_call(call, "prefetch"):
             return loads
@@ -212,7 +222,7 @@ class _InsertChecks(FactMutator):
     # Choices.
 
     def visit_Select(self, select: e.Select) -> PrimExpr:
-        """One arm runs if another would fault; lanes are masked instead."""
+        """A Select whose arms could fault becomes an ``if_then_else``; one on lanes gets masks."""
         arms = select.true_value, select.false_value
         if select.condition.dtype.lanes != 1:
             return self._blend(select.condition, *arms)
@@ -223,6 +233,7 @@ class _InsertChecks(FactMutator):
         return op.if_then_else(chosen.condition, chosen.true_value, chosen.false_value)
 
     def _choice(self, call: e.Call) -> PrimExpr:
+        """An ``if_then_else`` whose arms are safe and cheap becomes a Select."""
         condition, *arms = call.args
         if condition.dtype.lanes != 1:
             return self._blend(condition, *arms)
@@ -233,14 +244,14 @@ class _InsertChecks(FactMutator):
         return chosen
 
     def _blend(self, given: PrimExpr, true_value: PrimExpr, false_value: PrimExpr) -> PrimExpr:
-        """Both arms, of which each lane takes one."""
+        """A Select on lanes; loads in its arms are masked by the condition."""
         condition, wanted = self.visit(given), e.Var("wanted", given.dtype)
         yes = self.arm(given, wanted, True, true_value)
         no = self.arm(given, wanted, False, false_value)
         return _named(wanted, condition, lambda flag: e.Select(flag, yes, no), (yes, no))
 
     def visit_And(self, expr: e.And) -> PrimExpr:
-        """The right side runs where the left one holds, if it may fault."""
+        """``a and b``; if ``b`` could fault, ``if_then_else(a, b, False)``."""
         if expr.dtype.lanes != 1:
             return self._lanes(expr, True)
         both: PrimExpr = super().visit_And(expr)
@@ -250,7 +261,7 @@ class _InsertChecks(FactMutator):
         return op.if_then_else(both.a, both.b, op.const(False, "bool"))
 
     def visit_Or(self, expr: e.Or) -> PrimExpr:
-        """The right side runs where the left one does not hold, if it may fault."""
+        """``a or b``; if ``b`` could fault, ``if_then_else(a, True, b)``."""
         if expr.dtype.lanes != 1:
             return self._lanes(expr, False)
         either: PrimExpr = super().visit_Or(expr)
@@ -260,7 +271,7 @@ class _InsertChecks(FactMutator):
         return op.if_then_else(either.a, op.const(True, "bool"), either.b)
 
     def _lanes(self, expr: e.And | e.Or, holds: bool) -> PrimExpr:
-        """Both sides; lanes of the right one are wanted where the left one does not decide."""
+        """And, Or on lanes: loads on the right are masked to where the left does not decide."""
         left, wanted = self.visit(expr.a), e.Var("wanted", expr.dtype)
         right = self.arm(expr.a, wanted, holds, expr.b)
         return _named(wanted, left, lambda flag: expr.with_(a=flag, b=right), (right,))
@@ -272,7 +283,7 @@ class _InsertChecks(FactMutator):
         return any(faults.can_fault(expr) for expr in exprs)
 
     def arm(self, given: PrimExpr, condition: PrimExpr, holds: bool, value: PrimExpr) -> PrimExpr:
-        """What is harmless in an arm need not be so outside of it."""
+        """The visited arm. What is found harmless in it is not known to be so outside."""
         outer = self._harmless
         self._harmless = dict(outer)
         try:
@@ -284,14 +295,14 @@ class _InsertChecks(FactMutator):
 
     @contextmanager
     def branch(self) -> Iterator[None]:
-        """A part that runs on a condition, or several times."""
+        """A part of the program that runs on a condition, or several times."""
         self.branches += 1
         with super().branch():
             yield
         self.branches -= 1
 
     def visit_For(self, loop: s.For) -> s.Stmt:
-        """Loads in bounds are tested, too, and that bounds are exact."""
+        """The loop, with tests of the loads in its bounds, and that the bounds do not wrap."""
         rebuilt = super().visit_For(loop)
         assert isinstance(rebuilt, s.For)
         low, extent = [
@@ -302,7 +313,7 @@ class _InsertChecks(FactMutator):
         return rebuilt.with_(min=low, extent=extent)
 
     def visit_Allocate(self, stmt: s.Allocate) -> s.Stmt:
-        """Loads in extents are tested, too, and that there is so much memory."""
+        """The allocation, with tests of the loads in its extents and of its size."""
         self.sound.enter_memory(stmt)
         extents = self.visit(stmt.extents)
         rebuilt = super().visit_Allocate(stmt)
@@ -313,13 +324,13 @@ class _InsertChecks(FactMutator):
         return s.seq(_statement(test), rebuilt.with_(extents=extents))
 
     def visit_AllocateConst(self, stmt: s.AllocateConst) -> s.Stmt:
-        """Its memory is as large as its data."""
+        """Note how large its memory is: as large as its data."""
         self.sound.enter_memory(stmt)
         rebuilt: s.Stmt = self.visit_default(stmt)
         return rebuilt
 
     def visit_DeclBuffer(self, stmt: s.DeclBuffer) -> s.Stmt:
-        """The view is tested where it is declared."""
+        """The declaration behind a test of the view, so that its uses need none."""
         test = self._view_test(stmt.buffer)
         with self.sound.declared(stmt.buffer):
             rebuilt: s.Stmt = self.visit_default(stmt)
@@ -345,25 +356,27 @@ def _statement(test: Test) -> s.Stmt:
 def _placed(
     argument: Argument, memory_of: Callable[[e.Var], Layout | None], name: str
 ) -> tuple[Layout, Layout, str]:
-    """What an argument reaches, its memory, and how messages call it."""
+    """The layout of an argument, that of the memory behind it, and its name in messages."""
     memory = memory_of(argument.data)
     assert memory is not None
     return argument.layout, memory, f"{name}: argument {argument.buffer.name}"
 
 
-def _named_number(names: Names, arg: Any) -> Any:
-    """An argument that is a number by a name, so that it is computed once."""
-    is_number = isinstance(arg, PrimExpr) and not isinstance(arg, BufferLoad | StringImm)
-    return names.of("size", arg) if is_number and arg.dtype.is_integral else arg
+def _named_number(names: Names, arg: Node) -> Node:
+    """An argument; an integer that is computed gets a variable, so that it is computed once."""
+    if not isinstance(arg, PrimExpr) or isinstance(arg, BufferLoad | StringImm):
+        return arg
+    return names.of("size", arg) if arg.dtype.is_integral else arg
 
 
 def _named(
     name: e.Var, condition: PrimExpr, build: Callable[[PrimExpr], PrimExpr],
     parts: tuple[PrimExpr, ...],
 ) -> PrimExpr:  # fmt: skip
-    """What is built with a condition, which gets a name where ``parts`` are masked by it.
+    """``build(condition)``; where ``parts`` use the variable ``name`` as a mask, it is defined.
 
-    Without a name each mask would be lowered for itself, for the lanes that are wanted there.
+    Without it the condition would stand at each mask, and later passes would lower it several
+    times, each time for other wanted lanes.
     """
     if any(var is name for var in collect(parts, e.Var)):
         return e.Let(name, condition, build(name))
@@ -371,7 +384,7 @@ def _named(
 
 
 def _is_cheap(expr: PrimExpr, budget: int) -> bool:
-    """Whether the expression is arithmetic of a few nodes, without loads or calls."""
+    """Whether the expression is arithmetic of about ``budget`` nodes, without loads or calls."""
     if isinstance(expr, e.Var | IntImm | FloatImm):
         return True
     if budget == 0 or not isinstance(expr, e.BinaryExpr | e.Cast | e.Broadcast):
@@ -383,12 +396,12 @@ def _is_cheap(expr: PrimExpr, budget: int) -> bool:
 
 @deep_recursion
 def insert_checks(func: PrimFunc, mod: IRModule, tests: bool = True) -> PrimFunc:
-    """The function with tests of its accesses (module docstring)."""
+    """The function with tests of its accesses (see the module's docstring)."""
     return func.with_(body=_InsertChecks(func, mod, tests).function_body())
 
 
 def InsertChecks(tests: bool = True) -> Pass:
-    """The pass; without ``tests`` it inserts none, and every load counts as able to fault."""
+    """The pass. Without ``tests`` it inserts none, and every load may fault."""
 
     def run(func: PrimFunc, mod: IRModule, ctx: PassContext) -> PrimFunc:
         return insert_checks(func, mod, tests)

@@ -1,4 +1,4 @@
-"""Layouts: where the elements of a buffer lie in its memory, in bytes, as far as it is known."""
+"""Layouts: where the elements of a buffer lie in its memory."""
 
 from __future__ import annotations
 
@@ -12,30 +12,33 @@ from weft.tir.lowering.building import constant_of
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """Elements of ``nbytes`` bytes: ``strides`` is empty for compact row-major order."""
+    """Elements of ``nbytes`` bytes each, counted from the start of the memory.
+
+    ``strides`` is empty for compact row-major order. The sum of ``offsets`` is where they begin.
+    """
 
     shape: tuple[PrimExpr, ...]
     strides: tuple[PrimExpr, ...]
     offsets: tuple[PrimExpr, ...]
     nbytes: int
     is_exact: bool = False
-    """Whether sums and products in ``offsets`` are those of integers, which do not wrap."""
+    """Whether a sum or product in ``offsets`` that wraps is an error; else its value counts."""
 
 
 def bytes_of(dtype: DataType) -> int:
-    """Bytes of one element in memory."""
+    """How many bytes an element takes in memory, with all its lanes."""
     return max(1, dtype.bits // 8) * dtype.lanes
 
 
 def layout_of(buffer: Buffer) -> Layout:
-    """What a buffer says about its elements."""
+    """The layout of a buffer's elements."""
     offset = buffer.elem_offset
     offsets = () if offset is None or constant_of(offset) == 0 else (offset,)
     return Layout(tuple(buffer.shape), tuple(buffer.strides), offsets, bytes_of(buffer.dtype))
 
 
 def is_same(view: Layout, memory: Layout) -> bool:
-    """Whether both are written with the very same expressions."""
+    """Whether both layouts consist of the very same expressions."""
     mine = (*view.shape, None, *view.strides, None, *view.offsets)
     its = (*memory.shape, None, *memory.strides, None, *memory.offsets)
     same = len(mine) == len(its) and all(a is b for a, b in zip(mine, its, strict=True))
@@ -43,9 +46,9 @@ def is_same(view: Layout, memory: Layout) -> bool:
 
 
 def constant_reach(layout: Layout) -> tuple[int, int] | None:
-    """From which byte to which a layout of constants reaches.
+    """The first byte of a layout of constants and the one behind its last; (0, 0) without elements.
 
-    None for others, and where an extent is negative, as of no memory.
+    None where something is not constant, or an extent is negative.
     """
     shape = [constant_of(extent) for extent in layout.shape]
     if any(extent is not None and extent < 0 for extent in shape):

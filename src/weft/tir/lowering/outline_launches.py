@@ -1,7 +1,7 @@
 """OutlineLaunches: the body of a parallel loop becomes a function of its own.
 
-What runs in several threads is a function of a part of the loop and of what the body uses; the loop
-becomes its launch, over as many iterations as the loop had::
+The function runs a part of the iterations. Its parameters are what the body uses, and where the
+part begins and ends. The loop becomes a launch of it::
 
     def main(A, n):                          def weft.parallel.main.0(A, n, begin, end):
         for i in T.parallel(n):                  for i in T.parallel(begin, end):
@@ -11,14 +11,14 @@ becomes its launch, over as many iterations as the loop had::
                                                  T.launch("weft.parallel.main.0", "parallel",
                                                           0, n, A.data, n)
 
-A launch gives each thread parts of [low, low + extent); what they compute must not depend on their
-order. Its second argument says which service of the runtime runs it.
+``T.launch(function, service, low, extent, values...)``: the threads share [low, low + extent) in
+parts, in any order. ``service`` names what runs them in the runtime.
 
 A function that launches several times keeps its threads from one launch to the next: its own body
 is launched too, as a loop of one iteration, by the service ``"team"``.
 
-The launched function knows what the code around the loop knew: ``weft.ranges`` are intervals of its
-parameters, as pairs, and the annotation ``weft.range`` of its loop is that of the loop's variable.
+What was known around the loop is passed on: the attribute ``weft.ranges`` has the intervals of the
+launched function's parameters, and the annotation ``weft.range`` of its loop that of the variable.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ from weft.tir.lowering.function_names import name_of
 
 _I64: Final = DataType("int64")
 LAUNCHED: Final = "weft.launched"
-"""The attribute of a function that is only launched: the name of the function whose loop it was."""
+"""The attribute of a launched function: the name of the function that its loop was in."""
 RANGES: Final = "weft.ranges"
-"""The attribute with the intervals of a launched function's parameters."""
+"""The attribute of a launched function: the intervals ``[least, largest]`` of its parameters."""
 FOREIGN: Final = ("call_packed", "call_cpacked", "call_extern")
-"""How the names of calls end that leave compiled code."""
+"""The ends of the names of intrinsics that call functions outside of compiled code."""
 
 Service = Callable[[s.For], str | None]
-"""Which service runs a parallel loop, ``"parallel"`` or ``"brief"``; None where it stays a loop."""
+"""The service that runs a parallel loop, ``"parallel"`` or ``"brief"``; None: it stays a loop."""
 
 
 class _Captured(UndefinedVars):
-    """The variables of a loop, those in the sizes of buffers too, of which places are computed."""
+    """The variables that a loop uses, also in the shapes and strides with which it finds places."""
 
     def visit_BufferLoad(self, node: BufferLoad | s.BufferStore) -> None:
         super().visit_BufferLoad(node)
@@ -64,10 +64,10 @@ class _Captured(UndefinedVars):
         self.visit([*buffer.shape, *buffer.strides, buffer.elem_offset])
 
     def visit_AttrStmt(self, node: s.AttrStmt) -> None:
-        self.visit(node.body)  # an attribute may be about the variable of a loop that is gone
+        self.visit(node.body)  # the attribute's own node may be the variable of a loop that is gone
 
     def visit_DeclBuffer(self, node: s.DeclBuffer) -> None:
-        self.visit_Buffer(node.buffer)  # a view: its memory is defined elsewhere
+        self.visit_Buffer(node.buffer)  # it defines a view; the memory of that is used
         self.visit(node.body)
 
 
@@ -81,12 +81,12 @@ class _Outliner(StatementFacts):
         self.clean = has_noalias(func) and not _has_pointer_aliases(func)
 
     def visit_For(self, loop: s.For) -> s.Stmt:
-        """A parallel loop becomes a launch; those in its body stay loops."""
+        """A parallel loop becomes a launch; parallel loops in its body stay loops."""
         service = self.service(loop) if loop.kind is s.ForKind.PARALLEL else None
         return super().visit_For(loop) if service is None else self.launch(loop, service)
 
     def launch(self, loop: s.For, service: str) -> s.Stmt:
-        """The launch of a loop, whose function is added."""
+        """The launch of a loop; its function is added to ``launched``."""
         if any(is_call(call, "ret") for call in collect(loop.body, e.Call)):
             raise UnsupportedError(f"{self.name}: T.ret inside a parallel loop is not available")
         finder = _Captured([loop.loop_var])
@@ -117,12 +117,13 @@ class _Outliner(StatementFacts):
 
 
 def _int64(value: int) -> IntImm:
+    """A number as int64, or the nearest one that int64 holds."""
     low, high = integer_range(_I64)
     return IntImm("int64", min(max(value, low), high))
 
 
 def _has_pointer_aliases(func: PrimFunc) -> bool:
-    """Whether memory of a function may have another name than its data variables."""
+    """Whether a function's memory may be reached by other pointers than its data variables."""
     calls = collect(func.body, e.Call)
     if any(is_call(call, "address_of") or is_call(call, "tvm_access_ptr") for call in calls):
         return True
@@ -132,9 +133,9 @@ def _has_pointer_aliases(func: PrimFunc) -> bool:
 
 
 def _leads_team(func: PrimFunc, launching: set[str]) -> bool:
-    """Whether a function launches several times, by calls of functions of the module.
+    """Whether a function keeps a team of threads: it calls several functions that launch.
 
-    One that calls Python does not lead: a library that is called there may have threads of its own.
+    One that calls Python or C does not: what is called there may have threads of its own.
     """
     calls = collect(func.body, e.Call)
     if any(isinstance(call.op, Op) and call.op.name.endswith(FOREIGN) for call in calls):
@@ -147,7 +148,7 @@ def _leads_team(func: PrimFunc, launching: set[str]) -> bool:
 
 @deep_recursion
 def outline_launches(mod: IRModule, service: Service) -> IRModule:
-    """The module with its parallel loops as launches (module docstring)."""
+    """The module with its parallel loops as launches (see the module's docstring)."""
     functions = {}
     launching: set[str] = set()
     for var, func in mod.functions.items():
@@ -169,7 +170,7 @@ def outline_launches(mod: IRModule, service: Service) -> IRModule:
 
 
 def OutlineLaunches(service: Service) -> Pass:
-    """The pass; ``service`` says which loops are worth it, and what runs them."""
+    """The pass; ``service`` says which loops become launches, and what runs them."""
 
     def run(mod: IRModule, ctx: PassContext) -> IRModule:
         return outline_launches(mod, service)

@@ -1,4 +1,4 @@
-"""Which passes of this package run before code generation, in which order, and why there."""
+"""The passes of this package that run before code generation, in their order, and why there."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from weft.tir.lowering.short_floats import WidenShortFloats
 def lower_meaning(supported: Supported = supports_nothing, checks: bool = True) -> Pass:
     """The passes as one; ``supported`` says which expressions the target has instructions for.
 
-    Code generation runs them itself: no pipeline of a user can leave them out.
+    Code generation runs them by itself, so that no pipeline of a user can leave them out.
     """
     return Sequential(
         (
-            ShareValues(checks),  # first: of the branches below each is then visited once
-            WidenShortFloats(),  # before conversions to integers, which are of float32 then
-            InsertChecks(checks),  # bounds are proved before divisions in them are taken apart
-            DefineIntegers(supported),  # guards, while conditions around an operation prove it safe
+            ShareValues(checks),  # first, so that the other passes visit shared branches once
+            WidenShortFloats(),  # before DefineIntegers, which then converts float32 only
+            InsertChecks(checks),  # before DefineIntegers, behind whose guards less is proved
+            DefineIntegers(supported),  # guards what the conditions around it do not prove safe
             DecomposeMath(supported),  # last: formulas have nothing to check, prove or guard
         ),
         name="tir.lower_meaning",

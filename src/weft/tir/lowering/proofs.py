@@ -1,31 +1,60 @@
 """Proofs that an index stays inside its buffer, from loop bounds and the conditions around it.
 
-An index minus its extent is written as a polynomial over *atoms* (variables, and sub-expressions
-that are not sums or products). Loop variables are replaced, innermost first, by the bound that
-makes the polynomial largest; conditions that hold (``p <= 0``) are added in multiples that cancel a
-term. What remains is bounded by constant intervals. Everything is over the integers: a sub-
-expression that could wrap is an atom. No proof means a run-time check, never a wrong program.
+``i < n`` is proved as ``i - n + 1 <= 0``. The left side is a polynomial over *atoms*: variables,
+and sub-expressions that are no sums or products. To show that it is at most 0,
+
+- loop variables are replaced, the innermost first, by the bound that makes the polynomial largest:
+  in ``for i in range(m)``, ``i`` by ``m - 1``, which gives ``m - n``;
+- multiples of conditions that hold are subtracted so that a term cancels: ``m <= n``, which is
+  ``m - n <= 0``, leaves 0;
+- what remains is bounded by constant intervals of the atoms.
+
+Polynomials are over the integers, which do not wrap: a sub-expression that could wrap is an atom.
+Where no proof is found a check runs in the program, so that a missing proof never makes it wrong.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Hashable
+from typing import Final, NamedTuple
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
-from weft.ir.node import Node
 from weft.tir import expr as e
 from weft.tir.buffer import BufferLoad
 from weft.tir.intrinsic import CallEffectKind, effect_of
 from weft.tir.lowering.ranges import Ranges
 
 Monomial = tuple[int, ...]
+"""A product of atoms, by their numbers in order: ``i * i * n`` may be (0, 0, 3), and 1 is ()."""
 Poly = dict[Monomial, int]
+"""A sum of products with their factors: ``i * n - 1`` may be {(0, 3): 1, (): -1}."""
 _ONE: Final[Poly] = {(): 1}
 _SAME_VALUE: Final = ("tir.likely", "tir.checked")
 """Calls whose value is that of their first argument."""
 _MAX_TERMS: Final = 40
+"""The most terms of a polynomial for which a proof is tried."""
 _MAX_FACTS: Final = 12
+"""How many conditions are tried, the latest first."""
+
+
+class _Quotient(NamedTuple):
+    """What an atom ``numerator // divisor`` is made of."""
+
+    numerator: Poly
+    divisor: int
+
+
+class _Extreme(NamedTuple):
+    """What an atom ``min(a, b)`` or ``max(a, b)`` is made of."""
+
+    a: Poly
+    b: Poly
+    is_min: bool
+
+
+_Parts = _Quotient | _Extreme | None
+"""What an atom is made of; None for a variable, and for what is not looked into."""
 
 
 def add_scaled(a: Poly, b: Poly, factor: int) -> Poly:
@@ -55,27 +84,31 @@ def multiply(a: Poly, b: Poly) -> Poly:
 
 
 class Bounds:
-    """The facts in scope. Scopes nest: ``mark()`` before, ``rewind(mark)`` after.
+    """What is known at a place of a program, and proofs from it.
 
-    ``fixed_data`` are the data variables (by ``id``) that nothing writes. An expression that reads
-    other memory is a new atom each time: a store may stand between a test and a use of it.
+    Scopes nest: ``mark()`` where one begins, ``rewind(mark)`` where it ends.
+
+    ``fixed_data`` are the data variables (by ``id``) of memory that nothing writes. What reads
+    other memory is a new atom at each use: a store may stand between a test of it and its use.
     """
 
     def __init__(self, ranges: Ranges, fixed_data: frozenset[int] = frozenset()) -> None:
         self.ranges = ranges
         self.fixed_data = fixed_data
         self.facts: list[Poly] = []
+        """Polynomials that are at most 0 here."""
         self.loops: list[tuple[int, Poly, Poly]] = []
-        self._atoms: dict[Any, int] = {}
-        self._info: list[tuple[PrimExpr, str, Any]] = []
-        self._kept: list[Node] = []
+        """Atoms of variables with their least and their largest value, the outermost loop first."""
+        self._atoms: dict[Hashable, int] = {}
+        self._info: list[tuple[PrimExpr, _Parts]] = []
+        """The expression of each atom, by its number, and what it is made of."""
         self._known: dict[int, tuple[PrimExpr, Poly]] | None = None
-        """Polynomials of the parts of the outermost expression that is looked at."""
+        """The polynomials of the parts of the expression that is looked at, by ``id``."""
 
     # Scopes.
 
     def mark(self) -> tuple[int, int]:
-        """What ``rewind`` takes back to."""
+        """The state to which ``rewind`` goes back."""
         return len(self.facts), len(self.loops)
 
     def rewind(self, mark: tuple[int, int]) -> None:
@@ -84,7 +117,7 @@ class Bounds:
         del self.loops[mark[1] :]
 
     def enter_loop(self, var: e.Var, low: PrimExpr, extent: PrimExpr) -> None:
-        """``var`` is in [low, low + extent), and so extent >= 1."""
+        """Note that ``var`` is in [low, low + extent), so that the extent is at least 1."""
         first, size = self.poly(low), self.poly(extent)
         last = add_scaled(add_scaled(first, size, 1), {(): 1}, -1)
         self.loops.append((self._atom_of_var(var), first, last))
@@ -92,16 +125,17 @@ class Bounds:
             self.facts.append(add_scaled({(): 1}, size, -1))
 
     def define(self, var: e.Var, value: PrimExpr) -> None:
-        """``var`` is ``value``: both bounds are that value, if no step of it may wrap."""
+        """Note that ``var`` is ``value``, which is both its bounds, if no step of it may wrap."""
         if not self.is_exact(value):
             return
         poly = self.poly(value)
         self.loops.append((self._atom_of_var(var), poly, poly))
 
     def assume(self, condition: PrimExpr, holds: bool = True, promised: bool = False) -> None:
-        """Add what ``condition`` (or its negation) says about integers.
+        """Note what ``condition`` (where it does not hold: its negation) says about integers.
 
-        A condition that was tested, not ``promised``, says nothing where a step of it may wrap.
+        A condition in which a step may wrap says nothing about integers without end, unless it is
+        ``promised`` (``T.assume``) and not tested.
         """
         if isinstance(condition, e.Call):
             self._assume_call(condition, holds, promised)
@@ -117,7 +151,9 @@ class Bounds:
                 self._assume_compare(condition, holds)
 
     def _assume_call(self, call: e.Call, holds: bool, promised: bool) -> None:
-        """``if_then_else(c, x, False)`` is ``c and x``; with ``True`` first it is an ``or``."""
+        """``if_then_else(c, x, False)`` is ``c and x``; ``if_then_else(c, True, x)`` is
+        ``c or x``.
+        """
         name = getattr(call.op, "name", "")
         if name in _SAME_VALUE:
             self.assume(call.args[0], holds, promised)
@@ -129,21 +165,20 @@ class Bounds:
                 self.assume(condition, is_first, promised)
                 self.assume(arm, holds, promised)
 
-    def is_exact(self, expr: Any) -> bool:
-        """Whether no 64-bit sum or product in an expression may wrap: then its polynomial, which is
-        over all integers, is the number that native code computes.
+    def is_exact(self, expr: PrimExpr) -> bool:
+        """Whether no 64-bit sum or product in an expression may wrap.
+
+        Then its polynomial, over integers without end, is the number that native code computes.
         """
         for term in collect(expr, (e.Add, e.Sub, e.Mul)):
             if term.dtype.bits == 64 and term.dtype.is_int and self.ranges.exact(term) is None:
                 return False
         return True
 
-    def _assume_compare(self, condition: Any, holds: bool) -> None:
+    def _assume_compare(self, condition: e.CompareExpr, holds: bool) -> None:
         if condition.a.dtype.lanes != 1:
             return
-        kind = type(condition)
-        if not holds:
-            kind = {e.LT: e.GE, e.GE: e.LT, e.GT: e.LE, e.LE: e.GT, e.NE: e.EQ}.get(kind, e.NE)
+        kind = type(condition) if holds else _NEGATED[type(condition)]
         difference = add_scaled(self.poly(condition.a), self.poly(condition.b), -1)
         negated = {key: -value for key, value in difference.items()}
         if kind is e.LT:
@@ -160,31 +195,31 @@ class Bounds:
     # Proofs.
 
     def below(self, expr: PrimExpr, extent: PrimExpr) -> bool:
-        """Whether expr < extent is proved."""
+        """Whether it is proved that ``expr < extent``."""
         if self.ranges.of(expr)[1] < self.ranges.of(extent)[0]:
             return True
         poly = add_scaled(self.poly(expr), self.poly(extent), -1)
         return self._at_most(add_scaled(poly, {(): 1}, 1))
 
     def not_negative(self, expr: PrimExpr) -> bool:
-        """Whether expr >= 0 is proved."""
+        """Whether it is proved that ``expr >= 0``."""
         if self.ranges.of(expr)[0] >= 0:
             return True
         return self._at_most({key: -value for key, value in self.poly(expr).items()})
 
     def at_most_zero(self, poly: Poly) -> bool:
-        """Whether poly <= 0 is proved."""
+        """Whether it is proved that ``poly <= 0``."""
         return self._at_most(poly)
 
     def positive(self, expr: PrimExpr) -> bool:
-        """Whether expr >= 1 is proved."""
+        """Whether it is proved that ``expr >= 1``."""
         if not self.is_exact(expr):
             return False
         negated = {key: -value for key, value in self.poly(expr).items()}
         return self._at_most(add_scaled(negated, {(): 1}, 1))
 
     def _at_most(self, poly: Poly, depth: int = 2) -> bool:
-        """Whether poly <= 0 is proved: by bounds alone, or with a multiple of a fact."""
+        """Whether it is proved that ``poly <= 0``, by bounds or by ``depth`` conditions as well."""
         outer = self._without_loops(poly)
         if outer is not None and self._upper(outer) <= 0:
             return True
@@ -202,7 +237,10 @@ class Bounds:
         return False
 
     def _without_loops(self, poly: Poly) -> Poly | None:
-        """poly with every loop variable replaced by a bound, or None where its sign is unknown."""
+        """A polynomial without loop variables that is at least ``poly``.
+
+        None where it is not known which bound of a variable makes ``poly`` larger.
+        """
         for atom, low, high in reversed(self.loops):
             replaced = self._replace(poly, atom, low, high)
             if replaced is None or len(replaced) > _MAX_TERMS:
@@ -211,7 +249,7 @@ class Bounds:
         return poly
 
     def _upper(self, poly: Poly) -> int:
-        """A constant that poly, which has no loop variables, never exceeds."""
+        """A number that ``poly``, which has no loop variables, never exceeds."""
         for atom in self._divisions(poly):
             replaced = self._replace_division(poly, atom)
             if replaced is not None:
@@ -220,7 +258,11 @@ class Bounds:
         return self._constant_upper(poly)
 
     def _replace(self, poly: Poly, atom: int, low: Poly, high: Poly) -> Poly | None:
-        """Put the bound of ``atom`` that makes ``poly`` largest in its place."""
+        """``poly`` with a variable replaced by the bound that makes it largest.
+
+        With the factor 1 that is ``high``, with -1 it is ``low``. None where the factor, which may
+        be a polynomial, is not known to be of one sign, and for squares of the variable.
+        """
         coefficient: Poly = {}
         rest: Poly = {}
         for key, value in poly.items():
@@ -244,22 +286,22 @@ class Bounds:
         return None
 
     def _divisions(self, poly: Poly) -> list[int]:
-        """The atoms of ``poly`` that are quotients by a constant or extremes."""
-        divisions = {atom for key in poly for atom in key if self._info[atom][1]}
+        """The atoms of ``poly`` that are quotients by a constant or extremes, the latest first."""
+        divisions = {atom for key in poly for atom in key if self._info[atom][1] is not None}
         return sorted(divisions, reverse=True)
 
     def _without_quotient(self, poly: Poly) -> Poly | None:
-        """A polynomial whose being <= 0 implies the same of ``poly``, one quotient x // c fewer.
+        """A polynomial with one quotient ``x // c`` fewer; if it is at most 0, so is ``poly``.
 
-        Where c does not divide the quotient's factor, ``poly`` is scaled by c first: for integers,
-        p <= 0 follows from c*p <= c - 1.
+        Where c does not divide the quotient's factor, ``poly`` is scaled by c first: of integers,
+        ``p <= 0`` follows from ``c * p <= c - 1``.
         """
         for atom in self._divisions(poly):
-            _, kind, data = self._info[atom]
+            _, parts = self._info[atom]
             factor = poly.get((atom,))
-            if kind != "//" or factor is None:
+            if not isinstance(parts, _Quotient) or factor is None:
                 continue
-            scale = 1 if factor % data[1] == 0 else data[1]
+            scale = 1 if factor % parts.divisor == 0 else parts.divisor
             scaled = {key: value * scale for key, value in poly.items()}
             replaced = self._replace_division(add_scaled(scaled, {(): 1}, 1 - scale), atom)
             if replaced is not None:
@@ -267,27 +309,31 @@ class Bounds:
         return None
 
     def _replace_division(self, poly: Poly, atom: int) -> Poly | None:
-        """Bound the one linear term of a quotient q = x // c by c*q in [x - c + 1, x]."""
+        """A polynomial that is at least ``poly``, without its one term in a quotient or extreme.
+
+        ``c * (x // c)`` lies in [x - c + 1, x]; ``min(a, b)`` is at most ``a``, and at most ``b``.
+        None where the term does not allow that.
+        """
         factor = poly.get((atom,))
         if factor is None or sum(atom in key for key in poly) != 1:
             return None
-        _, kind, data = self._info[atom]
+        _, parts = self._info[atom]
         rest = {key: value for key, value in poly.items() if key != (atom,)}
-        if kind == "//":
-            numerator, divisor = data
+        if isinstance(parts, _Quotient):
+            numerator, divisor = parts
             if factor % divisor:
                 return None
             if factor < 0:
                 numerator = add_scaled(numerator, {(): divisor - 1}, -1)
             return add_scaled(rest, numerator, factor // divisor)
-        one, other, is_min = data
-        if (factor > 0) != is_min:
+        if parts is None or (factor > 0) != parts.is_min:
             return None
-        tries = [add_scaled(rest, side, factor) for side in (one, other)]
+        tries = [add_scaled(rest, side, factor) for side in (parts.a, parts.b)]
         tops = [self._upper(side) for side in tries]
         return tries[1] if tops[1] < tops[0] else tries[0]
 
     def _constant_upper(self, poly: Poly) -> int:
+        """The largest value of a polynomial, given the intervals of its atoms alone."""
         total = 0
         for key, value in poly.items():
             low, high = 1, 1
@@ -306,11 +352,11 @@ class Bounds:
             return self._compute(expr)
         outer = self._known
         known = self._known = {} if outer is None else outer
-        found = known.get(id(expr))
-        if found is None:
-            found = known[id(expr)] = expr, self._compute(expr)
+        entry = known.get(id(expr))
+        if entry is None:
+            entry = known[id(expr)] = expr, self._compute(expr)
         self._known = outer
-        return found[1]
+        return entry[1]
 
     def _compute(self, expr: PrimExpr) -> Poly:
         if isinstance(expr, IntImm):
@@ -338,8 +384,8 @@ class Bounds:
             return self.poly(expr.args[0])
         return self._opaque(expr)
 
-    def _quotient(self, expr: Any) -> Poly:
-        """x // c as an atom q, x % c as x - c*q."""
+    def _quotient(self, expr: e.BinaryExpr) -> Poly:
+        """``x // c`` as an atom ``q``, and ``x % c`` as ``x - c * q``."""
         divisor = expr.b
         if not self.is_exact(expr.a):
             return self._opaque(expr)
@@ -352,25 +398,27 @@ class Bounds:
         is_div = isinstance(expr, e.FloorDiv | e.Div)
         node = expr if is_div else e.FloorDiv(expr.a, expr.b)
         key = ("//", frozenset(numerator.items()), divisor.value)
-        atom = self._atom(key, node, "//", (numerator, divisor.value))
+        atom = self._atom(key, node, _Quotient(numerator, divisor.value))
         if is_div:
             return {(atom,): 1}
         return add_scaled(numerator, {(atom,): 1}, -divisor.value)
 
-    def _extreme(self, expr: Any) -> Poly:
+    def _extreme(self, expr: e.Min | e.Max) -> Poly:
+        """A minimum or maximum as an atom."""
         if not self.is_exact(expr):
             return self._opaque(expr)
         a, b = self.poly(expr.a), self.poly(expr.b)
         is_min = isinstance(expr, e.Min)
         key = (is_min, frozenset(a.items()), frozenset(b.items()))
-        return {(self._atom(key, expr, "extreme", (a, b, is_min)),): 1}
+        return {(self._atom(key, expr, _Extreme(a, b, is_min)),): 1}
 
     def _opaque(self, expr: PrimExpr) -> Poly:
-        key: Any = id(expr) if self._is_stable(expr) else ("read", len(self._info))
-        return {(self._atom(key, expr, "", None),): 1}
+        """An expression that is not looked into as an atom."""
+        key = id(expr) if self._is_stable(expr) else ("read", len(self._info))
+        return {(self._atom(key, expr, None),): 1}
 
     def _is_stable(self, expr: PrimExpr) -> bool:
-        """Whether the expression has one value wherever its variables have theirs."""
+        """Whether the expression has the same value at each use: it reads fixed memory only."""
         for node in collect(expr, (BufferLoad, e.Call)):
             if isinstance(node, BufferLoad) and id(node.buffer.data) not in self.fixed_data:
                 return False
@@ -379,28 +427,34 @@ class Bounds:
         return True
 
     def _atom_of_var(self, var: e.Var) -> int:
-        return self._atom(id(var), var, "", None)
+        return self._atom(id(var), var, None)
 
-    def _atom(self, key: Any, expr: PrimExpr, kind: str, data: Any) -> int:
-        found = self._atoms.get(key)
-        if found is None:
-            found = self._atoms[key] = len(self._info)
-            self._info.append((expr, kind, data))
-        return found
+    def _atom(self, key: Hashable, expr: PrimExpr, parts: _Parts) -> int:
+        """The number of an atom; equal keys have the same one."""
+        number = self._atoms.get(key)
+        if number is None:
+            number = self._atoms[key] = len(self._info)
+            self._info.append((expr, parts))
+        return number
+
+
+_NEGATED: Final[dict[type[e.CompareExpr], type[e.CompareExpr]]] = {
+    e.LT: e.GE, e.GE: e.LT, e.GT: e.LE, e.LE: e.GT, e.NE: e.EQ, e.EQ: e.NE,
+}  # fmt: skip
 
 
 def _is_beyond(poly: Poly) -> bool:
-    """Whether it is a constant that has wrapped, or has a factor that is in no type."""
+    """Whether a factor fits in no type: of constants, the arithmetic has wrapped."""
     return any(abs(value) >= 1 << 63 for value in poly.values())
 
 
 def _factors(poly: Poly, fact: Poly) -> list[int]:
-    """Positive multiples of ``fact`` that cancel a term of ``poly``."""
-    found: list[int] = []
+    """Positive numbers that, times ``fact``, have a term of ``poly``: subtracted, it cancels."""
+    factors: list[int] = []
     for key, value in fact.items():
         mine = poly.get(key, 0)
         if key and mine and mine % value == 0 and mine // value > 0:
             factor = mine // value
-            if factor not in found:
-                found.append(factor)
-    return found[:3]
+            if factor not in factors:
+                factors.append(factor)
+    return factors[:3]

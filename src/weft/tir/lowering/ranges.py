@@ -1,7 +1,8 @@
-"""Constant intervals of integer expressions: what can overflow, what is never zero.
+"""The least and the largest value of integer expressions: what can overflow, what is never 0.
 
-Lighter than ``weft.arith``: one pass over an expression with the ranges of the variables in scope.
-The interval is that of the value *after* wrapping to its type, so it always holds.
+With ``0 <= i <= 9``, ``i * 4 + 1`` is within (1, 37). It is found in one walk over the expression
+from the intervals of its variables, with less effort and less precision than ``weft.arith``. The
+interval is that of the value after it has wrapped to its type, so it holds in any case.
 """
 
 from __future__ import annotations
@@ -16,39 +17,43 @@ from weft.support.dtype import DataType
 from weft.tir import expr as e
 
 Interval = tuple[int, int]
+"""The least and the largest value."""
 
 
 class Ranges:
-    """Intervals under the variables bound so far."""
+    """The intervals of expressions, given those of the variables that were bound so far."""
 
     def __init__(self) -> None:
         self.variables: dict[int, Interval] = {}
         self._memo: dict[int, tuple[Node, Interval]] = {}
         self._tested: dict[int, e.Var] = {}
-        """Variables (by ``id``) that were found not to be 0."""
+        """Variables (by ``id``) whose value was tested not to be 0."""
 
     def bind(self, var: e.Var, interval: Interval) -> None:
-        """Set the range of a variable; a second binding forgets what rested on the first."""
+        """Set the interval of a variable.
+
+        If it had another one before, all that was computed from that is forgotten.
+        """
         if self.variables.get(id(var), interval) != interval:
             self._memo.clear()
         self.variables[id(var)] = interval
 
     def define(self, var: e.Var, value: PrimExpr) -> None:
-        """A variable is an integer value."""
+        """Set the interval of a variable to that of its value, an integer expression."""
         self.bind(var, self.of(value))
         if _is_tested(self, value):
             self._tested[id(var)] = var
 
     def of(self, expr: PrimExpr) -> Interval:
-        """The smallest and largest value that ``expr`` can take, lanes included."""
+        """The least and the largest value that ``expr`` can take, in any lane."""
         if isinstance(expr, IntImm):
             return expr.value, expr.value
         known = self._memo.get(id(expr))
         if known is not None:
             return known[1]
-        found = self._compute(expr)
-        self._memo[id(expr)] = (expr, found)
-        return found
+        interval = self._compute(expr)
+        self._memo[id(expr)] = (expr, interval)
+        return interval
 
     def _compute(self, expr: PrimExpr) -> Interval:
         dtype = expr.dtype
@@ -58,17 +63,17 @@ class Ranges:
         if isinstance(expr, e.Var):
             return self.variables.get(id(expr), full)
         rule = _RULES.get(type(expr))
-        found = None if rule is None else rule(self, expr)
-        if found is None or found[0] < full[0] or found[1] > full[1]:
+        exact = None if rule is None else rule(self, expr)
+        if exact is None or exact[0] < full[0] or exact[1] > full[1]:
             return full
-        return found
+        return exact
 
     def exact(self, expr: PrimExpr) -> Interval | None:
-        """The interval of an Add, Sub or Mul before wrapping, if it cannot wrap; else None."""
+        """The interval of an Add, Sub or Mul if it cannot wrap, else None."""
         rule = _RULES.get(type(expr))
-        found = None if rule is None else rule(self, expr)
+        exact = None if rule is None else rule(self, expr)
         low, high = integer_range(expr.dtype)
-        return found if found is not None and low <= found[0] and found[1] <= high else None
+        return exact if exact is not None and low <= exact[0] and exact[1] <= high else None
 
     def nonzero(self, expr: PrimExpr) -> bool:
         """Whether the value is never 0."""
@@ -76,8 +81,12 @@ class Ranges:
         return low > 0 or high < 0 or _is_tested(self, expr)
 
 
-def _is_tested(ranges: Ranges, expr: Any) -> bool:
-    """Whether it is ``T.checked(b, b != 0, ...)``, that of a choice, or a variable of such."""
+def _is_tested(ranges: Ranges, expr: PrimExpr) -> bool:
+    """Whether a test has made sure that ``expr`` is not 0.
+
+    It has where it is ``T.checked(b, b != 0, ...)``, a Select of two such values, or a variable
+    that was defined as one.
+    """
     if isinstance(expr, e.Var):
         return id(expr) in ranges._tested
     if isinstance(expr, e.Select):
@@ -90,12 +99,12 @@ def _is_tested(ranges: Ranges, expr: Any) -> bool:
     return ranges.of(condition.b) == (0, 0)
 
 
-def _add(ranges: Ranges, expr: Any) -> Interval:
+def _add(ranges: Ranges, expr: e.Add) -> Interval:
     (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
     return a + c, b + d
 
 
-def _sub(ranges: Ranges, expr: Any) -> Interval:
+def _sub(ranges: Ranges, expr: e.Sub) -> Interval:
     (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
     return a - d, b - c
 
@@ -105,21 +114,21 @@ def _corners(compute: Callable[[int, int], int], x: Interval, y: Interval) -> In
     return min(values), max(values)
 
 
-def _mul(ranges: Ranges, expr: Any) -> Interval:
+def _mul(ranges: Ranges, expr: e.Mul) -> Interval:
     return _corners(lambda x, y: x * y, ranges.of(expr.a), ranges.of(expr.b))
 
 
-def _floordiv(ranges: Ranges, expr: Any) -> Interval | None:
+def _floordiv(ranges: Ranges, expr: e.FloorDiv) -> Interval | None:
     y = ranges.of(expr.b)
     return _corners(lambda i, j: i // j, ranges.of(expr.a), y) if y[0] > 0 else None
 
 
-def _div(ranges: Ranges, expr: Any) -> Interval | None:
+def _div(ranges: Ranges, expr: e.Div) -> Interval | None:
     x, y = ranges.of(expr.a), ranges.of(expr.b)
     return _corners(lambda i, j: i // j, x, y) if y[0] > 0 and x[0] >= 0 else None
 
 
-def _floormod(ranges: Ranges, expr: Any) -> Interval | None:
+def _floormod(ranges: Ranges, expr: e.FloorMod) -> Interval | None:
     x, y = ranges.of(expr.a), ranges.of(expr.b)
     if y[0] <= 0:
         return None
@@ -128,53 +137,53 @@ def _floormod(ranges: Ranges, expr: Any) -> Interval | None:
     return 0, min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1
 
 
-def _mod(ranges: Ranges, expr: Any) -> Interval | None:
+def _mod(ranges: Ranges, expr: e.Mod) -> Interval | None:
     x, y = ranges.of(expr.a), ranges.of(expr.b)
     if y[0] <= 0:
         return None
     return (0 if x[0] >= 0 else 1 - y[1]), min(y[1] - 1, x[1]) if x[0] >= 0 else y[1] - 1
 
 
-def _min(ranges: Ranges, expr: Any) -> Interval:
+def _min(ranges: Ranges, expr: e.Min) -> Interval:
     (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
     return min(a, c), min(b, d)
 
 
-def _max(ranges: Ranges, expr: Any) -> Interval:
+def _max(ranges: Ranges, expr: e.Max) -> Interval:
     (a, b), (c, d) = ranges.of(expr.a), ranges.of(expr.b)
     return max(a, c), max(b, d)
 
 
-def _either(ranges: Ranges, one: PrimExpr, other: PrimExpr) -> Interval:
-    (a, b), (c, d) = ranges.of(one), ranges.of(other)
+def _either(ranges: Ranges, yes: PrimExpr, no: PrimExpr) -> Interval:
+    (a, b), (c, d) = ranges.of(yes), ranges.of(no)
     return min(a, c), max(b, d)
 
 
-def _select(ranges: Ranges, expr: Any) -> Interval:
+def _select(ranges: Ranges, expr: e.Select) -> Interval:
     return _either(ranges, expr.true_value, expr.false_value)
 
 
-def _cast(ranges: Ranges, expr: Any) -> Interval | None:
+def _cast(ranges: Ranges, expr: e.Cast) -> Interval | None:
     return ranges.of(expr.value) if expr.value.dtype.is_integral else None
 
 
-def _ramp(ranges: Ranges, expr: Any) -> Interval:
+def _ramp(ranges: Ranges, expr: e.Ramp) -> Interval:
     (a, b), (c, d) = ranges.of(expr.base), ranges.of(expr.stride)
     last = expr.dtype.lanes - 1
     return a + min(0, c * last), b + max(0, d * last)
 
 
-def _broadcast(ranges: Ranges, expr: Any) -> Interval:
+def _broadcast(ranges: Ranges, expr: e.Broadcast) -> Interval:
     return ranges.of(expr.value)
 
 
-def _let(ranges: Ranges, expr: Any) -> Interval | None:
+def _let(ranges: Ranges, expr: e.Let) -> Interval | None:
     if expr.value.dtype.is_integral:
         ranges.define(expr.var, expr.value)
     return ranges.of(expr.body)
 
 
-def _call(ranges: Ranges, expr: Any) -> Interval | None:
+def _call(ranges: Ranges, expr: e.Call) -> Interval | None:
     if not isinstance(expr.op, Op):
         return None
     name = expr.op.name
@@ -196,8 +205,9 @@ _RULES: Final[dict[type, Callable[[Ranges, Any], Interval | None]]] = {
     e.Div: _div, e.Mod: _mod, e.Min: _min, e.Max: _max, e.Select: _select, e.Cast: _cast,
     e.Ramp: _ramp, e.Broadcast: _broadcast, e.Let: _let, e.Call: _call,
 }  # fmt: skip
+"""Class of an expression -> the interval of its value before it wraps; None where none is known."""
 
 
 def size_range(dtype: DataType) -> Interval:
-    """The range of a symbol that is an extent, a stride or an offset of an argument."""
+    """The interval of a symbol that is an extent, a stride or an offset of an argument."""
     return 0, integer_range(dtype)[1]

@@ -1,28 +1,30 @@
-"""ShareValues: what several branches of an expression need is computed before them.
+"""ShareValues: a value that several branches of an expression use is computed once, before them.
 
-Of ``y = T.if_then_else(c, x, 0) + x`` the first use of ``x`` is in a branch, and a value that was
-computed in a branch does not hold after it. Computed at both places, thirty such steps would be a
-billion instructions. So an object that has a choice in it and stands at several places gets a
-variable before the outermost expression::
+In ``T.if_then_else(c, x, 0) + x`` the node ``x`` is used twice, the first time in a branch. What
+code generation computes in a branch is not known after it, so that ``x`` would be computed twice;
+and in thirty steps ``x = T.if_then_else(c, x, 0) + x`` a billion times. So a node that has a choice
+in it, and is used in a branch and elsewhere, gets a variable before the whole expression::
 
     T.if_then_else(c, x, 0) + x          T.Let(T.if_then_else(c, v, 0) + v, where={v: x})
 
-That holds for what is surely needed. What is needed perhaps, and stands at very many places, is
-computed early where it cannot fault. Where it can, it is computed if it will be needed: ``need``
-follows the conditions around its uses, which are evaluated in the order in which they would be::
+This is right where the value is used whatever the conditions say. Others are only computed early if
+there are very many ways to them (``_MANY``): at once where they cannot fault; else under ``need``,
+which is true if any condition around a use is, so that the program faults only where it would::
 
     T.if_then_else(c, x, 0) * T.if_then_else(d, x, 1)
 
-    need: c or d      v: T.if_then_else(need, x, 0)
+    need = c or d
+    v = T.if_then_else(need, x, 0)
     T.if_then_else(c, v, 0) * T.if_then_else(d, v, 1)
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Mutator, collect
+from weft.ir.node import expect
 from weft.ir.sharing import parts_of, post_order_of, rebound
 from weft.ir.transform import Pass
 from weft.tir import expr as e
@@ -39,12 +41,15 @@ from weft.tir.stmt import DeclBuffer
 from weft.tir.transform.prim_func_pass import make_pass
 
 _MANY: Final = 16
-"""Ways to a value beyond which it is computed before it is known to be needed."""
+"""How many ways through an expression may lead to a value before it is computed early."""
 _TRUE: Final = IntImm("bool", 1)
 
 
-def arms_of(node: Any) -> tuple[tuple[Any, bool], ...]:
-    """The parts that are computed on a condition, each with what the condition must be."""
+def arms_of(node: PrimExpr) -> tuple[tuple[PrimExpr, bool], ...]:
+    """The parts that are computed on a condition only, each with what the condition has to be.
+
+    ``T.if_then_else(c, x, y)`` → (x, True), (y, False); ``a and b`` → (b, True).
+    """
     if isinstance(node, e.Select):
         return (node.true_value, True), (node.false_value, False)
     if isinstance(node, e.And | e.Or):
@@ -54,26 +59,34 @@ def arms_of(node: Any) -> tuple[tuple[Any, bool], ...]:
     return ()
 
 
-def _condition_of(node: Any) -> Any:
+def _condition_of(node: PrimExpr) -> PrimExpr:
+    """The condition of a node that has arms."""
     if isinstance(node, e.Select):
         return node.condition
-    return node.a if isinstance(node, e.And | e.Or) else node.args[0]
+    return node.a if isinstance(node, e.And | e.Or) else expect(node, e.Call).args[0]
 
 
-def _values_of(node: Any) -> list[Any]:
-    """The expressions right below that are values of their own; a Let's are left to it."""
+def _values_of(node: PrimExpr) -> list[PrimExpr]:
+    """The operands of a node. The body of a Let is none: its variable has no value outside."""
     if isinstance(node, e.Let):
         return [node.value]
     return [part for part in parts_of(node) if isinstance(part, PrimExpr)]
 
 
-def _without_arms(node: Any) -> list[Any]:
+def _without_arms(node: PrimExpr) -> list[PrimExpr]:
+    """The operands of a node that are computed whatever its condition says."""
     arms = {id(arm) for arm, _ in arms_of(node)}
     return [part for part in _values_of(node) if id(part) not in arms]
 
 
 class Uses:
-    """The objects of an expression, and which of them to compute first."""
+    """How often, and where, the nodes of an expression are used.
+
+    Attributes (nodes are keys by their ``id``):
+        order: all nodes, operands first.
+        ways: node -> how many ways lead to it from the root.
+        sure: the nodes that are computed whatever the conditions say.
+    """
 
     def __init__(self, root: PrimExpr) -> None:
         self.root = root
@@ -92,8 +105,9 @@ class Uses:
             if id(node) in self.sure:
                 self.sure.update(map(id, _surely_needed(node)))
         has_choice: set[int] = set()
-        self.repeated: list[Any] = []
-        """Objects with a choice in them that stand in a branch and elsewhere, parts first."""
+        self.repeated: list[PrimExpr] = []
+        """The nodes with a choice in them that are used in a branch and elsewhere, operands first.
+        """
         for node in self.order:
             if arms_of(node) or any(id(part) in has_choice for part in _values_of(node)):
                 has_choice.add(id(node))
@@ -101,8 +115,10 @@ class Uses:
                     self.repeated.append(node)
 
 
-def _surely_needed(node: Any) -> list[Any]:
-    """What is computed with a node: its parts without its arms, and what these have in common."""
+def _surely_needed(node: PrimExpr) -> list[PrimExpr]:
+    """The nodes that are computed wherever ``node`` is: its operands without its arms, and those
+    that both arms compute.
+    """
     parts, arms = _without_arms(node), arms_of(node)
     if len(arms) == 2:
         yes, no = (_computed_with(arm) for arm, _ in arms)
@@ -110,9 +126,9 @@ def _surely_needed(node: Any) -> list[Any]:
     return parts
 
 
-def _computed_with(arm: Any) -> dict[int, Any]:
-    """What is computed with an arm, as far as the next choice."""
-    reached: dict[int, Any] = {}
+def _computed_with(arm: PrimExpr) -> dict[int, PrimExpr]:
+    """The nodes that are surely computed with an arm, by ``id``; none in the arms within it."""
+    reached: dict[int, PrimExpr] = {}
     waiting = [arm]
     while waiting:
         node = waiting.pop()
@@ -123,20 +139,22 @@ def _computed_with(arm: Any) -> dict[int, Any]:
 
 
 class _Needs:
-    """When the repeated objects of an expression are needed, from the outermost to their parts.
+    """Decides which repeated nodes get a variable, and under which condition it is computed.
 
-    ``early`` are those that get a variable. An object's need is known once that of all that uses it
-    is. It is an expression over conditions; one that holds an object with a variable is no use, as
-    needs are computed first.
+    The nodes are decided from the root down: when a node is needed follows from when those that use
+    it are. Its need is an expression over conditions of the program. All needs are computed first,
+    so a condition that contains a repeated node, which gets its variable later, cannot be part of
+    one.
     """
 
     def __init__(self, uses: Uses, faults: Faults) -> None:
         self.uses = uses
         self.early: dict[int, PrimExpr] = {}
-        """Object (by ``id``) -> its need; ``_TRUE`` where it is computed in any case."""
+        """The nodes (by ``id``) that get a variable -> their need; ``_TRUE``: always computed."""
         self.flags: list[tuple[e.Var, PrimExpr]] = []
-        """Variables of needs, in the order of their definitions."""
+        """Variables of needs with their values, in the order of their definitions."""
         self._reached: dict[int, PrimExpr | None] = {}
+        """Repeated nodes -> when the nodes that were decided so far use them; None: not known."""
         repeated = {id(node) for node in uses.repeated}
         self._open = _with_any(uses.order, repeated)
         self._spread(uses.root, _TRUE, repeated)
@@ -144,7 +162,8 @@ class _Needs:
             if id(node) in repeated:
                 self._decide(node, faults, repeated)
 
-    def _decide(self, node: Any, faults: Faults, repeated: set[int]) -> None:
+    def _decide(self, node: PrimExpr, faults: Faults, repeated: set[int]) -> None:
+        """Decide whether a repeated node gets a variable (see the module's docstring)."""
         key = id(node)
         need: PrimExpr | None = self._reached.get(key)
         if key in self.uses.sure:
@@ -162,8 +181,11 @@ class _Needs:
             self.early[key] = need
         self._spread(node, need if need is not None else self._reached.get(key), repeated)
 
-    def _spread(self, unit: Any, need: PrimExpr | None, repeated: set[int]) -> None:
-        """Add the ways from a value that is computed where ``need`` holds to those in it."""
+    def _spread(self, unit: PrimExpr, need: PrimExpr | None, repeated: set[int]) -> None:
+        """Note when the repeated nodes in ``unit``, which is needed where ``need`` holds, are used.
+
+        Each is needed where ``need`` and the conditions on the way to it hold.
+        """
         reached: dict[int, PrimExpr | None] = {id(unit): need}
         inside = post_order_of(
             unit, lambda node: [] if node is not unit and id(node) in repeated
@@ -180,15 +202,16 @@ class _Needs:
             for arm, holds in arms_of(node) if arms else ():
                 self._join(reached, arm, self._under(here, _condition_of(node), holds))
 
-    def _under(self, here: PrimExpr | None, condition: Any, holds: bool) -> PrimExpr | None:
+    def _under(self, here: PrimExpr | None, condition: PrimExpr, holds: bool) -> PrimExpr | None:
+        """When an arm is needed, of a node that is needed ``here``; None where it is not known."""
         if here is None or condition.dtype.lanes != 1 or id(condition) in self._open:
             return None
         flag = condition if holds else e.Not(condition)
         return flag if here is _TRUE else e.And(here, flag)
 
     @staticmethod
-    def _join(reached: dict[int, PrimExpr | None], node: Any, way: PrimExpr | None) -> None:
-        """One more way to a node. None: there is one whose condition is not known early."""
+    def _join(reached: dict[int, PrimExpr | None], node: PrimExpr, way: PrimExpr | None) -> None:
+        """Note that a node is also needed where ``way`` holds; None: that is not known early."""
         if id(node) not in reached:
             reached[id(node)] = way
             return
@@ -201,8 +224,8 @@ class _Needs:
             reached[id(node)] = e.Or(before, way)
 
 
-def _with_any(order: list[Any], chosen: set[int]) -> set[int]:
-    """The objects that are, or hold, one of those chosen."""
+def _with_any(order: list[PrimExpr], chosen: set[int]) -> set[int]:
+    """The nodes that are one of those chosen, or contain one."""
     holding: set[int] = set()
     for node in order:
         if id(node) in chosen or any(id(part) in holding for part in _values_of(node)):
@@ -211,21 +234,21 @@ def _with_any(order: list[Any], chosen: set[int]) -> set[int]:
 
 
 class _Rename(Mutator):
-    """Puts variables in the places of objects."""
+    """Puts variables in the places of nodes."""
 
     def __init__(self) -> None:
         self.names: dict[int, e.Var] = {}
 
-    def visit(self, node: Any) -> Any:
+    def visit_PrimExpr(self, node: PrimExpr) -> PrimExpr:
         name = self.names.get(id(node))
-        return super().visit(node) if name is None else name
+        return self.visit_default(node) if name is None else name
 
-    def visit_Buffer(self, buffer: Any) -> Any:
+    def visit_Buffer(self, buffer: Buffer) -> Buffer:
         return buffer
 
 
 def shared(root: PrimExpr, faults: Faults) -> PrimExpr:
-    """The expression, with variables for objects that several branches need."""
+    """The expression with variables for the values that several branches use."""
     if not collect(root, (e.Select, e.And, e.Or)) and not any(map(arms_of, collect(root, e.Call))):
         return root
     uses = Uses(root)
@@ -233,7 +256,7 @@ def shared(root: PrimExpr, faults: Faults) -> PrimExpr:
         return root
     calls = collect(root, e.Call)
     if any(effect_of(call) >= CallEffectKind.UpdateState for call in calls):
-        return root  # what is loaded before and after it differs
+        return root  # what is loaded before a call with an effect may differ from after it
     needs = _Needs(uses, faults)
     rename, lets = _Rename(), list(needs.flags)
     for node in uses.repeated:
@@ -244,7 +267,7 @@ def shared(root: PrimExpr, faults: Faults) -> PrimExpr:
         value = rename.visit(node)
         lets.append((var, value if need is _TRUE else _if_needed(need, value)))
         rename.names[id(node)] = var
-    body: PrimExpr = rename.visit(root)
+    body = rename.visit(root)
     for var, value in reversed(lets):
         body = e.Let(var, value, body)
     return body
@@ -255,9 +278,7 @@ def _if_needed(need: PrimExpr, value: PrimExpr) -> PrimExpr:
 
 
 class _ShareValues(StatementFacts):
-    def __init__(
-        self, ranges: Ranges, bounds: Bounds, buffers: list[Buffer], checks: bool
-    ) -> None:
+    def __init__(self, ranges: Ranges, bounds: Bounds, buffers: list[Buffer], checks: bool) -> None:
         super().__init__(ranges, bounds)
         self.checks = checks
         self.known = {id(buffer): buffer for buffer in buffers}
@@ -271,7 +292,7 @@ class _ShareValues(StatementFacts):
 
 
 def share_values(func: PrimFunc, checks: bool = True) -> PrimFunc:
-    """The function whose expressions compute no value twice (module docstring)."""
+    """The function with values that branches share in variables (see the module's docstring)."""
     if not any(map(arms_of, collect(func.body, (e.Select, e.And, e.Or, e.Call)))):
         return func
     buffers = [stmt.buffer for stmt in collect(func.body, DeclBuffer)]
@@ -280,5 +301,5 @@ def share_values(func: PrimFunc, checks: bool = True) -> PrimFunc:
 
 
 def ShareValues(checks: bool = True) -> Pass:
-    """The pass; without ``checks`` of bounds every load counts as able to fault."""
+    """The pass. Without ``checks`` of bounds nothing is proved, and every load may fault."""
     return make_pass("ShareValues", lambda func: share_values(func, checks))

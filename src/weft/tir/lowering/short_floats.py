@@ -1,16 +1,16 @@
 """WidenShortFloats: arithmetic on float16 and bfloat16 becomes float32 arithmetic and roundings.
 
-Each operation is done in float32 and its result rounded, as TensorIR says. No instruction is needed
-that a processor may lack: a bfloat16 is the upper half of the bits of a float32::
+TensorIR defines each operation on them as one in float32 whose result is rounded. So it needs no
+instruction that a processor may lack. A bfloat16 is the upper half of the bits of a float32::
 
     a + b                     T.Cast("float16", T.Cast("float32", a) + T.Cast("float32", b))
     T.Cast("float32", a)      T.reinterpret("float32", T.shift_left(T.Cast("uint32",
                                   T.reinterpret("uint16", a)), 16))         # of a bfloat16
-    T.Cast("float16", x)      T.Cast("float16", y), of a float64 x; y is the float32 that makes the
-                              second rounding the only one
+    T.Cast("float16", x)      T.Cast("float16", y), of a float64 x; y is x in float32, rounded in
+                              such a way that rounding it again gives the nearest float16 of x
 
-After this pass the one operation on such types is the conversion between float16 and float32 (or
-float16 to float64); all else moves their bits.
+After this pass the only operations on such types are conversions between float16 and float32, and
+of float16 to float64; all else moves their bits.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _PACKED: Final = "packed"
 
 
 def is_short(dtype: DataType) -> bool:
-    """Whether the type is float16 or bfloat16, of any lanes."""
+    """Whether the type is float16 or bfloat16, with any number of lanes."""
     return dtype.is_float and dtype.bits == 16
 
 
 def widen(value: PrimExpr) -> PrimExpr:
-    """A short float as float32, which is exact."""
+    """A short float as float32, which holds each of them exactly."""
     wide = like("float32", value.dtype)
     number = value.value if isinstance(value, e.Broadcast) else value
     if isinstance(number, FloatImm):
@@ -61,7 +61,11 @@ def widen(value: PrimExpr) -> PrimExpr:
 
 
 def narrow(value: PrimExpr, target: DataType) -> PrimExpr:
-    """A float32 or float64 as a short float, to the nearest, the even one of two."""
+    """A float32 or float64 as the nearest short float; of two, the one whose last bit is 0.
+
+    A bfloat16 is the upper half of the bits once ``_raised`` has rounded them. That would carry
+    some NaN over to 0, so that NaN keep their upper half, with the bit that makes it a NaN set.
+    """
     if value.dtype.bits == 64:
         value = _rounded_to_odd(value)
     if target.kind != "bfloat":
@@ -70,21 +74,30 @@ def narrow(value: PrimExpr, target: DataType) -> PrimExpr:
     x = names.of("x", value)
     bits = names.of("bits", reinterpret(like("uint32", target), x))
     quiet = intrinsic(bits.dtype, "bitwise_or", bits, const(64 << 16, bits.dtype))
-    chosen = e.Select(e.NE(x, x), quiet, _raised(bits))  # a NaN keeps its upper bits
+    chosen = e.Select(e.NE(x, x), quiet, _raised(bits))  # x != x: NaN
     half = e.Cast(like("uint16", target), _shift("right", chosen, 16))
     return names.around(reinterpret(target, half))
 
 
 def _raised(bits: PrimExpr) -> PrimExpr:
-    """Bits of float32 whose upper half is the nearest bfloat16, the even one of two."""
+    """Bits of a float32 plus what makes their upper half the nearest bfloat16.
+
+    ``0x7FFF`` is added, and 1 more where the last bit of the upper half is 1: what is more than
+    half a step goes up by the carry, half a step goes to the even neighbour::
+
+        0x3F80_8000    half a step above 0x3F80    0x3F80_FFFF → 0x3F80
+        0x3F81_8000    half a step above 0x3F81    0x3F82_0000 → 0x3F82
+    """
     odd = intrinsic(bits.dtype, "bitwise_and", _shift("right", bits, 16), const(1, bits.dtype))
     return e.Add(bits, e.Add(odd, const(32767, bits.dtype)))
 
 
 def _rounded_to_odd(value: PrimExpr) -> PrimExpr:
-    """float64 to float32: exact, or of the two neighbours the one whose last bit is 1.
+    """float64 to float32: the number itself, or of its two neighbours the one whose last bit is 1.
 
-    The last bit then says that there is more, so that the rounding to 16 bits is as if of it all.
+    Rounded to the nearest, a number a little above half a step of float16 would become exactly half
+    a step, and then be rounded down. Rounded to odd it stays above: the last bit tells that there
+    was more.
     """
     names, wide = Names(), value.dtype
     x = names.of("x", value)
@@ -105,7 +118,7 @@ def _shift(way: str, bits: PrimExpr, count: int) -> PrimExpr:
 
 
 def arithmetic(expr: e.BinaryExpr) -> PrimExpr:
-    """An operation of two short floats."""
+    """An operation on two short floats, by float32."""
     kind, dtype = type(expr), expr.dtype
     if isinstance(expr, e.Min | e.Max):
         return _extreme(expr)
@@ -124,15 +137,18 @@ def arithmetic(expr: e.BinaryExpr) -> PrimExpr:
 
 
 def _in_pairs(expr: e.BinaryExpr) -> PrimExpr:
-    """Vectors of bfloat16, an even number: on every second lane, and on the others.
+    """An operation on vectors of bfloat16 with an even number of lanes: even and odd lanes apart.
 
-    Two lanes are a 32-bit number: a shift or a mask makes a float32 of either, and a mask and a
-    shift join the results, where lanes in order would be moved between vectors. A NaN of operands
-    whose lower halves are 0 has such a half too, so that rounding leaves it as it is::
+    Two lanes are seen as one number of 32 bits. A shift makes a float32 of the even lane, a mask
+    one of the odd lane; a shift and a mask join the results. To widen the lanes in order, they
+    would have to be moved between vectors::
 
-        lanes b1:b0 as one number        0x4000_3F80     (2.0 and 1.0)
+        lanes 1 and 0 as one number      0x4000_3F80     (2.0 and 1.0)
         even lanes, as float32           0x3F80_0000     shifted left
         odd lanes, as float32            0x4000_0000     masked
+
+    NaN need no care here: the lower half of the operands' bits is 0, so that of a NaN is 0, too,
+    and ``_raised`` does not carry.
     """
     names, lanes = Names(), expr.dtype.lanes // 2
     words = DataType("uint32") if lanes == 1 else DataType("uint32").with_lanes(lanes)
@@ -154,15 +170,19 @@ def _in_pairs(expr: e.BinaryExpr) -> PrimExpr:
 
 
 _INFINITY: Final = {"float": 0x7C00, "bfloat": 0x7F80}
-"""Kind of a short float -> the bits of its infinity, all above which are NaN."""
+"""Kind of a short float -> the bits of its infinity; larger ones, without the sign, are NaN."""
 
 
 def _extreme(expr: e.BinaryExpr) -> PrimExpr:
-    """Min or Max by bits: NaN where there is one, -0.0 below 0.0, all of it exact.
+    """Min or Max by bits: NaN where either is NaN, -0.0 below 0.0, without any rounding.
 
-    Integers, where the magnitude of negative numbers is flipped, run from NaN to NaN by way of the
-    zeros. Counted round from the lower infinity NaN are the largest, for Max; counted from behind
-    the upper one they are the least, for Min.
+    ``_flipped`` makes integers of the numbers in their order::
+
+        -NaN ... -infinity ... -0.0, 0.0 ... infinity ... NaN
+
+    As unsigned numbers that wrap, they are counted from another start. For Max they are counted
+    from -infinity, so that both kinds of NaN come last; for Min from behind infinity, so that they
+    come first.
     """
     dtype = expr.dtype
     words, signed = like("uint16", dtype), like("int16", dtype)
@@ -177,7 +197,10 @@ def _extreme(expr: e.BinaryExpr) -> PrimExpr:
 
 
 def _flipped(value: PrimExpr) -> PrimExpr:
-    """Sign and magnitude as an integer of that order, and back."""
+    """The bits of a short float as an integer of its order, and back: the same operation does both.
+
+    Of a negative number all bits but the sign are flipped: ``0x8000`` (-0.0) → ``0xFFFF`` (-1).
+    """
     names = Names()
     bits = names.of("bits", value)
     magnitude = const(0x7FFF, bits.dtype)
@@ -211,8 +234,8 @@ def converted(cast: e.Cast) -> PrimExpr:
 
 
 def called(call: e.Call) -> PrimExpr:
-    """A function of short floats, or one that gives such."""
-    if call.op.name.endswith(_PACKED):  # a number is a float64 there
+    """A call that takes or returns short floats, by float32; a packed function, by float64."""
+    if call.op.name.endswith(_PACKED):  # packed functions take and return float64
         args = [e.Cast("float64", x) if _is_short_value(x) else x for x in call.args]
         if is_short(call.dtype):
             return narrow(call.with_(dtype=DataType("float64"), args=args), call.dtype)
@@ -264,7 +287,7 @@ class _Widen(StmtMutator):
 
 
 def widen_short_floats(func: PrimFunc) -> PrimFunc:
-    """The function with its arithmetic in float32 (module docstring)."""
+    """The function with its arithmetic in float32 (see the module's docstring)."""
     kinds = (e.BinaryExpr, e.Cast, e.Call)
     if not any(_has_short(expr) for expr in collect(func.body, kinds)):
         return func

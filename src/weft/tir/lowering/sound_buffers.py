@@ -1,4 +1,4 @@
-"""Which buffers lie within their memory, so that a use of one needs no test of the whole view."""
+"""Which buffers are known to lie within their memory, so that their uses need no test of that."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.tir.lowering.layouts import Layout, bytes_of, constant_reach, is_same,
 
 
 class SoundBuffers:
-    """What is known of the memory of a function, at one place of a walk over it."""
+    """What a walk over a function knows of buffers and of their memory at a place."""
 
     def __init__(self, func: PrimFunc) -> None:
         self._declared = {id(buffer) for buffer in func.buffer_map.values()}
@@ -28,7 +28,7 @@ class SoundBuffers:
         }  # fmt: skip
 
     def enter_memory(self, stmt: s.Allocate | s.AllocateConst) -> None:
-        """What an allocation makes."""
+        """Note the memory that an allocation makes."""
         if isinstance(stmt, s.AllocateConst):
             layout = Layout((IntImm("int64", stmt.data.numpy().nbytes),), (), (), 1)
         else:
@@ -36,7 +36,7 @@ class SoundBuffers:
         self._memory[id(stmt.buffer_var)] = layout
 
     def memory_of(self, data: e.Var) -> Layout | None:
-        """The memory that a data variable points to; None where its size is not known."""
+        """The layout of the memory that a data variable points to; None where it is not known."""
         return self._memory.get(id(data))
 
     def may_alias(self, data: e.Var, other: e.Var) -> bool:
@@ -48,7 +48,7 @@ class SoundBuffers:
 
     @contextmanager
     def declared(self, buffer: Buffer) -> Iterator[None]:
-        """The scope of a DeclBuffer, where the view is tested."""
+        """The body of a DeclBuffer: the view was tested before it."""
         is_new = id(buffer) not in self._declared
         self._declared.add(id(buffer))
         yield
@@ -56,7 +56,7 @@ class SoundBuffers:
             self._declared.discard(id(buffer))
 
     def has(self, buffer: Buffer) -> bool:
-        """Whether a use of the buffer here cannot fault for the sake of the view."""
+        """Whether the buffer is known to lie within its memory at this place."""
         if id(buffer) in self._declared:
             return True
         memory = self._memory.get(id(buffer.data))

@@ -1,4 +1,7 @@
-"""How large the symbols of a PrimFunc may be: what its entry tests, proofs may rest on."""
+"""How large the symbols of a PrimFunc, ``n`` of a shape, may be.
+
+A compiled function tests that when it is entered, so that proofs may rest on it.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,22 @@ from weft.tir.implicit_symbols import implicit_symbols
 from weft.tir.lowering.ranges import Interval
 
 LARGEST_INT32_SIZE: Final = (1 << 31) - (1 << 16)
-"""Symbols of int32 that come from shapes stay below, so that sums over them do not wrap."""
+"""More than an int32 symbol of a shape may be: so small that ``n + 1`` and the like do not wrap."""
 LARGEST_INT64_SIZE: Final = 1 << 47
-"""Symbols of int64 likewise: no memory is larger, and an empty array has no use for more."""
+"""The same for int64: no memory is larger, and an empty array has no use for more."""
 _LIMITS: Final = {32: LARGEST_INT32_SIZE, 64: LARGEST_INT64_SIZE}
 
 
 def largest_symbol(dtype: DataType) -> int:
-    """The largest extent of that type that a function takes."""
+    """The largest extent of a type that a function accepts."""
     limit = _LIMITS.get(dtype.bits)
     return integer_range(dtype)[1] if limit is None else limit - 1
 
 
 def symbol_ranges(func: PrimFunc) -> Iterator[tuple[Var, Interval]]:
-    """The implicit symbols with the values that the entry of the function lets through.
+    """The implicit symbols of a function, each with its least and its largest value.
 
-    A symbol of int64 that is in no shape may be a stride, and negative.
+    A symbol of int64 that is in no shape may be a stride, which may be negative.
     """
     shapes = [buffer.shape for buffer in func.buffer_map.values()]
     extents = {id(var) for var in collect(shapes, Var)}

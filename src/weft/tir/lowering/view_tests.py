@@ -1,8 +1,8 @@
-"""Views: a buffer over the data of another lies within that memory.
+"""Tests of views: a buffer over the memory of another one must lie within that memory.
 
-What is proved needs no test, and what is known to be wrong is refused. Else the first and the last
-byte of the view are compared with those of the memory. Memory whose size is not known, a raw
-handle, is only asked to be some: not None.
+A view that is proved to needs no test; one that is known not to is refused. Else its first and its
+last byte are compared with those of the memory. A raw handle, whose size is not known, is only
+tested to be the address of some memory.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from weft.tir.lowering.layouts import Layout, constant_reach, is_same
 from weft.tir.lowering.proofs import Bounds, Poly, add_scaled, multiply
 
 _FIRST_ADDRESS: Final = 4096
-"""No memory is below: the first page is never mapped."""
+"""The least address of memory: the first page of a process is never mapped."""
 _ZERO: Final = IntImm("int64", 0)
 
 
 class Reach(NamedTuple):
-    """The first byte of a layout, that behind its last, and whether it has no element at all."""
+    """From which byte to which a layout reaches."""
 
     first: PrimExpr
     last: PrimExpr
+    """The byte behind its last."""
     is_empty: PrimExpr | None
-    """None where it surely has elements."""
+    """Whether it has no elements at all; None where it surely has some."""
 
 
 def address_test(data: e.Var) -> Test:
-    """That a raw handle is the address of some memory."""
+    """The test that a raw handle is the address of some memory, and not None."""
     sizes = Sizes()
     address = sizes.names.of("address", reinterpret("uint64", data))
     sizes.need(e.GE(address, IntImm("uint64", _FIRST_ADDRESS)))
@@ -43,7 +44,7 @@ def address_test(data: e.Var) -> Test:
 
 
 def refuse_certain(view: Layout, memory: Layout, what: str) -> None:
-    """Refuse a view of constants that does not fit; it is surely reached."""
+    """Raise if a view, of constants as its memory is, does not fit. No condition is around it."""
     ends, limits = constant_reach(view), constant_reach(memory)
     if ends is None or limits is None or (limits[0] <= ends[0] and ends[1] <= limits[1]):
         return
@@ -54,7 +55,7 @@ def refuse_certain(view: Layout, memory: Layout, what: str) -> None:
 
 
 def is_proved(bounds: Bounds, view: Layout, memory: Layout) -> bool:
-    """Whether a view is known to fit."""
+    """Whether a view is proved to lie within a memory."""
     return (
         is_same(view, memory)
         or _is_proved_by_ranges(bounds, view, memory)
@@ -63,7 +64,10 @@ def is_proved(bounds: Bounds, view: Layout, memory: Layout) -> bool:
 
 
 def _is_proved_by_ranges(bounds: Bounds, view: Layout, memory: Layout) -> bool:
-    """Whether a view of constant shape fits wherever its offsets may lie, as tiles in a loop do."""
+    """Whether a view of constant shape fits for all values of its offset.
+
+    So do tiles of constant size at an offset that a loop gives.
+    """
     ends = constant_reach(Layout(view.shape, view.strides, (), view.nbytes))
     limits = constant_reach(memory)
     if ends is None or limits is None:
@@ -75,7 +79,7 @@ def _is_proved_by_ranges(bounds: Bounds, view: Layout, memory: Layout) -> bool:
 
 
 def _is_proved_by_extents(bounds: Bounds, view: Layout, memory: Layout) -> bool:
-    """Whether compact layouts fit by their extents, as polynomials."""
+    """Whether a compact view has no more elements than its compact memory, as polynomials."""
     if view.strides or memory.strides:
         return False
     if not all(bounds.not_negative(term) for term in (*view.shape, *view.offsets)):
@@ -88,6 +92,7 @@ def _is_proved_by_extents(bounds: Bounds, view: Layout, memory: Layout) -> bool:
 
 
 def _elements(bounds: Bounds, layout: Layout) -> Poly | None:
+    """How many elements a memory needs for a compact layout; None where that is too long."""
     total: Poly = {(): 1}
     for extent in layout.shape:
         total = multiply(total, bounds.poly(extent))
@@ -99,10 +104,10 @@ def _elements(bounds: Bounds, layout: Layout) -> Poly | None:
 
 
 def view_test(view: Layout, memory: Layout, what: str) -> Test | None:
-    """That the bytes of a view, if there are any, are bytes of the memory; None if they surely are.
+    """The test that the bytes of a view are bytes of the memory; None if they surely are.
 
-    Arithmetic of the view must be exact; of one without elements that of its extents. The memory
-    exists, so that its size does not wrap.
+    It also tests that the arithmetic of the view does not wrap. Of a view without elements, which
+    has no bytes, only the extents are tested. The memory exists, so that its size does not wrap.
     """
     sizes = Sizes()
     own = reach(sizes, view)
@@ -121,7 +126,7 @@ def view_test(view: Layout, memory: Layout, what: str) -> Test | None:
 
 
 def reach(sizes: Sizes, layout: Layout) -> Reach:
-    """Where a layout lies; ``sizes`` gets what must hold of its extents."""
+    """From where to where a layout reaches; what must hold of its extents is added to ``sizes``."""
     extents = [sizes.number(extent) for extent in layout.shape]
     is_empty: PrimExpr | None = None
     for extent in extents:
@@ -147,7 +152,7 @@ def reach(sizes: Sizes, layout: Layout) -> Reach:
 
 
 def whole_reach(sizes: Sizes, layout: Layout) -> tuple[PrimExpr, PrimExpr]:
-    """The first byte and that behind the last; two zeros where there is no element."""
+    """The first byte and the one behind the last; both 0 where there is no element."""
     first, last, is_empty = reach(sizes, layout)
     if is_empty is None:
         return first, last

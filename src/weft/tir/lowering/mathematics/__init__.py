@@ -1,1 +1,1 @@
-"""Mathematical functions as formulas of TensorIR."""
+"""Mathematical functions as formulas of TensorIR, for ``DecomposeMath``."""

@@ -1,4 +1,4 @@
-"""silu and gelu_tanh, where composing them of others would lose digits.
+"""silu and gelu_tanh by formulas of their own: composed of other functions they would lose digits.
 
 The coefficients are minimax fits of our own.
 """
@@ -13,19 +13,19 @@ from weft.tir.lowering.mathematics.exponentials import EXP, LN2_HIGH, LN2_LOW, p
 from weft.tir.lowering.mathematics.formula import Formula
 
 _LOWEST: Final = -109.0
-"""From here down silu is 0, and e**-x times ``_ONE`` is still a number."""
+"""Smaller x are raised to this, of which silu is 0 as well, so that ``_ONE * e**-x`` is finite."""
 _LOWEST_TANH: Final = -10.85
-"""The same of ``gelu_tanh``."""
+"""The same for ``gelu_tanh``."""
 _ONE: Final = 2.0**-32
-"""What counts as one beside e**-x, whose power of two is scaled by as much."""
+"""What 1 + e**-x is multiplied by while it is computed, so that e**-x does not overflow."""
 _LINEAR: Final = 3125 / 2**11
 _CUBIC: Final = 8943 / 2**17
-"""Both exact, and 0.044715 times ``_LINEAR``."""
+"""0.044715 times ``_LINEAR``; both are floats without rounding."""
 _STRETCH: Final = math.sqrt(8 / math.pi) / _LINEAR
-"""What makes x * (_LINEAR + _CUBIC * x**2) what ``gelu_tanh`` takes tanh of, twice."""
+"""``gelu_tanh`` takes tanh of half of ``_STRETCH * x * (_LINEAR + _CUBIC * x**2)``."""
 _STRETCHED_LN2_HIGH: Final = 0.66278076171875
 _STRETCHED_LN2_LOW: Final = math.log(2) / _STRETCH - _STRETCHED_LN2_HIGH
-"""log(2) / _STRETCH in two parts; products of whole numbers up to 2**8 with the first are exact."""
+"""log(2) / _STRETCH in two parts; whole numbers up to 2**8 times the first part are exact."""
 _SHRINKING: Final = tuple([c * (-1) ** power for power, c in enumerate(EXP)])
 """exp(-r) = 1 - r + r**2 * P(r)."""
 _STRETCHED: Final = (1 - _STRETCH,
@@ -45,10 +45,10 @@ def silu(k: Formula, x: PrimExpr) -> PrimExpr:
 def _part_below(
     k: Formula, x: PrimExpr, power: PrimExpr, growth: PrimExpr, whole: float
 ) -> PrimExpr:
-    """x / (1 + E), E = 2**32 * ``power`` * (1 + ``growth``); x itself above ``whole``.
+    """``x / (1 + E)`` with ``E = 2**32 * power * (1 + growth)``; x itself above ``whole``.
 
-    ``power`` * ``growth`` is exact, and growth's own rounding counts by a quarter: what is left are
-    the roundings of two sums and a quotient.
+    ``power * growth`` is exact, since power is a power of two, and growth's own rounding counts
+    little (by a quarter): what counts are the roundings of two sums and a quotient.
     """
     below = k.add(k.fma(power, growth, _ONE), power)
     part = k.mul(k.div(x, below), _ONE)
@@ -56,10 +56,11 @@ def _part_below(
 
 
 def gelu_tanh(k: Formula, x: PrimExpr) -> PrimExpr:
-    """x / (1 + e**-u), u to more than 24 bits: what u loses by rounding, e**u would lose u-fold.
+    """``x / (1 + e**-u)``, where u is twice what ``gelu_tanh`` takes tanh of.
 
-    u is ``_STRETCH`` times what is computed of x. That factor is nowhere multiplied by: e**-u is a
-    power of e**_STRETCH, of which the polynomial and the parts of log(2) are.
+    An error of u is u times as large in e**-u. So u is computed as a sum of two floats, which
+    ``_inside_tanh`` gives, without the factor ``_STRETCH``: that is in the polynomial and in the
+    parts of log(2), which give powers of e**_STRETCH.
     """
     low = k.let("low", k.at_least(x, _LOWEST_TANH))
     u, rest = _inside_tanh(k, low)
@@ -71,9 +72,9 @@ def gelu_tanh(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _inside_tanh(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """x * (_LINEAR + _CUBIC * x**2), a name, and what it lacks.
+    """``x * (_LINEAR + _CUBIC * x**2)`` as two floats: the rounded number, a name, and the rest.
 
-    In float64, where products are rounded.
+    Where there is no fma, whose product is not rounded, it is computed in float64.
     """
     if not k.instructions.fma:
         d = k.double()

@@ -1,8 +1,9 @@
-"""Powers of e, 2 and 10, and what is made of one: expm1, tanh, sigmoid.
+"""Powers of e, 2 and 10, and functions that are computed from one: expm1, tanh, sigmoid.
 
-Errors are at most 2 ulp. The coefficients are minimax fits of our own on the reduced interval that
-the comment of each names; reductions follow Cody and Waite, *Software Manual for the Elementary
-Functions* (1980).
+e**x is 2**n * e**r: n is the whole number nearest to x / log(2), which gives the exponent of the
+result, and r = x - n * log(2) is so small that a short polynomial gives e**r (Cody and Waite,
+*Software Manual for the Elementary Functions*, 1980). Errors are at most 2 ulp. The coefficients
+are minimax fits of our own on the interval that the comment of each names.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ _EXP64: Final = (0.6931471805598846, 0.2402265069572126, 0.05550410866845459,
                  1.5252992076593496e-05, 1.325841790247037e-06, 1.0148074151400753e-07)  # fmt: skip
 
 _TANH_ONE: Final = 9.5
-"""From where tanh is one."""
+"""x from which on tanh is 1 in float32."""
 LN2_HIGH, LN2_LOW = 0.693145751953125, 1.42860682030941723212e-6
-"""log(2); products of whole numbers up to 2**8 with the first part are exact."""
+"""log(2) in two parts; whole numbers up to 2**8 times the first part are exact."""
 
 
-def _nearest_field(
-    k: Formula, x: PrimExpr, factor: float, plus: int
-) -> tuple[PrimExpr, PrimExpr]:
-    """The whole number n nearest to x * factor, and bits of which the last nine are n + ``plus``.
+def _nearest_field(k: Formula, x: PrimExpr, factor: float, plus: int) -> tuple[PrimExpr, PrimExpr]:
+    """The whole number n nearest to ``x * factor``, and an integer whose last nine bits are
+    ``n + plus``.
 
-    ``plus`` is part of the constant whose addition rounds, so it costs nothing.
+    The sum with a large constant is rounded to a whole number, which then stands in its last bits
+    (``Formula.nearest``). ``plus`` is added to the constant, so it costs no operation.
     """
     magic = 12582912.0 + plus
     shifted = k.let("shifted", k.fma(x, factor, magic))
@@ -46,14 +47,17 @@ def _nearest_field(
 
 
 def _as_exponent(k: Formula, bits: PrimExpr) -> PrimExpr:
-    """The power of two whose biased exponent is in the last nine bits."""
+    """The power of two whose biased exponent is the number in the last bits: 127 → 1.0."""
     return k.from_bits(k.integer("shift_left", bits, 23))
 
 
 def power_of_two(
     k: Formula, x: PrimExpr, factor: float, plus: int = 0
 ) -> tuple[PrimExpr, PrimExpr]:
-    """The whole number n nearest to x * factor, and 2**(n + ``plus``), a normal number; names."""
+    """The whole number n nearest to ``x * factor``, and ``2**(n + plus)``; both are names.
+
+    The power has to be a normal number.
+    """
     n, bits = _nearest_field(k, x, factor, 127 + plus)
     return n, k.let("power", _as_exponent(k, bits))
 
@@ -63,20 +67,18 @@ def reduced(k: Formula, x: PrimExpr, n: PrimExpr) -> PrimExpr:
     return k.let("r", k.fma(n, -LN2_LOW, k.fma(n, -LN2_HIGH, x)))
 
 
-def _exp_of_rest(
-    k: Formula, x: PrimExpr, n: PrimExpr, coefficients: Sequence[float]
-) -> PrimExpr:
-    """The polynomial, e**r times its first coefficient, at r = x - n * log(2)."""
+def _exp_of_rest(k: Formula, x: PrimExpr, n: PrimExpr, coefficients: Sequence[float]) -> PrimExpr:
+    """``e**r`` at ``r = x - n * log(2)``, times the first one of ``coefficients``."""
     if k.instructions.fma:
         return k.poly(reduced(k, x, n), coefficients)
     return k.fma(_exp_less_one(k, x, n, -1.0), coefficients[0], coefficients[0])
 
 
 def _exp_less_one(k: Formula, x: PrimExpr, n: PrimExpr, sign: float) -> PrimExpr:
-    """e**r - 1 at r = x + ``sign`` * n * log(2), where products are rounded.
+    """``e**r - 1`` at ``r = x + sign * n * log(2)``, on a target without fma.
 
-    The sum of r's leading part, which is exact, and of what is small, as in Sun's fdlibm: by
-    Horner's rule exp was 1.2 ulp off.
+    The leading part of r, which is exact, is added last, to a sum of small terms, as in Sun's
+    fdlibm. By Horner's rule with rounded products exp was 1.2 ulp off.
     """
     leading = k.let("leading", k.fma(n, sign * LN2_HIGH, x))
     rest = k.let("rest", k.mul(n, sign * LN2_LOW))
@@ -85,10 +87,10 @@ def _exp_less_one(k: Formula, x: PrimExpr, n: PrimExpr, sign: float) -> PrimExpr
 
 
 def exp(k: Formula, x: PrimExpr) -> PrimExpr:
-    """e**x, in one instruction for the power of two where there is one.
+    """``e**x``; where the target has ``T.scaleb``, that multiplies by the power of two.
 
-    That is not run where the result is 0: masked scores are there by the thousand, and a product
-    that comes out below the normal numbers takes a hundred cycles.
+    It leaves out lanes whose result is 0, since a product below the normal numbers takes a hundred
+    cycles: attention masks scores by -infinity, and e of that is asked for thousands of times.
     """
     if not k.instructions.scaleb:
         return _exp_in_two_steps(k, k.clamp(x, -104.0, 89.0))
@@ -100,10 +102,11 @@ def exp(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _exp_in_two_steps(k: Formula, x: PrimExpr) -> PrimExpr:
-    """e**x for -104 <= x <= 89 as 2**103 * e**r times two powers of two, rounded once.
+    """``e**x`` for -104 <= x <= 89, where 2**n may be too small or too large for one float.
 
-    Their biased exponents are the halves of n + 151, at least one; but for n = -150, where one of
-    them is 0 and so its power: nothing is slow there either.
+    It is ``2**103 * e**r`` times two powers of two whose biased exponents are the halves of
+    n + 151: only the last product is rounded. For n = -150 one of the two is 0, and so is its
+    power, which is no number below the normal ones and takes no time either.
     """
     n, field = _nearest_field(k, x, 1.0 / math.log(2), 151)
     bits = k.let("bits", field)
@@ -115,20 +118,20 @@ def _exp_in_two_steps(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def exp2(k: Formula, x: PrimExpr) -> PrimExpr:
-    """2**x, through float64."""
+    """``2**x``, computed in float64."""
     d = k.double()
     return d.narrow(exp2_64(d, d.widen(k.clamp(x, -152.0, 129.0))))
 
 
 def exp10(k: Formula, x: PrimExpr) -> PrimExpr:
-    """10**x, through float64."""
+    """``10**x``, computed in float64 as a power of 2."""
     d = k.double()
     wide = d.mul(d.widen(k.clamp(x, -46.0, 39.0)), math.log2(10))
     return d.narrow(exp2_64(d, wide))
 
 
 def exp2_64(d: Formula, x: PrimExpr) -> PrimExpr:
-    """2**x in float64 for |x| < 1000, to 1e-13."""
+    """``2**x`` in float64 for ``|x| < 1000``, with a relative error of 1e-13."""
     x = d.let("wide", x)
     n, power = d.nearest(x)
     r = d.let("r", d.sub(x, n))
@@ -137,7 +140,10 @@ def exp2_64(d: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def expm1(k: Formula, x: PrimExpr) -> PrimExpr:
-    """e**x - 1 as 2**n * (e**r - 1) + (2**n - 1), twice the half of that: 2**128 is no number."""
+    """``e**x - 1`` as ``2**n * (e**r - 1) + (2**n - 1)``.
+
+    Half of it is computed, and doubled at last: n may be 128, and 2**128 is no float32.
+    """
     size = k.clamp(x, -18.0, 89.0)
     n, half = power_of_two(k, size, 1.0 / math.log(2), -1)
     r = reduced(k, size, n)
@@ -147,10 +153,11 @@ def expm1(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def tanh(k: Formula, x: PrimExpr) -> PrimExpr:
-    """The hyperbolic tangent, as (1 - e) / (1 + e) with e = exp(-2 * abs(x)).
+    """The hyperbolic tangent as ``(1 - e) / (1 + e)`` with ``e = exp(-2 * abs(x))``.
 
-    With e = s + v, s a power of two, these are (1 - s) - v and (1 + s) + v: the first halves are
-    exact, and nothing cancels, not even near 0, where s is 1.
+    ``e`` is ``s + v`` where s is a power of two. So the two are ``(1 - s) - v`` and
+    ``(1 + s) + v``, of which the first differences and sums are exact. Nothing cancels, not even
+    near 0, where s is 1.
     """
     size = k.let("size", k.at_most(k.let("size", k.call("fabs", x)), _TANH_ONE))
     n, s = power_of_two(k, size, -2.0 / math.log(2))
@@ -162,10 +169,11 @@ def tanh(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def sigmoid(k: Formula, x: PrimExpr) -> PrimExpr:
-    """1 / (1 + e**-x) as q / (s + q), q = e**r, s a power of two, -x = n * log(2) - r.
+    """``1 / (1 + e**-x)`` as ``q / (s + q)``: -x is ``n * log(2) - r``, ``q`` e**r, ``s`` 2**n.
 
-    Both are 2**-32 times that, so that no s overflows, and 3/2 times: then s + q, for n > 1, is in
-    the upper half of its binade, where rounding it loses less. The result was 2.3 ulp off without.
+    Both s and q are multiplied by 2**-32, so that s does not overflow, and by 3/2: then ``s + q``,
+    for n > 1, is in the upper half between two powers of two, where rounding it loses less. Without
+    that the result was 2.3 ulp off.
     """
     x = k.clamp(x, -104.0, 30.0)
     n, s = power_of_two(k, x, -1.0 / math.log(2), -32)
@@ -178,6 +186,6 @@ def sigmoid(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _share(d: Formula, s: PrimExpr, t: PrimExpr) -> PrimExpr:
-    """q / (2**32 * s + q) with q = 1 + t, of float32, in float64: each of its roundings counts."""
+    """``q / (2**32 * s + q)`` with ``q = 1 + t``, in float64: in float32 each rounding counts."""
     q = d.let("q", d.add(d.widen(t), 1.0))
     return d.narrow(d.div(q, d.fma(d.widen(s), 2.0**32, q)))

@@ -1,7 +1,8 @@
-"""Formula: a few words for writing mathematics as expressions of TensorIR, for any number of lanes.
+"""Formula: short methods for writing mathematics as expressions of TensorIR, on scalars or vectors.
 
-The methods build single nodes, whose operands are expressions or Python's numbers. What a formula
-uses at several places it gives a name (``let``), so that it is computed once::
+Each method builds a node from operands that are expressions or Python's numbers. A value that is
+used at several places is given a variable (``let``), so that it is computed once. "``x`` is a name"
+in a method's docstring says that it uses ``x`` several times, so that it should be a variable::
 
     k = Formula(DataType("float32x8"), instructions)
     square = k.let("square", k.mul(x, x))
@@ -26,17 +27,18 @@ Number = PrimExpr | float
 """An operand: an expression, or a constant for every lane."""
 
 _ROUNDING: Final = {32: (12582912.0, 0x4B400000), 64: (6755399441055744.0, 0x4338000000000000)}
-"""Bits of a float -> 1.5 times the power of two whose neighbours are whole numbers; its bits."""
+"""Width of a float -> a number whose neighbours are 1 away, so that a sum with it is rounded to a
+whole number (1.5 times a power of two, to stay so below as well); and its bits."""
 
 
 @dataclass(frozen=True)
 class Instructions:
-    """Which intrinsics the target has instructions for, on vectors of the type at hand."""
+    """Which intrinsics the target has instructions for, on values of the formula's type."""
 
     fma: bool = False
     scaleb: bool = False
     lookup: bool = False
-    """Of sixteen numbers."""
+    """In a table of sixteen numbers."""
 
 
 class Formula:
@@ -51,19 +53,19 @@ class Formula:
         self._constants: dict[str, PrimExpr] = {}
 
     def double(self) -> Formula:
-        """Builds the same formula in float64."""
+        """A builder of numbers in float64, with the same variables."""
         return Formula(like("float64", self.dtype), self.instructions, self.names)
 
     def branch(self) -> Formula:
-        """Builds what is computed on a condition: its names do not hold outside."""
+        """A builder with variables of its own, for what is computed on a condition."""
         return Formula(self.dtype, self.instructions)
 
     def let(self, name: str, value: PrimExpr) -> PrimExpr:
-        """A name for what is used at several places."""
+        """A variable for a value that is used at several places."""
         return self.names.of(name, value)
 
     def around(self, body: PrimExpr) -> PrimExpr:
-        """``body`` inside of the definitions of the names."""
+        """``body`` inside the definitions of all variables."""
         return self.names.around(body)
 
     @functools.cached_property
@@ -100,24 +102,26 @@ class Formula:
         return e.Div(self.number(a), self.number(b))
 
     def minus(self, x: Number) -> PrimExpr:
-        """-x, of 0 as well."""
+        """-x; of 0.0 it is -0.0."""
         return self.sub(-0.0, x)
 
     def fma(self, a: Number, b: Number, c: Number) -> PrimExpr:
-        """a * b + c, rounded once where the target has an instruction for it."""
+        """a * b + c: rounded once where the target has an instruction for that, else twice."""
         if not self.instructions.fma:
             return self.add(self.mul(a, b), c)
         return self.call("fma", a, b, c)
 
     def poly(self, x: PrimExpr, coefficients: Sequence[float]) -> PrimExpr:
-        """The polynomial with the constant term first, by Horner's rule; ``x`` is a name."""
+        """A polynomial by Horner's rule; its constant term is the first coefficient; ``x`` is a
+        name.
+        """
         result: Number = coefficients[-1]
         for coefficient in reversed(coefficients[:-1]):
             result = self.fma(result, x, coefficient)
         return self.number(result)
 
     def call(self, name: str, *args: Number) -> PrimExpr:
-        """An intrinsic that gives numbers of this type."""
+        """A call of an intrinsic whose result has this type."""
         return intrinsic(self.dtype, name, *[self.number(arg) for arg in args])
 
     # Conditions.
@@ -139,15 +143,15 @@ class Formula:
         return e.Select(flag, self.number(a), self.number(b))
 
     def at_most(self, x: PrimExpr, high: float) -> PrimExpr:
-        """x, or ``high`` where that is less; NaN stays. ``x`` is a name."""
+        """The smaller one of ``x`` and ``high``; NaN stays NaN. ``x`` is a name."""
         return self.select(self.more(x, high), high, x)
 
     def at_least(self, x: PrimExpr, low: float) -> PrimExpr:
-        """x, or ``low`` where that is more; NaN stays. ``x`` is a name."""
+        """The larger one of ``x`` and ``low``; NaN stays NaN. ``x`` is a name."""
         return self.select(self.less(x, low), low, x)
 
     def clamp(self, x: PrimExpr, low: float, high: float) -> PrimExpr:
-        """x within bounds, as a name; NaN stays."""
+        """``x`` clamped to [low, high], as a name; NaN stays NaN."""
         raised = self.let("raised", self.at_least(self.let("x", x), low))
         return self.let("within", self.at_most(raised, high))
 
@@ -162,22 +166,24 @@ class Formula:
         return reinterpret(self.dtype, bits)
 
     def integer(self, name: str, a: PrimExpr, b: PrimExpr | int) -> PrimExpr:
-        """An operation on integers: ``bitwise_and``, ``shift_left`` ..."""
+        """An operation on integers, by its intrinsic: ``bitwise_and``, ``shift_left``."""
         other = b if isinstance(b, PrimExpr) else const(b, a.dtype)
         return intrinsic(a.dtype, name, a, other)
 
     def plus(self, a: PrimExpr, b: int) -> PrimExpr:
-        """An integer and a constant that is not negative."""
+        """a + b of integers; the constant ``b`` is not negative."""
         return e.Add(a, const(b, a.dtype))
 
     def less_by(self, a: PrimExpr, b: int) -> PrimExpr:
-        """An integer less a constant."""
+        """a - b of integers."""
         return e.Sub(a, const(b, a.dtype))
 
     def nearest(self, x: Number, factor: float = 1.0) -> tuple[PrimExpr, PrimExpr]:
-        """The nearest integer of x * factor, below 2**21, as a number and as its last bits.
+        """The whole number nearest to ``x * factor``, as a float and as an integer of that width.
 
-        The sum with a number whose neighbours are whole numbers is rounded to a whole number.
+        It has to be below 2**21. The sum with a large number (``_ROUNDING``) is rounded to a whole
+        number: in float32, 2.7 + 12582912 is 12582915. That minus 12582912 is 3.0, and its bits
+        minus those of 12582912.0 are the integer 3.
         """
         magic, magic_bits = _ROUNDING[self.dtype.bits]
         total = self.add(x, magic) if factor == 1.0 else self.fma(x, factor, magic)
@@ -187,7 +193,7 @@ class Formula:
     # Conversions.
 
     def to_number(self, integers: PrimExpr) -> PrimExpr:
-        """Integers as numbers of this type."""
+        """Integers as floats of this type."""
         return e.Cast(self.dtype, integers)
 
     def widen(self, x: PrimExpr) -> PrimExpr:

@@ -1,6 +1,6 @@
-"""Functions of the C library, lane by lane, and what float64 makes of them.
+"""Functions of the C library on vectors, and functions of float64 that are made of them.
 
-A call of one of them on a scalar stays as it is: the code generator calls C.
+A call of one on a scalar stays as it is: code generation calls C.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ LIBRARY: Final = frozenset(
     "exp exp2 exp10 log log2 log10 log1p tanh erf erfc sin cos pow tan cosh sinh acos acosh asin "
     "asinh atan atanh atan2 fmod hypot nextafter expm1".split()
 )
-"""Intrinsics that the C library has under their own name, for float32 with an ``f`` behind it."""
+"""Intrinsics that the C library has under the same name; those of float32 end in ``f`` there."""
 
 
 def by_lanes(dtype: DataType, name: str, *args: PrimExpr) -> PrimExpr:
-    """The function of each lane of ``args``, which are names."""
+    """The vector of the function of each lane of ``args``, which are names."""
     if dtype.lanes == 1:
         return intrinsic(dtype, name, *args)
     numbers = [const(lane, "int32") for lane in range(dtype.lanes)]
@@ -47,7 +47,9 @@ def sigmoid(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _above(k: Formula, x: PrimExpr) -> PrimExpr:
-    """x from where on a share of it is not 0: -inf times 0 is no number."""
+    """``x``, but at least -800: there ``x`` times a share of 0 is 0, while -infinity times 0 would
+    be NaN.
+    """
     return k.let("x", k.at_least(x, -800.0))
 
 
@@ -59,7 +61,7 @@ def x_times_phi(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def gelu_tanh(k: Formula, x: PrimExpr) -> PrimExpr:
-    """x / (1 + e**-u), u twice what ``gelu_tanh`` takes tanh of."""
+    """``x / (1 + e**-u)``, where ``u`` is twice what ``gelu_tanh`` takes tanh of."""
     x = _above(k, x)
     scale = math.sqrt(8 / math.pi)
     inside = k.mul(x, k.fma(k.mul(x, x), 0.044715 * scale, scale))

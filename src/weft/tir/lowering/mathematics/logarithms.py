@@ -34,15 +34,20 @@ def _signed(k: Formula, bits: PrimExpr) -> PrimExpr:
 
 
 def _mantissa(k: Formula, bits: PrimExpr) -> PrimExpr:
-    """The number from sqrt(1/2) to sqrt(2) whose bits, less those of sqrt(1/2), end like these."""
+    """The number 1 + f of ``_split``, from sqrt(1/2) to sqrt(2).
+
+    ``bits`` are those of x less those of sqrt(1/2); the last 23 are those of 1 + f less the same.
+    """
     fraction = k.integer("bitwise_and", bits, 0x7FFFFF)
     return k.from_bits(k.plus(fraction, _ROOT_HALF_BITS))
 
 
 def _split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """The exponent as a number, and f, both names: x = 2**exponent * (1 + f).
+    """``x = 2**exponent * (1 + f)``: the exponent as a float, and f; both are names.
 
-    1 + f is from sqrt(1/2) to sqrt(2).
+    1 + f is from sqrt(1/2) to sqrt(2). Subtracting the bits of sqrt(1/2) from those of x lets the
+    exponent field go up by one at sqrt(2) and not at 2. Numbers below the normal ones are scaled by
+    2**23 first.
     """
     is_tiny = k.let("is_tiny", k.less(x, 1.1754943508222875e-38))
     normal = k.select(is_tiny, k.mul(x, 8388608.0), x)
@@ -54,7 +59,7 @@ def _split(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
 
 
 def _log_special(k: Formula, x: PrimExpr, value: PrimExpr) -> PrimExpr:
-    """The logarithm's values at 0, below it, at infinity and NaN."""
+    """A logarithm with its values at 0 (-infinity), below 0 (NaN), at infinity and NaN (as x)."""
     value = k.select(k.equal(x, math.inf), math.inf, value)
     value = k.select(k.equal(x, 0.0), -math.inf, value)
     value = k.select(k.less(x, 0.0), math.nan, value)
@@ -96,7 +101,7 @@ def _log_in(k: Formula, x: PrimExpr, scale: float) -> PrimExpr:
 
 
 def log1p(k: Formula, x: PrimExpr) -> PrimExpr:
-    """log(1 + x): the fraction of 1 + x is taken from x itself, which has all its digits."""
+    """``log(1 + x)``; f of ``_split`` is computed from x, since 1 + x may have lost its digits."""
     value = _log_of(k, *_split_one_plus(k, x))
     value = k.select(k.equal(x, math.inf), math.inf, value)
     value = k.select(k.equal(x, -1.0), -math.inf, value)
@@ -106,9 +111,9 @@ def log1p(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _split_one_plus(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """As ``_split`` of 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once.
+    """What ``_split`` gives for 1 + x: f = x / 2**exponent + (2**-exponent - 1), rounded once.
 
-    From 2**26 on, where the one no longer counts, f is that of the sum.
+    From 2**26 on, where adding 1 changes nothing, f is that of the rounded sum.
     """
     bits = k.let("bits", k.less_by(k.bits(k.add(x, 1.0)), _ROOT_HALF_BITS))
     power = k.let("power", k.integer("shift_right", _signed(k, bits), 23))
@@ -146,7 +151,7 @@ def power(k: Formula, x: PrimExpr, y: PrimExpr) -> PrimExpr:
 
 
 def _power_special(k: Formula, x: PrimExpr, y: PrimExpr, value: PrimExpr) -> PrimExpr:
-    """The sign of a power, and its values at 0, 1, -1 and infinity."""
+    """A power of ``|x|`` with the sign of x**y, and C's values at 0, 1, -1 and infinity."""
     value = k.let("value", value)
     half = k.let("half", k.mul(y, 0.5))
     is_whole = k.let("is_whole", k.equal(k.call("trunc", y), y))
@@ -162,7 +167,7 @@ def _power_special(k: Formula, x: PrimExpr, y: PrimExpr, value: PrimExpr) -> Pri
 
 
 def small_power(x: PrimExpr, exponent: PrimExpr) -> PrimExpr | None:
-    """x**2 and x**3 as products; None where the exponent is another."""
+    """``x**2`` and ``x**3`` as products; None for any other exponent."""
     number = exponent.value if isinstance(exponent, e.Broadcast) else exponent
     if not isinstance(number, FloatImm) or number.value not in (2.0, 3.0):
         return None
@@ -173,7 +178,11 @@ def small_power(x: PrimExpr, exponent: PrimExpr) -> PrimExpr | None:
 
 
 def integer_power(dtype: DataType, x: PrimExpr, exponent: PrimExpr) -> PrimExpr | None:
-    """A power of integers by squaring, wrapping; None where the exponent is no natural constant."""
+    """A power of integers by repeated squaring, which may wrap: ``x**5`` → ``s * s * x``, where
+    ``s`` is ``x * x``.
+
+    None where the exponent is not a constant, or negative.
+    """
     rest = constant_of(exponent)
     if rest is None or rest < 0:
         return None

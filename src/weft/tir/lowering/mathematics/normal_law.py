@@ -1,10 +1,13 @@
-"""The error function, and float32 GELU as max(x, 0) - |x| * Phi(-|x|), Phi the normal distribution.
+"""The error function, and GELU of float32, ``x * Phi(x)``; Phi is the normal distribution.
 
-Phi(-t) is exp(-t**2 / 2) / 2 times Y(t) = erfcx(t / sqrt 2), a slow curve from 1 to 0.06: neither
-cancels nor underflows before Phi does. Y is piecewise where lanes look numbers up, as Tang has it
-(*Table-lookup algorithms for elementary functions and their error analysis*, 1991), and elsewhere
-a quotient of polynomials in float64, as Cody has it (*Rational Chebyshev approximations for the
-error function*, 1969).
+GELU is computed as ``max(x, 0) - |x| * Phi(-|x|)``, and Phi(-t) as ``exp(-t**2 / 2) / 2 * Y(t)``.
+Y(t) = erfcx(t / sqrt 2) is a slow curve, from 1 at 0 to 0.06 at 13: so nothing cancels, and nothing
+underflows before Phi itself does.
+
+Where the target looks numbers up in a table, Y is a polynomial in each of sixteen pieces (Tang,
+*Table-lookup algorithms for elementary functions and their error analysis*, 1991). Elsewhere it is
+a quotient of polynomials in float64 (Cody, *Rational Chebyshev approximations for the error
+function*, 1969).
 
 The coefficients are fits of our own: Lawson's iteration (least squares on 300 Chebyshev nodes,
 weighted by the last error) for the smallest relative error; those of float32 were rounded from the
@@ -36,16 +39,32 @@ _ERF: Final = (0.12837918102741241, 0.636618971824646, 0.10278289765119553,
                -0.0005933744832873344, 0.00010519959323573858,
                -7.7110626079957e-06)  # fmt: skip
 _FAR: Final = 13.24
-"""From here on the second term is below the normal numbers and counts as 0."""
+"""``t`` from which on ``t * Phi(-t)`` is below the normal numbers of float32, and counts as 0."""
 _FARTHEST: Final = 15.0
-"""From here on it is 0 in float32, of which it is a part in float64."""
+"""``t`` from which on ``t * Phi(-t)`` is 0 in float32; float64, with which it is computed, has
+smaller numbers."""
 _PIECE_BITS: Final = 21
-"""The bits of 1 + t from here on number the piece: two of its exponent, two of its mantissa."""
+"""The bits of ``1 + t`` from this one on are the number of its piece: two of the exponent, two of
+the mantissa."""
 _CENTER: Final = (
- 1.25510776, 1.74713492, 2.2405715, 2.74341798, 3.51005554, 4.52341461, 5.47762156,
-  6.49847412, 8.01423645, 10.0312376, 12.0443974, 13.1144571, 0.125418797, 0.375543147,
-  0.624769986, 0.876781702)
-"""Of each piece, a number near its middle whose Y is a float32 but for 2**-34."""
+    1.25510776,
+    1.74713492,
+    2.2405715,
+    2.74341798,
+    3.51005554,
+    4.52341461,
+    5.47762156,
+    6.49847412,
+    8.01423645,
+    10.0312376,
+    12.0443974,
+    13.1144571,
+    0.125418797,
+    0.375543147,
+    0.624769986,
+    0.876781702,
+)
+"""A number near the middle of each piece, chosen so that Y of it is a float32 but for 2**-34."""
 _PIECES: Final = (
     (0.460394323, 0.370892316, 0.308310568, 0.261969745, 0.212153941, 0.168799102, 0.141227067,
       0.120058335, 0.0980756283, 0.0787720084, 0.0657977685, 0.0604923293, 0.907299876,
@@ -69,18 +88,23 @@ _PIECES: Final = (
       7.71300802e-06, 2.55527266e-06, 9.39270308e-07, 2.63172694e-07, 6.24685796e-08,
       1.85518552e-08, -9.73394253e-06, 0.0151397763, 0.00825180579, 0.00457798643, 0.00263909902),
 )  # fmt: skip
-"""Y(t) as a polynomial in t - center, to 2**-27.6: of each power, its factor in each piece."""
+"""Y(t) as polynomials in ``t - center``, to 2**-27.6: for each power, its factor in each piece."""
 _SHARE: Final = tuple([c * (-0.5) ** power for power, c in enumerate(EXP, 2)])
 """exp(-r / 2) = 1 - r / 2 + r**2 * P(r)."""
-_ABOVE: Final = (1.0000000049475692, 0.8712331939736517, 0.3625107437597715,
-                 0.07993383015603932, 0.008035288248944637)
+_ABOVE: Final = (
+    1.0000000049475692,
+    0.8712331939736517,
+    0.3625107437597715,
+    0.07993383015603932,
+    0.008035288248944637,
+)
 _BELOW: Final = (1.0, 1.6691181114396594, 1.1942701954033872, 0.4642447110312192,
                  0.10018960674658611, 0.010070596473377068)  # fmt: skip
 """Y(t) = above(t) / below(t) for 0 <= t <= 13.27, to 2**-27.6."""
 
 
 def erf(k: Formula, x: PrimExpr) -> PrimExpr:
-    """The error function, as 1 - exp(-u) with u = |x| + |x| * P(|x|)."""
+    """The error function as ``1 - exp(-u)`` with ``u = |x| + |x| * P(|x|)``, and the sign of x."""
     size = k.let("size", k.at_most(k.let("size", k.call("fabs", x)), 3.92))
     u = k.let("u", k.fma(size, k.poly(size, _ERF), size))
     return k.call("copysign", _below_one(k, u), x)
@@ -107,9 +131,12 @@ def x_times_phi(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _by_pieces(k: Formula, size: PrimExpr, above: PrimExpr) -> PrimExpr:
-    """Y = y + v, y of the piece, so the second term is s * (y + (v + Y * (e**r - 1))).
+    """``above - t * Phi(-t)`` by the table.
 
-    s = t * 2**n / 2 is exact. What is small is rounded as such, and the large part with the sum.
+    ``exp(-t**2 / 2) / 2`` is ``p * e**r`` with a power of two p, and Y(t) is ``y + v``, where ``y``
+    is Y at the center of the piece. So ``t * Phi(-t)`` is ``s * (y + (v + Y * (e**r - 1)))`` with
+    ``s = t * p``, which is exact. ``s * y`` is large and is rounded only in the sum; the rest is
+    small, and so are its roundings.
     """
     t = k.let("t", k.at_most(size, _FAR))
     scale, growth = _exp_of_square(k, t)
@@ -126,15 +153,16 @@ def _by_pieces(k: Formula, size: PrimExpr, above: PrimExpr) -> PrimExpr:
 
 
 def _looked_up(table: Sequence[float], piece: PrimExpr) -> PrimExpr:
-    """The number of each lane's piece."""
+    """The numbers of a table for the piece of each lane."""
     places = [const(place, "int32") for place in range(len(table))]
     return lookup(Shuffle([FloatImm("float32", number) for number in table], places), piece)
 
 
 def _exp_of_square(k: Formula, t: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """exp(-t**2 / 2) / 2 as a power of two and e**r - 1 for the rest; r is rounded once.
+    """``exp(-t**2 / 2) / 2`` as ``p * e**r``: the power of two ``p``, and ``e**r - 1``.
 
-    -2 * r = t**2 + 2 * n * log(2), of which 2 * n * log(2)'s leading part is exact.
+    With ``p = 2**n / 2``, ``-2 * r`` is ``t**2 + 2 * n * log(2)``. The leading part of the second
+    term is exact, so that the sum is rounded once.
     """
     n, power = power_of_two(k, k.mul(t, t), -0.5 / math.log(2), -1)
     r = k.let("r", k.fma(n, 2 * LN2_LOW, k.fma(t, t, k.mul(n, 2 * LN2_HIGH))))
@@ -142,7 +170,7 @@ def _exp_of_square(k: Formula, t: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
 
 
 def _in_float64(k: Formula, size: PrimExpr, above: PrimExpr) -> PrimExpr:
-    """The same without tables; no rounding counts but the last."""
+    """``above - t * Phi(-t)`` without tables: in float64, so that only the last rounding counts."""
     d = k.double()
     wide = d.let("wide", d.widen(k.at_most(size, _FARTHEST)))
     power = exp2_64(d, d.mul(d.mul(wide, wide), -0.5 / math.log(2)))

@@ -1,4 +1,4 @@
-"""Sine and cosine; angles beyond 2**15 are left to the C library.
+"""Sine and cosine of float32; those of angles beyond 2**15 are left to the C library.
 
 Errors are at most 2 ulp. The coefficients are minimax fits of our own.
 """
@@ -26,7 +26,11 @@ _PIO2_HIGH, _PIO2_LOW = 1.5707963267341256, 6.0771005065061922e-11
 
 
 def _quadrant(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    """x = n * pi/2 + r, |r| <= pi/4: (the last bits of n, r as a name), reduced in float64."""
+    """``x = n * pi/2 + r`` with ``|r| <= pi/4``: n as an integer, and r, a name.
+
+    It is computed in float64, with pi/2 as a sum of two numbers of which n times the first is
+    exact.
+    """
     d = k.double()
     wide = d.let("wide", d.widen(x))
     n = d.let("n", d.nearest(d.mul(wide, 2.0 / math.pi))[0])
@@ -36,7 +40,10 @@ def _quadrant(k: Formula, x: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
 
 
 def _sine(k: Formula, x: PrimExpr, shift: int) -> PrimExpr:
-    """sin(x + shift * pi/2) for |x| <= 2**15."""
+    """``sin(x + shift * pi/2)`` for ``|x| <= 2**15``.
+
+    In the quadrants 0 to 3 that is sin(r), cos(r), -sin(r), -cos(r).
+    """
     n, r = _quadrant(k, x)
     n = k.let("quadrant", k.plus(n, shift) if shift else n)
     square = k.let("square", k.mul(r, r))
@@ -59,7 +66,7 @@ def cos(k: Formula, x: PrimExpr) -> PrimExpr:
 
 
 def _near_or_far(k: Formula, x: PrimExpr, name: str, shift: int) -> PrimExpr:
-    """The polynomial if every lane is small enough, else the C library's function in float64."""
+    """The polynomial if all lanes are within 2**15, else the C library's function of float64."""
     is_near = e.LE(k.call("fabs", x), k.number(_LARGE_ANGLE))
     near, d = k.branch(), k.branch().double()
     wide = d.let("wide", d.widen(x))
