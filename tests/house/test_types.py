@@ -19,9 +19,7 @@ SPARE = 8
 """By how much a number may be lower than its limit before the limit has to follow."""
 
 ANY_LIMITS = {
-    "relax.vm": 43,
     "tir": 21,
-    "tir.interp": 41,
 }
 
 SAYS_NOTHING = frozenset({"made", "found", "one", "renewed"})

@@ -56,9 +56,7 @@ class ArenaPlan:
         else:
             self.size = None
             self.table = decl_buffer([IntImm(INT64, len(lives))], "int64", "offsets")
-            at = [
-                BufferLoad(self.table, [IntImm(INT64, index)]) for index in range(len(lives))
-            ]
+            at = [BufferLoad(self.table, [IntImm(INT64, index)]) for index in range(len(lives))]
         if self.arena is None:
             extent = IntImm(INT64, _ANY_SIZE if self.size is None else self.size)
             self.arena = decl_buffer([extent], "uint8", "arena")

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
+from weft.ir.expr import FloatImm, GlobalVar, IntImm, RelaxExpr
 from weft.ir.functor import Visitor
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.analysis.variables import defined_symbolic_vars, free_symbolic_vars
 from weft.relax.expr import (
+    Binding,
     Call,
     Constant,
     ExternFunc,
@@ -29,7 +31,7 @@ from weft.relax.expr import (
     Var,
 )
 from weft.relax.ir.lattice import struct_info_is_base_of
-from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.bytecode_calls import MACHINE_FUNCTIONS, OPERATORS
 from weft.relax.vm.extents import Symbols
@@ -110,7 +112,7 @@ class FunctionBuilder:
         self.count += 1
         return self.count - 1
 
-    def sequence(self, body: Any) -> Operand:
+    def sequence(self, body: RelaxExpr) -> Operand:
         """Lower the blocks of a body; the operand of its value."""
         if not isinstance(body, SeqExpr):
             return self.value(body)
@@ -119,7 +121,7 @@ class FunctionBuilder:
                 self.binding(binding)
         return self.value(body.body)
 
-    def binding(self, binding: Any) -> None:
+    def binding(self, binding: Binding) -> None:
         """Lower one binding into the register of its variable."""
         register = self.new_register()
         if isinstance(binding, MatchCast):
@@ -137,7 +139,7 @@ class FunctionBuilder:
             self.assign(register, binding.value)
         self.registers[id(binding.var)] = register
 
-    def assign(self, register: int, expr: Any) -> None:
+    def assign(self, register: int, expr: RelaxExpr) -> None:
         """Put the value of an expression into a register."""
         if isinstance(expr, Call):
             self.call(expr, register)
@@ -181,7 +183,7 @@ class FunctionBuilder:
         operands += [("expr", self.symbols.name(symbol)) for symbol in symbols]
         self.builtin(register, "make_closure", ("value", name), *operands)
 
-    def value(self, expr: Any) -> Operand:
+    def value(self, expr: RelaxExpr) -> Operand:
         """The operand of a leaf expression (others get a register)."""
         if isinstance(expr, Var):
             return self.variable(expr)
@@ -231,7 +233,7 @@ class FunctionBuilder:
         operands = tuple([self.value(arg) for arg in call.args])
         if isinstance(target, GlobalVar):
             kind = "kernel" if isinstance(self.mod[target], PrimFunc) else "function"
-            callee: tuple[str, Any] = (kind, target.name_hint)
+            callee: tuple[str, object] = (kind, target.name_hint)
         elif isinstance(target, ExternFunc):
             callee = ("packed", target.global_symbol)
         else:
@@ -258,7 +260,7 @@ class FunctionBuilder:
             return outputs, ("tuple", tuple(outputs))
         return outputs, outputs[0]
 
-    def allocated(self, info: Any) -> Operand:
+    def allocated(self, info: StructInfo | None) -> Operand:
         """A new tensor of a struct info with a known shape."""
         if not isinstance(info, TensorStructInfo) or info.shape is None:
             raise UnsupportedError(
@@ -304,8 +306,10 @@ class _Uses(Visitor):
 def _prim_value(builder: FunctionBuilder, expr: PrimValue) -> Operand:
     if expr.value.dtype.is_integral and not isinstance(expr.value, IntImm):
         return ("expr", builder.symbols.text(expr.value))
-    literal: Any = expr.value
-    return ("value", bool(literal.value) if literal.dtype.is_bool else literal.value)
+    literal = expr.value
+    if isinstance(literal, IntImm):
+        return ("value", bool(literal.value) if literal.dtype.is_bool else literal.value)
+    return ("value", expect(literal, FloatImm).value)
 
 
 def _tuple(builder: FunctionBuilder, expr: Tuple) -> Operand:
@@ -342,4 +346,3 @@ _LEAVES: Final[dict[str, Callable[[FunctionBuilder, Any], Operand]]] = {
     "TupleGetItem": _tuple_item,
     "ExternFunc": lambda builder, expr: ("value", expr.global_symbol),
 }
-

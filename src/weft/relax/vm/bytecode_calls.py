@@ -6,14 +6,14 @@ leaves the result in the register.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
 
 from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.node import expect
-from weft.relax.expr import Call, DataTypeImm, ExternFunc, Tuple
-from weft.relax.struct_info import TupleStructInfo
+from weft.relax.expr import Call, DataTypeImm, ExternFunc, ShapeExpr, Tuple
+from weft.relax.struct_info import StructInfo, TupleStructInfo
 from weft.relax.vm.extents import Symbols
 from weft.runtime.vm.bytecode import Instruction, Operand
 from weft.support.errors import UnsupportedError
@@ -31,13 +31,13 @@ class Emitter(Protocol):
     def new_register(self) -> int:
         """A fresh register."""
 
-    def value(self, expr: object) -> Operand:
+    def value(self, expr: RelaxExpr) -> Operand:
         """The operand of a leaf expression (others get a register)."""
 
     def builtin(self, register: int, name: str, *operands: Operand) -> None:
         """Emit a call of a builtin."""
 
-    def allocated(self, info: object) -> Operand:
+    def allocated(self, info: StructInfo | None) -> Operand:
         """A new tensor of a struct info with a known shape."""
 
     def destinations(self, call: Call) -> tuple[list[Operand], Operand]:
@@ -61,8 +61,7 @@ def _scalars(builder: Emitter, call: Call) -> list[Operand]:
     """The operands of ``tir_vars``: the kernel's scalar parameters."""
     if len(call.args) < 3:
         return []
-    values: Any = call.args[2]
-    extents = builder.symbols.extents(values.values)
+    extents = builder.symbols.extents(expect(call.args[2], ShapeExpr).values)
     return [("expr", item) if isinstance(item, str) else ("value", item) for item in extents]
 
 
@@ -101,7 +100,8 @@ def _call_dps_packed(builder: Emitter, call: Call, register: int) -> None:
     builder.builtin(register, "identity", result)
 
 
-def _foreign(builder: Emitter, target: Any) -> tuple[str, Any]:
+def _foreign(builder: Emitter, target: RelaxExpr) -> tuple[str, object]:
+    """The callee of an instruction: a registered function, one of the module, or a closure."""
     if isinstance(target, ExternFunc):
         return ("packed", target.global_symbol)
     if isinstance(target, GlobalVar):
@@ -183,24 +183,28 @@ def _with_context(builder: Emitter, call: Call, register: int) -> None:
     lower(builder, expect(call.args[1], Tuple).fields, register)
 
 
-def _machine_closure(builder: Emitter, args: Any, register: int) -> None:
+def _machine_closure(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
     captured = [builder.value(arg) for arg in args[1:]]
-    builder.builtin(register, "make_closure", ("value", args[0].name_hint), *captured)
+    builder.builtin(
+        register, "make_closure", ("value", expect(args[0], GlobalVar).name_hint), *captured
+    )
 
 
-def _machine_invoke(builder: Emitter, args: Any, register: int) -> None:
+def _machine_invoke(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
     operands = tuple([builder.value(arg) for arg in args[1:]])
     callee = ("register", builder.value(args[0])[1])
     builder.code.append(("call", register, callee, operands))
 
 
-def _machine_heap(builder: Emitter, args: Any, register: int) -> None:
+def _machine_heap(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
     builder.builtin(register, "alloc_shape_heap", builder.value(args[0]))
 
 
-def _machine_call_tir_dyn(builder: Emitter, args: Any, register: int) -> None:
+def _machine_call_tir_dyn(builder: Emitter, args: Sequence[RelaxExpr], register: int) -> None:
     operands = [builder.value(arg) for arg in args[1:]]
-    builder.builtin(register, "call_tir_dyn", ("value", args[0].name_hint), *operands)
+    builder.builtin(
+        register, "call_tir_dyn", ("value", expect(args[0], GlobalVar).name_hint), *operands
+    )
 
 
 def _call_tir_dyn(builder: Emitter, call: Call, register: int) -> None:
@@ -208,7 +212,7 @@ def _call_tir_dyn(builder: Emitter, call: Call, register: int) -> None:
     _machine_call_tir_dyn(builder, [call.args[0], *expect(call.args[1], Tuple).fields], register)
 
 
-MACHINE_FUNCTIONS: Final[dict[str, Callable[[Emitter, Any, int], None]]] = {
+MACHINE_FUNCTIONS: Final[dict[str, Callable[[Emitter, Sequence[RelaxExpr], int], None]]] = {
     "vm.builtin.alloc_shape_heap": _machine_heap,
     "vm.builtin.call_tir_dyn": _machine_call_tir_dyn,
     "vm.builtin.invoke_closure": _machine_invoke,

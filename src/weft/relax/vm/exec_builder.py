@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from types import TracebackType
-from typing import Any, Final
+from typing import Final, TypeGuard
 
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.module import Executable as TirExecutable
@@ -74,7 +74,7 @@ class ExecBuilder:
     def __init__(self) -> None:
         self.open: list[VMFuncScope] = []
         self.done: dict[str, VMFuncScope] = {}
-        self.constants: list[Any] = []
+        self.constants: list[object] = []
 
     def r(self, idx: int) -> Operand:
         """A register."""
@@ -131,21 +131,21 @@ class ExecBuilder:
         return ("const", len(self.constants) - 1)
 
     def emit_call(
-        self, name: str, args: Sequence[Any] | None = None, dst: Operand | None = None
+        self, name: str, args: Sequence[object] | None = None, dst: Operand | None = None
     ) -> None:
         """A call; arrays, data types and shapes among the arguments become constants."""
         operands = [arg if _is_operand(arg) else self._constant_of(arg) for arg in args or ()]
         operands = [operand for operand in operands if operand != MACHINE]
         target = -1 if dst is None or dst[1] == SpecialReg.VOID_ARG else dst[1]
         if name == CLOSURE:
-            callee: tuple[str, Any] = ("builtin", "make_closure")
+            callee: tuple[str, object] = ("builtin", "make_closure")
         elif name == INVOKE:
             callee = ("register", operands.pop(0)[1])
         else:
             callee = ("packed", name)
         self._scope().code.append(("call", target, callee, tuple(operands)))
 
-    def _constant_of(self, value: Any) -> Operand:
+    def _constant_of(self, value: object) -> Operand:
         if isinstance(value, NDArray | DataType | ShapeTuple | tuple):
             return self.convert_constant(value)
         raise IRTypeError(
@@ -208,7 +208,7 @@ class ExecBuilder:
         return VMFunction(name, params, tuple(code), len(numbers))
 
 
-def _is_operand(value: Any) -> bool:
+def _is_operand(value: object) -> TypeGuard[Operand]:
     kinds = ("reg", "value", "const", "machine")
     return type(value) is tuple and len(value) == 2 and value[0] in kinds
 
@@ -229,7 +229,8 @@ def _renumbered(instruction: Instruction, numbers: dict[int, int]) -> Instructio
     return (instruction[0], _operand(instruction[1], numbers), *instruction[2:])
 
 
-def _same(known: Any, value: Any) -> bool:
+def _same(known: object, value: object) -> bool:
+    """Whether two constants are equal, in type and value."""
     if isinstance(known, NDArray) and isinstance(value, NDArray):
         mine, its = known.numpy(), value.numpy()
         return mine.dtype == its.dtype and mine.shape == its.shape and bool((mine == its).all())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from typing import Any
+from collections.abc import Iterable
 
 from weft.ir.expr import IntImm, PrimExpr
 from weft.relax.struct_info import (
@@ -51,7 +51,7 @@ class Symbols:
             raise UnsupportedError(f"a symbolic extent cannot be computed at run time: {expr}")
         return text
 
-    def extents(self, values: Any) -> tuple[int | str, ...]:
+    def extents(self, values: Iterable[PrimExpr]) -> tuple[int | str, ...]:
         """Several extents."""
         return tuple([self.text(value) for value in values])
 

@@ -14,9 +14,11 @@ the function runs as bytecode. Operators are rows of ``host_calls``, symbols are
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from weft.ir.expr import GlobalVar, PrimExpr
+from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
@@ -43,7 +45,9 @@ from weft.relax.vm.bytecode import returns_more
 from weft.relax.vm.host_body import HostBody
 from weft.relax.vm.host_calls import HOST_OPERATORS, call_packed
 from weft.relax.vm.host_parts import (
+    Described,
     HostFunction,
+    HostValue,
     LocalFunction,
     NotNative,
     Shape,
@@ -52,7 +56,7 @@ from weft.relax.vm.host_parts import (
 )
 from weft.relax.vm.host_recursion import call_activation
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 
@@ -84,11 +88,17 @@ class HostBuilder(HostBody):
         chosen = {id(buffer) for buffer in outputs}
         plan = ArenaPlan(self.lives(chosen))
         host = self.assemble(params, outputs, shape_of_result, plan)
-        host.helpers = [activation.func for activation in self.state.shared.activations.values()]
+        host.helpers = [
+            activation.func
+            for activation in self.state.shared.activations.values()
+            if activation.func is not None
+        ]
         host.layout = layouts if any(kind != "leaf" for kind, _ in layouts) else None
         return host
 
-    def parameter(self, name: str, info: StructInfo | None, where: str) -> tuple[Any, Any]:
+    def parameter(
+        self, name: str, info: StructInfo | None, where: str
+    ) -> tuple[HostValue, Described]:
         """The value of a parameter and its layout; adds what it is natively to ``params``."""
         if isinstance(info, TensorStructInfo):
             if info.shape is None and info.ndim >= 0:
@@ -116,14 +126,14 @@ class HostBuilder(HostBody):
             return Shape(extents), ("tuple", layouts)
         raise NotNative(f"parameter {name} is no tensor, scalar, shape of known rank or tuple")
 
-    def returned(self, function: Function) -> Any:
+    def returned(self, function: Function) -> HostValue:
         """The value of a function's body, held against what the function declares."""
         result = self.body(function.body)
         if returns_more(function):
             self.symbols.match_cast(function.ret_struct_info, result, "the return value")
         return result
 
-    def body(self, body: Any) -> Any:
+    def body(self, body: RelaxExpr) -> HostValue:
         """Lower bindings; the value of the body."""
         if not isinstance(body, SeqExpr):
             return self.value(body)
@@ -139,7 +149,7 @@ class HostBuilder(HostBody):
                     self.values[id(binding.var)] = self.value(binding.value, name)
         return self.value(body.body)
 
-    def value(self, expr: Any, name: str = "t") -> Any:
+    def value(self, expr: RelaxExpr, name: str = "t") -> HostValue:
         """Lower an expression."""
         if isinstance(expr, Var):
             value = self.values.get(id(expr))
@@ -173,12 +183,12 @@ class HostBuilder(HostBody):
             return self.global_function(expr)
         raise NotNative(f"{type(expr).__name__} runs as bytecode")
 
-    def branch(self, expr: If, name: str) -> Any:
+    def branch(self, expr: If, name: str) -> HostValue:
         """An ``if``: both branches end with a copy of their value into its result."""
         condition = self.value(expr.cond)
         used = [condition] if isinstance(condition, Buffer) else []
         if isinstance(condition, Buffer) and not condition.shape:
-            condition = condition[()]
+            condition = expect(condition[()], BufferLoad)
         if not isinstance(condition, PrimExpr):
             raise NotNative("a condition that is no scalar")
         result = self.allocated(expr.struct_info, name)
@@ -194,7 +204,7 @@ class HostBuilder(HostBody):
         self.state.branches -= 1
         return result
 
-    def call(self, call: Call, name: str) -> Any:
+    def call(self, call: Call, name: str) -> HostValue:
         """Lower a call."""
         target = call.op
         if isinstance(target, GlobalVar):
@@ -208,7 +218,7 @@ class HostBuilder(HostBody):
             return lower(self, call, name)
         raise NotNative(f"{target.name} runs as bytecode")
 
-    def inline(self, target: GlobalVar, call: Call) -> Any:
+    def inline(self, target: GlobalVar, call: Call) -> HostValue:
         """A call of another function: a kernel, or a graph function's body in place."""
         function = self.mod[target]
         arguments = [self.value(arg) for arg in call.args]
@@ -216,7 +226,7 @@ class HostBuilder(HostBody):
             return self.kernel_call(target, function, arguments)
         return self.enter(self.global_function(target), arguments)
 
-    def enter(self, local: Any, given: list[Any]) -> Any:
+    def enter(self, local: HostValue, given: Sequence[HostValue]) -> HostValue:
         """A function's body with the arguments in place."""
         if not isinstance(local, LocalFunction):
             raise NotNative("a call of an object or of a function that returns one")
@@ -238,9 +248,7 @@ class HostBuilder(HostBody):
         self.values, self.symbols = outer, symbols
         return result
 
-    def helper(
-        self, function: Function, symbol: str, label: str, depth: PrimExpr
-    ) -> HostBuilder:
+    def helper(self, function: Function, symbol: str, label: str, depth: PrimExpr) -> HostBuilder:
         """A builder of a PrimFunc beside the host, for a function that calls itself."""
         state = State(self.state.shared, is_helper=True, depth=depth)
         return HostBuilder(self.mod, symbol, function, label, state)

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TypeGuard, TypeVar
 
-from weft.ir.expr import GlobalVar, IntImm, PrimExpr
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.type import TupleType
 from weft.relax.expr import (
@@ -25,7 +26,9 @@ from weft.relax.struct_info import (
 from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.arena import ArenaPlan, TensorLife
 from weft.relax.vm.host_parts import (
+    Described,
     HostFunction,
+    HostValue,
     LocalFunction,
     NotNative,
     Shape,
@@ -53,6 +56,8 @@ from weft.tir.stmt import (
     Stmt,
 )
 
+P = TypeVar("P", TirVar, Buffer)
+
 
 class HostBody(ABC):
     """The host function of one function as it grows.
@@ -69,34 +74,34 @@ class HostBody(ABC):
         self.state = state or State(Shared(name))
         self.symbols = HostSymbols(function, label or name, self.state)
         self.symbols.define([param.struct_info for param in function.params])
-        self.values: dict[int, Any] = {}
-        self.params: list[Any] = []
+        self.values: dict[int, HostValue] = {}
+        self.params: list[TirVar | Buffer] = []
         self.numbers: list[tuple[PrimExpr, TirVar, str]] = []
         self.inlined: list[Function] = [function]
         self.bounds = UpperBounds(function)
 
     @abstractmethod
-    def value(self, expr: object, name: str = "t") -> Any:
+    def value(self, expr: RelaxExpr, name: str = "t") -> HostValue:
         """Lower an expression."""
 
     @abstractmethod
-    def returned(self, function: Function) -> Any:
+    def returned(self, function: Function) -> HostValue:
         """The value of a function's body, held against what the function declares."""
 
     @abstractmethod
-    def enter(self, local: object, given: list[Any]) -> Any:
+    def enter(self, local: HostValue, given: Sequence[HostValue]) -> HostValue:
         """A function's body with the arguments in place."""
 
     @abstractmethod
     def helper(self, function: Function, symbol: str, label: str, depth: PrimExpr) -> HostBody:
         """A builder of a PrimFunc beside the host, for a function that calls itself."""
 
-    def native(self, param: Any) -> tuple[Any, Any]:
+    def native(self, param: P) -> tuple[P, Described]:
         """Add a parameter of the native function; the value and where it stands."""
         self.params.append(param)
         return param, ("leaf", len(self.params) - 1)
 
-    def is_new(self, extent: Any) -> bool:
+    def is_new(self, extent: object) -> TypeGuard[TirVar]:
         """Whether a scalar is a symbol that no parameter passes yet."""
         return isinstance(extent, TirVar) and not any(extent is param for param in self.params)
 
@@ -113,11 +118,11 @@ class HostBody(ABC):
             raise NotNative(f"the shape or the dtype of {name} is not known")
         return decl_buffer(self.resolved(values), info.dtype, identifier(name))
 
-    def resolved(self, values: Any) -> list[PrimExpr]:
+    def resolved(self, values: Iterable[PrimExpr]) -> list[PrimExpr]:
         """Expressions with every symbol replaced by what it is over those of the inputs."""
         return self.symbols.resolved(values)
 
-    def copy(self, source: Any, target: Any) -> None:
+    def copy(self, source: HostValue, target: HostValue) -> None:
         """Copy a tensor or a tuple of tensors."""
         if isinstance(target, list) and isinstance(source, list):
             for part, place in zip(source, target, strict=True):
@@ -143,7 +148,7 @@ class HostBody(ABC):
             self.state.shared.table.append(constant)
         return buffer
 
-    def view(self, source: Any, info: StructInfo | None, name: str) -> Buffer:
+    def view(self, source: HostValue, info: StructInfo | None, name: str) -> Buffer:
         """The memory of a tensor under another shape."""
         if not isinstance(source, Buffer) or not isinstance(info, TensorStructInfo):
             raise NotNative("a view of a value that is no tensor")
@@ -160,17 +165,23 @@ class HostBody(ABC):
             raise NotNative(f"{target.name_hint} is no function of a graph")
         return LocalFunction(function, target.name_hint, {}, {}, [])
 
-    def allocated(self, info: StructInfo | None, name: str) -> Any:
+    def allocated(self, info: StructInfo | None, name: str) -> HostValue:
         """New tensors for a struct info."""
         if isinstance(info, TupleStructInfo):
             return [self.allocated(item, f"{name}_{i}") for i, item in enumerate(info.fields)]
         if not isinstance(info, TensorStructInfo):
             raise NotNative("an output that is no tensor")
+        return self.new_tensor(info, name)
+
+    def new_tensor(self, info: TensorStructInfo, name: str) -> Buffer:
+        """A new tensor for a struct info."""
         buffer = self.tensor(name, info)
         self.state.temporaries.append(buffer)
         return buffer
 
-    def kernel_call(self, target: GlobalVar, kernel: PrimFunc, passed: list[Any]) -> list[Any]:
+    def kernel_call(
+        self, target: GlobalVar, kernel: PrimFunc, passed: Sequence[HostValue]
+    ) -> list[HostValue]:
         """A call of a kernel for its effect, with its implicit symbols."""
         if len(passed) != len(kernel.params) or kernel.ret_type != TupleType(()):
             raise NotNative(f"{target.name_hint} takes {len(kernel.params)} arguments")
@@ -183,7 +194,7 @@ class HostBody(ABC):
         self.step(stmt, passed)
         return []
 
-    def step(self, stmt: Stmt, passed: list[Any]) -> None:
+    def step(self, stmt: Stmt, passed: Iterable[object]) -> None:
         """Add a statement to the body."""
         used = [value for value in passed if isinstance(value, Buffer)]
         self.state.steps.append(Step(stmt, self.rooted(used)))
@@ -193,8 +204,12 @@ class HostBody(ABC):
         return [self.state.roots.get(id(buffer), buffer) for buffer in used]
 
     def result(
-        self, value: Any, inputs: set[int], params: list[Any], outputs: list[Buffer]
-    ) -> Any:
+        self,
+        value: HostValue,
+        inputs: set[int],
+        params: Sequence[TirVar | Buffer],
+        outputs: list[Buffer],
+    ) -> Described:
         """Describe the result; tensors that are computed become outputs."""
         if isinstance(value, list):
             return ("tuple", [self.result(item, inputs, params, outputs) for item in value])
@@ -250,27 +265,33 @@ class HostBody(ABC):
                 last[id(buffer)] = position
         return [
             TensorLife(
-                buffer, self.bounds.size_in_bytes(list(buffer.shape), buffer.dtype),
-                first[id(buffer)], last[id(buffer)],
+                buffer,
+                self.bounds.size_in_bytes(list(buffer.shape), buffer.dtype),
+                first[id(buffer)],
+                last[id(buffer)],
             )
             for buffer in self.state.temporaries
             if id(buffer) not in outputs and id(buffer) in first
         ]
 
     def assemble(
-        self, params: list[Any], outputs: list[Buffer], result: Any, plan: ArenaPlan
+        self,
+        params: Sequence[TirVar | Buffer],
+        outputs: list[Buffer],
+        result: Described,
+        plan: ArenaPlan,
     ) -> HostFunction:
         """The host from the collected steps."""
         body = self.placed(plan)
         shared = self.state.shared
-        handles: list[Any] = [handle for handle in (plan.arena, plan.table) if handle is not None]
+        handles: list[TirVar | Buffer] = [
+            handle for handle in (plan.arena, plan.table) if handle is not None
+        ]
         if shared.table or shared.activations:
             handles.append(self.state.pointers)
         if shared.activations:
             handles.append(self.state.floor)
-        func = PrimFunc(
-            [*params, *outputs, *handles], body, attrs={"global_symbol": self.name}
-        )
+        func = PrimFunc([*params, *outputs, *handles], body, attrs={"global_symbol": self.name})
         return HostFunction(
             func, len(params), outputs, result, plan, shared.table, self.state.checks,
             self.bounds.limits,

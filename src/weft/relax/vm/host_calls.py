@@ -7,26 +7,32 @@ value is called. The twin for bytecode is ``weft.relax.vm.bytecode_calls``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
-from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.expr import GlobalVar, IntImm, PrimExpr, RelaxExpr, StringImm
 from weft.ir.node import expect
-from weft.relax.expr import Call, ExternFunc
+from weft.relax.expr import Call, ExternFunc, ShapeExpr
 from weft.relax.expr import StringImm as RelaxStringImm
 from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.ir.shape_arith import INT64
 from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
 from weft.relax.transform.memory.assign_offsets import PLAN
 from weft.relax.vm.host_body import HostBody
-from weft.relax.vm.host_parts import LocalFunction, NotNative, Shape, packed_call
+from weft.relax.vm.host_parts import (
+    HostValue,
+    LocalFunction,
+    NotNative,
+    Shape,
+    packed_call,
+)
 from weft.tir import op
-from weft.tir.buffer import Buffer
+from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, IfThenElse, seq
 
 
-def _call_tir(builder: HostBody, call: Call, name: str) -> Any:
+def _call_tir(builder: HostBody, call: Call, name: str) -> HostValue:
     """Call a kernel: inputs, outputs, scalars, then its implicit symbols."""
     callee = expect(call.args[0], GlobalVar)
     kernel = builder.mod[callee]
@@ -41,32 +47,35 @@ def _call_tir(builder: HostBody, call: Call, name: str) -> Any:
 
 def _scalars(builder: HostBody, call: Call) -> list[PrimExpr]:
     """``tir_vars``: the kernel's scalar parameters."""
-    values: Any = call.args[2] if len(call.args) > 2 else None
-    return [] if values is None else builder.resolved(values.values)
+    if len(call.args) < 3:
+        return []
+    return builder.resolved(expect(call.args[2], ShapeExpr).values)
 
 
-def _call_tir_inplace(builder: HostBody, call: Call, name: str) -> Any:
+def _call_tir_inplace(builder: HostBody, call: Call, name: str) -> HostValue:
     """As ``call_tir``; outputs with an index are that argument, of a constant a copy of it."""
     inputs, info = _arguments(builder, call.args[1]), call.sinfo_args[0]
     infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
-    outputs, fresh = [], []
+    outputs: list[HostValue] = []
+    fresh: list[HostValue] = []
     for place, item in zip(call.attrs["inplace_indices"], infos, strict=True):
         index = int(place)
         if index < 0:
             fresh.append(builder.allocated(item, name))
             outputs.append(fresh[-1])
             continue
-        root = builder.rooted([inputs[index]])[0]
+        given = expect(inputs[index], Buffer)
+        root = builder.rooted([given])[0]
         if any(root is constant for _, constant in builder.state.constants):
-            inputs[index] = builder.copied(inputs[index])
+            inputs[index] = builder.copied(given)
         outputs.append(inputs[index])
     passed = [*inputs, *fresh, *_scalars(builder, call)]
     callee = expect(call.args[0], GlobalVar)
-    builder.kernel_call(callee, builder.mod[callee], passed)
+    builder.kernel_call(callee, expect(builder.mod[callee], PrimFunc), passed)
     return outputs if isinstance(info, TupleStructInfo) else outputs[0]
 
 
-def _call_dps_packed(builder: HostBody, call: Call, name: str) -> Any:
+def _call_dps_packed(builder: HostBody, call: Call, name: str) -> HostValue:
     """Call a registered function on inputs and outputs."""
     if not isinstance(call.args[0], ExternFunc):
         raise NotNative("call_dps_packed of a value")
@@ -78,29 +87,32 @@ def _call_dps_packed(builder: HostBody, call: Call, name: str) -> Any:
     return result
 
 
-def _arguments(builder: HostBody, args: Any) -> list[Any]:
+def _arguments(builder: HostBody, args: RelaxExpr) -> list[Buffer | PrimExpr]:
     """The arguments of a destination-passing call."""
     value = builder.value(args)
-    values = value if isinstance(value, list) else [value]
-    for item in values:
+    arguments: list[Buffer | PrimExpr] = []
+    for item in value if isinstance(value, list) else [value]:
         if not isinstance(item, Buffer | PrimExpr):
             raise NotNative("an argument of a kernel that is no tensor or number")
-    return values
+        arguments.append(item)
+    return arguments
 
 
-def _allocated(builder: HostBody, call: Call, name: str) -> Any:
+def _allocated(builder: HostBody, call: Call, name: str) -> HostValue:
     return builder.allocated(call.struct_info, name)
 
 
-def _reshape(builder: HostBody, call: Call, name: str) -> Any:
+def _reshape(builder: HostBody, call: Call, name: str) -> HostValue:
     return builder.view(builder.value(call.args[0]), call.struct_info, name)
 
 
-def _nothing(builder: HostBody, call: Call, name: str) -> Any:
+def _nothing(builder: HostBody, call: Call, name: str) -> HostValue:
     return []
 
 
-def call_packed(builder: HostBody, target: Any, args: Any, call: Call, name: str) -> Any:
+def call_packed(
+    builder: HostBody, target: RelaxExpr, args: Sequence[RelaxExpr], call: Call, name: str
+) -> HostValue:
     """A registered function that returns tensors: the machine copies them to where they belong."""
     if not isinstance(target, ExternFunc):
         raise NotNative("a call of an object or of a function that returns one")
@@ -128,13 +140,13 @@ def call_packed(builder: HostBody, target: Any, args: Any, call: Call, name: str
     return result
 
 
-def _tensors(value: Any) -> list[Buffer]:
+def _tensors(value: HostValue) -> list[Buffer]:
     if isinstance(value, list):
         return [tensor for item in value for tensor in _tensors(item)]
-    return [value]
+    return [expect(value, Buffer)]
 
 
-def _call_pure_packed(builder: HostBody, call: Call, name: str) -> Any:
+def _call_pure_packed(builder: HostBody, call: Call, name: str) -> HostValue:
     return call_packed(builder, call.args[0], call.args[1:], call, name)
 
 
@@ -145,12 +157,12 @@ def _shape_of(builder: HostBody, call: Call, name: str) -> Shape:
     return Shape(list(value.shape))
 
 
-def _shape_to_tensor(builder: HostBody, call: Call, name: str) -> Any:
+def _shape_to_tensor(builder: HostBody, call: Call, name: str) -> HostValue:
     shape = builder.value(call.args[0])
     if not isinstance(shape, Shape):
         raise NotNative("shape_to_tensor of a value that is no shape")
     extents = [op.cast(INT64, extent) for extent in shape.values]
-    tensor = builder.allocated(TensorStructInfo([len(extents)], "int64"), name)
+    tensor = builder.new_tensor(TensorStructInfo([len(extents)], "int64"), name)
     stores = [
         BufferStore(tensor, extent, [IntImm(INT64, axis)]) for axis, extent in enumerate(extents)
     ]
@@ -159,14 +171,14 @@ def _shape_to_tensor(builder: HostBody, call: Call, name: str) -> Any:
     return tensor
 
 
-def _print(builder: HostBody, call: Call, name: str) -> Any:
+def _print(builder: HostBody, call: Call, name: str) -> HostValue:
     """``print`` is the machine's, called with the values."""
     passed = _printed(builder, call.args)
     builder.step(packed_call("vm.builtin.print", passed), passed)
     return []
 
 
-def _assert(builder: HostBody, call: Call, name: str) -> Any:
+def _assert(builder: HostBody, call: Call, name: str) -> HostValue:
     """The machine's ``assert_op`` is called where the condition does not hold."""
     condition = builder.value(call.args[0])
     passed = _printed(builder, call.args[1:])
@@ -174,23 +186,26 @@ def _assert(builder: HostBody, call: Call, name: str) -> Any:
     if isinstance(condition, Buffer):
         if condition.shape:
             raise NotNative("a condition that is no scalar")
-        condition = condition[()]
+        condition = expect(condition[()], BufferLoad)
+    if not isinstance(condition, PrimExpr):
+        raise NotNative("a condition that is no scalar")
     failed = packed_call("vm.builtin.assert_op", [op.const(False, "bool"), *passed])
     builder.step(IfThenElse(op.logical_not(op.cast("bool", condition)), failed), used)
     return []
 
 
-def _printed(builder: HostBody, args: Any) -> list[Any]:
-    values = [
-        StringImm(arg.value) if isinstance(arg, RelaxStringImm) else builder.value(arg)
-        for arg in args
-    ]
-    if any(not isinstance(value, Buffer | PrimExpr | StringImm) for value in values):
-        raise NotNative("a tuple or a shape that Python gets")
-    return values
+def _printed(builder: HostBody, args: Sequence[RelaxExpr]) -> list[Buffer | PrimExpr]:
+    """What Python gets for arguments of a graph: tensors, numbers and texts."""
+    passed: list[Buffer | PrimExpr] = []
+    for arg in args:
+        value = StringImm(arg.value) if isinstance(arg, RelaxStringImm) else builder.value(arg)
+        if not isinstance(value, Buffer | PrimExpr):
+            raise NotNative("a tuple or a shape that Python gets")
+        passed.append(value)
+    return passed
 
 
-def _invoke_closure(builder: HostBody, call: Call, name: str) -> Any:
+def _invoke_closure(builder: HostBody, call: Call, name: str) -> HostValue:
     function = builder.value(call.args[0])
     return builder.enter(function, _fields(builder, call.args[1]))
 
@@ -201,12 +216,12 @@ def _make_closure(builder: HostBody, call: Call, name: str) -> LocalFunction:
     return LocalFunction(closure.function, closure.label, {}, {}, captured)
 
 
-def _fields(builder: HostBody, arg: Any) -> list[Any]:
+def _fields(builder: HostBody, arg: RelaxExpr) -> list[HostValue]:
     field = builder.value(arg)
     return field if isinstance(field, list) else [field]
 
 
-HOST_OPERATORS: Final[dict[str, Callable[[HostBody, Call, str], Any]]] = {
+HOST_OPERATORS: Final[dict[str, Callable[[HostBody, Call, str], HostValue]]] = {
     "relax.assert_op": _assert,
     "relax.builtin.alloc_tensor": _allocated,
     "relax.call_dps_packed": _call_dps_packed,

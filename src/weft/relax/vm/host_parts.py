@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.ir.expr import IntImm, PrimExpr, StringImm
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.type import PointerType, PrimType
-from weft.relax.expr import Constant, Function
+from weft.relax.expr import Constant, Function, Var
 from weft.relax.ir.shape_arith import INT64
 from weft.relax.vm.arena import ArenaPlan
 from weft.relax.vm.extents import Symbols
@@ -19,6 +21,16 @@ from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Evaluate, IfThenElse, Stmt, seq
+
+HostValue: TypeAlias = "Buffer | PrimExpr | Shape | LocalFunction | list[HostValue]"
+"""What an expression of a graph is in a host.
+
+A tensor is a Buffer, a number a PrimExpr, a tuple the list of its fields; a shape and a function
+have classes of their own.
+"""
+Described: TypeAlias = tuple[str, Any]
+"""A kind and what it is about, as ``NativeEntry.result`` and ``NativeEntry.layout`` list them; with
+PrimExprs in the place of texts."""
 
 
 def _constant_table() -> TirVar:
@@ -56,7 +68,7 @@ class HostFunction:
     func: PrimFunc
     inputs: int
     outputs: list[Buffer]
-    result: Any
+    result: Described
     plan: ArenaPlan
     constants: list[Constant]
     checks: list[ShapeCheck]
@@ -64,7 +76,7 @@ class HostFunction:
     """Symbols and the largest values that memory was planned for."""
     helpers: list[PrimFunc] = field(default_factory=list)
     """The functions that call themselves (weft.relax.vm.host_recursion)."""
-    layout: list[Any] | None = None
+    layout: list[Described] | None = None
     """How arguments hold the inputs, where some argument is a tuple or a shape: ``("leaf", i)``,
     ``("same", expr)`` for a number that must equal it, or ``("tuple", layouts)``."""
 
@@ -95,7 +107,7 @@ class Shared:
     name: str = ""
     table: list[Constant] = field(default_factory=list)
     """The constants in the order of their addresses."""
-    activations: dict[int, Any] = field(default_factory=dict)
+    activations: dict[int, Activation] = field(default_factory=dict)
     """Functions that call themselves, by the id of the function (weft.relax.vm.host_recursion)."""
 
 
@@ -153,9 +165,22 @@ class LocalFunction:
 
     function: Function
     label: str
-    values: dict[int, Any]
+    values: dict[int, HostValue]
     known: dict[TirVar, PrimExpr]
-    captured: list[Any]
+    captured: list[HostValue]
+
+
+@dataclass(eq=False)
+class Activation:
+    """A function that calls itself: what its helper takes, and the helper once it is built."""
+
+    symbol: str
+    function: Function
+    symbols: list[TirVar]
+    captured: list[Var]
+    closures: dict[int, LocalFunction]
+    """Local functions that it captured, by the id of their variable."""
+    func: PrimFunc | None = None
 
 
 class Shape:
@@ -176,7 +201,7 @@ def as_tensor(buffer: Buffer) -> TirCall:
     return TirCall(handle, Op.get("tir.tvm_stack_make_array"), arguments)
 
 
-def packed_call(name: str, passed: list[Any]) -> Evaluate:
+def packed_call(name: str, passed: Sequence[Buffer | PrimExpr]) -> Evaluate:
     """A call of a registered function on tensors, numbers and texts."""
     callee = Op.get("tir.tvm_call_packed")
     arguments = [as_tensor(value) if isinstance(value, Buffer) else value for value in passed]
@@ -188,20 +213,16 @@ def identifier(name: str) -> str:
     return "".join(letter if letter.isalnum() else "_" for letter in name) or "t"
 
 
-def implicit_values(kernel: PrimFunc, passed: list[Any]) -> list[PrimExpr]:
+def implicit_values(kernel: PrimFunc, passed: Sequence[HostValue]) -> list[PrimExpr]:
     """The values of a kernel's implicit symbols for these arguments, in signature order."""
-    from_scalars = {
-        id(param): value
-        for param, value in zip(kernel.params, passed, strict=True)
-        if param not in kernel.buffer_map
-    }
+    from_scalars = {id(param) for param in kernel.params if param not in kernel.buffer_map}
     values: dict[int, PrimExpr] = {}
     order: list[TirVar] = []
     for param, argument in zip(kernel.params, passed, strict=True):
         buffer = kernel.buffer_map.get(param)
         if buffer is None:
             continue
-        for mine, its in zip(buffer.shape, argument.shape, strict=True):
+        for mine, its in zip(buffer.shape, expect(argument, Buffer).shape, strict=True):
             _order_symbols(mine, from_scalars, order)
             if isinstance(mine, TirVar) and id(mine) not in from_scalars:
                 values.setdefault(id(mine), its)
@@ -211,7 +232,7 @@ def implicit_values(kernel: PrimFunc, passed: list[Any]) -> list[PrimExpr]:
     return [op.cast(INT64, values[id(var)]) for var in order]
 
 
-def _order_symbols(expr: PrimExpr, scalars: dict[int, Any], order: list[TirVar]) -> None:
+def _order_symbols(expr: PrimExpr, scalars: Collection[int], order: list[TirVar]) -> None:
     """Append the symbols of an extent in the order in which the signature lists them."""
     if isinstance(expr, TirVar):
         if id(expr) not in scalars and all(expr is not known for known in order):
@@ -222,5 +243,3 @@ def _order_symbols(expr: PrimExpr, scalars: dict[int, Any], order: list[TirVar])
         for item in child if isinstance(child, tuple) else (child,):
             if isinstance(item, PrimExpr):
                 _order_symbols(item, scalars, order)
-
-

@@ -14,14 +14,12 @@ deep is an error (weft.runtime.vm.stack).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from weft.codegen.llvm.allocation import ON_HEAP
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, StringImm
+from weft.ir.node import expect
 from weft.ir.structural import structural_equal
 from weft.relax.analysis.variables import free_symbolic_vars, free_vars
-from weft.relax.expr import Function, Var
+from weft.relax.expr import ShapeExpr, Var
 from weft.relax.ir.lattice import defining_vars, symbolic_vars
 from weft.relax.ir.shape_arith import INT64
 from weft.relax.struct_info import (
@@ -34,6 +32,8 @@ from weft.relax.struct_info import (
 from weft.relax.vm.arena import ArenaPlan
 from weft.relax.vm.host_body import HostBody
 from weft.relax.vm.host_parts import (
+    Activation,
+    HostValue,
     LocalFunction,
     NotNative,
     Shape,
@@ -52,20 +52,9 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, DeclBuffer, Evaluate, IfThenElse, Stmt
 
 
-@dataclass(eq=False)
-class Activation:
-    """A function that calls itself: what its helper takes, and the helper once it is built."""
-
-    symbol: str
-    function: Function
-    symbols: list[TirVar]
-    captured: list[Var]
-    closures: dict[int, LocalFunction]
-    """Local functions that it captured, by the id of their variable."""
-    func: PrimFunc | None = None
-
-
-def call_activation(builder: HostBody, local: LocalFunction, arguments: list[Any]) -> Any:
+def call_activation(
+    builder: HostBody, local: LocalFunction, arguments: list[HostValue]
+) -> HostValue:
     """A call of the helper of a function; the tensors or shapes that it returns."""
     activations = builder.state.shared.activations
     activation = activations.get(id(local.function))
@@ -94,7 +83,7 @@ def _described(symbol: str, local: LocalFunction) -> Activation:
     closures: dict[int, LocalFunction] = {}
     symbols = [var for param in local.function.params for var in defining_vars(param.struct_info)]
     outer: list[TirVar] = []
-    values: dict[int, Any] = {}
+    values: dict[int, HostValue | None] = {}
     todo = [local]
     for closure in todo:
         outer += free_symbolic_vars(closure.function)
@@ -169,22 +158,24 @@ def _check_depth(label: str, state: State) -> Stmt:
     return IfThenElse(is_deep, packed_call("vm.builtin.too_deep", [StringImm(label), state.depth]))
 
 
-def _leaves(info: StructInfo | None, value: Any) -> list[Any]:
+def _leaves(info: StructInfo | None, value: HostValue) -> list[Buffer | PrimExpr]:
     """What is passed for a value of that struct info, in the order of ``_formal``."""
     if isinstance(info, TensorStructInfo):
-        extents = list(value.shape) if info.shape is None else []
-        return [*[op.cast(INT64, extent) for extent in extents], value]
+        tensor = expect(value, Buffer)
+        extents = list(tensor.shape) if info.shape is None else []
+        return [*[op.cast(INT64, extent) for extent in extents], tensor]
     if isinstance(info, PrimStructInfo):
-        return [] if info.value is not None else [value]
+        return [] if info.value is not None else [expect(value, PrimExpr)]
     if isinstance(info, TupleStructInfo):
-        pairs = zip(info.fields, value, strict=True)
+        pairs = zip(info.fields, expect(value, list), strict=True)
         return [leaf for field, item in pairs for leaf in _leaves(field, item)]
     if isinstance(info, ShapeStructInfo):
-        return [] if info.values is not None else [op.cast(INT64, x) for x in value.values]
+        values = expect(value, Shape).values
+        return [] if info.values is not None else [op.cast(INT64, extent) for extent in values]
     raise NotNative(f"an argument of a recursion that is a {type(info).__name__}")
 
 
-def _formal(builder: HostBody, name: str, info: StructInfo | None) -> Any:
+def _formal(builder: HostBody, name: str, info: StructInfo | None) -> HostValue:
     """The parameters of a helper for a value of that struct info, and the value."""
     if isinstance(info, TensorStructInfo) and info.ndim >= 0:
         if info.shape is None:
@@ -211,17 +202,16 @@ def _numbers(builder: HostBody, name: str, count: int) -> list[PrimExpr]:
 def _allocated(
     builder: HostBody, symbols: HostSymbols, info: StructInfo | None, outputs: list[Buffer],
     is_formal: bool = False,
-) -> Any:  # fmt: skip
+) -> HostValue:  # fmt: skip
     """The result of a call, or of a helper itself: new tensors, and what follows from symbols."""
     if isinstance(info, TupleStructInfo):
         return [_allocated(builder, symbols, field, outputs, is_formal) for field in info.fields]
     if any(var not in symbols.known for var in symbolic_vars(info)):
         raise NotNative(f"the shape of what {symbols.label} returns follows from no argument")
-    if isinstance(info, TensorStructInfo) and getattr(info.shape, "values", None) is not None:
-        shape: Any = info.shape
-        known = TensorStructInfo(symbols.resolved(shape.values), info.dtype)
+    if isinstance(info, TensorStructInfo) and isinstance(info.shape, ShapeExpr):
+        known = TensorStructInfo(symbols.resolved(info.shape.values), info.dtype)
         tensor = (
-            builder.tensor("result", known) if is_formal else builder.allocated(known, "result")
+            builder.tensor("result", known) if is_formal else builder.new_tensor(known, "result")
         )
         outputs.append(tensor)
         return tensor
@@ -232,7 +222,7 @@ def _allocated(
     raise NotNative(f"{symbols.label} calls itself and returns a value whose shape is not declared")
 
 
-def _delivered(builder: HostBody, value: Any, target: Any) -> bool:
+def _delivered(builder: HostBody, value: HostValue, target: HostValue) -> bool:
     """Copy the tensors of a result to where the caller wants them; False where they do not fit."""
     if isinstance(target, list):
         if not isinstance(value, list) or len(value) != len(target):
@@ -241,8 +231,9 @@ def _delivered(builder: HostBody, value: Any, target: Any) -> bool:
         return all(_delivered(builder, part, other) for part, other in pairs)
     if not isinstance(target, Buffer):
         return isinstance(value, type(target) if isinstance(target, Shape) else PrimExpr)
-    same_rank = isinstance(value, Buffer) and len(value.shape) == len(target.shape)
-    if not same_rank or value.dtype != target.dtype:
+    if not isinstance(value, Buffer) or len(value.shape) != len(target.shape):
+        return False
+    if value.dtype != target.dtype:
         return False
     builder.copy(value, target)
     return True

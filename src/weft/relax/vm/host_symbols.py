@@ -9,8 +9,7 @@ a branch or of a function that calls itself, a comparison in the code.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 from weft.ir.expr import PrimExpr, StringImm
 from weft.ir.functor import substitute
@@ -27,6 +26,7 @@ from weft.relax.struct_info import (
 from weft.relax.transform.memory.upper_bound import UpperBounds
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host_parts import (
+    HostValue,
     LocalFunction,
     NotNative,
     Shape,
@@ -60,11 +60,11 @@ class HostSymbols:
         for info in infos:
             self.known.update({var: var for var in defining_vars(info)})
 
-    def resolved(self, values: Any) -> list[PrimExpr]:
+    def resolved(self, values: Iterable[PrimExpr]) -> list[PrimExpr]:
         """Expressions over the symbols of the inputs."""
         return [substitute(value, self.known) for value in values]
 
-    def called(self, local: LocalFunction, arguments: Sequence[Any]) -> HostSymbols:
+    def called(self, local: LocalFunction, arguments: Sequence[HostValue]) -> HostSymbols:
         """The symbols of a callee: those that stand alone are bound first, then all is compared."""
         function, label = local.function, local.label
         if UpperBounds(function).limits:
@@ -87,7 +87,7 @@ class HostSymbols:
             inner.compare(kind, wanted, actual, what, inner.known)
         return inner
 
-    def match_cast(self, info: StructInfo | None, value: Any, what: str) -> None:
+    def match_cast(self, info: StructInfo | None, value: HostValue, what: str) -> None:
         """Compare a value with a struct info, which may define symbols."""
         before = dict(self.known)
         parts = _parts(info, value, f"{self.label}: {what}")
@@ -144,7 +144,7 @@ Part = tuple[str, list[PrimExpr], list[PrimExpr], str]
 """What to compare: ``shape`` or ``prim``, wanted and actual extents, the place in an error."""
 
 
-def _parts(info: StructInfo | None, value: Any, what: str) -> list[Part]:
+def _parts(info: StructInfo | None, value: HostValue, what: str) -> list[Part]:
     """The comparisons that a struct info asks for; NotNative where one always fails."""
     if isinstance(info, TensorStructInfo):
         return _tensor(info, value, what)
@@ -175,7 +175,7 @@ def _parts(info: StructInfo | None, value: Any, what: str) -> list[Part]:
     return []
 
 
-def _tensor(info: TensorStructInfo, value: Any, what: str) -> list[Part]:
+def _tensor(info: TensorStructInfo, value: HostValue, what: str) -> list[Part]:
     if not isinstance(value, Buffer):
         raise NotNative(f"{what}: no tensor")
     if info.dtype not in (value.dtype, "void"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Container
 from dataclasses import dataclass, replace
-from typing import Any
 
 from weft.codegen.llvm.signature import signature_of
 from weft.ir.expr import GlobalVar
@@ -19,9 +18,9 @@ from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.vm.bytecode import ProgramBuilder
 from weft.relax.vm.extents import Symbols
 from weft.relax.vm.host import HostBuilder, HostFunction, NotNative
-from weft.relax.vm.host_parts import ShapeCheck
+from weft.relax.vm.host_parts import Described, ShapeCheck
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
-from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program
+from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Program, Result
 from weft.support.errors import LegalizeError
 from weft.support.recursion import deep_recursion
 from weft.tir.buffer import Buffer
@@ -190,7 +189,7 @@ def _symbols_of(func: PrimFunc, name: str) -> Symbols:
     return symbols
 
 
-def _layout(layout: Any, symbols: Symbols) -> tuple[Any, ...]:
+def _layout(layout: Described, symbols: Symbols) -> Result:
     """A layout as plain data; see NativeEntry."""
     kind, content = layout
     if kind == "tuple":
@@ -198,7 +197,7 @@ def _layout(layout: Any, symbols: Symbols) -> tuple[Any, ...]:
     return (kind, symbols.text(content) if kind == "same" else content)
 
 
-def _check(check: ShapeCheck, symbols: Symbols) -> tuple[Any, ...]:
+def _check(check: ShapeCheck, symbols: Symbols) -> Result:
     """A check as plain data; see NativeEntry."""
     actual, resolved = symbols.extents(check.actual), symbols.extents(check.resolved)
     known = [(check.names.name(var), symbols.text(value)) for var, value in check.known.items()]
@@ -219,7 +218,8 @@ def _planned(host: HostFunction, symbols: Symbols) -> PlannedSizes | None:
     )
 
 
-def _result(result: Any, symbols: Symbols) -> tuple[Any, ...]:
+def _result(result: Described, symbols: Symbols) -> Result:
+    """A result as plain data; see NativeEntry."""
     kind, content = result
     if kind == "tuple":
         return ("tuple", tuple([_result(item, symbols) for item in content]))

@@ -7,8 +7,9 @@ and the kinds of the arguments are; ``weft.driver.operators`` compiles and runs 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
+from weft.ir.expr import RelaxExpr
 from weft.ir.json_text import save_json
 from weft.ir.node import Map
 from weft.ir.op import Op
@@ -16,11 +17,15 @@ from weft.relax.expr import Call, Constant, DataTypeImm, StringImm
 from weft.relax.struct_info import (
     PrimStructInfo,
     ShapeStructInfo,
+    StructInfo,
     TensorStructInfo,
     TupleStructInfo,
 )
 from weft.relax.transform.legalize import rule_of
 from weft.relax.vm.bytecode_calls import Emitter
+
+Kind: TypeAlias = "str | list[Kind]"
+"""How the value of an argument is to be taken; of a tuple, how each of its fields is."""
 
 
 def waits_for_shapes(call: Call) -> bool:
@@ -32,7 +37,7 @@ def waits_for_shapes(call: Call) -> bool:
     return not all(_is_complete(info) for info in infos)
 
 
-def _is_complete(info: Any) -> bool:
+def _is_complete(info: StructInfo | None) -> bool:
     if isinstance(info, TensorStructInfo):
         return info.dtype != "void" and getattr(info.shape, "values", None) is not None
     if isinstance(info, TupleStructInfo):
@@ -51,7 +56,7 @@ def call_operator(builder: Emitter, call: Call, register: int) -> None:
     builder.code.append(("match", register, builder.symbols.pattern(call.struct_info), what))
 
 
-def _kind(arg: Any) -> Any:
+def _kind(arg: RelaxExpr) -> Kind:
     """How the value of an argument is to be taken: a name, or those of a tuple's fields."""
     if isinstance(arg, StringImm):
         return "string"
@@ -60,7 +65,7 @@ def _kind(arg: Any) -> Any:
     return "dtype" if isinstance(arg, DataTypeImm) else _kind_of(arg.struct_info)
 
 
-def _kind_of(info: Any) -> Any:
+def _kind_of(info: StructInfo | None) -> Kind:
     if isinstance(info, TupleStructInfo):
         return [_kind_of(field) for field in info.fields]
     if isinstance(info, PrimStructInfo):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from weft.ir.functor import collect, substitute
 from weft.support.dtype import DataType
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
+from weft.tir.interp.values import Value
 
 MOST_ELEMENTS: Final = 1 << 24
 """A function with a larger argument is not run."""
@@ -22,7 +23,7 @@ PERIOD: Final = 262_139
 """Random numbers that are drawn for one argument, at most."""
 
 
-def random_arguments(name: str, func: PrimFunc, seed: int, size: int) -> list[Any] | None:
+def random_arguments(name: str, func: PrimFunc, seed: int, size: int) -> list[Value] | None:
     """Arguments of a function, every symbol ``size``; None where one has too many elements.
 
     The same name and seed give the same arguments.

@@ -9,17 +9,18 @@ integer saturates and NaN becomes 0; min and max propagate NaN and order -0.0 be
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from weft.ir.expr import integer_range
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, RuntimeFault
+from weft.tir.interp.values import Value
 from weft.tir.intrinsic import UNARY_FLOAT
 from weft.tir.op import saturate, wrap
 
-Binary = Callable[[Any, Any], Any]
+Binary = Callable[[Value, Value], Value]
 
 
 def is_vector(dtype: DataType) -> bool:
@@ -27,7 +28,7 @@ def is_vector(dtype: DataType) -> bool:
     return dtype.lanes != 1
 
 
-def finish(dtype: DataType) -> Callable[[Any], Any]:
+def finish(dtype: DataType) -> Callable[[Value], Value]:
     """What brings an exact or wide result into a type: wrap, round, or make a bool."""
     element = dtype.element
     if is_vector(dtype):
@@ -41,22 +42,22 @@ def finish(dtype: DataType) -> Callable[[Any], Any]:
     return element.numpy.type
 
 
-def _check_divisor(divisor: Any) -> None:
+def _check_divisor(divisor: Value) -> None:
     if not np.all(divisor):
         raise RuntimeFault("division by zero")
 
 
-def _floordiv(a: Any, b: Any) -> Any:
+def _floordiv(a: Value, b: Value) -> Value:
     _check_divisor(b)
     return a // b
 
 
-def _floormod(a: Any, b: Any) -> Any:
+def _floormod(a: Value, b: Value) -> Value:
     _check_divisor(b)
     return a % b
 
 
-def _truncdiv(a: Any, b: Any) -> Any:
+def _truncdiv(a: Value, b: Value) -> Value:
     _check_divisor(b)
     if isinstance(a, int):
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -64,28 +65,28 @@ def _truncdiv(a: Any, b: Any) -> Any:
     return (a - rest) // b
 
 
-def _truncmod(a: Any, b: Any) -> Any:
+def _truncmod(a: Value, b: Value) -> Value:
     _check_divisor(b)
     if isinstance(a, int):
         return abs(a) % abs(b) * (1 if a >= 0 else -1)
     return np.fmod(a, b)
 
 
-def _integer_min(a: Any, b: Any) -> Any:
+def _integer_min(a: Value, b: Value) -> Value:
     return (a if a <= b else b) if isinstance(a, int) else np.minimum(a, b)
 
 
-def _integer_max(a: Any, b: Any) -> Any:
+def _integer_max(a: Value, b: Value) -> Value:
     return (a if a >= b else b) if isinstance(a, int) else np.maximum(a, b)
 
 
-def float_minimum(a: Any, b: Any) -> Any:
+def float_minimum(a: Value, b: Value) -> Value:
     """The ``minimum`` of IEEE 754-2019: NaN if either is, and -0.0 is less than 0.0."""
     with np.errstate(all="ignore"):
         return np.where((a == 0) & (b == 0), -(-a - b), np.minimum(a, b))[()]
 
 
-def float_maximum(a: Any, b: Any) -> Any:
+def float_maximum(a: Value, b: Value) -> Value:
     """The ``maximum`` of IEEE 754-2019: NaN if either is, and 0.0 is more than -0.0."""
     with np.errstate(all="ignore"):
         return np.where((a == 0) & (b == 0), a + b, np.maximum(a, b))[()]
@@ -122,7 +123,7 @@ def binary(name: str, dtype: DataType) -> Binary:
     return lambda a, b: end(compute(a, b))
 
 
-def cast(source: DataType, target: DataType) -> Callable[[Any], Any]:
+def cast(source: DataType, target: DataType) -> Callable[[Value], Value]:
     """The conversion between two types of the same lanes."""
     convert = _scalar_cast(source.element, target.element)
     if not is_vector(target):
@@ -131,12 +132,12 @@ def cast(source: DataType, target: DataType) -> Callable[[Any], Any]:
     return lambda value: np.array([convert(_plain(source.element, lane)) for lane in value], kind)
 
 
-def _plain(dtype: DataType, lane: Any) -> Any:
+def _plain(dtype: DataType, lane: Value) -> Value:
     """A lane of a vector as a scalar value."""
     return bool(lane) if dtype.is_bool else int(lane) if dtype.is_integral else lane
 
 
-def _scalar_cast(source: DataType, target: DataType) -> Callable[[Any], object]:
+def _scalar_cast(source: DataType, target: DataType) -> Callable[[Value], object]:
     if target.is_bool:
         return bool
     if target.is_integral or target.is_handle:
@@ -153,12 +154,12 @@ def _scalar_cast(source: DataType, target: DataType) -> Callable[[Any], object]:
     return kind
 
 
-def _round_int(value: int, kind: Any) -> Any:
-    """A large integer rounded once, as the machine converts it."""
+def _round_int(value: int, kind: type[np.floating]) -> Value:
+    """A large integer as a float, rounded once, as the machine converts it."""
     return np.int64(value).astype(kind) if value < 1 << 63 else np.uint64(value).astype(kind)
 
 
-def reinterpret(source: DataType, target: DataType) -> Callable[[Any], Any]:
+def reinterpret(source: DataType, target: DataType) -> Callable[[Value], Value]:
     """The same bits in another type."""
     if source.bits * source.lanes != target.bits * target.lanes:
         raise IRTypeError(f"reinterpret: {source} and {target} differ in width")
@@ -182,13 +183,13 @@ def shift_right(a: int, n: int, bits: int) -> int:
     return a >> n
 
 
-def scaleb(x: Any, power: Any, where: Any) -> Any:
+def scaleb(x: Value, power: Value, where: Value) -> Value:
     """x * 2**power where the condition holds, else 0; no exponent is too large to be computed."""
     exponent = np.clip(np.asarray(power, np.float64), -5000, 5000).astype(np.int64)
     return np.where(where, np.ldexp(x, exponent), np.zeros_like(x))
 
 
-UNARY: Final[dict[str, Callable[[Any], Any]]] = {**UNARY_FLOAT, "fabs": np.abs}
+UNARY: Final[dict[str, Callable[[Value], Value]]] = {**UNARY_FLOAT, "fabs": np.abs}
 """Intrinsic -> its value in float64; the result is rounded to the operand's type."""
 
 BINARY_INTRINSIC: Final[dict[str, Binary]] = {
@@ -196,6 +197,6 @@ BINARY_INTRINSIC: Final[dict[str, Binary]] = {
     "hypot": np.hypot, "ldexp": lambda x, n: np.ldexp(x, int(n)),
 }  # fmt: skip
 
-PREDICATE: Final[dict[str, Callable[[Any], Any]]] = {
+PREDICATE: Final[dict[str, Callable[[Value], Value]]] = {
     "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
 }  # fmt: skip

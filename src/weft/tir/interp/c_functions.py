@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 
 from weft.support.dtype import DataType
 from weft.support.errors import UnsupportedError
+from weft.tir.interp.values import Value
 
 _TYPES: Final = {
     "float32": ctypes.c_float, "float64": ctypes.c_double, "int8": ctypes.c_int8,
@@ -19,12 +21,12 @@ _TYPES: Final = {
 }  # fmt: skip
 
 
-def c_value(value: object) -> Any:
+def c_value(value: object) -> object:
     """A value of the interpreter as ctypes takes it."""
     return float(value) if isinstance(value, np.floating) else value
 
 
-def c_function(name: str, result: DataType, arguments: list[DataType]) -> Any:
+def c_function(name: str, result: DataType, arguments: list[DataType]) -> Callable[..., Value]:
     """A function of the C library by name, with the types of this call."""
     library = ctypes.CDLL(ctypes.util.find_library("m"))
     try:
@@ -35,4 +37,5 @@ def c_function(name: str, result: DataType, arguments: list[DataType]) -> Any:
         ) from None
     function.restype = _TYPES.get(result)
     function.argtypes = [_TYPES[dtype] for dtype in arguments]
-    return function
+    called: Callable[..., Value] = function
+    return called

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from weft.tir.interp.arguments import random_arguments
 from weft.tir.interp.limited import DEFAULT_LIMIT, OPTION, operations_of
 from weft.tir.interp.machine import run
 from weft.tir.interp.shortened import shortened, with_zeroed_memory
+from weft.tir.interp.values import Value
 from weft.tir.stmt import BufferStore
 
 TOLERANCE: Final = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
@@ -39,7 +40,7 @@ WHOLE: Final = "as a whole"
 HANDS_BUFFERS: Final = "it hands buffers to kernels; the virtual machine's results are compared"
 """Why the host function of a graph is left out here (weft.relax.reference.verify)."""
 
-Native = Mapping[str, Callable[..., Any]]
+Native = Mapping[str, Callable[..., Value]]
 """Native functions by name."""
 
 
@@ -61,7 +62,7 @@ class _Case:
     """A function and its arguments; how much of it runs."""
 
     func: PrimFunc
-    arguments: list[Any]
+    arguments: list[Value]
     extent: str = WHOLE
 
 
@@ -192,17 +193,19 @@ def first_difference(want: object, have: object, *, may_round: bool = False) -> 
     )
 
 
-def _agree(expected: Any, other: Any, may_round: bool) -> Any:
+def _agree(expected: np.ndarray, other: np.ndarray, may_round: bool) -> np.ndarray:
+    """Which elements agree; False as a whole where the shapes differ."""
     if expected.shape != other.shape:
         return np.asarray(False)
     if not DataType(expected.dtype.name).is_float:
         if may_round and expected.dtype.kind in "iu":
             distance = np.abs(expected.astype("float64") - other.astype("float64"))
-            return (expected == other) | (distance <= 1)
+            return np.asarray((expected == other) | (distance <= 1))
         return np.asarray(expected == other)
     if np.array_equal(expected, other):
         return np.asarray(True)
     wide, narrow = expected.astype("float64"), other.astype("float64")
     largest = np.abs(wide[np.isfinite(wide)]).max(initial=0.0)
     allowed = TOLERANCE.get(expected.dtype.name, 0.5)
-    return np.isclose(narrow, wide, rtol=allowed, atol=allowed * largest, equal_nan=True)
+    close = np.isclose(narrow, wide, rtol=allowed, atol=allowed * largest, equal_nan=True)
+    return np.asarray(close)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -45,8 +45,9 @@ from weft.tir.interp.arithmetic import is_vector
 from weft.tir.interp.c_functions import c_function, c_value
 from weft.tir.interp.fused import fused
 from weft.tir.interp.repeated_values import repeated_values
+from weft.tir.interp.state import State, Thunk
+from weft.tir.interp.values import Value
 
-Thunk = Callable[["Any"], Any]
 _EXACT: Final = {Add: operator.add, Sub: operator.sub, Mul: operator.mul}
 """The steps of ``T.is_exact`` on Python's integers, which do not wrap."""
 
@@ -66,7 +67,7 @@ class ReturnSignal(Exception):  # noqa: N818 - control flow of the interpreter, 
 def _once(expr: PrimExpr, closure: Thunk) -> Thunk:
     """The closure, evaluated at the first of its places; ``expr`` is kept with its ``id``."""
 
-    def evaluate(state: Any, key: int = ~id(expr), kept: PrimExpr = expr) -> Any:
+    def evaluate(state: State, key: int = ~id(expr), kept: PrimExpr = expr) -> Value:
         if key not in state.values:
             state.values[key] = closure(state)
         return state.values[key]
@@ -108,7 +109,7 @@ class ExprCompiler:
             return closure
         keys = [~key for key in repeated]
 
-        def evaluate(state: Any) -> Any:
+        def evaluate(state: State) -> Value:
             for key in keys:
                 state.values.pop(key, None)
             return closure(state)
@@ -138,7 +139,7 @@ class ExprCompiler:
     def compile_Var(self, var: Var) -> Thunk:
         key, name = id(var), var.name
 
-        def read(state: Any) -> Any:
+        def read(state: State) -> Value:
             try:
                 return state.values[key]
             except KeyError:
@@ -193,7 +194,7 @@ class ExprCompiler:
         base, stride, lanes = (self.compile(x) for x in (expr.base, expr.stride, expr.lanes))
         kind = expr.dtype.element.numpy  # every step wraps in the type itself
 
-        def ramp(state: object) -> Any:
+        def ramp(state: State) -> Value:
             count = lanes(state)
             steps = np.full(count, stride(state), kind) * np.arange(count).astype(kind)
             return np.full(count, base(state), kind) + steps
@@ -210,7 +211,7 @@ class ExprCompiler:
         indices = [self.compile(index) for index in expr.indices]
         single = not is_vector(expr.dtype)
 
-        def shuffle(state: object) -> Any:
+        def shuffle(state: State) -> Value:
             joined = np.concatenate([np.atleast_1d(vector(state)) for vector in vectors])
             picked = joined[[int(index(state)) for index in indices]]
             return picked[0] if single else picked
@@ -220,7 +221,7 @@ class ExprCompiler:
     def compile_Let(self, expr: Let) -> Thunk:
         key, value, body = id(expr.var), self.compile(expr.value), self.compile(expr.body)
 
-        def let(state: Any) -> Any:
+        def let(state: State) -> Value:
             state.values[key] = value(state)
             return body(state)
 
@@ -290,7 +291,7 @@ class ExprCompiler:
         message = expect(call.args[3], StringImm).value
         numbers = [self.compile(arg) for arg in call.args[4:]]
 
-        def checked(state: object) -> object:
+        def checked(state: State) -> object:
             good = np.asarray(condition(state))
             if not good.all():
                 shown = [_worst(number(state), good) for number in numbers]
@@ -305,7 +306,7 @@ class ExprCompiler:
         first, count = self.compile(low), self.compile(extent)
         values = [internal_calls.argument(self, value) for value in captured]
 
-        def launch(state: Any) -> None:
+        def launch(state: State) -> None:
             begin = first(state)
             args = [value(state) for value in values]
             state.call_global(function, [*args, begin, begin + count(state)])
@@ -318,7 +319,7 @@ class ExprCompiler:
             for step in exact_steps(call.args[0])
         ]
 
-        def is_exact(state: object) -> bool:
+        def is_exact(state: State) -> bool:
             for compute, a, b, dtype in steps:
                 low, high = integer_range(dtype)
                 if not low <= compute(int(a(state)), int(b(state))) <= high:
@@ -332,7 +333,7 @@ class ExprCompiler:
         low, high = integer_range(call.dtype.element)
         convert = arithmetic.cast(call.args[0].dtype, call.dtype)
 
-        def cut(state: object) -> object:
+        def cut(state: State) -> object:
             given = np.trunc(np.asarray(value(state), "float64"))
             if not np.all((given >= float(low)) & (given < float(high + 1))):
                 raise RuntimeFault(f"T.unchecked_cast: {given} is out of range of {call.dtype}")
@@ -346,7 +347,7 @@ class ExprCompiler:
             return lambda state: end(sum([int(lane) for lane in value(state)]))
         kind = "float32" if call.dtype.bits == 16 else call.dtype.element.numpy
 
-        def total(state: object) -> object:
+        def total(state: State) -> object:
             first, *others = np.asarray(value(state)).astype(kind)
             return end(sum(others, start=first))
 
@@ -423,7 +424,7 @@ class ExprCompiler:
     def intrinsic_assume(self, call: Call) -> Thunk:
         condition = self.compile(call.args[0])
 
-        def assume(state: object) -> Any:
+        def assume(state: State) -> Value:
             if not condition(state):
                 raise RuntimeFault(f"T.assume does not hold: {call.args[0]}")
             return True
@@ -437,14 +438,14 @@ class ExprCompiler:
     def intrinsic_prefetch(self, call: Call) -> Thunk:
         return lambda state: 0  # a hint about memory, which is not read
 
-    def compile_zero(self, dtype: DataType) -> Any:
+    def compile_zero(self, dtype: DataType) -> Value:
         """A zero of the type."""
         return arithmetic.finish(dtype)(0)
 
     def intrinsic_ret(self, call: Call) -> Thunk:
         value = self.compile(call.args[0])
 
-        def leave(state: object) -> Any:
+        def leave(state: State) -> Value:
             raise ReturnSignal(value(state))
 
         return leave
@@ -469,7 +470,7 @@ class ExprCompiler:
         """An argument of a packed call; a buffer arrives as an NDArray view."""
         buffer = getattr(arg, "buffer", None)
         if isinstance(arg, Call) and getattr(arg.op, "name", "") == "tir.tvm_stack_make_array":
-            data = arg.args[0]
+            data = expect(arg.args[0], Var)
             return lambda state: NDArray(state.view_of_data(data))
         if buffer is not None and isinstance(arg, BufferLoad) and arg.dtype.is_handle:
             return lambda state: NDArray(state.bound(buffer).array)
@@ -500,13 +501,13 @@ class ExprCompiler:
 
 
 def _raising(signal: type[Exception]) -> Thunk:
-    def leave(state: object) -> Any:
+    def leave(state: State) -> Value:
         raise signal
 
     return leave
 
 
-def _wide(value: Any) -> Any:
+def _wide(value: Value) -> Value:
     """A float value in float64."""
     if isinstance(value, np.ndarray):
         return value.astype(np.float64)

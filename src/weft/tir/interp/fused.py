@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-Numbers = Any
-"""A float of numpy or an array of such."""
+from weft.tir.interp.values import Value
+
+Numbers = Value
+"""A float of numpy, or an array of floats."""
 
 _SPLITTER: Final = 2.0**27 + 1
 _LARGE: Final = 2.0**480

@@ -7,22 +7,24 @@ follow the arguments (``implicit_symbols``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect
+from weft.ir.node import Node, expect
 from weft.support.errors import IRValueError, RuntimeFault, UnsupportedError
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.implicit_symbols import implicit_symbols
-from weft.tir.interp.state import State
+from weft.tir.interp.state import State, Thunk
 from weft.tir.stmt import BufferStore, MatchBufferRegion
+from weft.tir.transform.condition_range import is_call
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +35,18 @@ class Pointer:
     nbytes: int
 
 
-def argument(compiler: Any, arg: Any) -> Callable[[State], Any]:
-    """What gives the value of an argument: a number, or a Pointer for memory."""
+class Compiles(Protocol):
+    """What compiles expressions: an ExprCompiler, whose module imports this one."""
+
+    def compile(self, expr: PrimExpr) -> Thunk:
+        """What evaluates an expression."""
+
+
+def argument(compiler: Compiles, arg: PrimExpr) -> Thunk:
+    """What evaluates an argument of a call: to a number, or to a Pointer for memory."""
     place = _place(arg)
     if place is None:
-        value: Callable[[State], object] = compiler.compile(arg)
-        return value
+        return compiler.compile(arg)
     data, terms, unit = place
     steps = [(compiler.compile(a), compiler.compile(b)) for a, b in terms]
 
@@ -61,7 +69,7 @@ def address(value: Pointer | int | None) -> int:
 _Terms = list[tuple[PrimExpr, PrimExpr]]
 
 
-def _place(arg: Any) -> tuple[Var, _Terms, int] | None:
+def _place(arg: Node) -> tuple[Var, _Terms, int] | None:
     """The data of an argument, its offset as a sum of products, and of how many bytes; None for a
     number.
     """
@@ -72,12 +80,12 @@ def _place(arg: Any) -> tuple[Var, _Terms, int] | None:
         return arg, [], 1
     if isinstance(arg, BufferLoad):
         return arg.buffer.data, _offset(arg.buffer, arg.indices), _itemsize(arg.buffer)
-    name = getattr(getattr(arg, "op", None), "name", "")
-    if name == "tir.address_of":
+    if is_call(arg, "address_of"):
         return _place(arg.args[0])
-    if name == "tir.tvm_access_ptr":
-        dtype = arg.args[0].dtype
-        return arg.args[1], [(arg.args[2], unit)], dtype.element.numpy.itemsize * dtype.lanes
+    if is_call(arg, "tvm_access_ptr"):
+        sample, data, offset = arg.args[:3]
+        size = int(sample.dtype.element.numpy.itemsize * sample.dtype.lanes)
+        return expect(data, Var), [(offset, unit)], size
     return None
 
 

@@ -9,8 +9,8 @@ is not run. The first is said in a VerifyWarning; ``compiled`` and ``skipped`` l
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from weft.support.errors import TVMError, UnsupportedError
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.interp.machine import run
+from weft.tir.interp.values import Value
 from weft.tir.stmt import BufferStore, Evaluate, For, IfThenElse, Stmt
 
 OPTION: Final = "verify.max_operations"
@@ -48,8 +49,8 @@ class LimitedRunner:
     def __init__(self) -> None:
         self.compiled: dict[str, int] = {}
         self.skipped: dict[str, int] = {}
-        self._built: dict[int, tuple[PrimFunc, Any]] = {}
-        self._work: dict[int, tuple[PrimFunc, tuple[Any, ...], int]] = {}
+        self._built: dict[int, tuple[PrimFunc, Callable[..., Value] | None]] = {}
+        self._work: dict[int, tuple[PrimFunc, tuple[tuple[int, ...], ...], int]] = {}
 
     def clear(self) -> None:
         """Start afresh."""
@@ -62,7 +63,7 @@ class LimitedRunner:
 
     def __call__(
         self, name: str, func: PrimFunc, arguments: Sequence[object], module: IRModule | None
-    ) -> Any:
+    ) -> Value:
         """The returned value; buffers are written. TooMuchWorkError if it cannot be run."""
         work = self.work(func, arguments)
         limit = PassContext.current().config.get(OPTION, DEFAULT_LIMIT)
@@ -77,13 +78,14 @@ class LimitedRunner:
         self.compiled[name] = work
         return built[1](*arguments)
 
-    def _compile(self, name: str, func: PrimFunc, work: int) -> Any:
+    def _compile(self, name: str, func: PrimFunc, work: int) -> Callable[..., Value] | None:
         if collect(func.body, GlobalVar):  # the functions that it calls would be needed too
             self.skipped[name] = work
             return None
         try:
             with PassContext():  # its passes are not to be verified
-                return slots.evaluate.get().compiled(func)
+                native: Callable[..., Value] = slots.evaluate.get().compiled(func)
+                return native
         except TVMError:
             self.skipped[name] = work
             return None
@@ -98,7 +100,7 @@ class LimitedRunner:
                 stacklevel=2,
             )
 
-    def work(self, func: PrimFunc, arguments: Sequence[Any]) -> int:
+    def work(self, func: PrimFunc, arguments: Sequence[Value]) -> int:
         """How many stores and calls the loops of a function carry out on arguments, at most."""
         shapes = tuple([np.shape(value) for value in arguments])
         known = self._work.get(id(func))
@@ -107,7 +109,7 @@ class LimitedRunner:
         return known[2]
 
 
-def operations_of(func: PrimFunc, arguments: Sequence[Any]) -> int:
+def operations_of(func: PrimFunc, arguments: Sequence[Value]) -> int:
     """How often loops carry out stores and calls, inits of blocks too; a While counts one round.
 
     An extent that depends on an outer loop counts with its value in the last round, one that
@@ -125,7 +127,7 @@ def operations_of(func: PrimFunc, arguments: Sequence[Any]) -> int:
     return _operations(func.body, values, Analyzer())
 
 
-def _operations(stmt: Any, values: dict[Var, PrimExpr], analyzer: Analyzer) -> int:
+def _operations(stmt: Stmt | None, values: dict[Var, PrimExpr], analyzer: Analyzer) -> int:
     if isinstance(stmt, For):
         extent = _number(stmt.extent, values, analyzer)
         last = IntImm(stmt.loop_var.dtype, max(extent - 1, 0))

@@ -5,20 +5,44 @@ A body runs as a plain action, or as steps between barriers; either way rounds a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Hashable, Iterator
+from typing import NamedTuple
 
+from weft.ir.expr import PrimExpr
 from weft.support.errors import RuntimeFault
 from weft.tir.interp.expression import BreakSignal, ContinueSignal
-from weft.tir.interp.state import Action, State
+from weft.tir.interp.state import Action, State, Thunk
+from weft.tir.interp.values import Value
 from weft.tir.stmt import For, ForKind, While
 
 Rounds = Callable[[State], Iterator[None]]
 """Yields once for each round, after the loop's variable has its value."""
-Steps = Callable[[State], Generator[Any, Any, None]]
+Share = tuple[tuple[int, ...], list[Value] | None]
+"""What a thread brings to a reduction: its place in the order, and its values if it has some."""
 
 
-def rounds_of(loop: For | While, expression: Callable[[Any], Any]) -> Rounds:
+class Request(NamedTuple):
+    """Why a thread waits: for which barrier or reduction, and for which other threads."""
+
+    kind: str
+    """``shared`` or ``warp``, the barrier of a block or a warp, or ``allreduce``."""
+    site: int
+    """The statement (its ``id``): threads that wait at different ones do not meet."""
+    group: Hashable
+    """Threads of one group meet."""
+    combine: Callable[[list[Share]], list[Value]] | None = None
+    """Of a reduction: what all threads of the group get, from what each of them brings."""
+    share: Share | None = None
+    """Of a reduction: what this thread brings."""
+
+
+Waiting = Generator[Request, list[Value] | None, None]
+"""A thread at work: it yields where it has to wait, and is sent what a reduction gives."""
+Steps = Callable[[State], Waiting]
+"""Executes a statement that may wait."""
+
+
+def rounds_of(loop: For | While, expression: Callable[[PrimExpr], Thunk]) -> Rounds:
     """The rounds of a loop; ``expression`` compiles its bounds or its condition."""
     if isinstance(loop, While):
         condition = expression(loop.condition)
@@ -60,7 +84,7 @@ def repeated(loop: For | While, rounds: Rounds, body: Action) -> Action:
 def repeated_steps(loop: For | While, rounds: Rounds, body: Steps) -> Steps:
     """As ``repeated``, for a body that waits."""
 
-    def run(state: State) -> Generator[object, object, None]:
+    def run(state: State) -> Waiting:
         for _ in rounds(state):
             try:
                 yield from body(state)

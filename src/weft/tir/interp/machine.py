@@ -7,7 +7,6 @@ and every buffer against the memory that it is declared over.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,9 @@ from weft.tir.function import PrimFunc
 from weft.tir.interp.expression import ExprCompiler, ReturnSignal
 from weft.tir.interp.internal_calls import bind_call
 from weft.tir.interp.loops import repeated, rounds_of
-from weft.tir.interp.state import Action, Bound, State, compact_strides
+from weft.tir.interp.state import Action, Bound, State, Thunk, compact_strides
 from weft.tir.interp.threads import Kernel, prepared
+from weft.tir.interp.values import Value
 from weft.tir.stmt import (
     Allocate,
     AllocateConst,
@@ -40,6 +40,7 @@ from weft.tir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    MatchBufferRegion,
     SeqStmt,
     Stmt,
     While,
@@ -58,7 +59,7 @@ class Machine:
         self.kernel: Kernel | None = None
         self.tags: tuple[str, ...] = ()
 
-    def expression(self, expr: PrimExpr) -> Callable[[State], Any]:
+    def expression(self, expr: PrimExpr) -> Thunk:
         """The closure of an expression."""
         return self.expressions.compile(expr)
 
@@ -74,7 +75,7 @@ class Machine:
         action: Action = method(stmt)
         return action
 
-    def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
+    def call_global(self, var: GlobalVar, args: list[Value]) -> Value:
         """Call another PrimFunc of the module."""
         if self.module is None:
             raise RuntimeFault(f"the call of {var.name_hint} needs the module: run(..., module=)")
@@ -263,11 +264,11 @@ class Machine:
 
         return run_block
 
-    def matched(self, match: object, body: Action) -> Action:
+    def matched(self, match: MatchBufferRegion, body: Action) -> Action:
         """Bind a matched buffer to the region it views."""
         return _after(self.prepare_match(match), body)
 
-    def prepare_match(self, match: Any) -> Action:
+    def prepare_match(self, match: MatchBufferRegion) -> Action:
         """Bind a matched buffer to the region it views."""
         target, source = match.buffer, match.source
         own: set[int] = set()  # variables that this match defines, anew in every instance
@@ -282,8 +283,8 @@ class Machine:
                 for rng in source.region
             ]
             _check_region(target.name, window, base.shape)
-            places: tuple[Any, ...] = tuple([slice(low, low + extent) for low, extent in window])
-            view = base[(*places, ...)]
+            places = tuple([slice(low, low + extent) for low, extent in window])
+            view = base[places] if places else base  # base[()] is a copy of the element
             view = view.reshape(view.shape[len(view.shape) - len(target.shape) :])
             strides = [step // view.itemsize for step in view.strides]
             _define(state, target.shape, view.shape)
@@ -337,7 +338,7 @@ def _zeros(buffer: Buffer, count: int) -> Callable[[], np.ndarray]:
     return lambda: _zeroed(count * buffer.dtype.lanes, kind, buffer.name)
 
 
-def _zeroed(count: int, kind: Any, name: str) -> np.ndarray:
+def _zeroed(count: int, kind: np.dtype, name: str) -> np.ndarray:
     """Memory of an allocation; IRValueError where it can have none."""
     if count < 0:
         raise IRValueError(f"{name}: expected an allocation of 0 or more elements, got {count}")
@@ -386,7 +387,9 @@ def _number(param: Var, value: object) -> object:
         return param.dtype.numpy.type(value)
 
 
-def _bind_arguments(func: PrimFunc, arguments: Sequence[object], state: State) -> list[Any]:
+def _bind_arguments(
+    func: PrimFunc, arguments: Sequence[object], state: State
+) -> list[tuple[np.ndarray, np.ndarray]]:
     """Bind parameters; returns pairs to copy back for arrays that are not one piece of memory."""
     if len(arguments) != len(func.params):
         raise IRValueError(f"expected {len(func.params)} arguments, got {len(arguments)}")
@@ -444,10 +447,16 @@ def _result(func: PrimFunc, state: State) -> object:
     return None
 
 
+def constant_value(expr: PrimExpr) -> Value:
+    """The value of an expression without variables and loads."""
+    machine = Machine(None)
+    return machine.expression(expr)(State(machine))
+
+
 @deep_recursion
 def run(
     func: PrimFunc, *arguments: object, module: IRModule | None = None, threads: bool = True
-) -> Any:
+) -> Value:
     """Execute ``func`` on arrays (NDArray or numpy, changed in place) and scalars.
 
     Returns what ``T.ret`` returned, or None. Raises RuntimeFault where the program faults.

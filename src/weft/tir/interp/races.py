@@ -7,12 +7,11 @@ written is no race: that is what all threads do in a statement that no thread in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from weft.support.errors import RuntimeFault
 from weft.tir.interp.state import Bound
+from weft.tir.interp.values import Value
 
 
 class _Record:
@@ -23,7 +22,7 @@ class _Record:
     def __init__(self) -> None:
         self.writers: set[int] = set()
         self.readers: set[int] = set()
-        self.value: Any = None
+        self.value: Value = None
 
 
 class RaceLog:
@@ -89,7 +88,7 @@ class WatchedBound(Bound):
         """Where the element lies."""
         return int(self.start + sum([i * s for i, s in zip(indices, self.steps, strict=True)]))
 
-    def load(self, indices: list[int]) -> Any:
+    def load(self, indices: list[int]) -> Value:
         """The element at ``indices``."""
         value = Bound.load(self, indices)
         address = self.address(indices)

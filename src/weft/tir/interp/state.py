@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from weft.support.errors import RuntimeFault
 from weft.tir import op
 from weft.tir.buffer import Buffer
 from weft.tir.expr import Var
+from weft.tir.interp.values import Value
+from weft.tir.stmt import Stmt
 
 Action = Callable[["State"], None]
+"""Executes a statement."""
+Thunk = Callable[["State"], Value]
+"""Evaluates an expression."""
 
 
 class Bound:
@@ -32,7 +37,7 @@ class Bound:
                     f"buffer {self.name}: index {index} of axis {axis} is outside [0, {extent})"
                 )
 
-    def load(self, indices: list[int]) -> Any:
+    def load(self, indices: list[int]) -> Value:
         """The element at ``indices``."""
         self.check(indices)
         return self.array[tuple(indices)]
@@ -42,7 +47,7 @@ class Bound:
         self.check(indices)
         self.array[tuple(indices)] = value
 
-    def load_lanes(self, indices: list[Any], predicate: Any) -> Any:
+    def load_lanes(self, indices: list[Value], predicate: np.ndarray | None) -> Value:
         """The elements at a vector index; 0 where the predicate is false."""
         lanes = np.asarray(indices[-1])
         result = np.zeros(len(lanes), self.array.dtype)
@@ -51,7 +56,9 @@ class Bound:
                 result[lane] = self.load([*indices[:-1], int(index)])
         return result
 
-    def store_lanes(self, indices: list[Any], value: Any, predicate: Any) -> None:
+    def store_lanes(
+        self, indices: list[Value], value: np.ndarray, predicate: np.ndarray | None
+    ) -> None:
         """Set the elements at a vector index where the predicate holds."""
         for lane, index in enumerate(np.asarray(indices[-1])):
             if predicate is None or predicate[lane]:
@@ -73,12 +80,25 @@ class RunningThread(Protocol):
         """A buffer, watched if other threads can reach its memory."""
 
 
+class Interpreter(Protocol):
+    """What a running function asks of the interpreter: a Machine."""
+
+    def expression(self, expr: PrimExpr) -> Thunk:
+        """What evaluates an expression."""
+
+    def compile(self, stmt: Stmt) -> Action:
+        """What executes a statement."""
+
+    def call_global(self, var: GlobalVar, args: list[Value]) -> Value:
+        """Call another PrimFunc of the module."""
+
+
 class State:
     """What a running function knows: values of variables, memory by data variable, buffers."""
 
-    def __init__(self, machine: Any) -> None:
+    def __init__(self, machine: Interpreter) -> None:
         self.machine = machine
-        self.values: dict[int, Any] = {}
+        self.values: dict[int, Value] = {}
         self.memory: dict[int, np.ndarray] = {}
         self.starts: dict[int, int] = {}
         """The byte of its memory at which what a data variable reaches starts, where not 0."""
@@ -97,9 +117,9 @@ class State:
             del self.buffers[id(buffer)]  # it lies elsewhere when a variable has another value
         return declared
 
-    def evaluate(self, expr: PrimExpr) -> Any:
+    def evaluate(self, expr: PrimExpr) -> Value:
         """The value of an expression now."""
-        return self.machine.expressions.compile(expr)(self)
+        return self.machine.expression(expr)(self)
 
     def declare(self, buffer: Buffer) -> Bound:
         """Lay a buffer over the memory of its data variable."""
@@ -166,7 +186,7 @@ class State:
         """The memory of a data variable."""
         return self.memory[id(data)]
 
-    def call_global(self, var: GlobalVar, args: list[Any]) -> Any:
+    def call_global(self, var: GlobalVar, args: list[Value]) -> Value:
         """Call another PrimFunc of the module."""
         return self.machine.call_global(var, args)
 

@@ -6,16 +6,25 @@ barrier of its block or warp, or for the result of a reduction over a group of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from weft.ir.expr import PrimExpr
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
+from weft.ir.node import expect
 from weft.support.errors import UnsupportedError
-from weft.tir.buffer import Buffer
-from weft.tir.expr import CommReducer, Var
-from weft.tir.interp.loops import Steps, repeated_steps, rounds_of
-from weft.tir.interp.state import Action, State
+from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.expr import Call, CommReducer, Var
+from weft.tir.interp.loops import (
+    Request,
+    Share,
+    Steps,
+    Waiting,
+    repeated_steps,
+    rounds_of,
+)
+from weft.tir.interp.state import Action, State, Thunk
+from weft.tir.interp.values import Value
 from weft.tir.stmt import (
     Allocate,
     AttrStmt,
@@ -26,6 +35,7 @@ from weft.tir.stmt import (
     For,
     IfThenElse,
     LetStmt,
+    MatchBufferRegion,
     SeqStmt,
     Stmt,
     While,
@@ -39,7 +49,7 @@ class Compiler(Protocol):
 
     tags: tuple[str, ...]
 
-    def expression(self, expr: PrimExpr) -> Callable[[State], Any]:
+    def expression(self, expr: PrimExpr) -> Thunk:
         """The closure of an expression."""
 
     def compile(self, stmt: Stmt) -> Action:
@@ -50,7 +60,7 @@ class Compiler(Protocol):
     def prepare_Allocate(self, stmt: Allocate) -> Action: ...
     def prepare_axes(self, realize: BlockRealize) -> Callable[[State], bool]: ...
     def prepare_memory(self, buffers: Sequence[Buffer]) -> Action: ...
-    def prepare_match(self, match: Any) -> Action: ...
+    def prepare_match(self, match: MatchBufferRegion) -> Action: ...
     def prepare_init(self, block: Block) -> Action: ...
 
 
@@ -72,7 +82,7 @@ class StepCompiler:
         self.machine, self.kernel = machine, kernel
         self.reducer: CommReducer | None = None
 
-    def steps(self, stmt: object) -> Steps | None:
+    def steps(self, stmt: Stmt) -> Steps | None:
         """The generator function of a statement; None if it never waits."""
         if not _waits(stmt):
             return None
@@ -87,15 +97,15 @@ class StepCompiler:
         taken: Steps = method(stmt)
         return taken
 
-    def any(self, stmt: Any) -> Steps:
+    def any(self, stmt: Stmt) -> Steps:
         """The generator function of a statement, also of one that never waits."""
         steps = self.steps(stmt)
         return _plain(self.machine.compile(stmt)) if steps is None else steps
 
-    def after(self, first: Action, body: object) -> Steps:
+    def after(self, first: Action, body: Stmt) -> Steps:
         rest = self.any(body)
 
-        def both(state: State) -> Generator[object, object, None]:
+        def both(state: State) -> Waiting:
             first(state)
             yield from rest(state)
 
@@ -107,7 +117,7 @@ class StepCompiler:
         body = self.any(binding.body)
         self.machine.tags = outer
 
-        def run(state: State) -> Generator[object, object, None]:
+        def run(state: State) -> Waiting:
             if enter(state):
                 yield from body(state)
 
@@ -119,7 +129,7 @@ class StepCompiler:
             steps = self.steps(item)
             parts.append((steps, None if steps is not None else self.machine.compile(item)))
 
-        def run(state: State) -> Generator[object, object, None]:
+        def run(state: State) -> Waiting:
             for steps, action in parts:
                 if steps is not None:
                     yield from steps(state)
@@ -140,7 +150,7 @@ class StepCompiler:
         condition, yes = self.machine.expression(stmt.condition), self.any(stmt.then_case)
         no = None if stmt.else_case is None else self.any(stmt.else_case)
 
-        def run(state: State) -> Generator[object, object, None]:
+        def run(state: State) -> Waiting:
             if condition(state):
                 yield from yes(state)
             elif no is not None:
@@ -169,7 +179,7 @@ class StepCompiler:
         bind = self.machine.prepare_axes(realize)
         body = self.block(realize.block)
 
-        def run(state: State) -> Generator[object, object, None]:
+        def run(state: State) -> Waiting:
             if bind(state):
                 yield from body(state)
 
@@ -184,7 +194,7 @@ class StepCompiler:
             first.append(self.machine.prepare_init(block))
         body = self.any(block.body)
 
-        def run(state: State) -> Generator[object, object, None]:
+        def run(state: State) -> Waiting:
             for action in first:
                 action(state)
             yield from body(state)
@@ -194,21 +204,21 @@ class StepCompiler:
     def steps_Evaluate(self, stmt: Evaluate) -> Steps:
         if is_call(stmt.value, "tvm_thread_allreduce"):
             return self.allreduce(stmt)
-        scope, site = sync_of(stmt), id(stmt)
+        scope, site = sync_of(stmt) or "", id(stmt)
 
-        def wait(state: State) -> Generator[object, object, None]:
+        def wait(state: State) -> Waiting:
             assert state.thread is not None
-            yield scope, site, state.thread.warp if scope == "warp" else 0
+            yield Request(scope, site, state.thread.warp if scope == "warp" else 0)
 
         return wait
 
     def allreduce(self, stmt: Evaluate) -> Steps:
         """``tvm_thread_allreduce(count, values, condition, results, threads)``."""
-        call: Any = stmt.value
-        count = int(call.args[0].value)
+        call = expect(stmt.value, Call)
+        count = expect(call.args[0], IntImm).value
         values = [self.machine.expression(arg) for arg in call.args[1 : count + 1]]
         condition = self.machine.expression(call.args[count + 1])
-        places = call.args[count + 2 : 2 * count + 2]
+        places = [expect(arg, BufferLoad) for arg in call.args[count + 2 : 2 * count + 2]]
         stores = [
             (place.buffer, [self.machine.expression(index) for index in place.indices])
             for place in places
@@ -223,18 +233,21 @@ class StepCompiler:
         combine = self.combiner()
         site = id(stmt)
 
-        def run(state: State) -> Generator[Any, Any, None]:
+        def run(state: State) -> Waiting:
             assert state.thread is not None
             group = tuple([(tag, state.thread.index[tag]) for tag in kept])
             rank = tuple([state.thread.index[tag] for tag in reduced])
-            own = (rank, [value(state) for value in values] if condition(state) else None)
-            result = yield "allreduce", site, group, lambda items: combine(state, items), own
+            share = (rank, [value(state) for value in values] if condition(state) else None)
+            result = yield Request(
+                "allreduce", site, group, lambda shares: combine(state, shares), share
+            )
+            assert result is not None
             for (buffer, indices), value in zip(stores, result, strict=True):
                 state.bound(buffer).store([index(state) for index in indices], value)
 
         return run
 
-    def combiner(self) -> Callable[[State, list[Any]], list[Any]]:
+    def combiner(self) -> Callable[[State, list[Share]], list[Value]]:
         """Folds the values of a group of threads, in the order of the axes that the call names."""
         reducer = self.reducer
         if reducer is None:
@@ -246,9 +259,9 @@ class StepCompiler:
         identities = [machine.expression(item) for item in reducer.identity_element]
         left, right = [id(v) for v in reducer.lhs], [id(v) for v in reducer.rhs]
 
-        def combine(state: State, items: list[Any]) -> list[Any]:
+        def combine(state: State, shares: list[Share]) -> list[Value]:
             total = [identity(state) for identity in identities]
-            for _, values in sorted(items, key=lambda item: item[0]):
+            for _, values in sorted(shares, key=lambda share: share[0]):
                 if values is None:
                     continue
                 state.values.update(zip(left, total, strict=True))
@@ -260,7 +273,7 @@ class StepCompiler:
 
 
 def _plain(action: Action) -> Steps:
-    def run(state: State) -> Generator[object, object, None]:
+    def run(state: State) -> Waiting:
         action(state)
         yield from ()
 

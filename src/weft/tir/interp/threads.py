@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import Protocol
 
 import numpy as np
 
@@ -20,9 +20,11 @@ from weft.ir.functor import collect
 from weft.support.errors import RuntimeFault
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
+from weft.tir.interp.loops import Request, Steps, Waiting
 from weft.tir.interp.races import RaceLog, WatchedBound
 from weft.tir.interp.state import Action, Bound, State
 from weft.tir.interp.steps import Compiler, StepCompiler
+from weft.tir.interp.values import Value
 from weft.tir.stmt import (
     Evaluate,
 )
@@ -116,7 +118,7 @@ class Team:
 
     def __init__(self, kernel: Kernel, number: int) -> None:
         self.kernel, self.number = kernel, number
-        self.memory: dict[tuple[Any, ...], np.ndarray] = {}
+        self.memory: dict[tuple[object, ...], np.ndarray] = {}
         self.log = RaceLog("thread")
         self.own: set[int] = set()
 
@@ -153,11 +155,14 @@ class Kernel:
         machine = self.machine
         machine.kernel = self
         try:
-            steps = StepCompiler(machine, self).steps(self.outermost.stmt)
-            body = None if steps is not None else machine.compile(self.outermost.stmt)
+            body: Steps | Action | None = StepCompiler(machine, self).steps(self.outermost.stmt)
+            if body is None:
+                body = machine.compile(self.outermost.stmt)
         finally:
             machine.kernel = None
             machine.tags = ()
+
+        kernel = body
 
         def launch(state: State) -> None:
             sizes: dict[str, int] = {}
@@ -170,12 +175,17 @@ class Kernel:
             for number, place in enumerate(itertools.product(*blocks)):
                 indices = dict(zip(self.block_tags, place, strict=True))
                 self.grid.names[number] = thread_text(indices)
-                self.run_block(state, Team(self, number), indices, sizes, steps or body)
+                self.run_block(state, Team(self, number), indices, sizes, kernel)
 
         return launch
 
     def run_block(
-        self, state: State, team: Team, place: dict[str, int], sizes: dict[str, int], body: Any
+        self,
+        state: State,
+        team: Team,
+        place: dict[str, int],
+        sizes: dict[str, int],
+        body: Steps | Action,
     ) -> None:
         """All threads of a block, from barrier to barrier."""
         threads: list[tuple[Thread, State]] = []
@@ -185,9 +195,9 @@ class Kernel:
             team.log.names[number] = thread_text(indices)
             thread = Thread(team, {**place, **indices}, number)
             threads.append((thread, _state_of(state, thread)))
-        running: list[object] = [body(own) for _, own in threads]
-        if running and running[0] is not None:
-            _Scheduler(team, [thread for thread, _ in threads], running).run()
+        waiting = [steps for steps in [body(own) for _, own in threads] if steps is not None]
+        if waiting:  # an action has run already
+            _Scheduler(team, [thread for thread, _ in threads], waiting).run()
 
     def select(self, binding: Binding) -> Action:
         """Inside the kernel: the body, for the thread's index."""
@@ -252,10 +262,10 @@ def _renewed(array: np.ndarray, scope: str, key: int, thread: Thread) -> np.ndar
 class _Scheduler:
     """Advances the threads of a block; those that wait go on when their whole group has come."""
 
-    def __init__(self, team: Team, threads: list[Thread], running: list[Any]) -> None:
+    def __init__(self, team: Team, threads: list[Thread], running: list[Waiting]) -> None:
         self.team, self.threads = team, threads
-        self.running: dict[int, Any] = dict(enumerate(running))
-        self.waiting: dict[int, tuple[Any, ...]] = {}
+        self.running = dict(enumerate(running))
+        self.waiting: dict[int, Request] = {}
         self.ended: set[int] = set()
 
     def run(self) -> None:
@@ -266,7 +276,7 @@ class _Scheduler:
             if not self.release():
                 self.stuck()
 
-    def advance(self, number: int, answer: object) -> None:
+    def advance(self, number: int, answer: list[Value] | None) -> None:
         try:
             self.waiting[number] = self.running[number].send(answer)
         except StopIteration:
@@ -274,9 +284,9 @@ class _Scheduler:
 
     def release(self) -> bool:
         """Let the groups go on whose threads have all come."""
-        groups: dict[Any, list[int]] = {}
+        groups: dict[tuple[str, int, Hashable], list[int]] = {}
         for number, request in self.waiting.items():
-            groups.setdefault((request[0], request[1], request[2]), []).append(number)
+            groups.setdefault((request.kind, request.site, request.group), []).append(number)
         moved = False
         for (kind, _, key), members in groups.items():
             if sorted(members) != self.expected(kind, key):
@@ -284,35 +294,36 @@ class _Scheduler:
             moved = True
             requests = [self.waiting.pop(number) for number in sorted(members)]
             answer = None
-            if kind == "allreduce":
-                answer = requests[0][3]([request[4] for request in requests])
+            combine = requests[0].combine
+            if combine is not None:
+                answer = combine([request.share for request in requests if request.share])
             elif kind == "shared":
                 self.team.log.clear()
             for number in sorted(members):
                 self.advance(number, answer)
         return moved
 
-    def expected(self, kind: str, key: Any) -> list[int]:
+    def expected(self, kind: str, group: Hashable) -> list[int]:
         """The threads that must come together."""
         if kind == "warp":
-            return [t.number for t in self.threads if t.warp == key]
+            return [t.number for t in self.threads if t.warp == group]
         if kind == "allreduce":
-            agreed = dict(key)
+            agreed = group if isinstance(group, tuple) else ()
             return [
                 t.number
                 for t in self.threads
-                if all(t.index[tag] == index for tag, index in agreed.items())
+                if all(t.index[tag] == index for tag, index in agreed)
             ]
         return [t.number for t in self.threads]
 
     def stuck(self) -> None:
         number, request = next(iter(self.waiting.items()))
         names = self.team.log.names
-        absent = [n for n in self.expected(request[0], request[2]) if n not in self.waiting]
+        absent = [n for n in self.expected(request.kind, request.group) if n not in self.waiting]
         where = "ended" if absent else "waits elsewhere"
-        others = absent or [n for n in self.waiting if self.waiting[n][1] != request[1]]
+        others = absent or [n for n in self.waiting if self.waiting[n].site != request.site]
         raise RuntimeFault(
-            f"thread {names[number]} waits at a {request[0]} barrier that not all threads reach: "
+            f"thread {names[number]} waits at a {request.kind} barrier that not all threads reach: "
             f"thread {names[others[0]] if others else '?'} {where}; a barrier must not stand in a "
             "branch or loop that differs between threads"
         )

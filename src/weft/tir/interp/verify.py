@@ -9,7 +9,7 @@ result is named, with the function, in a VerifyError (design.md 3.3).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from weft.tir.function import PrimFunc
 from weft.tir.interp.arguments import random_arguments
 from weft.tir.interp.code_check import Native, check_code
 from weft.tir.interp.limited import LimitedRunner
+from weft.tir.interp.values import Value
 
 COMPILED_TOLERANCE: Final = 1e-4
 """How far values of code that ran compiled may differ, relative to the largest."""
 
-Results = dict[str, tuple[PrimFunc, list[Any] | None]]
+Results = dict[str, tuple[PrimFunc, list[Value] | None]]
 
 
 class VerifyResults(PassInstrument):

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
@@ -26,7 +26,7 @@ OPPOSITE: Final[dict[type, Any]] = {LT: GE, GE: LT, GT: LE, LE: GT, EQ: NE, NE: 
 _DEPTH: Final = 4
 
 
-def is_call(expr: object, *names: str) -> bool:
+def is_call(expr: object, *names: str) -> TypeGuard[Call]:
     """Whether ``expr`` calls one of the intrinsics ``tir.<name>``."""
     if not isinstance(expr, Call) or not isinstance(expr.op, Op):
         return False

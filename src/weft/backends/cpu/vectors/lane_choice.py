@@ -12,14 +12,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 from weft.ir.expr import PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 from weft.tir.expr import GT, LT, CommReducer, Select, Var
-from weft.tir.interp.expression import ExprCompiler
+from weft.tir.interp.machine import constant_value
 from weft.tir.stmt import BufferStore, Stmt, seq
 from weft.tir.transform.lower_opaque_block import allocate
 
@@ -52,8 +51,7 @@ class Choice:
     def has_ties(self) -> bool:
         """Whether neither of two equal values wins over the other."""
         value = op.const(1, self.reducer.lhs[1].dtype)
-        wins = ExprCompiler().compile(self._wins(value, value))
-        return not wins(SimpleNamespace(values={}, buffers={}))
+        return not constant_value(self._wins(value, value))
 
     def joined(self, lanes: Sequence[Buffer], sizes: tuple[int, int], vector: Vector) -> Stmt:
         """Make the first lane the choice among all lanes.

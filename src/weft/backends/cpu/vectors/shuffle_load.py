@@ -21,7 +21,6 @@ one shuffle is enough. Runs after loops are unrolled.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
@@ -50,7 +49,7 @@ from weft.tir.expr import (
     Var,
 )
 from weft.tir.function import PrimFunc
-from weft.tir.interp.expression import ExprCompiler
+from weft.tir.interp.machine import constant_value
 from weft.tir.lanes import lane_of
 from weft.tir.stmt import BufferStore, For, Stmt
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
@@ -235,7 +234,7 @@ def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:
     if collect(index, Var):
         return None
     try:
-        lanes = ExprCompiler().compile(index)(SimpleNamespace(values={}, buffers={}))
+        lanes = constant_value(index)
     except UnsupportedError:
         return None
     return op.const(0, index.dtype.element), [int(lane) for lane in np.asarray(lanes)]
