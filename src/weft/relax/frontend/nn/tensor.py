@@ -201,7 +201,7 @@ class Tensor:
         return emit(relax_op.reshape(self._expr, _unpacked(shape)), "reshape")
 
     def permute_dims(self, *axes: int | Sequence[int]) -> Tensor:
-        """The axes in another order; none given turns them round."""
+        """The axes in another order; reversed if none are given."""
         return emit(relax_op.permute_dims(self._expr, _unpacked(axes) or None), "permute_dims")
 
     def repeat(self, repeats: int, axis: int | None = None) -> Tensor:

@@ -92,7 +92,7 @@ def alone_in(infos: Iterable[ValueInfoProto], given: Mapping[str, GivenShape]) -
 
 
 class Names:
-    """Names of parameters: each once, and none that starts as no identifier does, as TVM has it."""
+    """Names of parameters: each is used once, and starts as an identifier does, as in TVM."""
 
     def __init__(self, sanitize: bool) -> None:
         self.sanitize, self.taken = sanitize, set[str]()

@@ -31,7 +31,7 @@ class Scope:
         return Scope(self.opsets, self, self.attributes)
 
     def set(self, name: str, value: GraphValue | None) -> None:
-        """Enter the value of a name; the empty name is nobody's."""
+        """Enter the value of a name; the empty one stands for an output that nobody uses."""
         if name:
             self.names[name] = value
 

@@ -74,7 +74,7 @@ HINT = (
 
 
 _PLAIN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
-"""What a converter raises of Python's own where a node is not what ONNX says of it."""
+"""Python's own errors, which a converter raises where a node is not as ONNX defines it."""
 
 
 class Translator:
@@ -173,7 +173,7 @@ class Translator:
             outputs = self._outputs(node, scope, inputs)
         except TVMError as error:
             notes = getattr(error, "__notes__", ())
-            if not any(note.startswith("ONNX node") for note in notes):  # the innermost tells it
+            if not any(note.startswith("ONNX node") for note in notes):  # the innermost node's
                 error.add_note(
                     f"ONNX node {node.op_type} {node.name!r}, output {first_output(node)!r}"
                 )
@@ -280,7 +280,7 @@ class Translator:
             in_caller = error.__traceback__ is not None and error.__traceback__.tb_next is None
             own = row not in self.custom.values()
             if isinstance(error, TVMError) or not (own or in_caller):
-                raise  # what a converter of the user's raises stays as it is
+                raise  # an error inside of the caller's own converter stays as it is
             raise OnnxNodeError(
                 f"{context.where}: its converter cannot take these inputs and attributes "
                 f"({type(error).__name__}: {str(error)[:200]})"

@@ -98,7 +98,7 @@ def check_auto_pad(context: Context, auto: str) -> None:
 
 
 def _pad_same(windows: Windows, spatial: Sequence[Dim], lower: bool) -> None:
-    """Padding such that there are ceil(size / stride) windows; the odd one at one end."""
+    """Pad to ceil(size / stride) windows; with ``lower`` the larger half stands in front."""
     before, after = [], []
     for axis, size in enumerate(spatial):
         stride = windows.strides[axis]

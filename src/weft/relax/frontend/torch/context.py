@@ -66,7 +66,7 @@ class Context:
         return [self.symbols.extent(size) for size in tensor.shape], dtype_name(dtype)
 
     def is_read(self, index: int) -> bool:
-        """Whether anything reads the result of that number; one that is not may be None."""
+        """Whether anything reads result ``index``; where nothing does, it may be None."""
         return any(
             user.target is not operator.getitem or user.args[1] == index
             for user in self.node.users

@@ -16,8 +16,8 @@ from weft.relax.frontend.torch.translate import missing_operators
 def operator_coverage(program: torch.export.ExportedProgram) -> list[Coverage]:
     """The operators of an ExportedProgram, the most frequent first, then those that it lacks.
 
-    What torch decomposes counts as decomposed where all that it falls apart into has a converter;
-    what is missing is listed by the names after decomposition.
+    An operator without a converter counts as decomposed if torch replaces it by operators that have
+    one. Missing operators are named as torch leaves them after decomposition.
     """
     converters = converters_with()
     counts = Counter(

@@ -22,11 +22,12 @@ _MOST_BITS: Final = 22
 
 
 def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> np.ndarray:
-    """The element that each new one is: positions are float32, of float64 rounded to it at last.
+    """For each new element the index of the old one that it copies.
 
-    One rule holds for images alone (rank 2): an axis that keeps its extent or doubles it is not
-    scaled by the factor. (Of channels last, torch fuses nothing and may take another element where
-    the exact position is a whole number.)
+    torch computes positions in float64 and rounds them to float32 at the end. Images (rank 2) have
+    a rule of their own: the factor is ignored for an axis that keeps its extent or doubles it. (For
+    images with channels last torch fuses no multiplication with an addition, and may take another
+    element where the exact position is a whole number.)
 
     >>> nearest_places((8, 376, None), "nearest", "float32", 2)[46:49]  # 47 * (8 / 376) < 1
     array([0, 0, 1])
@@ -44,7 +45,7 @@ def nearest_places(sizes: Sizes, kind: str, dtype: str, rank: int) -> np.ndarray
 
 
 def weighted_rows(sizes: Sizes, kind: str, corners: bool) -> list[Row]:
-    """For each new element the places that it is made of, ascending, with their weights."""
+    """For each new element the old ones that it is a sum of: ascending indices and weights."""
     extent, count, factor = sizes
     scale = 1 / factor if factor else extent / count
     if corners:

@@ -1,4 +1,7 @@
-"""torch's symbolic sizes as expressions of TensorIR: one variable a symbol, one row a function."""
+"""torch's symbolic sizes as expressions of TensorIR.
+
+Each symbol becomes a variable, each function is a row of ``FUNCTIONS``.
+"""
 
 from __future__ import annotations
 

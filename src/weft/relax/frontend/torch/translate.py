@@ -45,7 +45,7 @@ _TORCH: Final = str(Path(torch.__file__).parent)
 _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
 
 _PLAIN: Final = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-"""What a converter raises of Python's own."""
+"""Python's own errors, which a converter raises where arguments do not fit it."""
 
 Handler = Callable[["GraphTranslator", fx.Node], Value]
 """What translates an operator that takes graphs."""
@@ -164,7 +164,7 @@ class GraphTranslator:
             return self.number(result)
         if node.target is operator.getitem:
             return self.item(self.env[node.args[0]], node.args[1])
-        if is_skipped(name):  # with effects it has results: a token, which is nothing here
+        if is_skipped(name):  # with effects it has results: a token, which weft does not need
             return [None] * len(result) if isinstance(result, tuple | list) else None
         handler = HIGHER_ORDER.get(name)
         if handler is not None:
@@ -183,7 +183,7 @@ class GraphTranslator:
         except _PLAIN as error:
             custom = self.is_custom(node)
             if custom and error.__traceback__ is not None and error.__traceback__.tb_next:
-                raise  # what a converter of the user's raises stays as it is
+                raise  # an error inside of the caller's own converter stays as it is
             kind = IRTypeError if custom else InternalError
             raise kind(
                 f"converter of {name}{_at(node)}: it cannot take these arguments "
@@ -230,7 +230,7 @@ class GraphTranslator:
         return result
 
     def several(self, node: fx.Node, result: Value, count: int) -> list[Value]:
-        """The results of a converter of the caller's: one for each of torch's."""
+        """The results of the caller's own converter, one for each result in torch."""
         if isinstance(result, Expr):
             value = self.context.emit(result)
             info = value.struct_info
@@ -245,7 +245,7 @@ class GraphTranslator:
         return results
 
     def agreeing(self, node: fx.Node, result: Value, fake: torch.Tensor) -> Value:
-        """A value of the shape and data type that torch deduced; a complex one of two variables."""
+        """The result in the shape and data type that torch deduced; two variables if complex."""
         if is_complex(fake) and isinstance(result, ComplexTensor):
             return ComplexTensor(
                 self.agreeing_part(node, result.real, fake),

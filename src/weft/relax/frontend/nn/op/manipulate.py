@@ -50,7 +50,7 @@ def broadcast_to(x: Tensor, shape: Sequence[Extent], name: str = "broadcast_to")
 
 
 def permute_dims(x: Tensor, axes: Sequence[int] | None = None, name: str | None = None) -> Tensor:
-    """The axes in another order, turned round if None.
+    """The axes in another order, reversed if None.
 
     Without a name, what was called after a linear layer is called after a matmul (as in TVM).
     """

@@ -103,7 +103,7 @@ def clip_attributes(
 def clip(
     context: Context, x: Value, low: Value | None = None, high: Value | None = None
 ) -> Expr:
-    """Between two limits, the upper one first to be obeyed."""
+    """Between two limits; where they cross, the upper one counts."""
     limited = x.expr
     if low is not None:
         limited = context.emit(op.maximum(limited, low.expr))

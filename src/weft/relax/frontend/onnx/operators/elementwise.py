@@ -63,7 +63,7 @@ def _enter_old_binary(name: str, function: Callable[..., Expr]) -> None:
 def aligned(
     context: Context, lhs: Value, rhs: Value, broadcast: int, axis: int | None
 ) -> Expr:
-    """The second operand of opset 6 and before: its axes stand from ``axis`` of the first on."""
+    """The second operand until opset 6: its axes meet those of the first from ``axis`` on."""
     if not broadcast or axis is None:
         return rhs.expr
     place = context.axis(lhs, axis)

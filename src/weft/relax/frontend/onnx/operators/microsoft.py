@@ -91,7 +91,7 @@ def fused_matmul(
     context: Context, a: Value, b: Value, *, alpha: float = 1.0,
     transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
 ) -> Expr:  # fmt: skip
-    """alpha * A' * B', where ' turns the last two axes round if asked for."""
+    """alpha * A' * B', where ' swaps the last two axes if asked for."""
     lhs, rhs = (
         transposed(context, value) if turned else value.expr
         for value, turned in ((a, transA), (b, transB))
@@ -103,7 +103,7 @@ def fused_matmul(
 
 
 def transposed(context: Context, x: Value) -> Expr:
-    """The last two axes turned round; a vector as it is."""
+    """The last two axes swapped; a vector as it is."""
     rank = context.rank(x, "input")
     if rank < 2:
         return x.expr

@@ -149,11 +149,10 @@ def plus_multiple(
 def rounded_once(
     context: Context, function: Operator, dtype: str, *operands: Operand
 ) -> Expr:
-    """``function`` of operands in a type; a number beside 16-bit floats is a float32.
+    """``function`` of operands of a type; of 16-bit floats and a number in float32, rounded once.
 
-    So torch multiplies and divides; it adds the number that the narrow type has.
-
-    Where the narrow type has the number, the result is the same without going to float32.
+    This is how torch multiplies and divides; before it adds, it rounds the number to 16 bits. Where
+    the number is exact in 16 bits, the result is the same without float32.
     """
     if is_narrow(dtype) and _is_rounded(context, dtype, operands):
         wide = function(*[context.operand(value, "float32") for value in operands])
@@ -162,7 +161,7 @@ def rounded_once(
 
 
 def _is_rounded(context: Context, dtype: str, operands: Sequence[Operand]) -> bool:
-    """Whether one is a number, or a tensor of no dimensions, that the type may not have."""
+    """Whether an operand is a number that the type cannot hold, or a wider 0-d tensor."""
     for value in operands:
         if isinstance(value, int | float):
             if _as_held(value, dtype) != value:
@@ -174,7 +173,7 @@ def _is_rounded(context: Context, dtype: str, operands: Sequence[Operand]) -> bo
 
 
 def _as_held(value: float, dtype: str) -> float:
-    """A number as a type holds it."""
+    """The number, rounded to a data type."""
     with np.errstate(over="ignore"):
         return float(const(value, dtype).data.numpy())
 

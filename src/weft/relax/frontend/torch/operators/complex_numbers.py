@@ -54,7 +54,7 @@ VALUES: Final[dict[tuple[int, ...], str]] = {
     (1, 2): "where.self where.ScalarOther where.ScalarSelf where.Scalar",
     (0, 3): "scatter.src scatter.value scatter_add.default index_add.default",
 }
-"""Operators that do the same to both parts, by the places of those arguments that have parts."""
+"""Positions of complex arguments -> operators that do the same to real and imaginary parts."""
 COMPONENTWISE: Final = {
     f"aten.{name}": places for places, names in VALUES.items() for name in names.split()
 }

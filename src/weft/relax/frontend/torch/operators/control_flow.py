@@ -29,7 +29,7 @@ from weft.support.errors import UnsupportedError
 from weft.support.registration import refuse_second
 
 UNROLLED: Final = 4096
-"""Steps of a scan beyond which it is refused."""
+"""A scan of more steps is refused, since each step is written out."""
 
 
 def handles(*names: str, override: bool = False) -> Callable[[Handler], Handler]:
@@ -60,7 +60,7 @@ def inlined(
 
 @handles("wrap_with_set_grad_enabled")
 def wrap_with_set_grad_enabled(translator: GraphTranslator, node: fx.Node) -> Value:
-    """(enabled, graph, operands ...): gradients are none of our business."""
+    """(enabled, graph, operands ...); whether gradients are wanted changes no result."""
     _, graph, *operands = translator.arguments(node)
     return inlined(translator, graph, operands)
 

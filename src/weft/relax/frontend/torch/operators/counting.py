@@ -1,4 +1,4 @@
-"""Counts whose number only the data tell: of small integers, and of runs of equal elements."""
+"""Counts of small integers and of runs of equal elements; the data tell how many there are."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def take(context: Context, self: Expr, index: Expr) -> Expr:
 
 @converter("aten.nonzero.default")
 def nonzero(context: Context, self: Expr) -> Expr:
-    """The places of the elements that are not zero, one a row."""
+    """The indices of the elements that are not zero, a row for each."""
     if context.rank(self) == 0:
         alone = places_of(context, context.emit(op.reshape(self, [1])))
         return op.permute_dims(op.strided_slice(alone, [0], [0], [0]), [1, 0])
@@ -47,7 +47,7 @@ def nonzero(context: Context, self: Expr) -> Expr:
 
 
 def places_of(context: Context, mask: Expr) -> Expr:
-    """The indices of what is not zero, one row a dimension; their number is a new symbol."""
+    """The indices of what is not zero, a row for each dimension; their number is a new symbol."""
     count = Var("num_nonzero", "int64")
     info = TensorStructInfo([context.rank(mask), count], "int64")
     return context.builder.match_cast(context.emit(op.nonzero(mask)), info)
@@ -129,7 +129,7 @@ def index(context: Context, self: Expr, indices: Indices) -> Expr:
 
 
 def _of_scalar(context: Context, tensor: Expr, masks: Indices) -> Expr:
-    """A tensor (of no dimensions) with masks of no dimensions: it is there, or nothing is."""
+    """A 0-d tensor indexed by a 0-d mask: a vector of its element, or of none."""
     keep = masks[0]
     assert keep is not None
     where = places_of(context, context.emit(op.reshape(keep, [1])))

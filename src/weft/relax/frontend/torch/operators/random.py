@@ -23,7 +23,7 @@ def drawn(
 ) -> Expr:  # fmt: skip
     """A call of ``weft.random.<name>`` that fills a tensor, the node's result unless told."""
     info = TensorStructInfo(context.shape if shape is None else shape, dtype or context.dtype)
-    # no two calls of a program are equal, also of a nested graph that is used twice
+    # a number for each call, so that equal calls are not merged; a nested graph may run twice
     stream = PrimValue(tir_op.const(next(context.symbols.draws), "int64"))
     operands = [arg if isinstance(arg, Expr) else PrimValue(_scalar(arg)) for arg in args]
     function = ExternFunc(f"weft.random.{name}")

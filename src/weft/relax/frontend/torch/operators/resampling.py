@@ -1,8 +1,8 @@
 """Images at another size, and at the points of a grid.
 
-Where the input's extent over the output's is the scale, as it is unless torch was given factors
-that do not divide evenly, ``relax.image.resize`` says it. Else, with antialias, and of uint8, each
-axis is the sum of the neighbours and weights that torch computes.
+``relax.image.resize`` serves where the scale of each axis is the input's extent over the output's.
+Where torch was given factors that do not divide evenly, with antialias, and for uint8, each axis is
+a sum of neighbours with the weights that torch computes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Option = float | bool | None
 Axis = tuple[Extent, Extent, float | None]
 """The extent of an axis before and after, and the factor that the user gave."""
 _FEW_PIXELS: Final = 1 << 13
-"""Of axes of unknown extents, the places of so many pixels decide whether a factor is exact."""
+"""Where extents are unknown, a factor is exact if it places so many pixels exactly."""
 
 METHODS: Final = {
     "upsample_nearest1d": (1, "nearest"), "upsample_nearest2d": (2, "nearest"),

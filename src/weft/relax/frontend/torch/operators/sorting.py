@@ -16,7 +16,7 @@ from weft.tir import op as tir_op
 Pair = tuple[Expr, Expr]
 """Elements, and the places where they stood."""
 Rank = Callable[[Context, Expr, int], Expr]
-"""Which of the elements of each row, along an axis in order, is chosen."""
+"""(context, rows, axis) -> for each row the index of the chosen element in sorted order."""
 
 
 def _as_row(context: Context, tensor: Expr) -> Expr:
@@ -33,7 +33,7 @@ def _shaped(context: Context, pair: Pair, shape: Sequence[Extent]) -> Pair:
 
 @converter("aten.sort.default")
 def sort(context: Context, self: Expr, dim: int = -1, descending: bool = False) -> Pair:
-    """The elements in order and where each stood; equal ones keep theirs."""
+    """The elements in order and where each stood; equal ones stay in the order that they had."""
     both = context.emit(op.topk(_as_row(context, self), 0, dim, "both", descending, "int64"))
     values, places = [context.emit(both[i]) for i in (0, 1)]
     pair = values, places
@@ -113,7 +113,7 @@ def _everywhere(context: Context, row: Expr, axis: int, value: Extent) -> Expr:
 
 
 def _numbers(context: Context, row: Expr, axis: int) -> Expr:
-    """How many elements of each row are numbers."""
+    """How many elements of each row are not NaN."""
     if not DataType(context.dtype_of(row)).is_float:
         return _everywhere(context, row, axis, context.dims(row)[axis])
     is_number = context.emit(op.logical_not(context.emit(op.isnan(row))))

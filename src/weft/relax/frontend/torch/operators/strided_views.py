@@ -54,7 +54,7 @@ def as_strided(
     context: Context, self: Expr, size: Sequence[Extent], stride: Sequence[Extent],
     storage_offset: Extent | None = None,
 ) -> Expr:  # fmt: skip
-    """Elements by their place in storage; expressible if the tensor fills its storage in order."""
+    """Elements by their positions in memory, which the tensor has to fill without gaps."""
     order, start = storage_order(context)
     if order != list(range(len(order))):
         self = context.emit(op.permute_dims(self, order))

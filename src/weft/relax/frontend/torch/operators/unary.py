@@ -258,7 +258,7 @@ def clamp_max(context: Context, self: Expr, max: Operand) -> Expr:
 
 
 def _wrapped(value: Bound, dtype: DataType) -> Bound | int:
-    """A bound as what it limits has it: torch wraps a negative one of unsigned integers."""
+    """A bound in the tensor's type: beside unsigned integers torch wraps a negative one around."""
     if isinstance(value, int) and dtype.is_uint and -(1 << dtype.bits) < value < 0:
         return value + (1 << dtype.bits)
     return value
