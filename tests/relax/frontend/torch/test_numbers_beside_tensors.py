@@ -1,4 +1,6 @@
-"""Python numbers beside tensors of 16-bit floats: factors are float32, terms are not."""
+"""Python numbers beside tensors: of 16-bit floats factors are float32, terms are not; sizes."""
+
+import math
 
 import pytest
 
@@ -41,3 +43,20 @@ def test_result_is_that_of_torch(name, dtype):
 def test_negative_bounds_of_unsigned_integers_wrap(bounds):
     x = torch.tensor([0, 5, 200], dtype=torch.uint8)
     assert torch.equal(ran(lambda y: torch.clip(y, *bounds), x), torch.clip(x, *bounds))
+
+
+SIZES = {
+    "sym_float": lambda x: x * torch.sym_float(x.shape[0]),
+    "floor": lambda x: x + math.floor(x.shape[0] * 0.5),
+    "trunc": lambda x: x + math.trunc(x.shape[0] / 3),
+    "ceil": lambda x: x + math.ceil(x.shape[0] / 3), "round": lambda x: x + round(x.shape[0] / 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_number_computed_of_a_symbolic_size_has_torchs_type(name):
+    from tests.lib.aten import check_model
+
+    n = torch.export.Dim("n", min=2, max=64)
+    x, other = (torch.arange(3 * rows, dtype=torch.int32).reshape(rows, 3) for rows in (7, 10))
+    check_model(Of(SIZES[name]), x, dynamic_shapes=({0: n},), others=[(other,)])
