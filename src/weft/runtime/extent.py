@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
 from typing import Final
 
+from weft.runtime.faults import DivisionFault
 from weft.support.errors import IRTypeError, IRValueError
 
 Extent = int | str
@@ -156,7 +157,7 @@ def evaluate(extent: Extent, symbols: Mapping[str, int]) -> int:
 
     Raises:
         IRValueError: a symbol has no value.
-        ZeroDivisionError: a divisor is 0.
+        DivisionFault: a divisor is 0.
     """
     if isinstance(extent, int):
         return extent
@@ -167,6 +168,14 @@ def evaluate(extent: Extent, symbols: Mapping[str, int]) -> int:
         return int(eval(_code(extent), _KNOWN, symbols))  # noqa: S307 - printed from a tree
     except NameError as error:
         raise IRValueError(f"the extent {extent} uses a symbol without a value: {error}") from error
+    except ZeroDivisionError:
+        values = ", ".join([f"{name}={symbols[name]}" for name in sorted(names_in(extent))])
+        raise DivisionFault(f"the extent {extent} divides by 0, with {values}") from None
+
+
+def may_divide(extents: Iterable[Extent]) -> bool:
+    """Whether some extent is, or has in it, a division."""
+    return any("/" in str(extent) or "%" in str(extent) for extent in extents)
 
 
 def evaluator(

@@ -24,7 +24,7 @@ class AllocationFault(RuntimeFault, MemoryError):
 
 
 class DivisionFault(RuntimeFault, ZeroDivisionError):
-    """Compiled code met an integer divisor of zero."""
+    """Compiled code, or an extent that is computed for it, met an integer divisor of zero."""
 
 
 _CLASSES: Final[dict[int, type[RuntimeFault]]] = {

@@ -171,3 +171,53 @@ def test_shapes_and_scalars_define_symbols_that_match_cast_checks():
     assert s == (1, 2)
     with pytest.raises(weft.TVMError, match=r"match_cast y: expected shape .*got \(2, 3\)"):
         both(ShapesAndScalars, (1, 2), 2, ones(2, 3))
+
+
+TWO = np.ones(2, "float32")
+FOUR = np.ones(4, "float32")
+
+
+@I.ir_module
+class Divisions:
+    """Extents of ``n // k`` in every place that is computed at the call."""
+
+    @R.function
+    def parameter(
+        x: R.Tensor(("n",), "float32"), k: R.Prim(value="k"), y: R.Tensor(("n // k",), "float32")
+    ):
+        return y
+
+    @R.function
+    def output(x: R.Tensor(("n",), "float32"), k: R.Prim(value="k")):
+        n, k = T.int64(), T.int64()
+        with R.dataflow():
+            y = R.zeros(R.shape([n // k]), "float32")
+            R.output(y)
+        return y
+
+    @R.function
+    def cast(
+        x: R.Tensor(("n",), "float32"), k: R.Prim(value="k"), y: R.Tensor(("m",), "float32")
+    ):
+        n, k = T.int64(), T.int64()
+        with R.dataflow():
+            z = R.match_cast(y, R.Tensor((n // k,), "float32"))
+            w = R.add(z, z)
+            R.output(w)
+        return w
+
+    @R.function
+    def result(x: R.Tensor(("n",), "float32"), k: R.Prim(value="k")):
+        n, k = T.int64(), T.int64()
+        return R.shape([n // k])
+
+
+@pytest.mark.parametrize("mode", ["native", "bytecode"])
+@pytest.mark.parametrize("name", ["parameter", "output", "cast", "result"])
+def test_an_extent_that_divides_by_zero_is_an_error_of_the_caller(name, mode):
+    machine = weft.relax.VirtualMachine(weft.relax.build(Divisions), weft.cpu(), exec_mode=mode)
+    more = (TWO,) if name in ("parameter", "cast") else ()
+    machine[name](FOUR, 2, *more)
+    with pytest.raises(weft.TVMError, match="divides by 0") as error:
+        machine[name](FOUR, 0, *more)
+    assert "fault of weft" not in str(error.value)

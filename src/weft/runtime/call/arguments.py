@@ -11,13 +11,15 @@ import ctypes
 import operator
 import struct
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from weft.runtime.call.plan import CallPlan
 from weft.runtime.call.spec import ParamSpec
-from weft.runtime.extent import evaluate
+from weft.runtime.extent import Extent, evaluate
+from weft.runtime.faults import DivisionFault
 from weft.runtime.memory.allocation import data_address
 from weft.runtime.ndarray import NDArray, dtype_of, storage_dtype
 from weft.support.dtype import DataType
@@ -280,6 +282,18 @@ def division_error(plan: CallPlan, argument: int) -> Exception:
         f"{plan.place(argument)}: its shape {_tuple_text(tuple(texts))} divides by 0 for these "
         "arguments"
     )
+
+
+def division_fault(
+    name: str, extents: Sequence[Extent], symbols: Mapping[str, int]
+) -> DivisionFault:
+    """The error of the one among some extents of a function that divides by 0."""
+    try:
+        for extent in extents:
+            evaluate(extent, symbols)
+    except DivisionFault as error:
+        return DivisionFault(f"{name}: {error}")
+    raise AssertionError(f"none of {extents} divides by 0 where {symbols}")
 
 
 def stride_mismatch(

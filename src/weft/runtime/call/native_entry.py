@@ -11,12 +11,13 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
 
+from weft.runtime.call import arguments
 from weft.runtime.call.plan import (
     Arena,
     CallPlan,
@@ -31,7 +32,7 @@ from weft.runtime.call.plan import (
 )
 from weft.runtime.call.wrapper import CallWriter
 from weft.runtime.containers import ShapeTuple
-from weft.runtime.extent import Extent, evaluator
+from weft.runtime.extent import Extent, evaluator, may_divide
 from weft.runtime.memory.allocation import aligned_empty
 from weft.runtime.memory.plan import OffsetPlanner
 from weft.runtime.native.foreign import CompiledFunction
@@ -117,6 +118,7 @@ class EntryWriter(CallWriter):
         self.arrays: list[str] = []
         self.tuples = 0
         self.casts = 0
+        self.divisions = 0
 
     def check(self, step: Check) -> None:
         """The lines of one step."""
@@ -126,7 +128,7 @@ class EntryWriter(CallWriter):
             case Same():
                 self.names["unfit"] = _unfit
                 test = f"{_name_of(step.path)} != {self.value(step.extent)}"
-                self.lines += [f"if {test}:", "    raise unfit(name)"]
+                self.guarded([f"if {test}:", "    raise unfit(name)"], [step.extent])
             case Cast():
                 self._cast(step)
             case Limit():
@@ -157,10 +159,25 @@ class EntryWriter(CallWriter):
         self.names[message] = (step.kind, step.wanted, step.what)
         actual, expected = self.tuple_text(step.actual), self.tuple_text(step.resolved)
         symbols = ", ".join([f"{name!r}: {self.value(text)}" for name, text in step.known])
-        self.lines += [
+        lines = [
             f"if {actual} != {expected}:",
             f"    mismatch({actual}, {{{symbols}}}, *{message})",
         ]
+        values = [value for _, value in step.known]
+        self.guarded(lines, [*step.actual, *step.resolved, *values])
+
+    def guarded(self, lines: list[str], extents: Sequence[Extent]) -> None:
+        """Lines that compute extents; a division by 0 in one of these is an error of the caller."""
+        if may_divide(extents):
+            names = f"E{self.divisions}"
+            self.divisions += 1
+            self.names.update({names: tuple(extents), "division_fault": arguments.division_fault})
+            known = "".join([f"{name!r}: {value}, " for name, value in self.bound.items()])
+            lines = [
+                "try:", *[f"    {line}" for line in lines], "except ZeroDivisionError:",
+                f"    raise division_fault(name, {names}, {{{known}}}) from None",
+            ]  # fmt: skip
+        self.lines += lines
 
     def tuple_text(self, extents: Sequence[Extent]) -> str:
         """Extents as a Python tuple."""
@@ -180,7 +197,8 @@ class EntryWriter(CallWriter):
                 f"K{index}": storage_dtype(dtype), f"L{index}": dtype, "compact": compact,
                 "aligned_empty": aligned_empty,
             })  # fmt: skip
-            self.lines.append(f"o{index}, q{index} = aligned_empty({shape}, K{index}, {size})")
+            line = f"o{index}, q{index} = aligned_empty({shape}, K{index}, {size})"
+            self.guarded([line], output.shape)
             self.arrays.append(f"compact(o{index}, q{index}, {shape}, L{index})")
         if self.plan.arena is not None:
             self._take_arena(self.plan.arena)
@@ -191,7 +209,7 @@ class EntryWriter(CallWriter):
         if arena.planned is not None:
             self.names["planner"] = make_planner(arena.planned)
             symbols = ", ".join([self.value(name) for name in arena.planned.symbols])
-            self.lines.append(f"plan = planner({symbols})")
+            self.guarded([f"plan = planner({symbols})"], arena.planned.sizes)
             size = "plan.size"
         self.names["arena_pool"] = ArenaPool()
         self.lines.append(f"block = arena_pool.take({size})")
@@ -220,8 +238,11 @@ class EntryWriter(CallWriter):
         if after:
             lines = ["try:", *[f"    {line}" for line in lines], "finally:", f"    {after}"]
         self.lines += [*lines, "if code:", "    raise pop_fault(code, name)"]
+        before = len(self.lines)
         text, _ = _result_text(self, self.plan.result)
-        self.lines.append(f"return {text}")
+        lines = [*self.lines[before:], f"return {text}"]
+        del self.lines[before:]
+        self.guarded(lines, list(_extents(self.plan.result)))
 
 
 _HANDLES: Final = {
@@ -259,6 +280,19 @@ def make_planner(planned: PlannedSizes) -> OffsetPlanner:
 def _unfit(name: str) -> IRTypeError:
     """An argument has the wrong form; the virtual machine says more (VirtualMachine._callable)."""
     return IRTypeError(f"{name}: the arguments do not have the form of the parameters")
+
+
+def _extents(result: Result) -> Iterator[Extent]:
+    """The extents that a result is computed from."""
+    todo = [result]
+    while todo:
+        kind, content = todo.pop()
+        if kind == "tuple":
+            todo.extend(content)
+        elif kind == "shape":
+            yield from content
+        elif kind == "expr":
+            yield content
 
 
 def _result_text(writer: EntryWriter, result: Result) -> tuple[str, int]:

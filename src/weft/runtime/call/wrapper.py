@@ -20,7 +20,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
@@ -30,17 +30,21 @@ from weft.runtime.call.callbacks import holding
 from weft.runtime.call.plan import (
     Bind,
     CallPlan,
+    Cast,
     Check,
     Compare,
     Count,
+    Limit,
+    Open,
     Overlap,
     Pass,
     Rank,
+    Same,
     Take,
     plan_of,
 )
 from weft.runtime.call.spec import FunctionSpec
-from weft.runtime.extent import Extent, python_text
+from weft.runtime.extent import Extent, may_divide, python_text
 from weft.runtime.faults import pop_fault
 from weft.runtime.memory.allocation import reach
 from weft.runtime.ndarray import NDArray, storage_dtype
@@ -131,8 +135,10 @@ class CallWriter:
                 self._compare(step)
             case Overlap():
                 self._overlap(step)
+            case Open() | Same() | Cast() | Limit():
+                raise AssertionError(f"only a model has {step}")
             case _:
-                raise AssertionError(f"a function of a library has no {type(step).__name__}")
+                assert_never(step)
 
     def _count(self, step: Count) -> None:
         targets = "".join([f"a{i}, " for i in range(step.number)])
@@ -193,8 +199,7 @@ class CallWriter:
                 f"if t{i}[{axis}] != {self.value(entry)} and s{i}[{axis}] > 1:",
                 f"    raise {self._error('stride', i)}",
             ]
-        entries = [str(entry) for entry in (*step.shape, *(step.strides or ()))]
-        if any("/" in entry or "%" in entry for entry in entries):
+        if may_divide((*step.shape, *(step.strides or ()))):
             lines = [
                 "try:", *[f"    {line}" for line in lines],
                 "except ZeroDivisionError:", f"    raise division_error(contract, {i}) from None",

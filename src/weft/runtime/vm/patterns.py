@@ -12,6 +12,7 @@ import numpy as np
 
 from weft.runtime.containers import ShapeTuple
 from weft.runtime.extent import evaluate, names_in
+from weft.runtime.faults import DivisionFault
 from weft.runtime.ndarray import NDArray, from_dlpack
 from weft.runtime.vm.bytecode import Pattern
 from weft.support.errors import IRTypeError, IRValueError
@@ -89,7 +90,7 @@ def match_extents(
     if matches:
         _bind_extents(actual, extents, symbols)
         for size, extent in zip(actual, extents, strict=True):
-            matches = matches and evaluate(extent, symbols) == size
+            matches = matches and _value(extent, symbols, what) == size
     if not matches:
         known = ", ".join(str(extent) for extent in extents)
         comma = "," if len(extents) == 1 else ""
@@ -99,6 +100,13 @@ def match_extents(
         raise IRValueError(
             f"{what}: expected shape ({known}{comma}){with_values}, got {tuple(actual)}"
         )
+
+
+def _value(extent: int | str, symbols: dict[str, int], what: str) -> int:
+    try:
+        return evaluate(extent, symbols)
+    except DivisionFault as error:
+        raise DivisionFault(f"{what}: {error}") from None
 
 
 def _shape(value: object, pattern: Pattern, symbols: dict[str, int], what: str) -> ShapeTuple:
@@ -126,8 +134,8 @@ def _prim(
     if text is not None:
         if text.isidentifier() and text not in symbols:
             symbols[text] = int(value)
-        elif evaluate(text, symbols) != value:
-            raise IRValueError(f"{what}: expected {evaluate(text, symbols)} ({text}), got {value}")
+        elif (expected := _value(text, symbols, what)) != value:
+            raise IRValueError(f"{what}: expected {expected} ({text}), got {value}")
     return bool(value) if dtype == "bool" else wanted(value)
 
 
