@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import weft
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.export import library
 from weft.runtime.export.c_text import c_expression
 from weft.runtime.extent import evaluate
 from weft.runtime.model.compiled_model import CompiledModel
 from weft.runtime.model.signature import Parameter, Signature, State
+from weft.runtime.vm.bytecode import NativeEntry
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.support.errors import ArtifactError, UnsupportedError
@@ -271,6 +274,18 @@ def test_models_that_need_python_say_why(tmp_path):
     for module, reason in ((Calls, registered), (Objects, "")):
         with pytest.raises(UnsupportedError, match=f"main needs Python to run: {reason}"):
             weft.compile(module).export_library(tmp_path / "m.so")
+
+
+def test_arguments_that_may_share_no_memory_need_python():
+    """C compares the memory of outputs with that of inputs, not inputs with each other."""
+    x, y = [
+        ParamSpec("buffer", name, "float32", (2,), is_output=name == "y", noalias=True)
+        for name in "xy"
+    ]
+    entry = NativeEntry(FunctionSpec("main", (x, y)), (), ("input", 0))
+    reason = library._obstacle("", entry)
+    assert reason == "its argument y may share no memory with the others"
+    assert library._obstacle("", replace(entry, spec=FunctionSpec("main", (x,)))) == ""
 
 
 @pytest.mark.parametrize(

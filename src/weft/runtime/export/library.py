@@ -14,12 +14,13 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of, host_system, system_of
 from weft.runtime.artifact.weft_file import CONSTANTS, Artifact, entry_offset, write_file
+from weft.runtime.call.plan import Overlap, Same, plan_of_entry
 from weft.runtime.export.c_text import DTYPES
 from weft.runtime.export.library_source import LibrarySource
 from weft.runtime.native.builtins_ir import BUILTINS, builtins_ir
@@ -119,27 +120,29 @@ def _obstacle(why: str, entry: NativeEntry | None) -> str:
     """Why C cannot call an entry; nothing if it can."""
     if entry is None:
         return why or "it runs as bytecode"
-    if entry.recursive:
+    plan = plan_of_entry(entry)
+    if any(item.kind == "stack" for item in plan.passed):
         return "it calls itself"
-    if entry.spec.calls_packed:
+    if plan.calls_packed:
         return "it calls functions that are registered in Python"
-    if any(kind not in ("leaf", "tuple") for kind, _ in _layouts(entry.layout or ())):
-        return "a shape among its arguments repeats an extent"
-    for param in entry.spec.params:
+    for step in plan.checks:
+        if isinstance(step, Same):
+            return "a shape among its arguments repeats an extent"
+        if isinstance(step, Overlap):
+            name = plan.takes[step.output].param.name
+            return f"its argument {name} may share no memory with the others"
+    for take in plan.takes:
+        param = take.param
         if param.kind == "scalar" and param.dtype in ("float16", "bfloat16"):
             return f"its argument {param.name} is a number of {param.dtype}"
         if param.strides is not None:
             return f"its argument {param.name} has strides"
-        if param.kind == "buffer" and param.dtype not in DTYPES and param.dtype != "handle":
+        if param.kind == "buffer" and param.dtype not in DTYPES:
             return f"its argument {param.name} is of {param.dtype}"
-    return "" if _is_flat(entry.result) else "its result is no tensor"
-
-
-def _layouts(layouts: Sequence[Result]) -> Iterator[Result]:
-    for layout in layouts:
-        yield layout
-        if layout[0] == "tuple":
-            yield from _layouts(layout[1])
+    for number, output in enumerate(plan.outputs):
+        if output.dtype not in DTYPES:
+            return f"its output {number} is of {output.dtype}"
+    return "" if _is_flat(plan.result) else "its result is no tensor"
 
 
 def _is_flat(result: Result) -> bool:

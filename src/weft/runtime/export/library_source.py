@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from weft.runtime.call.plan import (
     Arena,
@@ -19,9 +19,14 @@ from weft.runtime.call.plan import (
     Cast,
     Check,
     Compare,
+    Count,
     Limit,
     Open,
+    Overlap,
     Pass,
+    Rank,
+    Same,
+    Take,
     plan_of_entry,
 )
 from weft.runtime.call.spec import ParamSpec
@@ -225,6 +230,8 @@ class LibrarySource:
     def _check(self, step: Check) -> list[str]:
         """The lines of a step; ``check_tensors`` (library_checks.c) has done Take and Rank."""
         match step:
+            case Count() | Open() | Take() | Rank() | Bind():
+                return []
             case Compare():
                 return self._compare(step)
             case Cast():
@@ -234,7 +241,9 @@ class LibrarySource:
                     step.symbol, None, step.most, f"memory was planned for at most {step.most}, "
                     "which the function's tir_var_upper_bound says",
                 )  # fmt: skip
-        return []
+            case Overlap() | Same():  # weft.runtime.export.library refuses such a model
+                raise AssertionError(f"C has no words for {step}")
+        assert_never(step)
 
     def _compare(self, step: Compare) -> list[str]:
         if step.argument in self.states:
