@@ -34,8 +34,8 @@ _CLASSES: Final[dict[int, type[RuntimeFault]]] = {
     FaultKind.DIVISION: DivisionFault,
 }
 _KEPT: Final = 1024
-"""Faults kept at most: of a parallel region only the first is ever popped, and each of its threads
-may leave one."""
+"""How many faults are kept at most: each thread of a parallel loop may leave one, of which only the
+first is ever taken out."""
 _LAST_CODE: Final = 2**31 - 1
 
 # Single operations of dict and count are atomic, so no lock is needed, and none can be left locked

@@ -184,7 +184,7 @@ class FunctionBuilder:
         self.builtin(register, "make_closure", ("value", name), *operands)
 
     def value(self, expr: RelaxExpr) -> Operand:
-        """The operand of a leaf expression (others get a register)."""
+        """The operand of an expression; what is no leaf is computed into a new register."""
         if isinstance(expr, Var):
             return self.variable(expr)
         lower = _LEAVES.get(type(expr).__name__)
@@ -313,7 +313,11 @@ def _prim_value(builder: FunctionBuilder, expr: PrimValue) -> Operand:
 
 
 def _tuple(builder: FunctionBuilder, expr: Tuple) -> Operand:
-    """A tuple; one nested deep goes to a register on the way, for operands are walked in calls."""
+    """A tuple as an operand.
+
+    One that is nested deeper than ``MAX_NESTED`` is put into a register first: operands are walked
+    by functions that call themselves.
+    """
     operand = ("tuple", tuple([builder.value(item) for item in expr.fields]))
     if _depth(operand) < MAX_NESTED:
         return operand

@@ -127,7 +127,7 @@ class HostBuilder(HostBody):
         raise NotNative(f"parameter {name} is no tensor, scalar, shape of known rank or tuple")
 
     def returned(self, function: Function) -> HostValue:
-        """The value of a function's body, held against what the function declares."""
+        """The value of a function's body, compared with what the function declares."""
         result = self.body(function.body)
         if returns_more(function):
             self.symbols.match_cast(function.ret_struct_info, result, "the return value")
@@ -227,7 +227,7 @@ class HostBuilder(HostBody):
         return self.enter(self.global_function(target), arguments)
 
     def enter(self, local: HostValue, given: Sequence[HostValue]) -> HostValue:
-        """A function's body with the arguments in place."""
+        """The value of a function's body, which is expanded here for these arguments."""
         if not isinstance(local, LocalFunction):
             raise NotNative("a call of an object or of a function that returns one")
         function, arguments = local.function, [*given, *local.captured]

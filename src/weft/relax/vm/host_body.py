@@ -60,7 +60,7 @@ P = TypeVar("P", TirVar, Buffer)
 
 
 class HostBody(ABC):
-    """The host function of one function as it grows.
+    """A builder of the host function of one function of a graph.
 
     A value is a Buffer, a PrimExpr, a list (tuple), a ``Shape`` or a ``LocalFunction``. ``symbols``
     says what each symbolic variable is over those of the inputs.
@@ -86,18 +86,18 @@ class HostBody(ABC):
 
     @abstractmethod
     def returned(self, function: Function) -> HostValue:
-        """The value of a function's body, held against what the function declares."""
+        """The value of a function's body, compared with what the function declares."""
 
     @abstractmethod
     def enter(self, local: HostValue, given: Sequence[HostValue]) -> HostValue:
-        """A function's body with the arguments in place."""
+        """The value of a function's body, which is expanded here for these arguments."""
 
     @abstractmethod
     def helper(self, function: Function, symbol: str, label: str, depth: PrimExpr) -> HostBody:
         """A builder of a PrimFunc beside the host, for a function that calls itself."""
 
     def native(self, param: P) -> tuple[P, Described]:
-        """Add a parameter of the native function; the value and where it stands."""
+        """Add a parameter to the native function; returns it and its layout, its place."""
         self.params.append(param)
         return param, ("leaf", len(self.params) - 1)
 
@@ -119,7 +119,7 @@ class HostBody(ABC):
         return decl_buffer(self.resolved(values), info.dtype, identifier(name))
 
     def resolved(self, values: Iterable[PrimExpr]) -> list[PrimExpr]:
-        """Expressions with every symbol replaced by what it is over those of the inputs."""
+        """Expressions with each symbol replaced by its value over the symbols of the inputs."""
         return self.symbols.resolved(values)
 
     def copy(self, source: HostValue, target: HostValue) -> None:
@@ -137,7 +137,7 @@ class HostBody(ABC):
             raise NotNative("a branch whose value is no tensor")
 
     def constant(self, constant: Constant) -> Buffer:
-        """The buffer over a constant; the same data once."""
+        """The buffer of a constant; constants with the same data share it."""
         for known, buffer in self.state.constants:
             if known.data is constant.data:
                 return buffer
@@ -149,7 +149,7 @@ class HostBody(ABC):
         return buffer
 
     def view(self, source: HostValue, info: StructInfo | None, name: str) -> Buffer:
-        """The memory of a tensor under another shape."""
+        """A buffer with the shape of ``info`` over the memory of a tensor."""
         if not isinstance(source, Buffer) or not isinstance(info, TensorStructInfo):
             raise NotNative("a view of a value that is no tensor")
         shaped = self.tensor(name, info)
@@ -200,7 +200,7 @@ class HostBody(ABC):
         self.state.steps.append(Step(stmt, self.rooted(used)))
 
     def rooted(self, used: list[Buffer]) -> list[Buffer]:
-        """Tensors, each as the one whose memory it is."""
+        """The tensors whose memory these are: of a view, the tensor that it is a view of."""
         return [self.state.roots.get(id(buffer), buffer) for buffer in used]
 
     def result(
@@ -229,7 +229,7 @@ class HostBody(ABC):
         return ("output", next(i for i, item in enumerate(outputs) if item is value))
 
     def root_is_ours(self, view: Buffer, outputs: list[Buffer]) -> bool:
-        """Whether what a value is a view of, as a whole, is a tensor that is no result itself."""
+        """Whether a value is a view of a whole tensor that is computed here and not returned."""
         root = self.state.roots.get(id(view))
         return (
             root is not None and any(root is temporary for temporary in self.state.temporaries)
@@ -238,7 +238,10 @@ class HostBody(ABC):
         )  # fmt: skip
 
     def in_its_place(self, view: Buffer) -> Buffer:
-        """The view as a tensor, of whose memory what it was a view of becomes a view."""
+        """Exchange a view and its tensor, so that the view can be an output without a copy.
+
+        The view gets memory of its own, and the tensor becomes a view of that.
+        """
         state, root = self.state, self.state.roots.pop(id(view))
         state.temporaries = [view if other is root else other for other in state.temporaries]
         state.views = [root, *[other for other in state.views if other is not view]]

@@ -53,7 +53,7 @@ def _scalars(builder: HostBody, call: Call) -> list[PrimExpr]:
 
 
 def _call_tir_inplace(builder: HostBody, call: Call, name: str) -> HostValue:
-    """As ``call_tir``; outputs with an index are that argument, of a constant a copy of it."""
+    """As ``call_tir``, but an output with an index is that argument, or a copy of a constant."""
     inputs, info = _arguments(builder, call.args[1]), call.sinfo_args[0]
     infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
     outputs: list[HostValue] = []
@@ -179,7 +179,7 @@ def _print(builder: HostBody, call: Call, name: str) -> HostValue:
 
 
 def _assert(builder: HostBody, call: Call, name: str) -> HostValue:
-    """The machine's ``assert_op`` is called where the condition does not hold."""
+    """An ``if`` around a call of the machine's ``assert_op``, which raises the error."""
     condition = builder.value(call.args[0])
     passed = _printed(builder, call.args[1:])
     used = [condition, *passed]

@@ -161,7 +161,11 @@ def nested(steps: list[Step]) -> Stmt:
 
 @dataclass(frozen=True, eq=False)
 class LocalFunction:
-    """A function as a value: what is known around it, and what it captured, its last arguments."""
+    """A function as a value.
+
+    ``values`` and ``known`` are the variables and the symbols around its definition; ``captured``
+    are values that it was given there, which are its last arguments.
+    """
 
     function: Function
     label: str

@@ -1,4 +1,4 @@
-"""Symbols of a host function: what each one is over those of the inputs, and what to compare.
+"""The symbols of a host function: the value of each, and which extents have to be compared.
 
 A callee's symbols and those of a match_cast get their value where they stand alone; every other
 extent must be equal to what is there. What is not equal as it is written becomes a ``ShapeCheck``
@@ -61,11 +61,11 @@ class HostSymbols:
             self.known.update({var: var for var in defining_vars(info)})
 
     def resolved(self, values: Iterable[PrimExpr]) -> list[PrimExpr]:
-        """Expressions over the symbols of the inputs."""
+        """Expressions with each symbol replaced by its value over the symbols of the inputs."""
         return [substitute(value, self.known) for value in values]
 
     def called(self, local: LocalFunction, arguments: Sequence[HostValue]) -> HostSymbols:
-        """The symbols of a callee: those that stand alone are bound first, then all is compared."""
+        """The symbols of a callee: an extent ``n`` is bound to the argument's; all are compared."""
         function, label = local.function, local.label
         if UpperBounds(function).limits:
             raise NotNative(f"{label} has upper bounds of its own")
@@ -108,7 +108,10 @@ class HostSymbols:
         self, kind: str, wanted: list[PrimExpr], actual: list[PrimExpr], what: str,
         before: Mapping[TirVar, PrimExpr],
     ) -> None:  # fmt: skip
-        """What is not seen to be equal becomes a check; ``before`` are values its error shows."""
+        """Compare extents: where they are not the same expressions, a check is added.
+
+        ``before`` are the values of symbols that the check's error shows.
+        """
         used = symbolic_vars(wanted)
         if any(var not in self.known for var in used):
             raise NotNative(f"{what}: an expression over a symbol without a value")
@@ -128,7 +131,7 @@ class HostSymbols:
 
 
 def _compared(check: ShapeCheck) -> Stmt:
-    """A comparison where the host gets to it; what differs is said as the bytecode says it."""
+    """The statement that compares extents in the host; its error is that of the bytecode."""
     names = [check.names.name(var) for var in check.known]
     wanted = check.names.extents(check.wanted)
     text = StringImm(json.dumps([check.kind, wanted, check.what, names]))

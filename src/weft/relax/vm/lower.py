@@ -134,7 +134,7 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
 def _with_effects(
     host: HostFunction, compiled: FunctionSpec, specs: dict[str, FunctionSpec]
 ) -> tuple[ParamSpec, ...]:
-    """The parameters of a host, those marked as read only that no kernel or callback writes."""
+    """The parameters of a host; those that no kernel and no callback writes become read only."""
     helpers = {str(func.attrs["global_symbol"]): func for func in host.helpers}
     effects: dict[str, set[int]] = {name: set() for name in helpers}
     changed = bool(effects)

@@ -1,11 +1,11 @@
 """What must hold of the parts of a ``.weft`` file together, before anything of it is run.
 
-Digests tell damage. They do not tell a file that somebody edited and whose digests he made right;
-such a file is refused, or runs as what it says, and leaves no memory, as long as its machine code
-is what weft wrote. So what describes to the runtime how native code is called has a digest of its
-own, the *interface*: the code relies on every number in it (the sizes of arenas, the shapes of
-constants), and no other check could tell a wrong one. It goes with the code; whoever writes both
-may do what he likes, as with a shared library.
+Digests find damage. They do not find that somebody edited a file and put the right digests in.
+Such a file is refused, or does what it now says and touches no memory but its own, as long as its
+machine code is what weft wrote. So the description of how native code is called has a digest of its
+own, the *interface*, which is kept with the code: the code relies on every number in it (the sizes
+of arenas, the shapes of constants), and no other check could find a wrong one. Whoever writes both
+the code and the interface may do anything, as with a shared library.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def check_parts(
 
 
 def _check_tree(tree: Tree, leaves: int | None, depth: int = 0) -> None:
-    """Raise IRValueError for what is no tree, or names a leaf that there is not."""
+    """Raise IRValueError for what is no tree, or names a leaf that does not exist."""
     kind = tree[0] if isinstance(tree, tuple) and tree else None
     sizes = {"leaf": 2, "value": 2, "absent": 1, "tuple": 2, "list": 2, "dict": 3, "object": 4}
     _expect(isinstance(kind, str) and sizes.get(kind) == len(tree) and depth < _DEEPEST,

@@ -43,7 +43,7 @@ def constants_to_bytes(constants: Sequence[NDArray]) -> bytes:
 
 
 def read_constants(file: BinaryIO, size: int, dtypes: Sequence[str]) -> list[NDArray]:
-    """What ``constants_to_bytes`` wrote of arrays of these types, in memory of its own.
+    """The arrays of these types that ``constants_to_bytes`` wrote, each in memory of its own.
 
     ``size`` is the number of bytes that there are. ValueError where they are something else.
     """

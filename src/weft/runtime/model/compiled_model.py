@@ -116,7 +116,7 @@ class CompiledModel(Executable):
             raise
 
     def _make_tensor_call(self, *args: object) -> object:
-        """The first calls: on tensors of torch decide how such calls run from now on."""
+        """Run a first call; one on tensors of torch decides how such calls run from now on."""
         torch = sys.modules.get("torch")
         if torch is None or not args or type(args[0]) is not torch.Tensor:
             return NotImplemented

@@ -20,7 +20,7 @@ Range = tuple[int, int]
 
 
 def may_return_foreign_memory(function: VMFunction) -> bool:
-    """Whether a call can give memory that it did not allocate; bytecode is taken to."""
+    """Whether a call may return memory that it did not allocate; of bytecode that is assumed."""
     return function.native is None or _returns_input(function.native.result)
 
 
@@ -38,7 +38,7 @@ def _returns_input(result: Result) -> bool:
 def own_results(
     outputs: Sequence[object], given: Sequence[object], constants: Iterable[object]
 ) -> Any:
-    """``outputs``, of which those are copied that lie in memory of ``given`` or ``constants``."""
+    """``outputs``, with copies of those that lie in memory of ``given`` or ``constants``."""
     foreign = [span for value in (*given, *constants) for span in _spans(value)]
     return tuple([_owned(output, foreign) for output in outputs])
 

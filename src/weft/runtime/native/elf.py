@@ -89,7 +89,7 @@ def read_object(code: bytes) -> ObjectFile | None:
 def check_object(file: ObjectFile) -> None:
     """Raise ValueError where sections, symbols or relocations leave the file or their section.
 
-    What the file says is compared with what it has, before any of it is given memory.
+    It runs before memory is allocated by numbers that stand in the file.
     """
     if int.from_bytes(file.code[16:18], "little") != _RELOCATABLE:
         raise ValueError("no relocatable object")

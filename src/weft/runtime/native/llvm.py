@@ -23,7 +23,7 @@ def binding() -> ModuleType:
     except ImportError as error:
         raise CodegenError("compiling needs llvmlite: pip install llvmlite") from error
     lock = getattr(llvm.ffi.lib, "_lock", None)
-    if lock is not None:  # llvmlite holds it in every call, and gives a child no new one
+    if lock is not None:  # llvmlite holds it in every call; a forked child must find it free
         hold_over_forks(lock)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()

@@ -1,8 +1,8 @@
-"""Which places of object code weft lets LLVM's loader fill in, by the kind of processor.
+"""Checks object code before LLVM's loader gets it: it may have certain relocations only.
 
-LLVM's loader takes relocations of a type that it does not know for a fault of its own and ends the
-process, or writes something. So what weft's own loader leaves to it is looked through first. The
-numbers stand in weft.backends.cpu.isa.
+A relocation is a place in the code where the loader has to write an address. At one of a type that
+it does not know, LLVM's loader ends the process, or writes something wrong. So code that weft's own
+loader does not take is checked first. The types are tables of weft.backends.cpu.isa.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ALLOCATED: Final = 2
 
 
 def check_relocations(file: ObjectFile) -> None:
-    """Raise CodegenError where LLVM's loader would be given what weft never writes.
+    """Raise CodegenError for object code that weft cannot have written.
 
     That is code for another processor, relocations of another type, or a symbol that lies in no
     section and is neither a number nor left to others.
@@ -35,7 +35,7 @@ def check_relocations(file: ObjectFile) -> None:
     for number, section in enumerate(file.sections):
         place = file.sections[int(section["info"])] if section["type"] in (RELA, _REL) else None
         if place is None or not int(place["flags"]) & _ALLOCATED:
-            continue  # what is not loaded, such as tables for debuggers, is not filled in
+            continue  # a section that is not loaded, such as tables for debuggers
         if section["type"] == _REL:
             raise CodegenError(_refused(number, "addends in the code"))
         kinds = file.table(section, RELOCATION)["type"]

@@ -108,9 +108,9 @@ _own: Final = _Own()
 
 
 def exchange_own_count(count: int) -> int:
-    """Let parallel loops of this thread use ``count`` threads (0: as many as others); the old one.
+    """Let parallel loops of this thread use ``count`` threads (0: as many as others).
 
-    Each model's call does this twice: it writes to memory, and calls nothing.
+    Returns the old count. Each call of a model does this twice, so it only writes to memory.
     """
     own = _own.count
     before = own.value

@@ -13,7 +13,8 @@ _FILES: Final = ("team.ll", "worker.ll", "parallel.ll")
 def parallel_ir(triple: str = "") -> str:
     """The module text for the processors of a triple ("": for this process's).
 
-    What a processor is told while a thread waits is a function that is added to the files.
+    The instruction with which a thread waits differs between processors: a function that has it is
+    added to the text of the files.
     """
     pause = architecture_of(triple or host_system()[0]).pause
     waits = f"define internal void @pause() alwaysinline {{ {pause.call} ret void }}\n"

@@ -61,34 +61,35 @@ class PlannedSizes:
 
 @dataclass(frozen=True)
 class NativeEntry:
-    """A whole VM function as one native function.
-
-    ``spec`` lists the inputs, then the outputs, then the handles ``arena``, ``offsets`` and
-    ``table`` (those of them that there are); where ``recursive`` is set, the code calls itself, and
-    there is always ``table`` and last the lowest address that its stack may reach. ``outputs`` are
-    ``(dtype, shape)`` of fresh arrays;
-    ``arena`` is the size of working memory in bytes, or 0 where ``planned`` says what to place at
-    the call; ``constants`` index the executable's constants in the order of the table. ``result``
-    is ``("output", i)``, ``("input", i)``, ``("shape", extents)``, ``("expr", text)`` or
-    ``("tuple", results)``. ``checks`` are the match_casts that may fail,
-    ``(kind, what, wanted, resolved, actual, known)``: of a ``shape`` or a ``prim`` number, the
-    wanted extents as written, the same over the symbols of the inputs, those there are, and the
-    values of symbols in ``wanted`` as pairs of name and text. ``limits`` are the largest values of
-    symbols that the arena was planned for.
-    ``layout`` tells, where some argument is a tuple or a shape, how the arguments hold the inputs:
-    ``("leaf", input)``, ``("same", text)`` for a number equal to it, or ``("tuple", layouts)``.
-    """
+    """A whole VM function as one native function."""
 
     spec: FunctionSpec
+    """Its parameters: the inputs, the outputs, then those handles that it needs of ``arena``,
+    ``offsets`` (of the tensors in it) and ``table`` (of the constants' addresses)."""
     outputs: tuple[tuple[str, tuple[int | str, ...]], ...]
+    """Data type and shape of each fresh array that it fills."""
     result: Result
+    """What the function returns: ``("output", i)``, ``("input", i)``, ``("shape", extents)``,
+    ``("expr", text)`` or ``("tuple", results)``."""
     arena: int = 0
+    """The bytes of working memory; 0 where ``planned`` says what to place at the call."""
     planned: PlannedSizes | None = None
     constants: tuple[int, ...] = ()
+    """The numbers of the executable's constants, in the order of the table."""
     checks: tuple[Result, ...] = ()
+    """The match_casts that may fail: ``(kind, what, wanted, resolved, actual, known)``.
+
+    ``kind`` is ``shape``, or ``prim`` for a number. ``wanted`` are the extents as written,
+    ``resolved`` the same over the symbols of the inputs, ``actual`` those that the value has, and
+    ``known`` the values of symbols in ``wanted`` as pairs of a name and a text."""
     limits: tuple[tuple[str, int], ...] = ()
+    """The largest values of symbols that the arena was planned for."""
     layout: tuple[Result, ...] | None = None
+    """How the arguments hold the inputs, where one of them is a tuple or a shape: ``("leaf",
+    input)``, ``("same", text)`` for a number that must equal it, or ``("tuple", layouts)``."""
     recursive: bool = False
+    """Whether the code calls itself. Then there is always ``table``, and behind it the lowest
+    address that the stack may reach."""
 
     def __post_init__(self) -> None:
         """Refuse numbers that are none: they become text of a generated function."""
@@ -174,10 +175,11 @@ def registers_read(instruction: Instruction) -> Iterator[int]:
 
 
 def last_uses(code: tuple[Instruction, ...]) -> list[tuple[int, ...]]:
-    """For each instruction the registers that no later one needs; those never read, at their write.
+    """For each instruction, the registers whose values no later instruction needs.
 
-    Jumps go forward only, so what is last in the order of the code is last in every run; a run that
-    jumps over an instruction is done with its registers as well.
+    A register that is never read stands at the instruction that writes it. Jumps go forward only:
+    so the last use in the order of the code is the last in every run, and a run that jumps over it
+    does not need the value any more.
     """
     last: dict[int, int] = {}
     for position, instruction in enumerate(code):

@@ -120,7 +120,7 @@ class _Frame:
 
 
 def _detached(value: object, constants: list[object]) -> object:
-    """A value without constants in it: who gets it may write into it."""
+    """A value with copies of the constants in it, into which its owner may write."""
     if type(value) is tuple:  # a ShapeTuple holds no tensors
         return tuple([_detached(item, constants) for item in value])
     if isinstance(value, NDArray) and any(value is constant for constant in constants):
@@ -228,7 +228,10 @@ class Interpreted:
     def entered(
         self, callee: tuple[str, Any], arguments: list[object], frame: _Frame
     ) -> _Frame | None:
-        """The frame of a bytecode function of this machine that no instrument has to see."""
+        """The frame for a callee that is bytecode of this machine.
+
+        None for any other callee, and where an instrument has to see the call.
+        """
         kind, name = callee
         captured: tuple[object, ...] = ()
         if kind not in ("function", "register") or self.machine.instrument is not None:

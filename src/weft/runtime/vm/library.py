@@ -121,7 +121,7 @@ def match_prim_value(
 
 
 def _matched(extent: int, heap: NDArray | None, code: int, item: int) -> int:
-    """What an extent should have been; stored extents are what they are."""
+    """What an extent has to be, by its code; one that is only stored may be anything."""
     if code == MatchShapeCode.ASSERT_EQUAL_TO_IMM:
         return item
     if code == MatchShapeCode.NO_OP:
