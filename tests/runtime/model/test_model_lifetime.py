@@ -240,3 +240,26 @@ def test_a_model_with_operators_of_torch_runs_in_a_new_process(tmp_path):
     assert done.stdout.strip() == str(Bessel()(x).numpy().tolist())
     done = subprocess.run([*command, "none"], capture_output=True, text=True, check=False)
     assert "UnsupportedError: the model needs PyTorch for aten.special_bessel_j0" in done.stderr
+
+
+_KEPT_TO_THE_END = """
+import ctypes, sys, types
+keeper = sys.modules["keeper"] = types.ModuleType("keeper")  # its names go after those of weft
+import numpy
+import weft
+keeper.model = weft.runtime.load(sys.argv[1])
+keeper.model(numpy.ones((2, 8), "float32"))
+for name, module in list(sys.modules.items()):  # as a library does that never gives them back
+    if name == "keeper" or name.startswith("weft"):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(module))
+"""
+
+
+def test_an_interpreter_ends_quietly_with_a_model_that_was_called(path):
+    done = subprocess.run(
+        [sys.executable, "-c", _KEPT_TO_THE_END, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

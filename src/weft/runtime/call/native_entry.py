@@ -57,6 +57,8 @@ class _User:
     """Says that a thread uses a pool; it goes with the thread, and a block that was kept for it."""
 
     __slots__ = ("free", "users")
+    taken = suppress(IndexError)
+    """Of the class: when the interpreter ends, names of the module are gone before the last user."""
 
     def __init__(self, free: list[Block], users: set[int]) -> None:
         self.free, self.users = free, users
@@ -64,7 +66,7 @@ class _User:
 
     def __del__(self) -> None:
         self.users.discard(id(self))
-        with suppress(IndexError):  # other threads take blocks at the same time
+        with self.taken:  # by other threads, at the same time
             while len(self.free) > len(self.users):
                 self.free.pop()
 
