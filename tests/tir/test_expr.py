@@ -54,6 +54,14 @@ def test_types_of_nodes(make, dtype):
         ),
         (lambda: tir.Select(var("int8"), 1, 2), "Select: expected a bool condition, got int8"),
         (lambda: tir.Select(var("bool"), 1, 2.0), "Select: mismatched types, int32 and float32"),
+        (
+            lambda: tir.Select(var("boolx8"), 1, 2),
+            "Select: expected one condition, or one for each of the 1 lanes of int32 values",
+        ),
+        (
+            lambda: tir.if_then_else(var("boolx8"), 1, 2),
+            r"if_then_else: .* got boolx8; broadcast the values, as T.Broadcast\(x, 8\)",
+        ),
         (lambda: tir.Cast("int8x2", var("int8")), "the lanes of int8 and int8x2 must be the same"),
         (
             lambda: tir.Ramp(var("int32"), var("int64"), 4),

@@ -149,18 +149,13 @@ class BoundAnalyzer:
         return (max(low, 0), high) if type(expr) is SizeVar else (low, high)
 
     def visit_arithmetic(self, expr: BinaryExpr) -> Bound:
-        low, high = _arithmetic(self, expr)
-        if has_data(expr) and expr.dtype.is_integral:
-            type_low, type_high = integer_range(expr.dtype.element)
-            if low < type_low or high > type_high:
-                return type_bound(expr.dtype)
-        return low, high
+        return _wrapped(expr, _arithmetic(self, expr))
 
     def visit_floordiv(self, expr: FloorDiv) -> Bound:
-        return _division_bound(self.bound(expr.a), self.bound(expr.b), floor=True)
+        return _wrapped(expr, _division_bound(self.bound(expr.a), self.bound(expr.b), floor=True))
 
     def visit_truncdiv(self, expr: Div) -> Bound:
-        return _division_bound(self.bound(expr.a), self.bound(expr.b), floor=False)
+        return _wrapped(expr, _division_bound(self.bound(expr.a), self.bound(expr.b), floor=False))
 
     def visit_floormod(self, expr: FloorMod) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
@@ -275,6 +270,18 @@ def _arithmetic(analyzer: BoundAnalyzer, expr: BinaryExpr) -> Bound:
         return clamp(a[0] * b[0], a[1] * b[0])
     corners = a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1]
     return clamp(min(corners), max(corners))
+
+
+def _wrapped(expr: BinaryExpr, bound: Bound) -> Bound:
+    """The bounds of arithmetic that wraps: those of the type where its result may leave it.
+
+    Arithmetic of index types wraps on data alone: of loop variables and sizes it is taken not to.
+    Narrower types always wrap: of ``i: int8`` below 100, ``i + i`` may be -128.
+    """
+    if not expr.dtype.is_integral or (is_index(expr.dtype.element) and not has_data(expr)):
+        return bound
+    low, high = integer_range(expr.dtype.element)
+    return bound if low <= bound[0] and bound[1] <= high else type_bound(expr.dtype)
 
 
 _HANDLERS: Final[dict[type[Node], Callable[[BoundAnalyzer, Any], Bound]]] = {

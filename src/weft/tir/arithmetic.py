@@ -409,6 +409,7 @@ def if_then_else(cond: ExprLike, t: ExprLike, f: ExprLike, span: Span | None = N
     a, b = match_types(t, f)
     if isinstance(condition, IntImm):
         return a if condition.value else b
+    nodes.check_chooses("if_then_else", condition, a)
     return nodes.Call(a.dtype, Op.get("tir.if_then_else"), (condition, a, b), span)
 
 

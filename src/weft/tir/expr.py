@@ -222,6 +222,17 @@ class Not(PrimExpr):
         self.dtype = self.a.dtype
 
 
+def check_chooses(name: str, condition: PrimExpr, value: PrimExpr) -> None:
+    """Refuse a condition for each lane of values that have another number of lanes."""
+    lanes, wanted = condition.dtype, value.dtype
+    if lanes.is_scalable or wanted.is_scalable or lanes.lanes in (1, wanted.lanes):
+        return
+    raise IRTypeError(
+        f"{name}: expected one condition, or one for each of the {wanted.lanes} lanes of "
+        f"{wanted} values, got {lanes}; broadcast the values, as T.Broadcast(x, {lanes.lanes})"
+    )
+
+
 @node
 class Select(PrimExpr):
     """``true_value`` where ``condition``, else ``false_value``; both may be evaluated."""
@@ -237,6 +248,7 @@ class Select(PrimExpr):
             raise IRTypeError(
                 f"Select: mismatched types, {self.true_value.dtype} and {self.false_value.dtype}"
             )
+        check_chooses("Select", self.condition, self.true_value)
         self.dtype = self.true_value.dtype
 
 

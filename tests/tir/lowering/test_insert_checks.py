@@ -8,6 +8,7 @@ import pytest
 import weft
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.script import ir as I
 from weft.script import tir as T
 from weft.support.errors import IRIndexError, RuntimeFault
 from weft.tir import expr as e
@@ -205,6 +206,34 @@ def test_an_element_whose_address_is_passed_is_not_read():
 
     (value,) = checks_in(after(before))
     assert value.args[0].indices[0].indices[0].value == 1
+
+
+def test_an_address_in_a_view_is_an_argument_whose_memory_is_tested():
+    """The test of the view stands around the address; the argument behind it is tested too."""
+
+    @I.ir_module
+    class Module:
+        @T.prim_func(private=True)
+        def fill(x: T.handle, y: T.handle, n: T.int64):
+            X = T.match_buffer(x, (n * T.int64(2),), "int64")
+            Y = T.match_buffer(y, (4,), "int64")
+            for i in range(n * T.int64(2)):
+                X[i] = Y[0]
+
+        @T.prim_func
+        def main(a: T.handle, n: T.int64):
+            A = T.match_buffer(a, (16,), "int64")
+            V = T.decl_buffer((n, n), "int64", data=A.data, strides=[n, 1])
+            Module.fill(T.address_of(V[n - 2, n - 1]), A, n)
+
+    built = weft.build(Module)
+    values = weft.nd.array(np.arange(16, dtype="int64"))
+    built["main"](values, 3)
+    np.testing.assert_array_equal(values.numpy()[4:12], [4, 0, 0, 0, 0, 0, 0, 11])
+    with pytest.raises(RuntimeFault, match="V"):
+        built["main"](values, 5)
+    with pytest.raises(RuntimeFault, match="fill: argument X"):
+        built["main"](weft.nd.array(np.arange(16, dtype="int64")), 4)
 
 
 def test_a_bound_of_a_loop_that_is_read_is_tested():

@@ -58,7 +58,7 @@ class _User:
 
     __slots__ = ("free", "users")
     taken = suppress(IndexError)
-    """Of the class: when the interpreter ends, names of the module are gone before the last user."""
+    """Of the class: as an interpreter ends, names of modules are gone before the last user is."""
 
     def __init__(self, free: list[Block], users: set[int]) -> None:
         self.free, self.users = free, users

@@ -189,13 +189,28 @@ class _InsertChecks(FactMutator):
             return call
         names = Names()
         args = [*call.args[:first], *[_named_number(names, arg) for arg in call.args[first:]]]
-        arguments = arguments_of(callee, args[first:], memory_of)
+        places = [
+            arg if place is None else place
+            for place, arg in zip(map(self._place, given.args[first:]), args[first:], strict=True)
+        ]
+        arguments = arguments_of(callee, places, memory_of)
         tests = [view_test(*_placed(arguments[at], memory_of, name)) for at in doubtful]
         tests += overlap_tests(callee, name, arguments, self.sound.may_alias)
         value: PrimExpr = call.with_(args=args)
         for test in reversed(tests):
             value = value if test is None else test.around(value)
         return names.around(value)
+
+    def _place(self, arg: Node) -> Node | None:
+        """An address that is passed, without the tests of its view around it; else None."""
+        if isinstance(arg, BufferLoad):
+            return arg.with_(indices=self.visit(arg.indices))
+        if is_call(arg, "address_of"):
+            place = self._place(arg.args[0])
+            return None if place is None else arg.with_(args=[place])
+        if is_call(arg, "tvm_access_ptr"):
+            return arg.with_(args=[self.visit(part) for part in arg.args])
+        return None
 
     def _callee(self, call: e.Call) -> tuple[PrimFunc | None, int]:
         """The function of this module that is called, and the position of its first argument."""
