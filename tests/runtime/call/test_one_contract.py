@@ -11,6 +11,8 @@ import re
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import weft
 from weft.runtime.export import library
@@ -201,6 +203,24 @@ def test_all_refuse_for_the_same_reason(callers, printer, case):
     named = re.search(r"(?:argument|input) (\d)", str(error.value))
     if named is not None:
         assert int(named[1]) == argument
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 8), st.integers(-2, 4), st.sampled_from("xyzu"),
+    st.lists(st.integers(0, 9), max_size=3),
+)  # fmt: skip
+def test_any_shapes_are_accepted_by_all_or_refused_by_all(callers, rows, k, name, shape):
+    changed = {} if len(shape) == 3 else {name: floats(*shape)}
+    values = inputs(rows, k, **{"z": floats(max(rows // k, 0) if k else 0), **changed})
+    refused = {}
+    for printer, call in callers.items():
+        out = np.zeros((len(values[4]) if values[4].ndim else 1, 4), "float32")
+        try:
+            call(values, out)
+        except weft.TVMError as error:
+            refused[printer] = str(error)
+    assert len(refused) in (0, len(callers)), refused
 
 
 @pytest.mark.parametrize("printer", [WRAPPER, C])
