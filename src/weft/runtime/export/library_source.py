@@ -1,8 +1,7 @@
 """C text of an exported model: its header, and what stands between a C program and compiled code.
 
-A CallPlan printed as C: the checks of its steps, working memory, the native call, results. What
-is alike in all models, data types, memory and numbers of axes, stands in library_checks.c. Extents
-are integer expressions over symbols, which become C expressions.
+A CallPlan printed as C: its checks (``weft.runtime.export.check_text``), working memory, the native
+call, results. Extents are integer expressions over symbols, which become C expressions.
 """
 
 from __future__ import annotations
@@ -10,25 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, assert_never
+from typing import Any, Final
 
-from weft.runtime.call.plan import (
-    Arena,
-    Bind,
-    CallPlan,
-    Cast,
-    Check,
-    Compare,
-    Count,
-    Limit,
-    Open,
-    Overlap,
-    Pass,
-    Rank,
-    Same,
-    Take,
-    plan_of_entry,
-)
+from weft.runtime.call.plan import Arena, CallPlan, Open, Pass, plan_of_entry
 from weft.runtime.call.spec import ParamSpec
 from weft.runtime.export.c_text import (
     DTYPES,
@@ -40,7 +23,8 @@ from weft.runtime.export.c_text import (
     shape_text,
     size_text,
 )
-from weft.runtime.model.signature import Signature, places, range_text
+from weft.runtime.export.check_text import CheckText
+from weft.runtime.model.signature import Signature, places
 from weft.runtime.ndarray import NDArray, storage_dtype
 from weft.runtime.vm.bytecode import NativeEntry
 
@@ -68,7 +52,7 @@ class LibrarySource:
         self.prefix, self.signature, self.plan = prefix, signature, plan_of_entry(entry)
         self.offsets = offsets
         self.state_sizes = [state._array.nbytes for state in states]
-        self.state_shapes = [state.shape for state in states]
+        self.shapes = [state.shape for state in states]
         self.inputs = [take.param for take in self.plan.takes]
         self.states = [state.input for state in signature.states]
         self.names = _leaf_names(signature, self.plan)
@@ -199,101 +183,17 @@ class LibrarySource:
         """The function that checks inputs and binds symbols, and the shapes of outputs."""
         p, symbols = self.prefix, self.plan.symbols
         fields = "".join([f" int64_t v_{name};" for name in symbols]) or " char none;"
-        checks = self.plan.checks
+        checks = CheckText(self.plan, self.names, dict(zip(self.states, self.shapes, strict=True)))
         return "\n".join([
             f"typedef struct {{{fields} }} symbols;", "",
             f"static int bind(const {p}_tensor *in, symbols *s, int runs) {{",
             "  (void)s;",
             "  misfit = 0;",
             f'  if (check_tensors("input", {len(self.public)}, in, in_infos, runs)) return -1;',
-            *[line for step in checks if isinstance(step, Bind) for line in self._bind(step)],
-            *self._unpacked_symbols("s->"),
-            *[line for step in checks for line in self._check(step)],
-            *[line for item in self.signature.ranges for line in self._range(*item)],
+            *checks.bindings(), *self._unpacked_symbols("s->"), *checks.comparisons(),
+            *[line for item in self.signature.ranges for line in checks.in_range(*item)],
             "  return misfit ? fail_misfit() : 0;", "}",
         ])  # fmt: skip
-
-    def _bind(self, step: Bind) -> list[str]:
-        if step.argument in self.states:
-            shape = self.state_shapes[self.states.index(step.argument)]
-            known = shape[step.axis] if step.of == "shape" else 0
-            return [f"  s->v_{step.symbol} = INT64_C({known});"]
-        number = self.public.index(step.argument)
-        value = f"in[{number}].shape[{step.axis}]"
-        if step.of == "value":
-            dtype = self.inputs[step.argument].dtype
-            value = f"(int64_t)*(const {SCALARS[dtype]} *)in[{number}].data"
-        elif step.of == "offset":
-            value = "0"
-        return [f"  s->v_{step.symbol} = {value};"]
-
-    def _check(self, step: Check) -> list[str]:
-        """The lines of a step; ``check_tensors`` (library_checks.c) has done Take and Rank."""
-        match step:
-            case Count() | Open() | Take() | Rank() | Bind():
-                return []
-            case Compare():
-                return self._compare(step)
-            case Cast():
-                return _cast_lines(step)
-            case Limit():
-                return self._range_check(
-                    step.symbol, None, step.most, f"memory was planned for at most {step.most}, "
-                    "which the function's tir_var_upper_bound says",
-                )  # fmt: skip
-            case Overlap() | Same():  # weft.runtime.export.library refuses such a model
-                raise AssertionError(f"C has no words for {step}")
-        assert_never(step)
-
-    def _compare(self, step: Compare) -> list[str]:
-        if step.argument in self.states:
-            return self._compare_state(step)
-        number = self.public.index(step.argument)
-        return [
-            f'  if (check_extent("input", {number}, &in[{number}], &in_infos[{number}], {axis}, '
-            f'{c_expression(extent)}, "{_in_brackets(extent)}"))\n    return -1;'
-            for axis, extent in enumerate(step.shape)
-        ]
-
-    def _compare_state(self, step: Compare) -> list[str]:
-        """A state is as large as it was when the model was exported."""
-        number = self.states.index(step.argument)
-        place = f"state {number} ({in_string(self.names[step.argument])})"
-        lines = []
-        for axis, extent in enumerate(step.shape):
-            wanted, actual = c_expression(extent), self.state_shapes[number][axis]
-            lines += [
-                f"  if ({wanted} != INT64_C({actual}))",
-                f'    return fail("{place}: expected an extent of %lld{_in_brackets(extent)} at '
-                f'axis {axis}, got {actual}", (long long){wanted});',
-            ]
-        return lines
-
-    def _range(self, name: str, low: int | None, high: int | None) -> list[str]:
-        text = f"the model was compiled for {range_text(low, high)}; compile it again with another"
-        return self._range_check(name, low, high, f"{text} range")
-
-    def _range_check(self, name: str, low: int | None, high: int | None, text: str) -> list[str]:
-        """A check that a symbol is within bounds; its message names the input that says it."""
-        tests = [f"v_{name} < INT64_C({low})"] if low is not None else []
-        tests += [f"v_{name} > INT64_C({high})"] if high is not None else []
-        where = self._place(name)
-        if where is None or not tests:
-            return []
-        return [
-            f"  if ({' || '.join(tests)})",
-            f'    return fail("{where} is %lld, and {text}", (long long)v_{name});',
-        ]
-
-    def _place(self, symbol: str) -> str | None:
-        """Where a caller gives the value of a symbol; None if no input says it."""
-        for number, index in enumerate(self.public):
-            param, where = self.inputs[index], f"input {number} ({in_string(self.names[index])})"
-            if symbol in param.shape:
-                return f"{where}: the extent of axis {param.shape.index(symbol)} ({symbol})"
-            if param.kind == "scalar" and param.name == symbol:
-                return where
-        return None
 
     def _unpacked_symbols(self, at: str) -> list[str]:
         return [f"  int64_t v_{name} = {at}v_{name}; (void)v_{name};" for name in self.plan.symbols]
@@ -494,22 +394,6 @@ _HANDLES: Final[dict[str, str]] = {
     "arena": "work->data", "offsets": "offsets", "constants": "(void *)table",
 }  # fmt: skip
 """Native arguments beside tensors, by the kind of ``Pass``."""
-
-
-def _cast_lines(step: Cast) -> list[str]:
-    lines = []
-    for wanted, given in zip(step.resolved, step.actual, strict=True):
-        a, b = c_expression(wanted), c_expression(given)
-        lines += [
-            f"  if ({a} != {b})",
-            f'    return fail("{in_string(step.what)}: expected %lld, got %lld ({step.kind})", '
-            f"(long long){a}, (long long){b});",
-        ]
-    return lines
-
-
-def _in_brackets(extent: int | str) -> str:
-    return f" ({in_string(extent)})" if isinstance(extent, str) else ""
 
 
 def _leaf_names(signature: Signature, plan: CallPlan) -> list[str]:
