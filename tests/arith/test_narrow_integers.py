@@ -8,6 +8,7 @@ import pytest
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.fold import quotient, remainder
+from weft.arith.interval import neg_inf, pos_inf
 from weft.ir.expr import IntImm, Range, integer_range
 from weft.support.dtype import DataType
 from weft.tir import expr as nodes
@@ -145,3 +146,16 @@ def test_bounds_and_remainders_hold_where_arithmetic_wraps(dtype):
             assert bound.min_value <= value <= bound.max_value, f"seed {seed}: {expr} at {scope}"
             rest = value - modular.base
             assert rest % modular.coeff == 0 if modular.coeff else rest == 0, f"seed {seed}: {expr}"
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_sets_hold_where_arithmetic_wraps(dtype):
+    for seed in range(500):
+        expressions = Expressions(random.Random(2000 + seed), dtype)
+        expr = expressions.rng.choice([expressions.narrow, expressions.wide])(2)
+        values = expressions.analyzer().int_set(expr)
+        for scope in expressions.scopes():
+            value = value_of(expr, scope)
+            low, high = values.min_value, values.max_value
+            assert low is neg_inf() or value_of(low, scope) <= value, f"seed {seed}: {expr}"
+            assert high is pos_inf() or value <= value_of(high, scope), f"seed {seed}: {expr}"

@@ -6,11 +6,13 @@ known is infinite. The public functions are in ``int_set``.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.const_int_bound import type_bound
+from weft.arith.facts import is_index
 from weft.arith.interval import (
     NEG_INF,
     POS_INF,
@@ -21,7 +23,7 @@ from weft.arith.interval import (
     as_int_set,
     union,
 )
-from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr, integer_range
 from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.tir.buffer import BufferLoad
@@ -65,7 +67,31 @@ class SetEvaluator:
             if isinstance(expr, Var):
                 return self.domains.get(expr) or IntervalSet(expr, expr)
             return self.opaque(expr)
-        return handler(self, expr)
+        interval = handler(self, expr)
+        may_wrap = expr.dtype.is_integral and not is_index(expr.dtype.element)
+        if may_wrap and isinstance(expr, Add | Sub | Mul):
+            return self.narrow(interval, expr)
+        return interval
+
+    def narrow(self, interval: IntervalSet, expr: BinaryExpr) -> IntervalSet:
+        """``interval`` of a sum, difference or product, if no value leaves the type and wraps.
+
+        A type narrower than an index wraps, that of loop variables too: of ``i: int8`` in [0, 99],
+        ``i + i`` has all values of int8.
+        """
+        if interval.min_value is expr is interval.max_value:
+            return interval
+        ends = [
+            end.value
+            for operand in (self.visit(expr.a), self.visit(expr.b))
+            for end in (operand.min_value, operand.max_value)
+            if isinstance(end, IntImm)
+        ]
+        if len(ends) < 4:
+            return IntSet.everything()
+        low, high = integer_range(expr.dtype.element)
+        results = [_EXACT[type(expr)](a, b) for a in ends[:2] for b in ends[2:]]
+        return interval if low <= min(results) and max(results) <= high else IntSet.everything()
 
     def opaque(self, expr: PrimExpr) -> IntervalSet:
         """The set of an expression without a rule: its own value, if no domain concerns it; else
@@ -188,7 +214,9 @@ class SetEvaluator:
         by = b.min_value
         if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(by, 1):
             return self.opaque(expr)
-        if a.min_value is not NEG_INF and self.analyzer.can_prove_greater_equal(a.min_value, 0):
+        low = a.min_value
+        is_low_known = low is not NEG_INF
+        if expr.dtype.is_uint or (is_low_known and self.analyzer.can_prove_greater_equal(low, 0)):
             return self.visit_floormod(expr)
         last = self.analyzer.simplify(fold.sub(by, fold.const(by.dtype, 1)))
         return self.make(fold.sub(fold.const(by.dtype, 0), last), last)
@@ -321,6 +349,12 @@ _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] =
     Broadcast: SetEvaluator.visit_broadcast,
     Let: SetEvaluator.visit_let,
     BufferLoad: SetEvaluator.visit_load,
+}
+
+_EXACT: Final[dict[type[Node], Callable[[int, int], int]]] = {
+    Add: operator.add,
+    Sub: operator.sub,
+    Mul: operator.mul,
 }
 
 
