@@ -18,7 +18,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import expr as nodes
 from weft.tir.arithmetic import add, floordiv, multiply, subtract
-from weft.tir.buffer import Buffer, BufferLoad
+from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.constant import const, match_types
 from weft.tir.linear_difference import constant_difference
 
@@ -30,7 +30,7 @@ def register_statements(**builders: Callable[..., object]) -> None:
     STATEMENTS.update(builders)
 
 
-def index_buffer(buffer: Buffer, indices: Sequence[Any]) -> Any:
+def index_buffer(buffer: Buffer, indices: Sequence[object]) -> BufferLoad | BufferRegion:
     """``buffer[indices]``: a BufferLoad, or a BufferRegion where an index is a slice."""
     for index in indices:
         if isinstance(index, str | float):
@@ -42,14 +42,15 @@ def index_buffer(buffer: Buffer, indices: Sequence[Any]) -> Any:
         return BufferLoad(buffer, indices)
     if len(nodes_only) < len(indices) and _strided(indices):
         return BufferLoad(buffer, [_as_ramp(i) for i in indices])
-    return STATEMENTS["region"](buffer, indices)
+    region: BufferRegion = STATEMENTS["region"](buffer, indices)
+    return region
 
 
 def _strided(indices: Sequence[object]) -> bool:
     return bool([i for i in indices if isinstance(i, slice) and i.step not in (None, 1)])
 
 
-def _as_ramp(index: object) -> Any:
+def _as_ramp(index: object) -> object:
     if not isinstance(index, slice):
         return index
     start = as_prim_expr(0 if index.start is None else index.start)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -37,10 +37,14 @@ class BinaryOperator(Protocol):
     def __call__(self, lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr: ...
 
 
+Number: TypeAlias = Any
+"""A number that constants fold with: of Python for integers, of numpy for floats."""
 _AnyBERS: Final = (IntImm, FloatImm)
 
 
-def _constants(a: PrimExpr, b: PrimExpr, compute: Callable[[Any, Any], Any]) -> PrimExpr | None:
+def _constants(
+    a: PrimExpr, b: PrimExpr, compute: Callable[[Number, Number], Number]
+) -> PrimExpr | None:
     """The folded constant of two constants; None if they are not both constant."""
     if not isinstance(a, _AnyBERS) or not isinstance(b, _AnyBERS):
         return None
@@ -188,25 +192,26 @@ def max(*args: ExprLike, **kwargs: object) -> PrimExpr:  # noqa: A001 - TVM's na
     return _extreme("max", args, kwargs)
 
 
-def _extreme(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> PrimExpr:
+def _extreme(name: str, args: Sequence[ExprLike], kwargs: Mapping[str, object]) -> PrimExpr:
     if "axis" in kwargs or (len(args) > 1 and isinstance(args[1], nodes.IterVar | list | tuple)):
         reduction: PrimExpr = _REDUCERS[name](*args, **kwargs)
         return reduction
     values = args[:-1] if len(args) == 3 and isinstance(args[2], Span | None) else args
     if len(values) < 2:
         raise IRTypeError(f"{name}: expected two values, or a value and axis=, got {len(args)}")
-    extreme: PrimExpr = functools.reduce(minimum if name == "min" else maximum, values)
-    return extreme
+    return functools.reduce(
+        minimum if name == "min" else maximum, values[1:], as_prim_expr(values[0])
+    )
 
 
-def _minimum(x: Any, y: Any) -> Any:
+def _minimum(x: Number, y: Number) -> Number:
     """The smaller number; of floats that of IEEE 754-2019, where -0.0 comes before 0.0."""
     if isinstance(x, np.floating):
         return -(-x - y) if x == 0 and y == 0 else np.minimum(x, y)
     return x if x <= y else y
 
 
-def _maximum(x: Any, y: Any) -> Any:
+def _maximum(x: Number, y: Number) -> Number:
     """The larger number; of floats that of IEEE 754-2019, where -0.0 comes before 0.0."""
     if isinstance(x, np.floating):
         return x + y if x == 0 and y == 0 else np.maximum(x, y)
@@ -232,7 +237,7 @@ def maximum(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
 
 
 def _comparison(
-    kind: type[nodes.CompareExpr], compute: Callable[[Any, Any], bool]
+    kind: type[nodes.CompareExpr], compute: Callable[[Number, Number], bool]
 ) -> BinaryOperator:
     def compare(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
         a, b = match_types(lhs, rhs)
@@ -282,7 +287,7 @@ def _python_comparison(kind: type[nodes.CompareExpr], lhs: Any, rhs: Any) -> Any
     return kind(a, b)
 
 
-def _python_value(value: object) -> Any:
+def _python_value(value: object) -> Number:
     """The number that a constant hashes as; equal constants hash alike (design.md 3.1)."""
     value = as_prim_expr(value) if hasattr(value, "as_prim_expr") else value
     if isinstance(value, IntImm | FloatImm):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from weft.ir.expr import as_prim_expr
 from weft.ir.op import Op
@@ -132,7 +132,7 @@ for _name, (_result, _parameters) in _TABLE.items():
     CONSTRUCTORS[_name] = _constructor(_name, _result, _parameters)
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in CONSTRUCTORS:
         return CONSTRUCTORS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,9 +9,9 @@ such text is refused, since a check of another number than native code uses woul
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from weft.ir.expr import IntImm
+from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect
 from weft.tir import expr as e
 
@@ -43,7 +43,7 @@ class _Writer:
         self.name = name
         self.takes_any = takes_any
 
-    def text(self, expr: Any) -> str | None:
+    def text(self, expr: object) -> str | None:
         if isinstance(expr, IntImm):
             return str(expr.value)
         if isinstance(expr, e.Var):
@@ -57,7 +57,7 @@ class _Writer:
         if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
             return self.choice(*expr.args)
         word = "min" if isinstance(expr, e.Min) else "max" if isinstance(expr, e.Max) else ""
-        if not word and type(expr) not in _INFIX:
+        if not isinstance(expr, e.BinaryExpr) or (not word and type(expr) not in _INFIX):
             return None
         operand = self.text if isinstance(expr, _RING) else self.exact
         a, b = operand(expr.a), operand(expr.b)
@@ -65,7 +65,7 @@ class _Writer:
             return None
         return f"{word}({a}, {b})" if word else f"({a} {_INFIX[type(expr)]} {b})"
 
-    def exact(self, expr: object) -> str | None:
+    def exact(self, expr: PrimExpr) -> str | None:
         """The text of an operand whose number itself counts, not only its lowest bits."""
         text = self.text(expr)
         if text is None or not self.may_wrap(expr):
@@ -73,7 +73,7 @@ class _Writer:
         half = 1 << (_WRAPS_IN - 1)
         return f"(({text} + {half}) % {2 * half} - {half})"
 
-    def may_wrap(self, expr: Any) -> bool:
+    def may_wrap(self, expr: PrimExpr) -> bool:
         """Whether 32 bits may be too few for the sums and products that give this number."""
         if expr.dtype.bits != _WRAPS_IN:
             return False
@@ -90,7 +90,7 @@ class _Writer:
             return True
         return any(self.may_wrap(side) for side in sides)
 
-    def choice(self, condition: object, yes: object, no: object) -> str | None:
+    def choice(self, condition: PrimExpr, yes: PrimExpr, no: PrimExpr) -> str | None:
         parts = [self.exact(condition), self.text(yes), self.text(no)]
         if None in parts:
             return None

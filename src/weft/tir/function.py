@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from weft.ir.attrs import Attrs
 from weft.ir.expr import FloatImm, IntImm, PrimExpr
@@ -124,7 +124,7 @@ def _folded(item: Node) -> Node | None:
     return folded
 
 
-OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+OPERATORS: Final[dict[str, Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
     "Add": op.add, "Sub": op.subtract, "Mul": op.multiply, "FloorDiv": op.floordiv,
     "FloorMod": op.floormod, "Div": op.truncdiv, "Mod": op.truncmod, "Min": op.minimum,
     "Max": op.maximum,

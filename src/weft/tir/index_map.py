@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 
@@ -194,12 +194,14 @@ class IndexMap(Node):
         moved[tuple(places)] = source
         return NDArray(moved, arr_src.dtype)
 
-    def inverse(self, shape: Sequence[object]) -> IndexMap:
+    def inverse(self, shape: Sequence[Range | ExprLike]) -> IndexMap:
         """The inverse over a shape or ranges; IRValueError if the map is not bijective there."""
         inverse, _ = _inverse(self, _domain(shape), IterMapLevel.Bijective, "inverse")
         return inverse
 
-    def non_surjective_inverse(self, shape: Sequence[object]) -> tuple[IndexMap, PrimExpr]:
+    def non_surjective_inverse(
+        self, shape: Sequence[Range | ExprLike]
+    ) -> tuple[IndexMap, PrimExpr]:
         """The inverse, and the condition on its indices under which they lie in padding."""
         return _inverse(self, _domain(shape), IterMapLevel.NoCheck, "non_surjective_inverse")
 
@@ -263,6 +265,9 @@ def _items(returned: object) -> Iterator[object]:
 
 # ---- evaluation
 
+Indices: TypeAlias = Any
+"""The values of an index: an array of numpy, or a number of it where all are equal."""
+
 
 class _Substitute(Mutator):
     """Replaces variables; operands of different integer types are promoted."""
@@ -270,16 +275,16 @@ class _Substitute(Mutator):
     def __init__(self, mapping: Mapping[Var, object]) -> None:
         self.mapping = mapping
 
-    def visit_Var(self, var: Var) -> Any:
+    def visit_Var(self, var: Var) -> object:
         return self.mapping.get(var, var)
 
-    def visit_BinaryExpr(self, expr: Node) -> Any:
+    def visit_BinaryExpr(self, expr: BinaryExpr) -> PrimExpr:
         return self.operands(expr)
 
-    def visit_CompareExpr(self, expr: Node) -> Any:
+    def visit_CompareExpr(self, expr: BinaryExpr) -> PrimExpr:
         return self.operands(expr)
 
-    def operands(self, expr: Any) -> Any:
+    def operands(self, expr: BinaryExpr) -> PrimExpr:
         a, b = self.visit(expr.a), self.visit(expr.b)
         if a is expr.a and b is expr.b:
             return expr
@@ -287,26 +292,26 @@ class _Substitute(Mutator):
 
 
 @deep_recursion
-def _substituted(expr: object, mapping: Mapping[Var, object]) -> Any:
+def _substituted(expr: PrimExpr, mapping: Mapping[Var, object]) -> PrimExpr:
     return _Substitute(mapping).visit(expr)
 
 
-def _truncated(a: Any, b: Any) -> Any:
+def _truncated(a: Indices, b: Indices) -> Indices:
     return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
 
 
-_NUMPY: Final[dict[type, Callable[[Any, Any], object]]] = {
+_NUMPY: Final[dict[type, Callable[[Indices, Indices], Indices]]] = {
     Add: np.add, Sub: np.subtract, Mul: np.multiply, FloorDiv: np.floor_divide,
     FloorMod: np.mod, Div: _truncated, Mod: np.fmod, Min: np.minimum, Max: np.maximum,
 }  # fmt: skip
 
 
 @deep_recursion
-def _evaluated(expr: object, values: Mapping[Var, object]) -> Any:
+def _evaluated(expr: object, values: Mapping[Var, Indices]) -> Indices:
     return _value(expr, values)
 
 
-def _value(expr: object, values: Mapping[Var, object]) -> Any:
+def _value(expr: object, values: Mapping[Var, Indices]) -> Indices:
     """The value of an index for arrays of its variables."""
     if isinstance(expr, IntImm):
         return np.int64(expr.value)
@@ -330,7 +335,7 @@ def _constant(extent: object) -> int:
 # ---- ranges and inverses
 
 
-def _domain(shape: Sequence[Any]) -> list[Range]:
+def _domain(shape: Sequence[Range | ExprLike]) -> list[Range]:
     return [dim if isinstance(dim, Range) else Range(0, dim) for dim in shape]
 
 

@@ -59,7 +59,7 @@ def _silu(x: float) -> float:
     return x * _sigmoid(x)
 
 
-UNARY_FLOAT: Final[dict[str, Callable[[Any], Any]]] = {
+UNARY_FLOAT: Final[dict[str, Callable[[Any], float]]] = {
     "exp": np.exp, "exp2": np.exp2, "exp10": lambda x: np.power(10.0, x), "erf": math.erf,
     "tanh": np.tanh, "sigmoid": _sigmoid, "log": np.log, "log2": np.log2, "log10": np.log10,
     "log1p": np.log1p, "tan": np.tan, "cos": np.cos, "cosh": np.cosh, "acos": np.arccos,
@@ -123,7 +123,7 @@ def intrinsic(dtype: str, name: str, *args: ExprLike, span: Span | None = None) 
     return Call(DataType(dtype), Op.get(f"tir.{name}"), args, span)
 
 
-_ROUNDED: Final[dict[str, Callable[[float], Any]]] = {
+_ROUNDED: Final[dict[str, Callable[[float], float]]] = {
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "nearbyint": np.rint,
 }  # fmt: skip
 """What these functions do to a constant: exact, so that folding changes no result."""
@@ -356,9 +356,12 @@ def _packed(name: str) -> Callable[..., PrimExpr]:
     return call
 
 
-def _packed_argument(arg: object) -> Any:
+def _packed_argument(arg: ExprLike) -> ExprLike:
     as_argument = getattr(arg, "as_packed_argument", None)
-    return arg if as_argument is None else as_argument()
+    if as_argument is None:
+        return arg
+    argument: ExprLike = as_argument()
+    return argument
 
 
 call_packed = _packed("tvm_call_packed")

@@ -9,7 +9,7 @@ expression is known too, for the dtypes it was built for.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from weft.ir.expr import ExprLike, PrimExpr, as_prim_expr
 from weft.ir.structural import structural_equal, structural_hash
@@ -18,8 +18,9 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op
 from weft.tir.expr import CommReducer, Select, Var
 
-Combine = Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]]
-Identity = Callable[[Sequence[PrimExpr]], Sequence[Any]]
+Pair = Sequence[PrimExpr]
+Combine = Callable[[Pair, Pair], Pair]
+Identity = Callable[[Sequence[PrimExpr]], Sequence[PrimExpr | int]]
 
 
 class ReducerRule(NamedTuple):
@@ -56,7 +57,6 @@ class KnownReducer(NamedTuple):
 # ---- the table
 
 Test = Callable[[ExprLike, ExprLike], PrimExpr]
-Pair = Sequence[Any]
 
 
 def _keeps_left(better: Test) -> Combine:

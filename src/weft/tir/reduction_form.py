@@ -127,9 +127,9 @@ def _stores(stmt: Stmt, part: str) -> list[BufferStore]:
     while isinstance(stmt, LetStmt):
         lets[stmt.var] = substitute(stmt.value, lets)
         stmt = stmt.body
-    items: list[Any] = list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]
+    items: list[BufferStore] = []
     stores: list[BufferStore] = []
-    for item in items:
+    for item in stmt.seq if isinstance(stmt, SeqStmt) else [stmt]:
         if not isinstance(item, BufferStore) or item.predicate is not None:
             raise ReductionReadError(
                 f"its {part} has a {type(item).__name__}, expected stores alone"
@@ -139,9 +139,10 @@ def _stores(stmt: Stmt, part: str) -> list[BufferStore]:
             raise ReductionReadError(f"its {part} reads {_names(stored)} after storing there")
         if any(item.buffer.data is buffer.data for buffer in stored):
             raise ReductionReadError(f"its {part} stores {item.buffer.name} twice")
+        items.append(item)
         stores.append(substitute(item, lets) if lets else item)
     if lets and all(item.value in lets for item in items):  # in the order of the variables
-        place = {var: position for position, var in enumerate(lets)}
+        place: dict[PrimExpr, int] = {var: position for position, var in enumerate(lets)}
         stores = [stores[i] for i in sorted(range(len(items)), key=lambda i: place[items[i].value])]
     return [store.with_(value=without_lets(store.value)) for store in stores]
 

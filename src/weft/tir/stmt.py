@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 
 from weft.ir.attrs import Attrs
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
@@ -294,7 +295,7 @@ class BlockRealize(Stmt):
             )
 
 
-def make_region(buffer: Buffer, indices: Any) -> BufferRegion:
+def make_region(buffer: Buffer, indices: Sequence[slice | ExprLike]) -> BufferRegion:
     """The region of ``buffer[indices]``, where an index is a slice or one position."""
     ranges = []
     for axis, index in enumerate(indices):

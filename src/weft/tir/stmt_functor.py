@@ -43,7 +43,7 @@ def pre_order_visit(stmt: object, fvisit: Callable[[Node], bool]) -> None:
 def substitute(node: PrimExpr, vmap: Replacements) -> PrimExpr: ...
 @overload
 def substitute(node: V, vmap: Replacements) -> V: ...
-def substitute(node: object, vmap: Replacements) -> Any:
+def substitute(node: object, vmap: Replacements) -> object:
     """Replace variables and buffers by identity, everywhere below ``node``."""
     return functor.substitute(node, vmap)
 

@@ -114,7 +114,7 @@ class Substitution(BlockMutator):
         replacement = self.mapping.get(id(node))
         return self.visit_default(node) if replacement is None else replacement
 
-    def visit_BinaryExpr(self, node: BinaryExpr) -> BinaryExpr:
+    def visit_BinaryExpr(self, node: BinaryExpr) -> PrimExpr:
         """Constants that the substitution brings are folded; other forms stay as written."""
         expr = self.visit_default(node)
         function = OPERATORS.get(node.KIND)
