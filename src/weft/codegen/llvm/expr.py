@@ -7,10 +7,10 @@ instruction inside a loop has to widen them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final, TypeGuard
 
-from weft.codegen.llvm import memory, padded_runs
+from weft.codegen.llvm import memory, padded_runs, vectors
 from weft.codegen.llvm.calls import call, test
 from weft.codegen.llvm.convert import convert, mangled, upper_half
 from weft.codegen.llvm.emitted import scope
@@ -369,111 +369,6 @@ def is_upper_half(value: PrimExpr, target: DataType) -> TypeGuard[e.Call]:
     )  # fmt: skip
 
 
-def _ramp(em: Emitter, expr: e.Ramp) -> str:
-    dtype = expr.dtype
-    kind, element = llvm_type(dtype), llvm_type(dtype.element)
-    base = memory.broadcast(em, em.value(expr.base), dtype)
-    stride = constant_of(expr.stride)
-    numbers = range(dtype.lanes)
-    if stride is not None:
-        steps = ", ".join([f"{element} {int_constant(n * stride, dtype.element)}" for n in numbers])
-        return em.b.op(f"add {kind} {base}, <{steps}>")
-    lanes = ", ".join([f"{element} {n}" for n in numbers])
-    step = memory.broadcast(em, em.value(expr.stride), dtype)
-    scaled = em.b.op(f"mul {kind} {step}, <{lanes}>")
-    return em.b.op(f"add {kind} {base}, {scaled}")
-
-
-def _broadcast(em: Emitter, expr: e.Broadcast) -> str:
-    value = em.value(expr.value)
-    if expr.dtype.lanes == 1:
-        return value
-    if isinstance(expr.value, IntImm | FloatImm):
-        return f"splat ({llvm_type(expr.value.dtype)} {value})"
-    return memory.broadcast(em, value, expr.dtype)
-
-
-def _shuffle(em: Emitter, expr: e.Shuffle) -> str:
-    """A Shuffle: by shuffles of whole vectors where it can be, else lane by lane.
-
-    One or two vectors of one type take a single instruction. 4, 8, 16 ... whole vectors side by
-    side are joined in pairs.
-    """
-    if all(isinstance(vector, IntImm | FloatImm) for vector in expr.vectors):
-        return _constant_vector(em, expr)
-    kinds = {vector.dtype for vector in expr.vectors}
-    number = len(expr.vectors)
-    if len(kinds) == 1 and len(expr.indices) > 1 and expr.vectors[0].dtype.lanes > 1:
-        lanes = expr.vectors[0].dtype.lanes
-        order = [_constant_lane(em, index, number * lanes) for index in expr.indices]
-        values = [em.value(vector) for vector in expr.vectors]
-        if number <= 2:
-            return _picked(em, values, expr.vectors[0].dtype, order)
-        if order == [*range(number * lanes)] and number.bit_count() == 1:
-            return _joined(em, values, expr.vectors[0].dtype)
-    return _lane_by_lane(em, expr)
-
-
-def _constant_vector(em: Emitter, expr: e.Shuffle) -> str:
-    """A Shuffle of numbers as one constant: ``<float 1.0, float 2.0>``."""
-    order = [_constant_lane(em, index, len(expr.vectors)) for index in expr.indices]
-    values = [em.value(expr.vectors[at]) for at in order]
-    element = llvm_type(expr.dtype.element)
-    return values[0] if len(values) == 1 else f"<{', '.join([f'{element} {v}' for v in values])}>"
-
-
-def _picked(em: Emitter, values: Sequence[str], dtype: DataType, order: Sequence[int]) -> str:
-    """The lanes ``order`` of one vector, or of two laid side by side."""
-    kind, other = llvm_type(dtype), values[1] if len(values) > 1 else "poison"
-    mask = ", ".join([f"i32 {lane}" for lane in order])
-    return em.b.op(
-        f"shufflevector {kind} {values[0]}, {kind} {other}, <{len(order)} x i32> <{mask}>"
-    )
-
-
-def _joined(em: Emitter, values: Sequence[str], dtype: DataType) -> str:
-    """Vectors side by side as one: pairs are joined, then pairs of pairs, until one is left.
-
-    Their number is a power of two.
-    """
-    while len(values) > 1:
-        order = [*range(2 * dtype.lanes)]
-        values = [_picked(em, values[at : at + 2], dtype, order) for at in range(0, len(values), 2)]
-        dtype = dtype.element.with_lanes(2 * dtype.lanes)
-    return values[0]
-
-
-def _lane_by_lane(em: Emitter, expr: e.Shuffle) -> str:
-    """A Shuffle: each lane is taken out of its vector and put into the result."""
-    count = sum(vector.dtype.lanes for vector in expr.vectors)
-    order = [_constant_lane(em, index, count) for index in expr.indices]
-    lanes: list[tuple[str, str, int]] = []
-    operands = [em.value(vector) for vector in expr.vectors]
-    for vector, operand in zip(expr.vectors, operands, strict=True):
-        kind = llvm_type(vector.dtype)
-        lanes += [(operand, kind, lane) for lane in range(vector.dtype.lanes)]
-    picked = [lanes[at] for at in order]
-    element = llvm_type(expr.dtype.element)
-    scalars = [
-        operand if kind == element else em.b.op(f"extractelement {kind} {operand}, i64 {lane}")
-        for operand, kind, lane in picked
-    ]
-    if len(scalars) == 1:
-        return scalars[0]
-    kind, result = llvm_type(expr.dtype), "poison"
-    for lane, scalar in enumerate(scalars):
-        result = em.b.op(f"insertelement {kind} {result}, {element} {scalar}, i64 {lane}")
-    return result
-
-
-def _constant_lane(em: Emitter, index: PrimExpr, count: int) -> int:
-    """The number of a lane that a Shuffle picks out of ``count``."""
-    value = constant_of(index)
-    if value is None or not 0 <= value < count:
-        raise em.internal(f"expected constant shuffle indices below {count}")
-    return value
-
-
 def _let(em: Emitter, expr: e.Let) -> str:
     """A Let. Where its variable had a value before, operands that are known may have that in them,
     and what is computed here has the new one: neither may be taken for the other.
@@ -504,8 +399,9 @@ EXPRESSIONS: Final[dict[type, ExpressionHandler]] = {
     e.FloorMod: _division(True, True), e.Min: _extreme("min", "ogt"),
     e.Max: _extreme("max", "olt"), e.EQ: _compare, e.NE: _compare, e.LT: _compare,
     e.LE: _compare, e.GT: _compare, e.GE: _compare, e.And: _logical("and"), e.Or: _logical("or"),
-    e.Not: _not, e.Select: _select, e.Cast: _cast, e.Ramp: _ramp, e.Broadcast: _broadcast,
-    e.Shuffle: _shuffle, e.Let: _let, e.Call: _any_call, BufferLoad: memory.load,
+    e.Not: _not, e.Select: _select, e.Cast: _cast, e.Ramp: vectors.ramp,
+    e.Broadcast: vectors.broadcast, e.Shuffle: vectors.shuffle, e.Let: _let, e.Call: _any_call,
+    BufferLoad: memory.load,
 }  # fmt: skip
 
 
