@@ -48,12 +48,12 @@ def checked(**checks: Check) -> Callable[[_Constructor], _Constructor]:
         def checking(self: object, *args: object, **kwargs: object) -> None:
             layer = type(self).__name__
             try:
-                given = signature.bind(self, *args, **kwargs).arguments
+                arguments = signature.bind(self, *args, **kwargs).arguments
             except TypeError:
                 raise IRTypeError(_misfit(layer, signature, names, args, kwargs)) from None
             for name, check in checks.items():
-                if name in given:
-                    check(given[name], f"{layer}: {name}", self)
+                if name in arguments:
+                    check(arguments[name], f"{layer}: {name}", self)
             constructor(self, *args, **kwargs)
 
         return cast("_Constructor", checking)

@@ -318,11 +318,11 @@ class TimestepEmbedding(Module):
         post_act_fn: str | None = None,
         cond_proj_dim: int | None = None,
     ) -> None:
-        for name, given in (("act_fn", act_fn), ("post_act_fn", post_act_fn)):
-            if given not in ("silu", None):
+        for name, activation in (("act_fn", act_fn), ("post_act_fn", post_act_fn)):
+            if activation not in ("silu", None):
                 raise UnsupportedError(
                     f"TimestepEmbedding: {name}: expected 'silu', the only activation, got "
-                    f"{given!r}"
+                    f"{activation!r}"
                 )
         self.linear_1 = Linear(in_channels, time_embed_dim)
         self.cond_proj = (

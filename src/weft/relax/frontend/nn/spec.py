@@ -248,17 +248,17 @@ def of_example(value: object, name: str) -> ArgSpec:
 
 
 def _check_names(
-    where: str, given: Mapping[str, object], parameters: Mapping[str, inspect.Parameter]
+    where: str, arguments: Mapping[str, object], parameters: Mapping[str, inspect.Parameter]
 ) -> None:
     listed = ", ".join(parameters) or "none"
-    unknown = [name for name in given if name not in parameters]
+    unknown = [name for name in arguments if name not in parameters]
     if unknown:
         raise IRTypeError(f"{where}: has no argument {unknown[0]!r}; its arguments are {listed}")
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     missing = [
         name
         for name, parameter in parameters.items()
-        if name not in given
+        if name not in arguments
         and parameter.default is inspect.Parameter.empty
         and parameter.kind not in variadic
     ]

@@ -65,11 +65,11 @@ def _call_subroutine(
     builder = current_builder(f"{type(module).__name__}, a class with define_subroutine,")
     bound = inspect.signature(forward).bind(module, *args, **kwargs).arguments
     names = list(bound)[1:]
-    given = [_Argument(name, bound[name]) for name in names]
+    arguments = [_Argument(name, bound[name]) for name in names]
     weights = list(module.parameters())
-    operands = [expr for item in given for expr in item.exprs]
+    operands = [expr for item in arguments for expr in item.exprs]
     operands += [weight._expr for weight in weights]
-    gvar, is_wrapped = _subroutine(module, builder, forward, given, weights)
+    gvar, is_wrapped = _subroutine(module, builder, forward, arguments, weights)
     call = Call(gvar, operands)
     if is_wrapped:
         return wrap_nested(call, f"{gvar.name_hint}_output")
@@ -119,11 +119,11 @@ def _subroutine(
     module: HasParameters,
     builder: BlockBuilder,
     forward: Forward,
-    given: list[_Argument],
+    arguments: list[_Argument],
     weights: list[Parameter],
 ) -> tuple[GlobalVar, bool]:
     """The function of one call, and whether it returns nn tensors (else plain expressions)."""
-    groups = [item.params() for item in given]
+    groups = [item.params() for item in arguments]
     named = [expect(weight._expr, Var) for weight in weights]
     own = [Var(weight.name_hint, weight.struct_info) for weight in named]
     params = [*[param for group in groups for param in group], *own]
@@ -135,7 +135,7 @@ def _subroutine(
         builder.function(name, params, private=True),
     ):
         with builder.dataflow() if is_dataflow else nullcontext():
-            values = [item.rebuilt(group) for item, group in zip(given, groups, strict=True)]
+            values = [item.rebuilt(group) for item, group in zip(arguments, groups, strict=True)]
             output, is_wrapped = _result(forward(module, *values), name)
             if is_dataflow:
                 output = builder.emit_output(output)

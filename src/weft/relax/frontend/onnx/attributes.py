@@ -79,14 +79,14 @@ def node_attributes(node: NodeProto, outer: Attributes) -> dict[str, Attribute]:
     ``outer`` are those of the call of the function that the node stands in: an attribute that
     refers to one that the call leaves out is left out too.
     """
-    given: dict[str, Attribute] = {}
+    attributes: dict[str, Attribute] = {}
     for attribute in node.attribute:
         if attribute.ref_attr_name:
             if attribute.ref_attr_name in outer:
-                given[attribute.name] = outer[attribute.ref_attr_name]
+                attributes[attribute.name] = outer[attribute.ref_attr_name]
         else:
-            given[attribute.name] = attribute_value(attribute)
-    return given
+            attributes[attribute.name] = attribute_value(attribute)
+    return attributes
 
 
 def with_attributes(node: NodeProto, outer: Attributes) -> NodeProto:

@@ -118,13 +118,13 @@ class WeftRep(BackendRep):
         return result
 
     def _named(self, inputs: Given) -> dict[str, Given]:
-        given = inputs if isinstance(inputs, list | tuple) else [inputs]
-        if len(given) > len(self.names):
+        arrays = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(arrays) > len(self.names):
             raise OnnxModelError(
                 f"run: expected {len(self.names)} inputs ({', '.join(self.names)}), got "
-                f"{len(given)}"
+                f"{len(arrays)}"
             )
-        return dict(zip(self.names, given, strict=False))
+        return dict(zip(self.names, arrays, strict=False))
 
     def _for(self, feeds: Feeds) -> _Compiled:
         """The compilation for these inputs; more of them are bound as the translator asks."""
@@ -236,10 +236,10 @@ class WeftBackend(Backend):
     ) -> tuple[Output, ...]:  # fmt: skip
         """Run one node on arrays; ``outputs_info`` is not needed."""
         helper = onnx.helper
-        given = inputs if isinstance(inputs, list | tuple) else [inputs]
+        arrays = inputs if isinstance(inputs, list | tuple) else [inputs]
         names = [name for name in node.input if name]
         infos = []
-        for name, value in zip(names, given, strict=True):
+        for name, value in zip(names, arrays, strict=True):
             array = np.asarray(value)
             elem = helper.np_dtype_to_tensor_dtype(array.dtype)
             infos.append(helper.make_tensor_value_info(name, elem, array.shape))
@@ -247,7 +247,7 @@ class WeftBackend(Backend):
         graph = helper.make_graph([node], "node", infos, results)
         opset = kwargs.get("opset_version", onnx.defs.onnx_opset_version())
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, opset)])
-        return cls.prepare(model, device).run(list(given))
+        return cls.prepare(model, device).run(list(arrays))
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

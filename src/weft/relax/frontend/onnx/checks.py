@@ -144,11 +144,11 @@ def check_node(
 def _check_inputs(
     node: NodeProto, schema: OpSchema, inputs: Sequence[GraphValue | None]
 ) -> None:
-    given = len(inputs)
-    while given and inputs[given - 1] is None:
-        given -= 1
-    if given > schema.max_input:
-        raise _node_error(node, f"expected at most {schema.max_input} inputs, got {given}")
+    count = len(inputs)
+    while count and inputs[count - 1] is None:
+        count -= 1
+    if count > schema.max_input:
+        raise _node_error(node, f"expected at most {schema.max_input} inputs, got {count}")
     for index, formal in enumerate(schema.inputs):
         needed = formal.option.name == "Single" or (
             formal.option.name == "Variadic" and index < schema.min_input

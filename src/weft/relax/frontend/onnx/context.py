@@ -203,9 +203,9 @@ class Context:
         vector = value.expr if value.dtype == "int64" else self.emit(op.astype(value.expr, "int64"))
         if len(shape) != 1:
             vector = self.emit(op.reshape(vector, [count]))
-        taken = self.emit(op.tensor_to_shape(vector))
+        shape_expr = self.emit(op.tensor_to_shape(vector))
         symbols = [TirVar(self.translator.fresh_symbol(what), "int64") for _ in range(count)]
-        self.builder.match_cast(taken, ShapeStructInfo(symbols))
+        self.builder.match_cast(shape_expr, ShapeStructInfo(symbols))
         self.translator.data_symbols.update(symbols)
         return list(symbols)
 

@@ -43,13 +43,13 @@ def check_declared(
         return
     sizes = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
              for dim in wanted.shape.dim]  # fmt: skip
-    given = [constant_value(dim) for dim in dims]
+    extents = [constant_value(dim) for dim in dims]
     differ = [isinstance(a, int) and b is not None and a != b
-              for a, b in zip(sizes, given, strict=False)]  # fmt: skip
-    if len(sizes) != len(given) or any(differ):
+              for a, b in zip(sizes, extents, strict=False)]  # fmt: skip
+    if len(sizes) != len(extents) or any(differ):
         shown = ", ".join(["?" if size is None else str(size) for size in sizes])
         actual = ", ".join([str(dim if size is None else size)
-                            for dim, size in zip(dims, given, strict=True)])  # fmt: skip
+                            for dim, size in zip(dims, extents, strict=True)])  # fmt: skip
         _refuse(node, name, f"shape ({shown})", f"({actual})")
 
 

@@ -88,9 +88,9 @@ def type_proto(value: GraphValue | None) -> TypeProto:
 
 
 def call_attributes(
-    function: FunctionProto, opset: int, given: Attributes
+    function: FunctionProto, opset: int, attributes: Attributes
 ) -> dict[str, Attribute]:
     """The attributes that the nodes of a function's body may refer to."""
     from_body = {item.name: attribute_value(item) for item in function.attribute_proto}
     defaults = default_attributes(plain_domain(function.domain), function.name, opset)
-    return {**defaults, **from_body, **given}
+    return {**defaults, **from_body, **attributes}

@@ -214,14 +214,14 @@ class _Import:
         known = array if array.dtype.kind in "iu" else None
         return Value(self.builder, var, known, value.elem)
 
-    def bound(self, info: ValueInfoProto, given: Given) -> GraphValue:
+    def bound(self, info: ValueInfoProto, value: Given) -> GraphValue:
         sources = frozenset([info.name])
-        if given is None:
+        if value is None:
             return OptionalValue(None, sources)
-        if isinstance(given, list | tuple):
-            items = [Value(self.builder, None, np.asarray(item)) for item in given]
+        if isinstance(value, list | tuple):
+            items = [Value(self.builder, None, np.asarray(item)) for item in value]
             return SequenceValue(items, None, sources)
-        return Value(self.builder, None, np.asarray(given), None, sources)
+        return Value(self.builder, None, np.asarray(value), None, sources)
 
     def input(self, info: ValueInfoProto) -> GraphValue:
         group = self.inputs.setdefault(info.name, [])

@@ -248,12 +248,12 @@ def _axes(axes: Axes) -> tuple[int, ...] | None:
     return tuple(int(axis) for axis in np.ravel(axes))
 
 
-def _squeeze(x: Array, given: Array | None = None, *, axes: Axes = None) -> Array:
-    return np.squeeze(x, _axes(given if axes is None else axes))
+def _squeeze(x: Array, axes_input: Array | None = None, *, axes: Axes = None) -> Array:
+    return np.squeeze(x, _axes(axes_input if axes is None else axes))
 
 
-def _unsqueeze(x: Array, given: Array | None = None, *, axes: Axes = None) -> Array:
-    return np.expand_dims(x, _axes(given if axes is None else axes) or ())
+def _unsqueeze(x: Array, axes_input: Array | None = None, *, axes: Axes = None) -> Array:
+    return np.expand_dims(x, _axes(axes_input if axes is None else axes) or ())
 
 
 def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
@@ -267,10 +267,10 @@ def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
 
 def _reduce(function: Callable[..., npt.ArrayLike]) -> Fold:
     def apply(
-        x: Array, given: Array | None = None, *, axes: Axes = None, keepdims: int = 1,
+        x: Array, axes_input: Array | None = None, *, axes: Axes = None, keepdims: int = 1,
         noop_with_empty_axes: int = 0,
     ) -> Array:  # fmt: skip
-        chosen = _axes(given if axes is None else axes)
+        chosen = _axes(axes_input if axes is None else axes)
         if not chosen:
             if noop_with_empty_axes:
                 return x

@@ -82,12 +82,12 @@ def _parsed(text: str) -> ast.expr | None:
         return None
 
 
-def alone_in(infos: Iterable[ValueInfoProto], given: Mapping[str, GivenShape]) -> frozenset[str]:
+def alone_in(infos: Iterable[ValueInfoProto], shapes: Mapping[str, GivenShape]) -> frozenset[str]:
     """The names that are extents of inputs by themselves, in the model's or the caller's shapes."""
     names: set[str] = set()
     for info in infos:
         dims = [dim.dim_param for dim in info.type.tensor_type.shape.dim]
-        names.update(dim.strip() for dim in given.get(info.name, dims) if isinstance(dim, str))
+        names.update(dim.strip() for dim in shapes.get(info.name, dims) if isinstance(dim, str))
     return frozenset(name for name in names if name.isidentifier())
 
 
@@ -130,21 +130,21 @@ def declared_shape(info: ValueInfoProto, symbols: Symbols) -> list[Dim] | None:
 
 
 def input_shape(
-    info: ValueInfoProto, given: GivenShape | None, symbols: Symbols
+    info: ValueInfoProto, shape: GivenShape | None, symbols: Symbols
 ) -> list[Dim]:
     """The shape of an input: the caller's where given, else the model's.
 
     Raises OnnxModelError if both are there and contradict, or none is.
     """
     declared = declared_shape(info, symbols)
-    if given is None:
+    if shape is None:
         if declared is None:
             raise OnnxModelError(
                 f"input {info.name!r}: the model does not say how many dimensions it has; give its "
                 f"shape in shape_dict={{{info.name!r}: [...]}}"
             )
         return declared
-    dims = [symbols.named(dim) if isinstance(dim, str) else dim for dim in given]
+    dims = [symbols.named(dim) if isinstance(dim, str) else dim for dim in shape]
     if declared is not None and (
         len(dims) != len(declared)
         or any(

@@ -51,7 +51,7 @@ class Windows:
 
 
 def windows_of(
-    context: Context, x: Value, kernel: Sequence[int], given: WindowAttributes
+    context: Context, x: Value, kernel: Sequence[int], attributes: WindowAttributes
 ) -> Windows:
     """The windows by the attributes strides, dilations, pads and auto_pad."""
     rank = context.rank(x, "X") - 2
@@ -60,10 +60,10 @@ def windows_of(
             f"expected 1 to 3 spatial axes and a kernel for each, got data of {rank + 2} dimensions"
             f" and kernel {list(kernel)}"
         )
-    strides = list(given.get("strides") or [1] * rank)
-    dilations = list(given.get("dilations") or [1] * rank)
-    auto = given.get("auto_pad") or "NOTSET"
-    pads = list(given.get("pads") or [0] * (2 * rank))
+    strides = list(attributes.get("strides") or [1] * rank)
+    dilations = list(attributes.get("dilations") or [1] * rank)
+    auto = attributes.get("auto_pad") or "NOTSET"
+    pads = list(attributes.get("pads") or [0] * (2 * rank))
     check_windows(context, rank, strides, dilations, pads)
     check_auto_pad(context, auto)
     before: list[Dim] = [*pads[:rank]]

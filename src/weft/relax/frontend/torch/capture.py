@@ -133,8 +133,8 @@ def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
     lines = [line for line in lines if not line.startswith(_NOISE)]
     shown = "\n".join(f"  {line[:_WIDTH]}" for line in lines[:_SHOWN])
     name, kind = type(model).__name__, type(error).__name__
-    told = f"torch.export cannot capture {name} ({kind}):\n{shown}\n"
-    return told + _advice(kind, str(error), dynamic)
+    head = f"torch.export cannot capture {name} ({kind}):\n{shown}\n"
+    return head + _advice(kind, str(error), dynamic)
 
 
 def _advice(kind: str, text: str, dynamic: bool) -> str:

@@ -24,14 +24,14 @@ def named_extents(
     ``names`` are those of the positional arguments.
     """
     variables: dict[str, Var] = {}
-    given = [*zip(names, args, strict=False), *kwargs.items()]
+    arguments = [*zip(names, args, strict=False), *kwargs.items()]
     if isinstance(dynamic_shapes, Mapping):
-        specs = [dynamic_shapes.get(name) for name, _ in given]
+        specs = [dynamic_shapes.get(name) for name, _ in arguments]
     else:
         specs = list(dynamic_shapes) if isinstance(dynamic_shapes, Iterable) else []
-    specs += [None] * (len(given) - len(specs))
+    specs += [None] * (len(arguments) - len(specs))
     leaves: list[Extents] = []
-    for (_, value), spec in zip(given, specs, strict=False):
+    for (_, value), spec in zip(arguments, specs, strict=False):
         _collect(value, spec, variables, leaves)
     return leaves
 

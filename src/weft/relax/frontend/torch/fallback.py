@@ -45,10 +45,10 @@ def _call_in_torch(context: Context, *args: Value, **kwargs: Value) -> Value:
         "kept": [index for index, fake in enumerate(fakes) if fake is not None],
     })  # fmt: skip
     parts = [0 if fake is None else 1 + is_complex(fake) for fake in fakes]
-    given = [count for count in parts if count]
+    counts = [count for count in parts if count]
     infos = [
         TensorStructInfo(*about)
-        for about, count in zip(context.results, given, strict=True)
+        for about, count in zip(context.results, counts, strict=True)
         for _ in range(count)
     ]
     call = op.call_dps_packed(
@@ -94,15 +94,15 @@ def _described(value: Value, tensors: list[Expr], name: str) -> Json:
 @register_func(CALL_OPERATOR, override=True)
 def call_operator(description: str, *arrays: NDArray) -> None:
     """Run one operator of torch on NDArrays; the last arrays get its results."""
-    told = json.loads(description)
+    call = json.loads(description)
     tensors = [torch.from_dlpack(array) for array in arrays]
-    overload = find_overload(told["operator"])
-    args = [_argument(item, tensors) for item in told["args"]]
-    kwargs = {key: _argument(item, tensors) for key, item in told["kwargs"].items()}
+    overload = find_overload(call["operator"])
+    args = [_argument(item, tensors) for item in call["args"]]
+    kwargs = {key: _argument(item, tensors) for key, item in call["kwargs"].items()}
     with torch.no_grad():
         results = overload(*args, **kwargs)
     results = [results] if isinstance(results, torch.Tensor) else list(results)
-    results = [part for index in told["kept"] for part in _parts(results[index])]
+    results = [part for index in call["kept"] for part in _parts(results[index])]
     for destination, result in zip(tensors[-len(results) :], results, strict=True):
         destination.copy_(result)
 
@@ -114,17 +114,17 @@ def _parts(result: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return (result.real, result.imag) if result.is_complex() else (result,)
 
 
-def _argument(told: dict[str, Any], tensors: list[torch.Tensor]) -> fx.node.Argument:
+def _argument(described: dict[str, Any], tensors: list[torch.Tensor]) -> fx.node.Argument:
     """The argument that ``_described`` described."""
-    if "complex" in told:
-        return torch.complex(*(_argument(item, tensors) for item in told["complex"]))
-    if "number" in told:
-        return complex(*told["number"])
-    if "tensor" in told:
-        return tensors[told["tensor"]]
-    if "list" in told:
-        return [_argument(item, tensors) for item in told["list"]]
-    value = told["value"]
+    if "complex" in described:
+        return torch.complex(*(_argument(item, tensors) for item in described["complex"]))
+    if "number" in described:
+        return complex(*described["number"])
+    if "tensor" in described:
+        return tensors[described["tensor"]]
+    if "list" in described:
+        return [_argument(item, tensors) for item in described["list"]]
+    value = described["value"]
     return torch_dtype(value) if isinstance(value, str) and value in _DTYPES else value
 
 

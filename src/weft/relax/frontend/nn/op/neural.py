@@ -220,10 +220,10 @@ def interpolate(
     nearest to ``i * old / new``, where torch takes the one at or below it. Raises
     UnsupportedError for ``recompute_scale_factor`` and ``antialias``.
     """
-    for option, given in (
+    for option, value in (
         ("recompute_scale_factor", recompute_scale_factor), ("antialias", antialias),
     ):  # fmt: skip
-        if given:
+        if value:
             raise UnsupportedError(f"interpolate: {option} is not supported")
     if size is None:
         size = _scaled(x, scale_factor, data_layout)

@@ -134,15 +134,15 @@ def mask_bias(
     kind = str(tensors[0].struct_info.dtype)
     queries, keys = (context.shape(context.value(item), "input")[1] for item in tensors)
     missing, emit = 4 - context.rank(mask, "attn_mask"), context.emit
-    given = mask.expr
+    mask_expr = mask.expr
     if missing:
-        given = emit(op.expand_dims(given, list(range(missing))))
-    known = context.shape(context.value(given), "attn_mask")[3]
+        mask_expr = emit(op.expand_dims(mask_expr, list(range(missing))))
+    known = context.shape(context.value(mask_expr), "attn_mask")[3]
     lowest = context.constant(MINUS_INFINITY, kind).expr
     if mask.dtype == "bool":
-        bias = emit(op.where(given, context.constant(0, kind).expr, lowest))
+        bias = emit(op.where(mask_expr, context.constant(0, kind).expr, lowest))
     else:
-        bias = given if mask.dtype == kind else emit(op.astype(given, kind))
+        bias = mask_expr if mask.dtype == kind else emit(op.astype(mask_expr, kind))
     if not _same(known, keys):
         missing_keys = simplified(as_prim(keys) - as_prim(known))
         bias = emit(op.nn.pad(bias, [*[0] * 7, missing_keys], "constant", MINUS_INFINITY))

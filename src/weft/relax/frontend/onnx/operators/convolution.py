@@ -46,11 +46,11 @@ def conv(
     return biased(context, image, bias, windows.rank)
 
 
-def kernel_of(context: Context, weight: Value, given: Sequence[int] | None) -> list[int]:
+def kernel_of(context: Context, weight: Value, kernel_shape: Sequence[int] | None) -> list[int]:
     """The spatial extents of a kernel, which must be numbers."""
     shape = [context.number(dim, weight, "W") for dim in context.shape(weight, "W")[2:]]
-    if given and list(given) != shape:
-        context.fail(f"kernel_shape {list(given)} contradicts the weights' {shape}")
+    if kernel_shape and list(kernel_shape) != shape:
+        context.fail(f"kernel_shape {list(kernel_shape)} contradicts the weights' {shape}")
     return list(shape)
 
 

@@ -17,8 +17,8 @@ from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 def from_start(context: Context, indices: Value, extent: Dim) -> Expr:
     """Indices of which negative ones count from the end, as ones that count from the start."""
     if indices.constant is not None and isinstance(extent, int):
-        given = indices.constant.astype("int64")
-        return context.constant(np.where(given < 0, given + extent, given)).expr
+        numbers = indices.constant.astype("int64")
+        return context.constant(np.where(numbers < 0, numbers + extent, numbers)).expr
     wide = indices.expr
     if indices.dtype != "int64":
         wide = context.emit(op.astype(wide, "int64"))
@@ -168,8 +168,8 @@ def split_attribute(
     split: Sequence[int] | None = None,
 ) -> list[Expr] | list[Value]:  # fmt: skip
     """Until opset 12 the sizes are an attribute (an input in opset 1)."""
-    given = list(split) if split else context.ints(sizes, "split")
-    return _split(context, x, axis, given)
+    part_sizes = list(split) if split else context.ints(sizes, "split")
+    return _split(context, x, axis, part_sizes)
 
 
 @converter("Split", since=13)

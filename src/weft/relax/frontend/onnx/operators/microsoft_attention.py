@@ -81,11 +81,11 @@ def _with_past(context: Context, parts: Sequence[Expr], past: Sequence[Expr]) ->
 
 
 def _total(context: Context, biases: Sequence[Expr | None]) -> Expr | None:
-    given = [item for item in biases if item is not None]
-    if not given:
+    terms = [item for item in biases if item is not None]
+    if not terms:
         return None
-    total = given[0]
-    for item in given[1:]:
+    total = terms[0]
+    for item in terms[1:]:
         total = context.emit(op.add(total, item))
     return total
 
@@ -159,9 +159,9 @@ def multi_head_attention(
     return [mixed, *present]
 
 
-def _unpacked(context: Context, given: Sequence[Value | None], heads: int) -> list[Expr]:
+def _unpacked(context: Context, tensors: Sequence[Value | None], heads: int) -> list[Expr]:
     """Queries, keys and values from tensors of their own, or packed in one of five dimensions."""
-    query, key, value = given
+    query, key, value = tensors
     assert query is not None
     if key is None:
         return _slices(context, query, 3)

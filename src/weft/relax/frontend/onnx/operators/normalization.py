@@ -61,9 +61,9 @@ def batch_norm(
         current = [emit(op.mean(data, axes)), emit(op.variance(data, axes))]
         keep = context.constant(momentum, kind).expr
         take = context.constant(1 - momentum, kind).expr
-        for old, new, given in zip(running, current, (mean, variance), strict=True):
+        for old, new, moment in zip(running, current, (mean, variance), strict=True):
             mixed = emit(op.add(emit(op.multiply(old, keep)), emit(op.multiply(new, take))))
-            results.append(context.as_type(mixed, given.dtype))
+            results.append(context.as_type(mixed, moment.dtype))
         running = current
     wide = [_per_channel(context, item, rank) for item in running]
     normal = _normalized(context, data, (wide[0], wide[1]), epsilon)

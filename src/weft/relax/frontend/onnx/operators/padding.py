@@ -121,12 +121,12 @@ def center_crop_pad(
 ) -> Expr:
     """The middle of the data, or the data in the middle of zeros, axis by axis."""
     rank = context.rank(x, "input_data")
-    wanted, given = context.ints(shape, "shape"), context.shape(x, "input_data")
+    wanted, extents = context.ints(shape, "shape"), context.shape(x, "input_data")
     assert wanted is not None
     chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
     before, after = [0] * rank, [0] * rank
     for axis, size in zip(chosen, wanted, strict=True):
-        extent = context.number(given[axis], x, "input_data")
+        extent = context.number(extents[axis], x, "input_data")
         more = size - extent
         before[axis] = more // 2 if more > 0 else -(-more // 2)
         after[axis] = more - before[axis]

@@ -102,8 +102,8 @@ def _activation(
         context.fail(f"activations: expected one of {', '.join(ACTIVATIONS)}, got {name!r}")
     defaults = ACTIVATIONS[name.lower()][0]
     numbers = [
-        given.pop(0) if given else default
-        for given, default in zip((alphas, betas), defaults, strict=False)
+        values.pop(0) if values else default
+        for values, default in zip((alphas, betas), defaults, strict=False)
     ]
     return Activation(name.lower(), *numbers, *[0.0] * (2 - len(numbers)))
 

@@ -78,9 +78,9 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
         context.numbers(x, "X")  # how many neighbours there are depends on the scale
     rank = context.rank(x, "X")
     chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
-    given = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
-    if given is not None:
-        resized = _by_scales(context, x, chosen, given.tolist())
+    factors = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
+    if factors is not None:
+        resized = _by_scales(context, x, chosen, factors.tolist())
     elif sizes is not None:
         numbers = bool(antialias) or keep_aspect_ratio_policy != "stretch"
         wanted = (context.ints if numbers else context.dims)(sizes, "sizes") or []

@@ -48,10 +48,10 @@ def sequence_empty(context: Context, *, dtype: int = FLOAT) -> SequenceValue:
 def _position(context: Context, position: Value | None, count: int, more: int) -> int | None:
     if position is None:
         return None
-    given = int(context.array(position, "position").ravel()[0])
-    if not -count <= given < count + more:
-        context.fail(f"position {given} is outside of a sequence of {count} items")
-    return given + count if given < 0 else given
+    index = int(context.array(position, "position").ravel()[0])
+    if not -count <= index < count + more:
+        context.fail(f"position {index} is outside of a sequence of {count} items")
+    return index + count if index < 0 else index
 
 
 @converter("SequenceAt", since=11)
@@ -111,10 +111,10 @@ def split_to_sequence(
     extent = context.extent(x, place, "input")
     sizes = [1] * extent
     if split is not None:
-        given = context.array(split, "split")
-        sizes = given.ravel().tolist()
-        if given.ndim == 0:
-            size = int(given)
+        split_sizes = context.array(split, "split")
+        sizes = split_sizes.ravel().tolist()
+        if split_sizes.ndim == 0:
+            size = int(split_sizes)
             sizes = [size] * (extent // size) + ([extent % size] if extent % size else [])
         check_sizes(context, x, place, sizes)
     items = []
@@ -139,10 +139,10 @@ def sequence_map(
             for other in others
         ]
         outputs = context.translator.graph(body, context.scope, [item, *rest])
-        given = [output for output in outputs if output is not None]
-        if len(given) < len(outputs):
+        values = [output for output in outputs if output is not None]
+        if len(values) < len(outputs):
             context.fail("its body leaves an output out")
-        results.append(given)
+        results.append(values)
     return [
         _sequence([outputs[index] for outputs in results], sequence, *others)
         for index in range(len(body.output))

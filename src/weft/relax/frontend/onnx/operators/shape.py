@@ -32,11 +32,11 @@ def constant(
         return context.constant(value)
     if sparse_value is not None:
         return context.constant(dense_array(sparse_value))
-    for given, dtype in ((value_int, "int64"), (value_ints, "int64"), (value_float, "float32"),
+    for elements, dtype in ((value_int, "int64"), (value_ints, "int64"), (value_float, "float32"),
                          (value_floats, "float32"), (value_string, "object"),
                          (value_strings, "object")):  # fmt: skip
-        if given is not None:
-            return context.constant(np.array(given, "U" if dtype == "object" else dtype))
+        if elements is not None:
+            return context.constant(np.array(elements, "U" if dtype == "object" else dtype))
     return context.fail("it has no value")
 
 
@@ -77,16 +77,16 @@ def reshape(context: Context, x: Value, shape: Value, *, allowzero: int = 0) -> 
 
 def reshaped(context: Context, x: Value, sizes: Sequence[Dim], allow_zero: bool) -> Expr:
     """``x`` in the shape that ``sizes`` mean."""
-    given = context.shape(x, "data")
+    extents = context.shape(x, "data")
     dims: list[Dim] = []
     for axis, want in enumerate(sizes):
-        if not allow_zero and axis < len(given):
+        if not allow_zero and axis < len(extents):
             if isinstance(want, int):
-                want = given[axis] if want == 0 else want
+                want = extents[axis] if want == 0 else want
             elif context.is_data_symbol(want):
-                want = if_then_else(want == 0, as_prim(given[axis]), want)
+                want = if_then_else(want == 0, as_prim(extents[axis]), want)
         dims.append(want)
-    whole = [as_prim(dim) for dim in given]
+    whole = [as_prim(dim) for dim in extents]
     if -1 in [dim for dim in dims if isinstance(dim, int)]:
         place = dims.index(-1)
         rest = [as_prim(dim) for index, dim in enumerate(dims) if index != place]
@@ -145,23 +145,23 @@ def flatten(context: Context, x: Value, *, axis: int = 1) -> Expr:
 @converter("Expand", since=8)
 def expand(context: Context, x: Value, shape: Value) -> Expr:
     """Broadcast with a shape, both ways."""
-    given, wanted = context.shape(x, "input"), context.dims(shape, "shape")
-    count = max(len(given), len(wanted))
-    before = [1] * (count - len(given)) + list(given)
+    extents, wanted = context.shape(x, "input"), context.dims(shape, "shape")
+    count = max(len(extents), len(wanted))
+    before = [1] * (count - len(extents)) + list(extents)
     target = [1] * (count - len(wanted)) + list(wanted)
     dims = [_broadcast_dim(context, a, b) for a, b in zip(before, target, strict=True)]
-    base = x.expr if count == len(given) else context.emit(op.reshape(x.expr, before))
+    base = x.expr if count == len(extents) else context.emit(op.reshape(x.expr, before))
     return context.emit(op.broadcast_to(base, dims))
 
 
-def _broadcast_dim(context: Context, given: Dim, wanted: Dim) -> Dim:
+def _broadcast_dim(context: Context, extent: Dim, wanted: Dim) -> Dim:
     if isinstance(wanted, int):
-        return given if wanted == 1 else wanted
-    if isinstance(given, int) and given == 1:
+        return extent if wanted == 1 else wanted
+    if isinstance(extent, int) and extent == 1:
         return wanted
     if context.is_data_symbol(wanted):
-        return if_then_else(wanted == 1, as_prim(given), wanted)
-    return given
+        return if_then_else(wanted == 1, as_prim(extent), wanted)
+    return extent
 
 
 @converter("ConstantOfShape", since=9)

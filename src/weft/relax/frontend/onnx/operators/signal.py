@@ -100,9 +100,9 @@ def mel_weight_matrix(
 ) -> Value:  # fmt: skip
     """Triangular filters, equally wide on the mel scale: (frequencies, filters)."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
-    given = zip((bins, length, rate, low, high), names, strict=True)
+    inputs = zip((bins, length, rate, low, high), names, strict=True)
     count, size, sampled, first, last = [
-        context.array(value, name).ravel()[0].item() for value, name in given
+        context.array(value, name).ravel()[0].item() for value, name in inputs
     ]
     spectrum = size // 2 + 1
     low_mel, high_mel = (2595 * np.log10(1 + hertz / 700) for hertz in (first, last))

@@ -27,10 +27,11 @@ def item(context: Context, self: Expr) -> Expr | PrimExpr:
     if isinstance(value, torch.SymFloat):
         dtype = "float64" if context.dtype_of(self) == "float64" else "float32"
         return context.emit(op.reshape(context.cast(flat, dtype), []))
-    told = value.node.expr
-    symbols = [told] if isinstance(told, sympy.Symbol) else list(told.free_symbols)
+    expression = value.node.expr
+    is_symbol = isinstance(expression, sympy.Symbol)
+    symbols = [expression] if is_symbol else list(expression.free_symbols)
     if len(symbols) != 1 or symbols[0] in context.symbols or (
-        isinstance(value, torch.SymInt) and told is not symbols[0]
+        isinstance(value, torch.SymInt) and expression is not symbols[0]
     ):  # fmt: skip
         raise UnsupportedError(
             f"item(): expected an integer or a float that only the data tell, got {value} of "
@@ -39,4 +40,4 @@ def item(context: Context, self: Expr) -> Expr | PrimExpr:
     shape = context.emit(op.tensor_to_shape(context.cast(flat, "int64")))
     variable = context.symbols.define(symbols[0])
     context.builder.match_cast(shape, ShapeStructInfo([variable]))
-    return context.symbols.expression(told)
+    return context.symbols.expression(expression)

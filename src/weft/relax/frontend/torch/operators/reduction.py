@@ -25,8 +25,8 @@ def reduced_axes(context: Context, tensor: Expr, dim: Axes) -> list[int]:
         return []
     if dim is None or (isinstance(dim, list | tuple) and not dim):
         return list(range(rank))
-    given = [dim] if isinstance(dim, int) else dim
-    return [int(axis) % rank for axis in given]
+    dims = [dim] if isinstance(dim, int) else dim
+    return [int(axis) % rank for axis in dims]
 
 
 def reduce_with(

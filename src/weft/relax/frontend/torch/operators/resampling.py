@@ -67,8 +67,8 @@ def _factors(options: Sequence[Option | Sequence[Option]], rank: int) -> list[fl
     if options and isinstance(options[0], list | tuple):
         options = options[0]
     factors = [factor for factor in options if not isinstance(factor, Sequence)]
-    given = [factor for factor in factors if factor is not None]
-    return factors if len(given) == len(factors) == rank else [None] * rank
+    numbers = [factor for factor in factors if factor is not None]
+    return factors if len(numbers) == len(factors) == rank else [None] * rank
 
 
 def resampled(
@@ -164,8 +164,8 @@ def _weighted(
     image = tensor if is_wide else context.cast(tensor, "float32")
     for axis, sizes in enumerate(_constant(axes), len(context.shape) - len(axes)):
         places, weights = tables(weighted_rows(sizes, kind, corners))
-        given = const(places, "int64"), const(weights, context.dtype_of(image))
-        image = context.emit(op.image.weighted_taps(image, *given, axis, True))
+        taps = const(places, "int64"), const(weights, context.dtype_of(image))
+        image = context.emit(op.image.weighted_taps(image, *taps, axis, True))
     return context.cast(image, context.dtype)
 
 
@@ -206,9 +206,9 @@ def _of_bytes(
             continue
         places, weights = tables(weighted_rows(sizes, *how))
         whole, bits = fixed_point(weights)
-        given = const(places, "int64"), const(whole, "int32")
+        taps = const(places, "int64"), const(whole, "int32")
         wide = context.cast(tensor, "int32")
-        sums = context.emit(op.image.weighted_taps(wide, *given, axis))
+        sums = context.emit(op.image.weighted_taps(wide, *taps, axis))
         halfway = context.emit(op.add(sums, const(1 << (bits - 1), "int32")))
         rounded = context.emit(op.right_shift(halfway, const(bits, "int32")))
         tensor = context.cast(context.emit(op.clip(rounded, 0, 255)), "uint8")

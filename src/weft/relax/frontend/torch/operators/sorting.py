@@ -237,9 +237,9 @@ def isin(
     invert: bool = False,
 ) -> Expr:  # fmt: skip
     """Whether elements are among others."""
-    given, others = context.promoted(elements, test_elements)
+    candidates, others = context.promoted(elements, test_elements)
     tests = context.emit(op.flatten(others)) if context.rank(others) else _as_row(context, others)
-    same = context.emit(op.equal(context.emit(op.expand_dims(given, -1)), tests))
+    same = context.emit(op.equal(context.emit(op.expand_dims(candidates, -1)), tests))
     is_among = context.emit(op.max(same, [-1]))
     return op.logical_not(is_among) if invert else is_among
 
@@ -286,9 +286,9 @@ def _unique(
     else:
         results = [context.emit(whole[i]) for i in range(1 + inverse + counts)]
     parts = [results.pop(0)]
-    for index, given in ((1, inverse), (2, counts)):
+    for index, is_wanted in ((1, inverse), (2, counts)):
         shape, dtype = context.results[index]
-        if not given:
+        if not is_wanted:
             parts.append(op.zeros(shape, dtype))
         elif index == 1 and dim is None:
             parts.append(op.reshape(results.pop(0), shape))
