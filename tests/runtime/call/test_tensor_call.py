@@ -12,7 +12,11 @@ import threading
 import pytest
 
 import weft
+from weft.runtime.call.plan import plan_of_entry
+from weft.runtime.call.spec import FunctionSpec, ParamSpec
+from weft.runtime.call.tensor_call import _is_direct
 from weft.runtime.threads import parallel as threads
+from weft.runtime.vm.bytecode import NativeEntry
 from weft.support.errors import IRIndexError, IRTypeError, IRValueError, RuntimeFault
 
 torch = pytest.importorskip("torch")
@@ -282,3 +286,31 @@ print(tuple(model(x).shape), [name for name in sys.modules if name.startswith("l
                           env=os.environ)  # fmt: skip
     assert done.returncode == 0, done.stderr[-1000:]
     assert done.stdout == "(3, 10) []\n"
+
+
+def entry_of(x=(), **fields):
+    """``main(x) -> y`` of fixed shapes, as the table says it, but for what is given."""
+    params = (
+        ParamSpec("buffer", "x", "float32", (3,), **dict(x)),
+        ParamSpec("buffer", "y", "float32", (3,)),
+    )
+    whole = {"outputs": (("float32", (3,)),), "result": ("output", 0), **fields}
+    return NativeEntry(FunctionSpec("main", params), **whole)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        entry_of({"noalias": True}, outputs=(), result=("tuple", ())),
+        entry_of({"strides": (1,)}),
+        entry_of(checks=(("shape", "x", (3,), (3,), (4,), ()),)),
+        entry_of(layout=(("tuple", (("leaf", 0),)),)),
+        entry_of(outputs=(("float32", (0,)),)),
+        entry_of(outputs=(("float16x4", (3,)),)),
+        entry_of(result=("input", 0)),
+        entry_of(result=("tuple", (("output", 0), ("output", 0)))),
+    ],
+)
+def test_plans_that_the_table_cannot_say_go_the_way_through_python(entry):
+    assert _is_direct(plan_of_entry(entry_of()))
+    assert not _is_direct(plan_of_entry(entry))
