@@ -58,6 +58,7 @@ from weft.relax.frontend.onnx.tensors import initializers
 from weft.relax.frontend.onnx.value import (
     Array,
     GraphValue,
+    Item,
     OptionalValue,
     Result,
     SequenceValue,
@@ -266,7 +267,10 @@ class Translator:
         if not row.takes_all:
             attributes = _accepted(context, row, attributes, (defaults, given))
         result = self._called(context, row, inputs, attributes)
-        items = list(result) if isinstance(result, list | tuple) else [result]
+        if isinstance(result, Sequence) and not isinstance(result, str):
+            items: Sequence[Item] = result
+        else:
+            items = [result]
         held = _result_elements(domain, name, opset, inputs)
         return [self.value(item, sources, held) for item in items]
 
@@ -309,7 +313,7 @@ class Translator:
         return Value(self.builder, None, folded, keep, sources)
 
     def value(
-        self, item: Result, sources: frozenset[str], held: int | None = None
+        self, item: Item, sources: frozenset[str], held: int | None = None
     ) -> GraphValue | None:
         """A converter's result as a value; ``held`` is its type if that is held in bytes."""
         if item is None or isinstance(item, SequenceValue | OptionalValue):
@@ -318,7 +322,7 @@ class Translator:
             if not item.sources and sources:
                 return Value(self.builder, item._expr, item.known, item.elem, sources)
             return item
-        expr = item if isinstance(item, RelaxVar) else self.builder.emit(expect(item, Expr))
+        expr = item if isinstance(item, RelaxVar) else self.builder.emit(item)
         return Value(self.builder, expr, None, held if held in SMALL else None, sources)
 
 

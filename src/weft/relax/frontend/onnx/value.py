@@ -16,7 +16,7 @@ import numpy as np
 
 from weft.ir.expr import Extent, IntImm, PrimExpr
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, const
+from weft.relax.expr import Expr, RelaxLike, const
 from weft.relax.frontend.onnx.element_types import (
     INT64,
     STORAGE,
@@ -153,8 +153,10 @@ class OptionalValue:
 
 GraphValue: TypeAlias = Value | SequenceValue | OptionalValue
 """What a name of a graph stands for."""
-Result: TypeAlias = GraphValue | Expr | Sequence["Result"] | None
-"""What a converter returns: None for an output that nobody uses."""
+Item: TypeAlias = GraphValue | RelaxLike | None
+"""One output of a converter: None if nobody uses it, a tensor, or what ``emit`` makes one of."""
+Result: TypeAlias = Item | Sequence[Item]
+"""What a converter returns: its output, or the outputs in their order."""
 
 
 def _tensor_info(expr: Expr) -> TensorStructInfo:
