@@ -44,11 +44,18 @@ class _Lane(Mutator):
         return op.cast(cast.dtype.element, self.visit(cast.value))
 
 
+def _signed(stride: IntImm) -> int:
+    """The stride as it moves an index: of uint64, 2**64 - 1 is one step back."""
+    bits = stride.dtype.bits
+    is_back = stride.dtype.is_uint and stride.value >= 1 << (bits - 1)
+    return stride.value - (1 << bits) if is_back else stride.value
+
+
 def as_ramp(expr: PrimExpr) -> tuple[PrimExpr, int] | None:
     """A vector index as (first element, constant stride), or None."""
     if isinstance(expr, Ramp):
         stride = expr.stride
-        return (expr.base, stride.value) if isinstance(stride, IntImm) else None
+        return (expr.base, _signed(stride)) if isinstance(stride, IntImm) else None
     if isinstance(expr, Broadcast):
         return expr.value, 0
     if isinstance(expr, Cast) and expr.dtype.is_int and expr.value.dtype.is_int:

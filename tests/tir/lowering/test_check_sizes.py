@@ -10,6 +10,7 @@ import pytest
 import weft
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.runtime.faults import IndexFault
 from weft.script import from_source
 from weft.script import tir as T
 from weft.support.errors import RuntimeFault
@@ -244,3 +245,44 @@ def test_a_checked_allocation_is_a_fault_of_the_interpreter_too():
     lowered = after(func)
     with pytest.raises(RuntimeFault, match="cannot allocate"):
         interp.run(lowered, 1 << 33, np.zeros(4, "int32"))
+
+
+@pytest.mark.parametrize("extent", [2**63 - 4, 2**62, 2**61 + 1])
+def test_a_view_of_more_bytes_than_64_bits_count_is_refused(extent):
+    """Its size in bytes, as an expression of constants, is folded to -16: less than any memory."""
+
+    @T.prim_func
+    def main(x: T.handle):
+        n = T.int32()
+        a = T.match_buffer(x, (n, 4, T.int64(2)), "int32")
+        b = T.decl_buffer((T.int64(extent),), "int32", data=a.data)
+        b[T.int64(extent - 4)] = 1
+
+    values = np.zeros((3, 4, 2), "int32")
+    with pytest.raises(IndexFault, match="view b: reaches to byte"):
+        weft.build(main)["main"](weft.nd.array(values))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32"])
+@pytest.mark.parametrize("stride", [1, -1, 3])
+def test_a_vector_whose_last_index_wraps_is_outside(dtype, stride):
+    low, high = (int(end) for end in (np.iinfo(dtype).min, np.iinfo(dtype).max))
+
+    text = f"""
+@T.prim_func
+def main(first: T.{dtype}, a: T.Buffer((16,), "float32"), b: T.Buffer((4,), "float32")):
+    b[T.Ramp(0, 1, 4)] = a[T.Ramp(first, T.Cast("{dtype}", {stride}), 4)]
+"""
+    build = weft.build(from_source(text))["main"]
+    data, wanted = np.arange(16, dtype="float32"), range(16)
+    given = [low, low + 2, -3, -1, 0, 2, 3, 6, 7, 12, 13, 15, 16, high - 3, high - 1, high]
+    for first in sorted({place for place in given if low <= place <= high}):
+        places = [first + lane * stride for lane in range(4)]
+        result = weft.nd.empty((4,))
+        arguments = first, weft.nd.array(data), result
+        if all(place in wanted for place in places):
+            build(*arguments)
+            np.testing.assert_array_equal(result.numpy(), places)
+        else:
+            with pytest.raises(IndexFault, match="out of bounds for buffer a"):
+                build(*arguments)

@@ -72,18 +72,35 @@ def _tests_of_ends(
     """Tests of scalar indices; on the last axis, from that index to ``distance`` beyond it."""
     last = len(indices) - 1
     for axis, (index, extent) in enumerate(zip(indices, shape, strict=True)):
-        low, high = span(index, distance if axis == last else 0)
+        step = distance if axis == last else 0
+        low, high = span(index, step)
         is_low_proved, is_high_proved = bounds.not_negative(low), bounds.below(high, extent)
         if is_low_proved and is_high_proved:
             continue
-        if not bounds.is_exact(high):
+        if bounds.is_exact(low) and bounds.is_exact(high):
+            condition = _inside(
+                None if is_low_proved else low, None if is_high_proved else high, extent
+            )
+        elif step:
+            condition = _both_ends_inside(index, step, extent)
+        else:
             # One end is proved of a number that does not wrap, the other would be tested of one
             # that may: so both are tested.
-            is_low_proved = is_high_proved = False
-        condition = _inside(
-            None if is_low_proved else low, None if is_high_proved else high, extent
-        )
+            condition = _inside(low, high, extent)
         yield AxisTest(axis, condition, low, high, extent)
+
+
+def _both_ends_inside(base: PrimExpr, distance: int, extent: PrimExpr) -> PrimExpr:
+    """The condition that ``base`` and ``base + distance`` are inside, where the sum may wrap.
+
+    So ``base`` is compared with what is left of the extent: of 2 lanes ``base < extent - 1``, which
+    2**63 - 1 is not, while that number plus 1 is negative.
+    """
+    wide = base if base.dtype is _I64 else e.Cast(_I64, base)
+    room = extent if extent.dtype is _I64 else op.cast(_I64, extent)
+    first = max(0, -distance)
+    end = room - IntImm(_I64, distance) if distance > 0 else room
+    return _together("tir.bitwise_and", e.LE(IntImm(_I64, first), wide), e.LT(wide, end))
 
 
 def _inside(low: PrimExpr | None, high: PrimExpr | None, extent: PrimExpr) -> PrimExpr:

@@ -12,6 +12,7 @@ from weft.tir import expr as e
 from weft.tir import op
 
 _I64: Final = DataType("int64")
+_FAR: Final = 1 << 62
 
 
 class Names:
@@ -53,6 +54,25 @@ def either(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 def wide(expr: PrimExpr) -> PrimExpr:
     """An integer expression as int64."""
     return expr if expr.dtype is _I64 else op.cast(_I64, expr)
+
+
+def plus(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """The sum of two sizes; one of constants that leaves 64 bits is larger than any memory."""
+    x, y = constant_of(a), constant_of(b)
+    return a + b if x is None or y is None else _far(x + y)
+
+
+def times(a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """The product of two sizes; one of constants that leaves 64 bits is larger than any memory.
+
+    As IR, ``T.int64(2**63 - 4) * T.int64(4)`` is folded to -16, which a test would take for a size.
+    """
+    x, y = constant_of(a), constant_of(b)
+    return a * b if x is None or y is None else _far(x * y)
+
+
+def _far(size: int) -> PrimExpr:
+    return IntImm("int64", max(-_FAR, min(size, _FAR)))
 
 
 def constant_of(expr: object) -> int | None:

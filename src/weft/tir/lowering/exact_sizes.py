@@ -16,7 +16,7 @@ from weft.ir.sharing import parts_of
 from weft.tir import expr as e
 from weft.tir.exact_steps import exact_steps
 from weft.tir.intrinsic import checked, is_exact
-from weft.tir.lowering.building import Names, all_of, constant_of, wide
+from weft.tir.lowering.building import Names, all_of, constant_of, times, wide
 from weft.tir.lowering.faults import DIVISIONS
 from weft.tir.lowering.proofs import Bounds
 
@@ -118,7 +118,7 @@ def allocation_test(name: str, extents: Sequence[PrimExpr], nbytes: int) -> Test
         number = sizes.number(extent)
         if constant_of(extent) is None:
             sizes.need(e.LE(IntImm("int64", 0), number))
-        total = total * number
+        total = times(total, number)
     sizes.need_exact(total)
     sizes.need(e.LE(total, IntImm("int64", LARGEST_MEMORY)))
     return sizes.test("allocation", f"cannot allocate {{a}} bytes for {name}", total)

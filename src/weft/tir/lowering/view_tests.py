@@ -14,7 +14,7 @@ from weft.support.errors import IRIndexError
 from weft.tir import expr as e
 from weft.tir import op
 from weft.tir.intrinsic import reinterpret
-from weft.tir.lowering.building import all_of, constant_of, either, wide
+from weft.tir.lowering.building import all_of, constant_of, either, plus, times, wide
 from weft.tir.lowering.exact_sizes import Sizes, Test
 from weft.tir.lowering.layouts import Layout, constant_reach, is_same
 from weft.tir.lowering.proofs import Bounds, Poly, add_scaled, multiply
@@ -140,15 +140,15 @@ def reach(sizes: Sizes, layout: Layout) -> Reach:
     high: PrimExpr = IntImm("int64", 1)
     if not layout.strides:
         for extent in extents:
-            high = high * op.max(extent, IntImm("int64", 1))
+            high = times(high, op.max(extent, IntImm("int64", 1)))
     for extent, stride in zip(extents, layout.strides, strict=False):
-        way = (extent - IntImm("int64", 1)) * sizes.names.of("stride", wide(stride))
-        low, high = low + op.min(way, _ZERO), high + op.max(way, _ZERO)
+        way = times(extent - IntImm("int64", 1), sizes.names.of("stride", wide(stride)))
+        low, high = plus(low, op.min(way, _ZERO)), plus(high, op.max(way, _ZERO))
     for offset in layout.offsets:
         start = sizes.number(offset) if layout.is_exact else sizes.names.of("start", wide(offset))
-        low, high = low + start, high + start
+        low, high = plus(low, start), plus(high, start)
     scale = IntImm("int64", layout.nbytes)
-    return Reach(low * scale, high * scale, is_empty)
+    return Reach(times(low, scale), times(high, scale), is_empty)
 
 
 def whole_reach(sizes: Sizes, layout: Layout) -> tuple[PrimExpr, PrimExpr]:
