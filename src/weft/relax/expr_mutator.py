@@ -210,7 +210,7 @@ class PyExprMutator(ExprDispatch):
         """A reference to a function of the module."""
         return op
 
-    def visit_function_(self, op: Function) -> Any:
+    def visit_function_(self, op: Function) -> RelaxExpr:
         """A function with rewritten parameters and body."""
         params = [self.visit_var_def(param) for param in op.params]
         same = all(new is old for new, old in zip(params, op.params, strict=True))
@@ -225,7 +225,7 @@ class PyExprMutator(ExprDispatch):
             params=op.params if same else type(op.params)(params), body=body, ret_struct_info=ret
         )
 
-    def visit_call_(self, op: Call) -> Any:
+    def visit_call_(self, op: Call) -> RelaxExpr:
         """A call with rewritten callee and arguments."""
         callee = self.visit_expr(op.op)
         args = self._all(op.args)
@@ -233,7 +233,7 @@ class PyExprMutator(ExprDispatch):
             return op
         return Call(callee, args, op.attrs, op.sinfo_args, op.span)
 
-    def visit_seq_expr_(self, op: SeqExpr) -> Any:
+    def visit_seq_expr_(self, op: SeqExpr) -> RelaxExpr:
         """A sequence with rewritten blocks and body."""
         blocks: list[BindingBlock] = []
         for block in op.blocks:
@@ -260,7 +260,7 @@ class PyExprMutator(ExprDispatch):
         """An operator."""
         return op
 
-    def visit_tuple_getitem_(self, op: TupleGetItem) -> Any:
+    def visit_tuple_getitem_(self, op: TupleGetItem) -> RelaxExpr:
         """A field of the rewritten tuple."""
         value = self.visit_expr(op.tuple_value)
         return op if value is op.tuple_value else TupleGetItem(value, op.index, span=op.span)

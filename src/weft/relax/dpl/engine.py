@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import Mutator, collect
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.structural import structural_equal
 from weft.relax.analysis.bindings import all_bindings
 from weft.relax.analysis.purity import contains_impure_call
@@ -132,7 +133,7 @@ class _Round(PyExprMutator):
             rewritten = self.rewritten_block(block)
             if any(b.var is result and b.value is not op.body for b in rewritten.bindings):
                 op = SeqExpr(merged_blocks([*op.blocks[:-1], rewritten]), result, span=op.span)
-        rewritten_op: Expr = super().visit_seq_expr_(op)
+        rewritten_op: Expr = expect(super().visit_seq_expr_(op), SeqExpr)
         return rewritten_op
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from weft.ir.expr import Extent, GlobalVar, IntImm, PrimExpr, RelaxExpr
-from weft.ir.node import Array
+from weft.ir.node import Array, expect
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.expr import (
     BindingBlock,
@@ -200,8 +200,7 @@ class _Inliner(PyExprMutator):
         """Of the body being built: what is inlined becomes part of the block that calls it."""
 
     def visit_function_(self, op: Function) -> Function:
-        rewritten: Function = self._within(False, super().visit_function_, op)
-        return rewritten
+        return expect(self._within(False, super().visit_function_, op), Function)
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         return self._within(True, super().visit_dataflow_block_, block)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
 from weft.ir.structural import structural_equal, structural_key
 from weft.ir.traits import Trait, has
 from weft.relax.analysis.purity import contains_impure_call
@@ -69,8 +70,7 @@ class _Eliminator(PyExprMutator):
                 self.seen[key] = [item for item in self.seen[key] if item is not entry]
 
     def visit_function_(self, op: Function) -> Function:
-        rewritten: Function = self.scoped(super().visit_function_, op)
-        return rewritten
+        return expect(self.scoped(super().visit_function_, op), Function)
 
     def visit_if_(self, op: If) -> If:
         cond = self.visit_expr(op.cond)

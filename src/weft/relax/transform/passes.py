@@ -7,6 +7,7 @@ from typing import Any
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule, with_functions
+from weft.ir.node import expect
 from weft.ir.transform import (
     FunctionPass,
     ModulePass,
@@ -29,7 +30,7 @@ class UnfusedFunctions(PyExprMutator):
     def visit_function_(self, op: Function) -> Function:
         """Rewrite a function unless its attributes say that it is one of these."""
         taken = {"Codegen", "Composite", "Primitive"} & set(op.attrs)
-        return op if taken else super().visit_function_(op)
+        return op if taken else expect(super().visit_function_(op), Function)
 
 
 class _Blocks(PyExprMutator):
@@ -38,7 +39,8 @@ class _Blocks(PyExprMutator):
         self.function, self.mod, self.ctx = function, mod, ctx
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
-        rewritten = self.function(super().visit_dataflow_block_(block), self.mod, self.ctx)
+        visited = super().visit_dataflow_block_(block)
+        rewritten: BindingBlock = self.function(visited, self.mod, self.ctx)
         return rewritten
 
 

@@ -32,6 +32,7 @@ from typing import Any
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.bindings import udchain
 from weft.relax.block_builder import BlockBuilder
@@ -255,7 +256,7 @@ class _Annotator(PyExprMutator):
         return IRModule(kept, None, result.attrs, result.global_infos)
 
     def visit_call_(self, op: Call) -> RelaxExpr:
-        call = super().visit_call_(op)
+        call = expect(super().visit_call_(op), Call)
         func = self.mod.functions.get(call.op) if isinstance(call.op, GlobalVar) else None
         if not isinstance(func, Function) or "Composite" not in func.attrs:
             return call

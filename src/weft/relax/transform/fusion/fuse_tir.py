@@ -19,7 +19,7 @@ TVM's pass of this name does.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
@@ -35,6 +35,9 @@ from weft.relax.transform.graph.dead_code_elimination import eliminate_dead_code
 from weft.relax.transform.passes import make_module_pass
 from weft.tir.expr import Var as TirVar
 
+Layout: TypeAlias = int | tuple["Layout", ...]
+"""The number of an output, or a tuple of layouts."""
+
 
 @dataclass(frozen=True)
 class Fused:
@@ -44,7 +47,7 @@ class Fused:
     func: Function
     extra: list[TirVar]
     """Symbols that are passed by value."""
-    layout: Any
+    layout: Layout
     """The structure of the result, as nested tuples of numbers (``layout_of``)."""
     places: list[int]
     """For each output, the index of the argument that it overwrites, or NEW_OUTPUT."""
@@ -52,7 +55,7 @@ class Fused:
     """The indices of the tensors among the arguments that the PrimFunc takes."""
 
 
-def place_infos(layout: Any, info: Any, infos: dict[int, StructInfo]) -> None:
+def place_infos(layout: Layout, info: Any, infos: dict[int, StructInfo]) -> None:
     """Add to ``infos`` the struct info of each output, taken from that of the whole result."""
     if isinstance(layout, tuple):
         for item, field in zip(layout, info.fields, strict=True):
@@ -90,7 +93,7 @@ class _Rewriter(PyExprMutator):
             return fused_call
         return self.rebuilt(kernel.layout, self.builder_.emit(fused_call), len(out), tensors)
 
-    def rebuilt(self, layout: Any, var: Var, count: int, inputs: list[RelaxExpr]) -> RelaxExpr:
+    def rebuilt(self, layout: Layout, var: Var, count: int, inputs: list[RelaxExpr]) -> RelaxExpr:
         """The result of the fused function, put together from the outputs of the PrimFunc."""
         if isinstance(layout, tuple):
             return Tuple([self.rebuilt(item, var, count, inputs) for item in layout])

@@ -21,6 +21,7 @@ from collections.abc import Sequence
 
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import Pass, PassContext
 from weft.relax.expr import (
     Binding,
@@ -111,7 +112,7 @@ class _Finisher(PyExprMutator):
         return IRModule(kept, None, result.attrs, result.global_infos)
 
     def visit_call_(self, op: Call) -> RelaxExpr:
-        call = super().visit_call_(op)
+        call = expect(super().visit_call_(op), Call)
         if not isinstance(call.op, GlobalVar) or call.op in self.old:
             return call
         func = self.mod.functions.get(call.op)

@@ -24,6 +24,7 @@ from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.relax.expr import Call, Constant, ExternFunc, Function, Tuple
@@ -131,7 +132,7 @@ class _Redirection(PyExprMutator):
         return IRModule(functions, None, self.mod.attrs, self.mod.global_infos)
 
     def visit_call_(self, op: Call) -> RelaxExpr:
-        call = super().visit_call_(op)
+        call = expect(super().visit_call_(op), Call)
         func = self.marked.get(call.op) if isinstance(call.op, GlobalVar) else None
         if func is None:
             return call

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
 from weft.ir.transform import Pass
 from weft.relax.analysis.purity import is_impure_call
 from weft.relax.builder.normalize import merged_blocks
@@ -26,7 +27,7 @@ class _Converter(PyExprMutator):
         self.min_size = min_size
 
     def visit_seq_expr_(self, op: SeqExpr) -> SeqExpr:
-        seq = super().visit_seq_expr_(op)
+        seq = expect(super().visit_seq_expr_(op), SeqExpr)
         blocks: list[BindingBlock] = []
         run: list[Binding] = []
         inside: list[DataflowBlock] = []  # the dataflow blocks in the run

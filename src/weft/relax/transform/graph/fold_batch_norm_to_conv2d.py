@@ -13,6 +13,7 @@ is the channels of the convolution, and that only the norm uses the convolution'
 from __future__ import annotations
 
 from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -57,7 +58,7 @@ class _Folder(PyExprMutator):
         self.original[self.get_var_remap(binding.var)] = binding.var
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> RelaxExpr:
-        item = super().visit_tuple_getitem_(op)
+        item = expect(super().visit_tuple_getitem_(op), TupleGetItem)
         norm = self.lookup_binding(item.tuple_value)
         if item.index != 0 or not isinstance(norm, Call) or norm.op is not _BATCH_NORM:
             return item
@@ -73,7 +74,7 @@ class _Folder(PyExprMutator):
         is_near = isinstance(product, DataflowVar) or not isinstance(conv.args[0], DataflowVar)
         if not is_alone or not is_near:  # dataflow variables of another block are not visible
             return item
-        return self.once(item.tuple_value, conv, norm) or item
+        return self.once(expect(item.tuple_value, Var), conv, norm) or item
 
     def once(self, tensors: Var, conv: Call, norm: Call) -> RelaxExpr | None:
         """``folded``, but computed only once for all uses of the norm's result."""

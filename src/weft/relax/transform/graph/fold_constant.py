@@ -89,7 +89,7 @@ class _Folder(PyExprMutator):
         return value if isinstance(value, Constant) or _is_fixed(value) else var
 
     def visit_tuple_getitem_(self, op: TupleGetItem) -> RelaxExpr:
-        item = super().visit_tuple_getitem_(op)
+        item = expect(super().visit_tuple_getitem_(op), TupleGetItem)
         value = self.lookup_binding(getattr(item, "tuple_value", None))
         if isinstance(value, Tuple) and isinstance(value.fields[item.index], Constant):
             return value.fields[item.index]

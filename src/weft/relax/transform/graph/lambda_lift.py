@@ -180,7 +180,7 @@ class _Lifter(PyExprMutator):
         if self.current is not None and self.is_own(op.op):
             args = [*(self.visit_expr(arg) for arg in op.args), *self.current.params]
             return Call(self.current.gvar, args, op.attrs, op.sinfo_args, op.span)
-        call = super().visit_call_(op)
+        call = expect(super().visit_call_(op), Call)
         if not isinstance(op.op, Var) or op.op not in self.closures:
             return call
         invoke = invoke_closure if is_impure_call(op) else invoke_pure_closure

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.relax.analysis.unused import remove_all_unused
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Call, Function
@@ -73,7 +74,7 @@ class _Callers(PyExprMutator):
             self.callees[name].struct_info = change.func.struct_info
 
     def visit_call_(self, op: Call) -> RelaxExpr:
-        call = super().visit_call_(op)
+        call = expect(super().visit_call_(op), Call)
         name = call.op.name_hint if isinstance(call.op, GlobalVar) else ""
         if name not in self.changes:
             return call

@@ -20,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
 from weft.ir.traits import Trait, has
 from weft.ir.transform import FunctionPass
 from weft.relax.analysis.bindings import uses
@@ -67,7 +68,7 @@ class _Mover(PyExprMutator):
 
     def visit_function_(self, op: Function) -> Function:
         outer, self.known = self.known, None  # a local function is outside of the block
-        rewritten = super().visit_function_(op)
+        rewritten = expect(super().visit_function_(op), Function)
         self.known = outer
         return rewritten
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 
 from weft.ir.expr import GlobalVar
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.transform import Pass, PassContext
 from weft.relax.analysis.variables import all_global_vars
 from weft.relax.expr import Function, Var
@@ -62,7 +63,7 @@ class _Updater(PyExprMutator):
     def visit_function_(self, op: Function) -> Function:
         for param in op.params:
             self.updated_param(param)
-        return super().visit_function_(op)
+        return expect(super().visit_function_(op), Function)
 
     def visit_var_def_(self, var: Var) -> Var:
         definition: Var = self.get_var_remap(var.vid)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from weft.ir.expr import RelaxExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.module import IRModule
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
 from weft.ir.type import PrimType
@@ -32,7 +33,8 @@ from weft.tir.stmt import Evaluate
 class _PrimValueComputer(PyExprMutator):
     def visit_function_(self, op: Function) -> Function:
         """Keep the struct info of the result, since the new call does not tell its value."""
-        return super().visit_function_(op).with_(ret_struct_info=op.ret_struct_info)
+        func = expect(super().visit_function_(op), Function)
+        return func.with_(ret_struct_info=op.ret_struct_info)
 
     def visit_prim_value_(self, op: PrimValue) -> RelaxExpr:
         value = op.value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import Pass
 from weft.relax.expr import BindingBlock, Call, DataflowBlock, DataflowVar, Function, Var
@@ -23,7 +24,7 @@ class _Impure(PyExprMutator):
         return super().visit_call_(op)
 
     def visit_function_(self, op: Function) -> Function:
-        return _forced(super().visit_function_(op))
+        return _forced(expect(super().visit_function_(op), Function))
 
 
 def _forced(func: Function) -> Function:

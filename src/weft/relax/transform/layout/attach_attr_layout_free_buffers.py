@@ -36,7 +36,7 @@ class _Attacher(PyExprMutator):
         outer, count = self.weights, op.attrs.get("num_input")
         if count is not None:
             self.weights = set(op.params[int(count) :])
-        rewritten = super().visit_function_(op)
+        rewritten = expect(super().visit_function_(op), Function)
         self.weights = outer
         return rewritten
 

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -57,7 +58,7 @@ class _Mover(PyExprMutator):
         """Whether an instruction adds up four products of bytes."""
 
     def visit_call_(self, call: Call) -> Expr:
-        product = super().visit_call_(call)
+        product = expect(super().visit_call_(call), Call)
         if not isinstance(product, Call) or product.op not in (_MATMUL, IMAGE_CONVOLUTION):
             return product
         if dtype_of(product) != "float32" or (not self.has_bytes and _has_fewer_products(product)):

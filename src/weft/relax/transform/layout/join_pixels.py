@@ -14,6 +14,7 @@ as rows.
 from __future__ import annotations
 
 from weft.ir.expr import PrimExpr, RelaxExpr
+from weft.ir.node import expect
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Function
@@ -29,7 +30,7 @@ Dims = tuple[PrimExpr | int, ...]
 
 class _Joiner(PyExprMutator):
     def visit_call_(self, call: Call) -> RelaxExpr:
-        rewritten = super().visit_call_(call)
+        rewritten = expect(super().visit_call_(call), Call)
         images = images_of_pixels(rewritten) if rewritten.op is IMAGE_CONVOLUTION else None
         if images is None:
             return rewritten

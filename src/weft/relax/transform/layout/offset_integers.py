@@ -20,6 +20,7 @@ from typing import Final
 
 import numpy as np
 
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -54,7 +55,7 @@ class _Offset:
 
 class _Offsetter(PyExprMutator):
     def visit_call_(self, call: Call) -> Expr:
-        rewritten = super().visit_call_(call)
+        rewritten = expect(super().visit_call_(call), Call)
         if not isinstance(rewritten, Call) or rewritten.op not in (_MATMUL, IMAGE_CONVOLUTION):
             return rewritten
         if str(rewritten.attrs["out_dtype"]) != "int32":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.ir.node import expect
 from weft.ir.transform import FunctionPass
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function
@@ -28,7 +29,7 @@ _SMALL: Final = ("int8", "uint8", "int16")
 
 class _Padder(PyExprMutator):
     def visit_call_(self, call: Call) -> Expr:
-        conv = super().visit_call_(call)
+        conv = expect(super().visit_call_(call), Call)
         if not isinstance(conv, Call) or conv.op is not IMAGE_CONVOLUTION:
             return conv
         if not _is_of_integers(conv):

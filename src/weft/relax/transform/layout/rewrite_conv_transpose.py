@@ -75,7 +75,7 @@ class _Axis:
 
 class _Rewriter(UnfusedFunctions):
     def visit_call_(self, call: Call) -> Expr:
-        rewritten = super().visit_call_(call)
+        rewritten = expect(super().visit_call_(call), Call)
         axes = _axes(rewritten)
         return rewritten if axes is None else self.rewritten(rewritten, axes)
 

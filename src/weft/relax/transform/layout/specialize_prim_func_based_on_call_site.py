@@ -18,7 +18,7 @@ from weft.ir.expr import GlobalVar, IntImm, RelaxExpr
 from weft.ir.function import BaseFunc
 from weft.ir.functor import substitute
 from weft.ir.module import IRModule
-from weft.ir.node import Map, Node
+from weft.ir.node import Map, Node, expect
 from weft.ir.transform import Pass, PassContext
 from weft.ir.type import PointerType
 from weft.relax.builder.module_builder import NameSupply
@@ -110,7 +110,7 @@ class _Redirector(PyExprMutator):
         self.versions = versions
 
     def visit_call_(self, op: Call) -> RelaxExpr:
-        call = super().visit_call_(op)
+        call = expect(super().visit_call_(op), Call)
         if call.op is not CALL_TIR or not isinstance(call.args[0], GlobalVar):
             return call
         site = _site(call)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.transform import FunctionPass
 from weft.relax import op
@@ -33,7 +34,7 @@ class _Widener(PyExprMutator):
         self.has_bytes = has_bytes
 
     def visit_call_(self, call: Call) -> Expr:
-        conv = super().visit_call_(call)
+        conv = expect(super().visit_call_(call), Call)
         if not isinstance(conv, Call) or conv.op not in _PRODUCTS:
             return conv
         kinds = [dtype_of(arg) for arg in conv.args]

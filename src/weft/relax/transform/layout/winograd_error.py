@@ -50,7 +50,7 @@ def _direct(
     samples, tile = taps.shape[:2]
     matrix = weights.reshape(filters, channels * WINDOW * WINDOW).T.astype("float64")
     products = taps.reshape(samples * tile * tile, channels * WINDOW * WINDOW) @ matrix
-    return products.reshape(samples, tile, tile, filters)
+    return np.asarray(products.reshape(samples, tile, tile, filters))
 
 
 def _winograd(

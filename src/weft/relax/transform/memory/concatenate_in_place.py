@@ -68,7 +68,7 @@ class _Joiner(PyExprMutator):
 
     def visit_function_(self, op: Function) -> Function:
         self.counts = dict(uses(op))
-        return super().visit_function_(op)
+        return expect(super().visit_function_(op), Function)
 
     def visit_dataflow_block_(self, block: DataflowBlock) -> BindingBlock:
         outer, self.parts = self.parts, {}

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from weft.ir.expr import RelaxExpr
+from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.ir.traits import Trait, has
 from weft.ir.transform import Pass
@@ -99,7 +100,7 @@ class _KillInserter(PyExprMutator):
 
     def visit_seq_expr_(self, op: SeqExpr) -> SeqExpr:
         outer, self.ends = self.ends, _LastUses().sequence(op)
-        rewritten = super().visit_seq_expr_(op)
+        rewritten = expect(super().visit_seq_expr_(op), SeqExpr)
         self.ends = outer
         return rewritten
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
-from weft.ir.node import Array
+from weft.ir.node import Array, expect
 from weft.ir.transform import Pass
 from weft.relax.expr import BindingBlock, Function, SeqExpr, TupleGetItem, Var
 from weft.relax.expr_functor import PyExprMutator
@@ -43,7 +43,7 @@ class _Bundler(PyExprMutator):
 
     def visit_seq_expr_(self, op: SeqExpr) -> SeqExpr:
         outer, self.bound = self.bound, {}
-        rewritten = super().visit_seq_expr_(op)
+        rewritten = expect(super().visit_seq_expr_(op), SeqExpr)
         self.bound = outer
         return rewritten
 
