@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from weft.arith.iter_map import IterMapLevel, normalize_iter_map_to_expr
 from weft.ir.expr import IntImm, Range
 from weft.tir import expr as nodes
 from weft.tir import op
@@ -21,23 +22,28 @@ NUMPY = {
 
 
 def evaluate(expr, values):
+    """An expression at all points, in numpy's type of its own: narrow arithmetic wraps."""
     if isinstance(expr, IntImm):
-        return np.int64(expr.value)
+        return np.full(1, expr.value, str(expr.dtype))
     if isinstance(expr, nodes.Var):
         return values[expr]
+    if isinstance(expr, nodes.Cast):
+        return evaluate(expr.value, values).astype(str(expr.dtype))
     return NUMPY[type(expr)](evaluate(expr.a, values), evaluate(expr.b, values))
 
 
 class Space:
     """Loops of a random nest, and all its points."""
 
-    def __init__(self, random, sizes=(1, 2, 3, 4, 4, 5, 6, 8), starts=(0, 0, 0, 0, 0, -2, 3)):
-        self.random = random
-        self.loops = [nodes.Var(name, "int32") for name in "ijk"[: random.randint(1, 3)]]
+    def __init__(
+        self, random, sizes=(1, 2, 3, 4, 4, 5, 6, 8), starts=(0, 0, 0, 0, 0, -2, 3), dtype="int32"
+    ):
+        self.random, self.dtype = random, dtype
+        self.loops = [nodes.Var(name, dtype) for name in "ijk"[: random.randint(1, 3)]]
         self.extents = [random.choice(sizes) for _ in self.loops]
         starts = [random.choice(starts) for _ in self.loops]
         self.domain = {
-            loop: Range(start, start + extent)
+            loop: Range.from_min_extent(IntImm(dtype, start), IntImm(dtype, extent))
             for loop, start, extent in zip(self.loops, starts, self.extents, strict=True)
         }
         points = itertools.product(
@@ -54,8 +60,32 @@ class Space:
 
     def values(self, expr):
         """An expression at all points."""
-        at = {loop: self.points[:, number] for number, loop in enumerate(self.loops)}
+        at = {
+            loop: self.points[:, number].astype(self.dtype)
+            for number, loop in enumerate(self.loops)
+        }
         return np.broadcast_to(evaluate(expr, at), (len(self.points),))
+
+    def assert_map(self, indices, found, level):
+        """What ``detect_iter_map`` found holds at all points.
+
+        Values are kept; surjective indices reach every combination, bijective ones once.
+        """
+        columns, axes = [], []
+        for index, total in zip(indices, found.indices, strict=True):
+            columns.append(self.values(index))
+            assert (columns[-1] == self.values(normalize_iter_map_to_expr(total))).all()
+            base, scale, extent = self.values(total.base)[0], 1, 1
+            for split in total.args:
+                scale, extent = self.values(split.scale)[0], self.values(split.extent)[0]
+            axes.append([int(base) + int(scale) * step for step in range(extent)])
+        reached = set(zip(*[column.tolist() for column in columns], strict=True))
+        if level is IterMapLevel.NoCheck:
+            assert reached <= set(itertools.product(*axes))
+        else:
+            assert reached == set(itertools.product(*axes))
+        if level is IterMapLevel.Bijective:
+            assert len(reached) == len(self.points)
 
     def expression(self, depth=3):
         """A random index."""

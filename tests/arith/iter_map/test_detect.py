@@ -279,21 +279,7 @@ def test_random_maps(space_of, random, bounded, trivial):
         if not found.indices:
             assert found.errors
             continue
-        columns, axes = [], []
-        for index, total in zip(indices, found.indices, strict=True):
-            columns.append(space.values(index))
-            assert (columns[-1] == space.values(normalize_iter_map_to_expr(total))).all()
-            base = space.values(total.base)[0]
-            split = total.args[0] if total.args else IterSplitExpr(IterMark(I, 1), 1, 1, 1)
-            scale, extent = space.values(split.scale)[0], space.values(split.extent)[0]
-            axes.append([base + scale * number for number in range(extent)])
-        reached = set(zip(*[column.tolist() for column in columns], strict=True))
-        if level is IterMapLevel.NoCheck:
-            assert reached <= set(itertools.product(*axes))
-        else:
-            assert reached == set(itertools.product(*axes))
-        if level is IterMapLevel.Bijective:
-            assert len(reached) == len(space.points)
+        space.assert_map(indices, found, level)
 
 
 @settings(max_examples=100, deadline=None)

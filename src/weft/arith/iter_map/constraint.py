@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from weft.arith.analyzer import Analyzer
+from weft.arith.facts import is_index
 from weft.arith.iter_map.integer import add, const_like, maximum, minimum, sub
 from weft.arith.iter_map.padding import NotAffine
-from weft.ir.expr import IntImm, PrimExpr, Range
+from weft.ir.expr import IntImm, PrimExpr, Range, integer_range
 from weft.ir.functor import collect
 from weft.ir.node import Node
 from weft.tir.expr import GE, GT, LE, LT, Add, And, Call, CompareExpr, Sub, Var
@@ -83,6 +84,7 @@ def _size(constraint: Constraint) -> int:
 
 
 def _constraint(part: CompareExpr, domains: Mapping[Var, Range]) -> Constraint | None:
+    """What a comparison says of a sum of loops; None where it says nothing."""
     above, equal = _COMPARISONS[type(part)]
     total, bound = part.a, part.b
     if not uses(bound, domains):
@@ -90,15 +92,35 @@ def _constraint(part: CompareExpr, domains: Mapping[Var, Range]) -> Constraint |
             return None
     elif not uses(total, domains):
         total, bound, above = bound, total, not above
-    else:
+    elif is_index(total.dtype):
         total, bound = _separated(sub(total, bound), domains)
+    if not is_index(total.dtype) and not (isinstance(total, Var) and type(bound) is IntImm):
+        raise NotAffine(
+            f"the predicate {part} is no constant bound of a loop, and sums of {total.dtype} wrap"
+        )
+    shift = 1 if above is equal else 0  # to the limit that the sum is below, or not below
     while isinstance(total, Add | Sub) and not uses(total.b, domains):
-        bound = sub(bound, total.b) if isinstance(total, Add) else add(bound, total.b)
+        sign = -1 if isinstance(total, Add) else 1
+        if type(total.b) is IntImm:
+            shift += sign * total.b.value
+        else:
+            bound = sub(bound, total.b) if sign < 0 else add(bound, total.b)
         total = total.a
-    following = add(bound, const_like(bound, 1))
-    if above:
-        return Constraint(total, None, following if equal else bound)
-    return Constraint(total, bound if equal else following, None)
+    limit = _shifted(bound, shift)
+    if isinstance(limit, int):
+        if above == (limit < 0):
+            raise NotAffine(f"the predicate {part} never holds")
+        return None
+    return Constraint(total, None, limit) if above else Constraint(total, limit, None)
+
+
+def _shifted(bound: PrimExpr, shift: int) -> PrimExpr | int:
+    """``bound + shift``; 1 or -1 where that lies above or below all numbers of the type."""
+    if type(bound) is not IntImm:
+        return add(bound, const_like(bound, shift)) if shift else bound
+    low, high = integer_range(bound.dtype)
+    value = bound.value + shift
+    return IntImm(bound.dtype, value) if low <= value <= high else 1 if value > high else -1
 
 
 def _separated(difference: PrimExpr, domains: Mapping[Var, Range]) -> tuple[PrimExpr, PrimExpr]:
@@ -120,9 +142,17 @@ def _separated(difference: PrimExpr, domains: Mapping[Var, Range]) -> tuple[Prim
 
 
 def _narrowed(dom: Range, constraint: Constraint) -> Range:
-    low, high = dom.min, add(dom.min, dom.extent)
-    if constraint.low is not None:
-        low = maximum(low, constraint.low)
-    if constraint.high is not None:
-        high = minimum(high, constraint.high)
-    return Range.from_min_extent(low, sub(high, low))
+    """The part of a loop's range that a constraint leaves."""
+    low, high = constraint.low, constraint.high
+    if low is None:
+        low = dom.min
+    numbers = [end.value for end in (dom.min, dom.extent, low, high) if isinstance(end, IntImm)]
+    dtype = constraint.sum.dtype
+    if len(numbers) == (3 if high is None else 4):  # the end may be no number of a narrow type
+        begin, extent, least, *limit = numbers
+        first, stop = max(begin, least), min([begin + extent, *limit])
+        return Range.from_min_extent(IntImm(dtype, first), IntImm(dtype, max(0, stop - first)))
+    if not is_index(dtype):
+        raise NotAffine(f"the end of {constraint.sum} is unknown, and sums of {dtype} wrap")
+    start, end = maximum(dom.min, low), add(dom.min, dom.extent)
+    return Range.from_min_extent(start, sub(end if high is None else minimum(end, high), start))

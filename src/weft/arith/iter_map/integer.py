@@ -11,7 +11,7 @@ from math import lcm
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import IntImm, PrimExpr
+from weft.ir.expr import IntImm, PrimExpr, Range, integer_range
 from weft.tir import op
 from weft.tir.expr import Mul
 
@@ -59,6 +59,14 @@ def floormod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 def ceildiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     """a / b rounded up."""
     return floordiv(add(a, sub(b, const_like(b, 1))), b)
+
+
+def end_of(dom: Range) -> PrimExpr | None:
+    """The first number beyond a range; None where its type has no such number."""
+    if type(dom.min) is IntImm and type(dom.extent) is IntImm and dom.min.dtype is dom.extent.dtype:
+        if dom.min.value + dom.extent.value > integer_range(dom.min.dtype)[1]:
+            return None
+    return add(dom.min, dom.extent)
 
 
 def maximum(a: PrimExpr, b: PrimExpr) -> PrimExpr:

@@ -15,7 +15,7 @@ from weft.arith.analyzer import Analyzer
 from weft.arith.iter_map.check import digits_by_mark
 from weft.arith.iter_map.constraint import read_predicate
 from weft.arith.iter_map.detect import detect_iter_map
-from weft.arith.iter_map.integer import add, const_like, equal, floordiv, is_value, mul
+from weft.arith.iter_map.integer import const_like, end_of, equal, floordiv, is_value, mul
 from weft.arith.iter_map.nodes import (
     IterMapLevel,
     IterMark,
@@ -262,7 +262,9 @@ class _Divider:
             if dom is not self.loops[var]:
                 side = _Side.INNER if var in self.inner_loops else _Side.OUTER
                 self.require(side, op.greater_equal(var, dom.min))
-                self.require(side, op.less(var, add(dom.min, dom.extent)))
+                end = end_of(dom)
+                if end is not None:
+                    self.require(side, op.less(var, end))
 
 
 def _as_split(expr: PrimExpr, extent: PrimExpr) -> IterSplitExpr:
