@@ -54,3 +54,23 @@ def test_a_chain_of_three_comparisons():
     ):
         assert analyzer.can_prove(a + 2 <= d)
         assert not analyzer.can_prove(a + 3 <= d)
+
+
+def test_what_is_known_is_no_new_fact():
+    """A kernel of many arrays says of the same extent once for each that it is not negative.
+
+    Every fact is looked at for each comparison, beside each other one.
+    """
+    a, b, c, _, _ = NAMES
+    analyzer = Analyzer()
+    with ExitStack() as scopes:
+        for width in (5, 3, 4):
+            scopes.enter_context(analyzer.constraint_scope(a * c <= b + width))
+            scopes.enter_context(analyzer.constraint_scope(b - a * c >= -width))
+        assert len(analyzer._differences.facts) == 1
+        with analyzer.constraint_scope(a * c < b):
+            assert len(analyzer._differences.facts) == 1
+            assert analyzer.can_prove(a * c + 1 <= b)
+        assert analyzer.can_prove(a * c - 3 <= b)
+        assert not analyzer.can_prove(a * c - 2 <= b)
+    assert not analyzer._differences.facts

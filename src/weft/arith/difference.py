@@ -8,7 +8,7 @@ terms, or by a fact plus a rest with constant bounds.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 from weft.arith.canonical_simplify import CanonicalSimplifier, as_sum
@@ -157,15 +157,24 @@ class DifferenceAnalyzer:
     def learn(
         self, a: PrimExpr, b: PrimExpr, high: int, low: int = NEG_INF, owner: Var | None = None
     ) -> None:
-        """Record ``low <= a - b <= high``; ``owner`` is the variable whose range says so."""
+        """Record ``low <= a - b <= high``; ``owner`` is the variable whose range says so.
+
+        There is one fact about each sum: what is learned of it again narrows that fact.
+        """
         total = self.total(a, b)
-        if len(total.splits) < 1:
+        if not total.splits:
             return
-        bare = Sum(total.dtype, total.splits)
-        base = total.base
+        bare, base = Sum(total.dtype, total.splits), total.base
         limits = clamp(low - base if low > NEG_INF else NEG_INF,
                         high - base if high < POS_INF else POS_INF)  # fmt: skip
-        self.facts.append(LinearFact(bare, *limits, _variables(bare), _ends(bare), owner))
+        fact = LinearFact(bare, *limits, _variables(bare), _ends(bare), owner)
+        for position, known in enumerate(self.facts):
+            if known.owner is owner and known.variables == fact.variables:
+                if not bare.plus(known.total, -1).splits:
+                    limits = max(known.low, fact.low), min(known.high, fact.high)
+                    self.facts[position] = replace(known, low=limits[0], high=limits[1])
+                    return
+        self.facts.append(fact)
 
 
 def _variables(total: Sum) -> frozenset[int]:

@@ -17,7 +17,7 @@ from typing import Final
 
 from weft.arith.analyzer import Analyzer
 from weft.arith.data import data_variable, has_data
-from weft.arith.deep_equal import all_deep_equal
+from weft.arith.deep_equal import all_deep_equal, contains_deep_equal
 from weft.arith.extensions import Extension
 from weft.arith.facts import is_index
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, Range
@@ -214,11 +214,19 @@ def simplify(func: PrimFunc) -> PrimFunc:
     simplifier = _Simplify()
     simplifier.analyzer.enabled_extensions = _extensions()
     with ExitStack() as scopes:
-        for buffer in func.buffer_map.values():
-            for extent in buffer.shape:
-                if not isinstance(extent, IntImm):
-                    scopes.enter_context(simplifier.analyzer.constraint_scope(extent >= 0))
+        for extent in _symbolic_extents(func):
+            scopes.enter_context(simplifier.analyzer.constraint_scope(extent >= 0))
         return rewrite_body(func, simplifier)
+
+
+def _symbolic_extents(func: PrimFunc) -> list[PrimExpr]:
+    """The extents of the buffer arguments that are no constants, each once."""
+    extents: list[PrimExpr] = []
+    for buffer in func.buffer_map.values():
+        for extent in buffer.shape:
+            if not isinstance(extent, IntImm) and not contains_deep_equal(extents, extent):
+                extents.append(extent)
+    return extents
 
 
 def Simplify() -> Pass:  # noqa: N802 - TVM's name
