@@ -6,49 +6,14 @@ import random
 
 import pytest
 
+from tests.lib.wrapping import ARITHMETIC, COMPARISONS, value_of
 from weft.arith.analyzer import Analyzer
-from weft.arith.fold import quotient, remainder
 from weft.arith.interval import neg_inf, pos_inf
 from weft.ir.expr import IntImm, Range, integer_range
 from weft.support.dtype import DataType
 from weft.tir import expr as nodes
 
-ARITHMETIC = {
-    nodes.Add: lambda a, b: a + b, nodes.Sub: lambda a, b: a - b, nodes.Mul: lambda a, b: a * b,
-    nodes.Min: min, nodes.Max: max, nodes.FloorDiv: lambda a, b: a // b,
-    nodes.FloorMod: lambda a, b: a % b, nodes.Div: quotient, nodes.Mod: remainder,
-}  # fmt: skip
-COMPARISONS = {
-    nodes.LT: lambda a, b: a < b, nodes.LE: lambda a, b: a <= b, nodes.GT: lambda a, b: a > b,
-    nodes.GE: lambda a, b: a >= b, nodes.EQ: lambda a, b: a == b, nodes.NE: lambda a, b: a != b,
-}  # fmt: skip
 TYPES = ("int8", "uint8", "int16", "uint16")
-
-
-def wrapped(value, dtype):
-    """``value`` in the range of an integer type, as arithmetic of that type leaves it."""
-    low, high = integer_range(DataType(dtype))
-    return (value - low) % (high - low + 1) + low
-
-
-def value_of(expr, scope):
-    """What an expression is if every operation wraps to its type."""
-    if isinstance(expr, IntImm):
-        return expr.value
-    if isinstance(expr, nodes.Var):
-        return scope[expr.name]
-    if isinstance(expr, nodes.Cast):
-        return wrapped(value_of(expr.value, scope), expr.dtype)
-    if isinstance(expr, nodes.Not):
-        return not value_of(expr.a, scope)
-    if isinstance(expr, nodes.And):
-        return value_of(expr.a, scope) and value_of(expr.b, scope)
-    if isinstance(expr, nodes.Or):
-        return value_of(expr.a, scope) or value_of(expr.b, scope)
-    a, b = value_of(expr.a, scope), value_of(expr.b, scope)
-    if type(expr) in COMPARISONS:
-        return COMPARISONS[type(expr)](a, b)
-    return wrapped(ARITHMETIC[type(expr)](a, b), expr.dtype)
 
 
 class Expressions:

@@ -216,7 +216,7 @@ class BoundAnalyzer:
         base, stride = self.bound(expr.base), self.bound(expr.stride)
         lanes = expr.lanes.value if isinstance(expr.lanes, IntImm) else _FAR
         ends = [0, stride[0] * (lanes - 1), stride[1] * (lanes - 1)]
-        return clamp(base[0] + min(ends), base[1] + max(ends))
+        return _wrapped(expr, clamp(base[0] + min(ends), base[1] + max(ends)))
 
     def visit_broadcast(self, expr: Broadcast) -> Bound:
         return self.bound(expr.value)
@@ -272,7 +272,7 @@ def _arithmetic(analyzer: BoundAnalyzer, expr: BinaryExpr) -> Bound:
     return clamp(min(corners), max(corners))
 
 
-def _wrapped(expr: BinaryExpr, bound: Bound) -> Bound:
+def _wrapped(expr: BinaryExpr | Ramp, bound: Bound) -> Bound:
     """The bounds of arithmetic that wraps: those of the type where its result may leave it.
 
     Arithmetic of index types wraps on data alone: of loop variables and sizes it is taken not to.

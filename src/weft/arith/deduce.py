@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.facts import is_index
 from weft.arith.interval import Domain, IntervalSet, IntSet, as_int_set
 from weft.arith.interval_evaluator import SetEvaluator
 from weft.ir.expr import PrimExpr, as_prim_expr
@@ -41,7 +42,7 @@ def deduce_bound(
     """
     try:
         return _Deducer(var, hint_map or {}, relax_map or {}).deduce(as_prim_expr(cond))
-    except _Undecided:
+    except (_Undecided, fold.ConstantOverflow):
         return IntSet.nothing()
 
 
@@ -89,13 +90,13 @@ class _Deducer:
         if not self._count(expr):
             expr, other = other, expr
             kind = _SWAPPED[kind]
-        if not other.dtype.is_integral:
+        if not is_index(other.dtype):  # sums of other types wrap
             raise _Undecided
         step = fold.const(other.dtype, 1)
         if kind is LT:
-            other, kind = fold.sub(other, step), LE
+            other, kind = fold.exact(fold.sub, other, step), LE
         elif kind is GT:
-            other, kind = fold.add(other, step), GE
+            other, kind = fold.exact(fold.add, other, step), GE
         self.kind, self.result = kind, other
         return expr
 
@@ -138,15 +139,15 @@ class _Deducer:
     def add(self, expr: Add) -> PrimExpr:
         """``x + c <= r`` is ``x <= r - c``."""
         inner, other = (expr.a, expr.b) if self._count(expr.a) else (expr.b, expr.a)
-        self.result = fold.sub(self.result, other)
+        self.result = fold.exact(fold.sub, self.result, other)
         return inner
 
     def sub(self, expr: Sub) -> PrimExpr:
         """``x - c <= r`` is ``x <= r + c``; ``c - x <= r`` is ``x >= c - r``."""
         if self._count(expr.a):
-            self.result = fold.add(self.result, expr.b)
+            self.result = fold.exact(fold.add, self.result, expr.b)
             return expr.a
-        self.result = fold.sub(expr.a, self.result)
+        self.result = fold.exact(fold.sub, expr.a, self.result)
         self.kind = _FLIPPED[self.kind]
         return expr.b
 
@@ -162,7 +163,7 @@ class _Deducer:
             if self.kind is EQ:
                 raise _Undecided
             if self.kind is GE:
-                self.result = fold.add(self.result, fold.const(factor.dtype, 1))
+                self.result = fold.exact(fold.add, self.result, fold.const(factor.dtype, 1))
         return inner
 
     def floordiv(self, expr: FloorDiv) -> PrimExpr:
@@ -172,12 +173,12 @@ class _Deducer:
         by, sign = expr.b, self._sign(expr.b)
         unit = fold.const(by.dtype, 1)
         if sign < 0:  # x // -c is (-x) // c: solve for -x, then negate the interval
-            by = fold.sub(fold.const(by.dtype, 0), by)
-        result = fold.mul(self.result, by)
+            by = fold.exact(fold.sub, fold.const(by.dtype, 0), by)
+        result = fold.exact(fold.mul, self.result, by)
         if self.kind is LE:
-            result = fold.sub(fold.add(result, by), unit)
+            result = fold.exact(fold.add, result, fold.exact(fold.sub, by, unit))
         if sign < 0:
-            result = fold.sub(fold.const(by.dtype, 0), result)
+            result = fold.exact(fold.sub, fold.const(by.dtype, 0), result)
             self.kind = _FLIPPED[self.kind]
         self.result = result
         return expr.a

@@ -7,6 +7,7 @@ of constants wrap as the type does. The sum of an expression and a constant has 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Final
 
@@ -40,6 +41,8 @@ from weft.tir.expr import (
 class ConstantOverflow(IRValueError, ArithmeticError):
     """A constant of a rewritten expression does not fit its type: the rule does not apply."""
 
+
+Build = Callable[[PrimExpr, PrimExpr], PrimExpr]
 
 _CONSTANTS: Final[dict[tuple[DataType, int], IntImm]] = {}
 BOOL: Final = DataType("bool")
@@ -117,6 +120,18 @@ def mul(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     elif type(a) is IntImm:
         return mul(b, a)
     return Mul(a, b)
+
+
+def exact(build: Build, a: PrimExpr, b: PrimExpr) -> PrimExpr:
+    """``build(a, b)``; raises ConstantOverflow where a sum or product of constants would wrap."""
+    if type(a) is IntImm and type(b) is IntImm and build in _EXACT:
+        return const(a.dtype, _EXACT[build](a.value, b.value))
+    return build(a, b)
+
+
+_EXACT: Final[dict[Build, Callable[[int, int], int]]] = {
+    add: operator.add, sub: operator.sub, mul: operator.mul
+}  # fmt: skip
 
 
 def floordiv(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -253,7 +268,7 @@ def select(condition: PrimExpr, a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return Select(condition, a, b)
 
 
-BUILDERS: Final[dict[type[PrimExpr], Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
+BUILDERS: Final[dict[type[PrimExpr], Build]] = {
     Add: add, Sub: sub, Mul: mul, FloorDiv: floordiv, FloorMod: floormod, Div: truncdiv,
     Mod: truncmod, Min: min_, Max: max_, EQ: eq, NE: ne, LT: lt, LE: le, GT: gt, GE: ge,
     And: and_, Or: or_,

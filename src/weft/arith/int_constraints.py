@@ -71,7 +71,10 @@ class IntGroupBounds(Node):
         step = fold.const(self.coef.dtype, 1)
         if unit and len(lowers) == len(uppers) == 1:
             low = analyzer.simplify(lowers[0])
-            extent = fold.add(fold.sub(uppers[0], lowers[0]), step)
+            try:
+                extent = fold.exact(fold.add, fold.exact(fold.sub, uppers[0], lowers[0]), step)
+            except fold.ConstantOverflow:  # more values than the type can count
+                return None
             return Range.from_min_extent(low, analyzer.simplify(extent))
         best: tuple[PrimExpr, PrimExpr] | None = None
         for low in lowers:

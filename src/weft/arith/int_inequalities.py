@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import lcm
+from typing import TypeGuard
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.deep_equal import expr_deep_equal
+from weft.arith.facts import is_index
 from weft.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
@@ -61,7 +63,7 @@ class Elimination:
 
     def _normal(self, relation: PrimExpr) -> PrimExpr:
         """``total <= 0`` or ``total == 0``; other relations as they are."""
-        if not isinstance(relation, LT | LE | GT | GE | EQ) or not relation.a.dtype.is_int:
+        if not isinstance(relation, LT | LE | GT | GE | EQ) or not is_index(relation.a.dtype):
             return relation
         kind = type(relation)
         a, b = relation.a, relation.b
@@ -82,7 +84,7 @@ class Elimination:
         for known in current:
             if expr_deep_equal(known, relation):
                 return
-            if type(known) is LE and type(relation) is LE:
+            if _is_bound(known) and _is_bound(relation) and known.a.dtype is relation.a.dtype:
                 difference = self.analyzer.simplify(fold.sub(relation.a, known.a))
                 if self.analyzer.const_int_bound(difference).max_value <= 0:
                     return
@@ -96,6 +98,10 @@ class Elimination:
         upper: Bounds = []
         lower: Bounds = []
         following: list[PrimExpr] = []
+        if not is_index(var.dtype):  # no relation is linear in it: what is computed of it wraps
+            unit = IntGroupBounds(fold.const(var.dtype, 1), [], [], [])
+            self.bounds[var] = unit if rng is None else unit.joined(rng)
+            return current
         if rng is not None:
             last = fold.sub(fold.add(rng.min, rng.extent), fold.const(rng.extent.dtype, 1))
             lower.append((-1, self.analyzer.simplify(rng.min)))
@@ -104,7 +110,10 @@ class Elimination:
             self._classify(var, relation, following, upper, lower)
         for high, rest_high in upper:
             for low, rest_low in lower:
-                total = fold.add(_times(rest_low, high), _times(rest_high, -low))
+                try:
+                    total = fold.exact(fold.add, _times(rest_low, high), _times(rest_high, -low))
+                except fold.ConstantOverflow:  # what both imply is said by both
+                    continue
                 self._add_relation(LE(total, fold.const(total.dtype, 0)), following)
         self.bounds[var] = self._group(var, upper, lower)
         return following
@@ -137,7 +146,12 @@ class Elimination:
         lowers: list[PrimExpr] = []
         for bounds, ends, sign in ((upper, uppers, 1), (lower, lowers, -1)):
             for factor, rest in bounds:
-                end = self.analyzer.simplify(_times(rest, -(common // factor)))
+                try:
+                    end = self.analyzer.simplify(_times(rest, -(common // factor)))
+                except fold.ConstantOverflow:
+                    total = fold.add(_times(var, factor), rest)
+                    self.rest.append(LE(total, fold.const(total.dtype, 0)))
+                    continue
                 self._tighten(ends, end, sign)
         equal: list[PrimExpr] = []
         only_lower: list[PrimExpr] = []
@@ -175,6 +189,11 @@ class Elimination:
         return remaining
 
 
+def _is_bound(relation: PrimExpr) -> TypeGuard[LE]:
+    """Whether a relation has the form ``total <= 0`` of an index type."""
+    return type(relation) is LE and is_index(relation.a.dtype)
+
+
 def complexity(expr: PrimExpr) -> int:
     """How many nodes the expression has."""
     return len(collect(expr, Node))
@@ -185,7 +204,7 @@ def _negative(expr: PrimExpr) -> PrimExpr:
 
 
 def _times(expr: PrimExpr, factor: int) -> PrimExpr:
-    return fold.mul(expr, fold.const(expr.dtype, factor))
+    return fold.exact(fold.mul, expr, fold.const(expr.dtype, factor))
 
 
 def _fixed_value(bounds: IntGroupBounds) -> PrimExpr | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.facts import is_index
 from weft.arith.int_constraints import (
     IntConstraints,
     IntConstraintsTransform,
@@ -90,7 +91,7 @@ def _matrix(
     rest: list[PrimExpr] = []
     for relation in system.relations:
         row: Sequence[PrimExpr] = ()
-        if isinstance(relation, EQ) and system.variables:
+        if isinstance(relation, EQ) and is_index(relation.a.dtype) and system.variables:
             difference = analyzer.simplify(fold.sub(relation.a, relation.b))
             row = detect_linear_equation(difference, system.variables)
         coefficients = [item.value for item in row[:-1] if isinstance(item, IntImm)]
@@ -177,7 +178,7 @@ def _bounds(
     conditions: list[PrimExpr] = []
     for var in system.variables:
         rng = system.ranges.get(var)
-        if rng is None:
+        if rng is None or not is_index(var.dtype):  # of other types no variable is replaced
             continue
         value = to_new[var]
         for condition in (LE(rng.min, value), LT(value, fold.add(rng.min, rng.extent))):

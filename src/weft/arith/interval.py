@@ -12,7 +12,8 @@ from typing import Final, Protocol, Union
 from weft.arith import fold
 from weft.arith.const_int_bound import ConstIntBound
 from weft.arith.deep_equal import expr_deep_equal
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.arith.facts import is_index
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
 from weft.ir.node import Node, node
 from weft.support.errors import IRTypeError
 from weft.tir.expr import (
@@ -68,6 +69,9 @@ class IntSet(Node):
         if isinstance(expr, Broadcast):
             return IntervalSet(expr.value, expr.value)
         if isinstance(expr, Ramp) and isinstance(expr.lanes, IntImm):
+            if not is_index(expr.stride.dtype):
+                point = IntervalSet(expr.base, expr.base)
+                return wrapping_lanes(point, expr.stride, expr.lanes.value)
             span = fold.mul(expr.stride, fold.const(expr.stride.dtype, expr.lanes.value - 1))
             if isinstance(span, IntImm):
                 ends = [expr.base, fold.add(expr.base, span)]
@@ -142,10 +146,26 @@ class IntervalSet(IntSet):
             return default
         if self.is_single_point():
             return Range.from_min_extent(self.min_value, fold.const(self.min_value.dtype, 1))
-        last = fold.sub(self.max_value, self.min_value)
-        extent = fold.add(last, fold.const(self.min_value.dtype, 1))
+        try:
+            last = fold.exact(fold.sub, self.max_value, self.min_value)
+            extent = fold.exact(fold.add, last, fold.const(self.min_value.dtype, 1))
+        except fold.ConstantOverflow:  # more values than the type can count
+            return default
         simple = extent if analyzer is None else analyzer.simplify(extent)
         return Range.from_min_extent(self.min_value, simple)
+
+
+def wrapping_lanes(base: IntervalSet, step: PrimExpr, lanes: int) -> IntervalSet:
+    """The lanes of a ramp of a type that wraps, if none of them does."""
+    low, high = base.min_value, base.max_value
+    if not (isinstance(low, IntImm) and isinstance(high, IntImm) and isinstance(step, IntImm)):
+        return IntSet.everything()
+    span = step.value * (lanes - 1)
+    first, last = low.value + min(span, 0), high.value + max(span, 0)
+    type_low, type_high = integer_range(step.dtype)
+    if first < type_low or type_high < last:
+        return IntSet.everything()
+    return IntervalSet(fold.const(step.dtype, first), fold.const(step.dtype, last))
 
 
 def as_int_set(value: Domain, analyzer: Prover | None = None) -> IntervalSet:
@@ -192,6 +212,8 @@ def intersect(sets: Iterable[IntervalSet], analyzer: Prover) -> IntervalSet:
     low: PrimExpr = NEG_INF
     high: PrimExpr = POS_INF
     for item in sets:
+        if item.is_nothing():
+            return IntSet.nothing()
         if low is NEG_INF or item.min_value is NEG_INF:
             low = item.min_value if low is NEG_INF else low
         else:

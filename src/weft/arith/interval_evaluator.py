@@ -22,6 +22,7 @@ from weft.arith.interval import (
     Prover,
     as_int_set,
     union,
+    wrapping_lanes,
 )
 from weft.ir.expr import IntImm, PrimExpr, as_prim_expr, integer_range
 from weft.ir.functor import collect
@@ -54,6 +55,10 @@ Build = Callable[[PrimExpr, PrimExpr], PrimExpr]
 _GUARD_BITS: Final = 6
 
 
+class _NoValue(Exception):
+    """An operand has no value: a variable of it runs over the empty set."""
+
+
 class SetEvaluator:
     """Interval arithmetic over the variables of ``domains``; other variables stay symbols."""
 
@@ -67,7 +72,10 @@ class SetEvaluator:
             if isinstance(expr, Var):
                 return self.domains.get(expr) or IntervalSet(expr, expr)
             return self.opaque(expr)
-        interval = handler(self, expr)
+        try:
+            interval = handler(self, expr)
+        except _NoValue:
+            return IntSet.nothing()
         may_wrap = expr.dtype.is_integral and not is_index(expr.dtype.element)
         if may_wrap and isinstance(expr, Add | Sub | Mul):
             return self.narrow(interval, expr)
@@ -120,8 +128,10 @@ class SetEvaluator:
         return any(var in self.domains for var in collect(expr, Var))
 
     def operands(self, expr: BinaryExpr) -> tuple[IntervalSet, IntervalSet] | None:
-        """The sets of both operands, or None where ``expr`` is a point already."""
+        """The sets of both operands, or None where ``expr`` is a point; raises _NoValue."""
         a, b = self.visit(expr.a), self.visit(expr.b)
+        if a.is_nothing() or b.is_nothing():
+            raise _NoValue
         if a.min_value is expr.a is a.max_value and b.min_value is expr.b is b.max_value:
             return None
         return a, b
@@ -132,8 +142,8 @@ class SetEvaluator:
             return IntervalSet(expr, expr)
         a, b = operands
         return self.make(
-            _sum_of_ends(a.min_value, b.min_value),
-            _sum_of_ends(a.max_value, b.max_value),
+            _end(fold.add, a.min_value, b.min_value, NEG_INF),
+            _end(fold.add, a.max_value, b.max_value, POS_INF),
         )
 
     def visit_sub(self, expr: Sub) -> IntervalSet:
@@ -141,17 +151,10 @@ class SetEvaluator:
         if operands is None:
             return IntervalSet(expr, expr)
         a, b = operands
-        low = (
-            NEG_INF
-            if _infinite(a.min_value, b.max_value) is not None
-            else fold.sub(a.min_value, b.max_value)
+        return self.make(
+            _end(fold.sub, a.min_value, b.max_value, NEG_INF),
+            _end(fold.sub, a.max_value, b.min_value, POS_INF),
         )
-        high = (
-            POS_INF
-            if _infinite(a.max_value, b.min_value) is not None
-            else fold.sub(a.max_value, b.min_value)
-        )
-        return self.make(low, high)
 
     def make(self, low: PrimExpr, high: PrimExpr) -> IntervalSet:
         low = low if low is NEG_INF or low is POS_INF else self.analyzer.simplify(low)
@@ -167,15 +170,7 @@ class SetEvaluator:
             low, high = a.max_value, a.min_value
         else:
             return self.opaque(expr)
-        if bound.min_value >= 0:
-            return self.make(
-                low if low is NEG_INF else build(low, b),
-                high if high is POS_INF else build(high, b),
-            )
-        return self.make(
-            NEG_INF if low is POS_INF else build(low, b),
-            POS_INF if high is NEG_INF else build(high, b),
-        )
+        return self.make(_end(build, low, b, NEG_INF), _end(build, high, b, POS_INF))
 
     def visit_mul(self, expr: Mul) -> IntervalSet:
         operands = self.operands(expr)
@@ -283,6 +278,8 @@ class SetEvaluator:
         if source.is_int != target.is_int and (target.is_uint or target.bits == source.bits):
             return self.opaque(expr)
         inner = self.visit(expr.value)
+        if inner.is_nothing():
+            return inner
         if inner.min_value is expr.value is inner.max_value:
             return IntervalSet(expr, expr)
         low, high = inner.min_value, inner.max_value
@@ -296,14 +293,16 @@ class SetEvaluator:
         if not stride.is_single_point() or not isinstance(expr.lanes, IntImm):
             return IntSet.everything()
         step = stride.min_value
+        if not is_index(step.dtype):
+            return wrapping_lanes(base, step, expr.lanes.value)
         dtype = step.dtype
         last = IntervalSet(fold.const(dtype, 0), fold.const(dtype, expr.lanes.value - 1))
         span = self.monotone(expr.base, last, step, fold.mul)
         if span.is_nothing() or not span.is_bounded:
             return IntSet.everything()
         return self.make(
-            _sum_of_ends(base.min_value, span.min_value),
-            _sum_of_ends(base.max_value, span.max_value),
+            _end(fold.add, base.min_value, span.min_value, NEG_INF),
+            _end(fold.add, base.max_value, span.max_value, POS_INF),
         )
 
     def visit_broadcast(self, expr: Broadcast) -> IntervalSet:
@@ -317,19 +316,15 @@ class SetEvaluator:
         return IntSet.everything() if self.depends(expr) else IntervalSet(expr, expr)
 
 
-def _sum_of_ends(a: PrimExpr, b: PrimExpr) -> PrimExpr:
-    end = _infinite(a, b)
-    return fold.add(a, b) if end is None else end
-
-
-def _infinite(a: PrimExpr, b: PrimExpr) -> Var | None:
-    """The first of two ends that is infinite, or None."""
+def _end(build: Build, a: PrimExpr, b: PrimExpr, infinite: Var) -> PrimExpr:
+    """An end ``build(a, b)`` of a set: infinite if an operand is, or where constants would wrap."""
     for end in (a, b):
-        if end is POS_INF:
-            return POS_INF
-        if end is NEG_INF:
-            return NEG_INF
-    return None
+        if end is POS_INF or end is NEG_INF:
+            return infinite
+    try:
+        return fold.exact(build, a, b)
+    except fold.ConstantOverflow:
+        return infinite
 
 
 _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] = {

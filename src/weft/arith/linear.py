@@ -7,6 +7,7 @@ from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.facts import is_index
 from weft.ir.expr import PrimExpr, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array
@@ -22,7 +23,7 @@ class _NotLinear(ArithmeticError):
 
 
 def _linear(expr: PrimExpr, variables: set[Var]) -> _Entry:
-    """Coefficients and the rest; raises _NotLinear."""
+    """Coefficients and the rest; raises _NotLinear, or ConstantOverflow where one of them wraps."""
     if isinstance(expr, Var) and expr in variables:
         return {expr: fold.const(expr.dtype, 1)}, fold.const(expr.dtype, 0)
     if isinstance(expr, Add | Sub):
@@ -31,15 +32,16 @@ def _linear(expr: PrimExpr, variables: set[Var]) -> _Entry:
         zero = fold.const(expr.dtype, 0)
         coefficients = dict(a)
         for var, value in b.items():
-            coefficients[var] = build(a.get(var, zero), value)
-        return coefficients, build(rest_a, rest_b)
+            coefficients[var] = fold.exact(build, a.get(var, zero), value)
+        return coefficients, fold.exact(build, rest_a, rest_b)
     if type(expr) is Mul:
         (a, rest_a), (b, rest_b) = _linear(expr.a, variables), _linear(expr.b, variables)
         if a and b:
             raise _NotLinear
         if b:
             a, rest_a, rest_b = b, rest_b, rest_a
-        return {v: fold.mul(c, rest_b) for v, c in a.items()}, fold.mul(rest_a, rest_b)
+        scaled = {var: fold.exact(fold.mul, value, rest_b) for var, value in a.items()}
+        return scaled, fold.exact(fold.mul, rest_a, rest_b)
     if any(var in variables for var in collect(expr, Var)):
         raise _NotLinear
     return {}, expr
@@ -53,7 +55,7 @@ def detect_linear_equation(expr: PrimExpr, var_list: Sequence[Var]) -> Array[Pri
     """
     try:
         coefficients, rest = _linear(as_prim_expr(expr), set(var_list))
-    except _NotLinear:
+    except (_NotLinear, fold.ConstantOverflow):
         return Array()
     analyzer = Analyzer()
     values = [coefficients.get(var, fold.const(rest.dtype, 0)) for var in var_list]
@@ -69,26 +71,37 @@ def detect_clip_bound(expr: PrimExpr, var_list: Sequence[Var]) -> Array[PrimExpr
     analyzer = Analyzer()
     low: dict[Var, PrimExpr] = {}
     high: dict[Var, PrimExpr] = {}
-    for part in _parts(as_prim_expr(expr)):
-        if not isinstance(part, LT | LE | GT | GE | EQ):
-            return Array()
-        try:
-            coefficients, rest = _linear(fold.sub(part.a, part.b), set(var_list))
-        except _NotLinear:
-            return Array()
-        if len(coefficients) != 1:
-            return Array()
-        ((var, coefficient),) = coefficients.items()
-        sign = getattr(analyzer.simplify(coefficient), "value", 0)
-        if sign not in (1, -1):
-            return Array()
-        limit = fold.sub(fold.const(rest.dtype, 0), rest) if sign == 1 else rest
-        _limit(part, var, limit, sign, low, high)
+    try:
+        for part in _parts(as_prim_expr(expr)):
+            _add_bound(part, set(var_list), low, high, analyzer)
+    except (_NotLinear, fold.ConstantOverflow):
+        return Array()
     ends: list[PrimExpr | None] = []
     for var in var_list:
         for table in (low, high):
             ends.append(analyzer.simplify(table[var]) if var in table else None)
     return Array(ends)
+
+
+def _add_bound(
+    part: PrimExpr,
+    variables: set[Var],
+    low: dict[Var, PrimExpr],
+    high: dict[Var, PrimExpr],
+    analyzer: Analyzer,
+) -> None:
+    """Record the bound that a comparison gives; raises _NotLinear or ConstantOverflow."""
+    if not isinstance(part, LT | LE | GT | GE | EQ) or not is_index(part.a.dtype):
+        raise _NotLinear
+    coefficients, rest = _linear(Sub(part.a, part.b), variables)
+    if len(coefficients) != 1:
+        raise _NotLinear
+    ((var, coefficient),) = coefficients.items()
+    sign = getattr(analyzer.simplify(coefficient), "value", 0)
+    if sign not in (1, -1):
+        raise _NotLinear
+    limit = fold.exact(fold.sub, fold.const(rest.dtype, 0), rest) if sign == 1 else rest
+    _limit(part, var, limit, sign, low, high)
 
 
 def _parts(expr: PrimExpr) -> list[PrimExpr]:
@@ -122,8 +135,8 @@ def _limit(
     step = fold.const(limit.dtype, 1)
     below = (kind in (LT, LE)) is (sign == 1)
     if kind is EQ or below:
-        end = fold.sub(limit, step) if kind in (LT, GT) else limit
+        end = fold.exact(fold.sub, limit, step) if kind in (LT, GT) else limit
         high[var] = fold.min_(high[var], end) if var in high else end
     if kind is EQ or not below:
-        end = fold.add(limit, step) if kind in (LT, GT) else limit
+        end = fold.exact(fold.add, limit, step) if kind in (LT, GT) else limit
         low[var] = fold.max_(low[var], end) if var in low else end

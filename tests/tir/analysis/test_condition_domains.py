@@ -83,3 +83,13 @@ def test_conditions_on_memory_say_nothing():
     buffer = tir.decl_buffer((8,), "int32", "B")
     before = domains()
     assert narrowed_domains(before, i < buffer[0], Analyzer()) == before
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "uint8", "uint32"])
+def test_a_condition_on_a_sum_that_wraps_narrows_nothing(dtype):
+    """``v + 100 < 120`` of int8 holds for v < 20, and for v > 27, where the sum is negative."""
+    v = Var("v", dtype)
+    hundred, limit, zero = (tir.IntImm(dtype, number) for number in (100, 120, 0))
+    before = {v: IntSet.interval(zero, limit)}
+    for condition in (v + hundred < limit, zero < v - hundred, Not(v - hundred >= limit)):
+        assert narrowed_domains(before, condition, Analyzer()) is before

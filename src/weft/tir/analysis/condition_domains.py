@@ -12,6 +12,7 @@ from typing import Final
 
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
+from weft.arith.facts import is_index
 from weft.arith.int_set import IntervalSet, eval_set, intersect, neg_inf, pos_inf
 from weft.arith.linear import detect_linear_equation
 from weft.ir.expr import IntImm, PrimExpr
@@ -62,7 +63,7 @@ def _not_negative(condition: PrimExpr, negated: bool) -> Iterator[PrimExpr]:
     kind = type(condition)
     if not isinstance(condition, CompareExpr) or kind not in _OPPOSITE:
         return
-    if not condition.a.dtype.is_int or condition.a.dtype.lanes != 1:
+    if not is_index(condition.a.dtype):  # a condition on sums that wrap says nothing of their terms
         return
     kind = _OPPOSITE[kind] if negated else kind
     a, b = condition.a, condition.b
