@@ -47,7 +47,8 @@ def value_of(expr: PrimExpr, scope: Scope) -> Any:
     if isinstance(expr, nodes.Var):
         return scope[expr.name]
     if isinstance(expr, nodes.Cast):
-        return wrapped(value_of(expr.value, scope), expr.dtype)
+        value = value_of(expr.value, scope)
+        return bool(value) if expr.dtype.is_bool else wrapped(value, expr.dtype)
     if isinstance(expr, nodes.Not):
         return not value_of(expr.a, scope)
     if isinstance(expr, nodes.And):
@@ -57,6 +58,8 @@ def value_of(expr: PrimExpr, scope: Scope) -> Any:
     if isinstance(expr, nodes.Select):
         holds = value_of(expr.condition, scope)
         return value_of(expr.true_value if holds else expr.false_value, scope)
+    if isinstance(expr, nodes.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
+        return value_of(expr.args[1 if value_of(expr.args[0], scope) else 2], scope)
     assert isinstance(expr, nodes.BinaryExpr | nodes.CompareExpr)
     a, b = value_of(expr.a, scope), value_of(expr.b, scope)
     if type(expr) in COMPARISONS:

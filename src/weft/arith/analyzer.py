@@ -25,7 +25,7 @@ from weft.arith.interval_evaluator import evaluate
 from weft.arith.linear_form import Form
 from weft.arith.modular_set import ModularSet, ModularSetAnalyzer, meet
 from weft.arith.rewrite_simplify import RewriteSimplifier, RewriteSimplifierStats
-from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
 from weft.ir.functor import collect
 from weft.support.errors import IRTypeError
 from weft.support.recursion import deep_recursion
@@ -294,7 +294,10 @@ class Analyzer:
         if isinstance(a, IntImm) and isinstance(b, IntImm):
             return a.value == b.value
         if a.dtype is not b.dtype:
-            a, b = _same_type(a, b)
+            pair = _same_type(a, b)
+            if pair is None:
+                return False
+            a, b = pair
         if not a.dtype.is_integral:
             return expr_deep_equal(self.simplify(a), self.simplify(b))
         return self.can_prove(EQ(a, b))
@@ -448,11 +451,17 @@ def _kept(expr: PrimExpr, result: PrimExpr) -> PrimExpr:
     return expr if result is not expr and expr_deep_equal(result, expr) else result
 
 
-def _same_type(a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
-    if type(a) is IntImm:
-        return IntImm(b.dtype, a.value), b
-    if type(b) is IntImm:
-        return a, IntImm(a.dtype, b.value)
+def _same_type(a: PrimExpr, b: PrimExpr) -> tuple[PrimExpr, PrimExpr] | None:
+    """Both with one type that has all their values; None where there is none."""
+    for constant, other in ((a, b), (b, a)):
+        if type(constant) is IntImm:
+            low, high = integer_range(other.dtype) if other.dtype.is_integral else (0, -1)
+            if not low <= constant.value <= high:
+                return None
+            same = IntImm(other.dtype, constant.value)
+            return (same, other) if constant is a else (other, same)
+    if a.dtype.is_uint is not b.dtype.is_uint:
+        return None
     return (a.astype(b.dtype), b) if a.dtype.bits < b.dtype.bits else (a, b.astype(a.dtype))
 
 

@@ -160,13 +160,15 @@ class RewriteSimplifier(Simplifier):
     def rebuild_logical(self, expr: And | Or, visit: Visit) -> PrimExpr:
         """Rebuild ``and`` and ``or`` with their operands nested on the left."""
         nested = _left_nested(expr) if type(expr.b) is type(expr) else expr
+        if type(nested.a) is IntImm or type(nested.b) is IntImm:
+            return visit(BUILDERS[type(nested)](nested.a, nested.b))
         if self.joined_branches:
             return self.rebuild_branches(nested, visit)
         return self.rebuild_binary(nested, visit)
 
     def rebuild_not(self, expr: Not, visit: Visit) -> PrimExpr:
         operand = visit(expr.a)
-        return expr if operand is expr.a else fold.not_(operand)
+        return expr if operand is expr.a and type(operand) is not IntImm else fold.not_(operand)
 
     def rebuild_branches(self, expr: And | Or, visit: Visit) -> PrimExpr:
         """Rebuild ``and`` and ``or``; each branch is simplified where the other does not decide."""
