@@ -1,8 +1,8 @@
 """Graph operators: ``relax.op.<name>``; importing the package registers all of them.
 
-An operator is here by its name as soon as it is defined (``weft.relax.op.definition.FUNCTIONS``),
-a user's too. Fills the slot ``relax_operators``: what Python's operators on graph expressions,
-struct infos and functions call.
+An operator can be found here by its name as soon as it is defined, also one of a user's
+(``weft.relax.op.definition.FUNCTIONS``). The package fills the slot ``relax_operators``, through
+which lower levels call operators: Python's ``+`` on graph expressions, methods of functions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _OTHERS = (
     "builtin", "ccl", "dense", "distributed", "image", "linear", "masked_fill", "memory", "nn",
     "relu", "vision", "vm",
 )  # fmt: skip
-"""Names that are no operators of their own."""
+"""Names in this namespace that are modules or functions, not rows of operators."""
 
 
 def _names() -> list[str]:
@@ -59,7 +59,7 @@ __all__ = list(_names())
 
 
 def __getattr__(name: str) -> Callable[..., Call]:
-    """The operator of that name; ``relu`` and ``dense`` stand here as well as in ``nn``."""
+    """The operator of that name; ``relu`` and ``dense`` are found here as well as in ``nn``."""
     own = f"nn.{name}" if name in ("dense", "relu") else name
     function = FUNCTIONS.get(own) or function_of_plugin(own, __name__)
     if function is None:
@@ -78,11 +78,11 @@ _LATE = {
     "bind_symbolic_vars": "weft.relax.rewrite.binding",
     "inline_functions": "weft.relax.rewrite.binding",
 }
-"""Functions of this room that build on the block builder, imported at first use."""
+"""Functions that need the block builder, which is above this package: imported at first use."""
 
 
 class RelaxOperators:
-    """The namespace in the slot: operators by name and the few functions that nodes call."""
+    """The object in the slot: operators by name, and the few functions that nodes call."""
 
     call_global = staticmethod(call_global)
     make_shape = staticmethod(ShapeExpr)

@@ -1,6 +1,6 @@
-"""Operators of the language itself: calls across levels, printing, assertions, shapes.
+"""Operators of the language itself: calls of PrimFuncs and packed functions, print, assert, shapes.
 
-``call_tir`` and its kin carry the struct info of their result in ``sinfo_args``.
+The call of a PrimFunc or a packed function has its result's struct info in ``sinfo_args``.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ class AsStructInfo(Protocol):
 
 InfoLike = StructInfo | AsStructInfo
 Infos = InfoLike | Sequence[InfoLike]
-"""What is said of the results of a call: of one, or of several."""
+"""The struct info of the result of a call, or a list of them for several results."""
 Extents = Expr | Extent | Sequence[Extent]
 
 
 def infer_from_args(call: Call) -> StructInfo:
-    """What ``sinfo_args`` say."""
+    """The struct info that the call has in ``sinfo_args``."""
     return combined(call.sinfo_args)
 
 
 def infer_none(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
-    """The empty tuple: called for its effect."""
+    """The empty tuple: the operator is called for its side effect."""
     return TupleStructInfo([])
 
 
@@ -105,13 +105,13 @@ def inline_tuple(args: RelaxLike) -> RelaxExpr:
 
 
 def _result_info(out_sinfo: Infos, what: str) -> list[StructInfo]:
-    """Several outputs are one tuple."""
+    """The struct infos of outputs as ``sinfo_args``: several become one tuple."""
     infos = as_sinfo_args(out_sinfo, what)
     return infos if len(infos) == 1 else [TupleStructInfo(infos)]
 
 
 def _or_legacy(what: str, function: Callable[..., Call]) -> Callable[..., Call]:
-    """The function, retried with the spelling that ``weft.compat`` makes of the arguments."""
+    """The function; after a TypeError it is tried again with arguments converted by weft.compat."""
 
     def call(*args: object, **kwargs: object) -> Call:
         try:
@@ -132,7 +132,7 @@ def _or_legacy(what: str, function: Callable[..., Call]) -> Callable[..., Call]:
 
 
 def adapt(what: str, args: Sequence[object], kwargs: Mapping[str, object]) -> Any:
-    """What the table of old spellings makes of the arguments, or None."""
+    """The arguments converted from an old spelling of TVM, or None if they are none."""
     try:
         legacy = slots.legacy.get()
     except ModuleNotFoundError:
@@ -167,7 +167,7 @@ def _call_tir_inplace(
     gvar: GlobalVar, args: RelaxLike, inplace_indices: int | Sequence[int], out_sinfo: Infos,
     tir_vars: Extents | None = None,
 ) -> Call:  # fmt: skip
-    """As call_tir, but output i is written into argument ``inplace_indices[i]`` (-1: a new one)."""
+    """As call_tir, but output i overwrites argument ``inplace_indices[i]`` (-1: a new tensor)."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     infos = as_sinfo_args(out_sinfo, "call_tir_inplace")
     if len(indices) != len(infos):
@@ -187,7 +187,7 @@ def _call_tir_with_grad(
     gvar: GlobalVar, args: RelaxLike, out_sinfo: Infos, te_grad_name: str,
     te_grad_kwargs: Mapping[str, object] | None = None, tir_vars: Extents | None = None,
 ) -> Call:  # fmt: skip
-    """As call_tir, with the name of the TE function that makes its gradient."""
+    """As call_tir, with the name of the TE function that computes its gradient."""
     operands = [_callee(gvar, "call_tir_with_grad"), inline_tuple(args)]
     if tir_vars is not None:
         operands.append(as_shape(tir_vars))
@@ -235,7 +235,7 @@ def call_inplace_packed(
     func: str | RelaxExpr, *args: RelaxLike, inplace_indices: int | Sequence[int],
     sinfo_args: Infos | None = None,
 ) -> Call:  # fmt: skip
-    """A call of a registered function that returns some of its arguments, changed."""
+    """A call of a registered function that overwrites some of its arguments and returns them."""
     callee = ExternFunc(func) if isinstance(func, str) else func
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     attrs = Attrs({"inplace_indices": Array([int(i) for i in indices])})
@@ -272,7 +272,7 @@ def invoke_pure_closure(closure: RelaxExpr, args: RelaxLike, sinfo_args: Infos) 
 
 
 def print(*values: RelaxLike, format: str | Expr = "") -> Call:  # noqa: A001, A002 - TVM's names
-    """Print values at run time by a Python format text."""
+    """Print values at run time, by a format text as of Python's ``str.format``."""
     text = StringImm(format) if isinstance(format, str) else format
     return Call(Op.get("relax.print"), [text, *[as_operand(value) for value in values]])
 
@@ -303,7 +303,7 @@ def _infer_assert(call: Call) -> StructInfo:
 
 
 def null_value() -> Call:
-    """The absent object."""
+    """The object None."""
     return Call(Op.get("relax.null_value"), [])
 
 
@@ -380,9 +380,7 @@ _register("assert_op", _infer_assert, assert_op, False, ("condition", "format"))
 FUNCTIONS["call_packed"] = call_packed
 
 
-def call_global(
-    gvar: GlobalVar, args: Sequence[RelaxLike]
-) -> Call | TirCall:
+def call_global(gvar: GlobalVar, args: Sequence[RelaxLike]) -> Call | TirCall:
     """``gvar(*args)``: a graph call; a call within TensorIR if an argument is a scalar."""
     if any(isinstance(arg, PrimExpr) for arg in args):
         return TirCall("void", gvar, args)

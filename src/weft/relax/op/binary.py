@@ -5,15 +5,18 @@ A Python number as one operand becomes a constant of the other's dtype.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.op.definition import Replacements, match_scalars, operator
+from weft.relax.op.definition import Infer, Replacements, match_scalars, operator
 from weft.relax.op.infer import VOID, broadcast_infos, common_dtype, param_name
+from weft.relax.op.lowering import TensorExpression
 from weft.relax.op.reference import binary as reference
-from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.reference.rule import Reference, in_float64
 from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
@@ -38,7 +41,7 @@ def operand_infos(call: Call) -> list[TensorStructInfo | PrimStructInfo]:
 
 
 def infer_arithmetic(call: Call) -> TensorStructInfo | PrimStructInfo:
-    """The broadcast shape; both dtypes must be one."""
+    """The broadcast shape; both dtypes must be equal."""
     infos = operand_infos(call)
     dtype = common_dtype(call, infos)
     if all(isinstance(info, PrimStructInfo) for info in infos):
@@ -55,7 +58,7 @@ def infer_comparison(call: Call) -> StructInfo:
 
 
 def infer_bits(call: Call) -> StructInfo:
-    """As arithmetic, on integers or booleans."""
+    """As ``infer_arithmetic``; the dtype must be an integer or bool."""
     info = infer_arithmetic(call)
     dtype = DataType(info.dtype)
     if dtype != VOID and not dtype.is_integral:
@@ -64,7 +67,7 @@ def infer_bits(call: Call) -> StructInfo:
 
 
 def infer_logic(call: Call) -> StructInfo:
-    """As arithmetic, of booleans."""
+    """As ``infer_arithmetic``; the dtype must be bool."""
     infos = operand_infos(call)
     dtype = common_dtype(call, infos)
     if dtype not in (VOID, "bool"):
@@ -73,328 +76,145 @@ def infer_logic(call: Call) -> StructInfo:
 
 
 def operands(x1: Expr, x2: Expr) -> Replacements:
-    """Both operands, a Python number as a constant of the other's dtype."""
+    """Both operands; a Python number becomes a constant of the other's dtype."""
     lhs, rhs = match_scalars(x1, x2)
     return {"x1": lhs, "x2": rhs}
 
 
-@operator(
-    "relax.add",
+def _binary(
+    name: str,
+    infer: Infer,
+    te: TensorExpression,
+    numpy: Reference,
+    text: str,
+    traits: Trait = Trait.NONE,
+) -> Callable[..., Call]:
+    """The row of ``relax.<name>(x1, x2)``."""
+
+    def body(x1: Expr, x2: Expr) -> Replacements:
+        return operands(x1, x2)
+
+    body.__name__, body.__doc__ = name, text
+    row = operator(
+        f"relax.{name}", infer, te=te, numpy=in_float64(numpy), traits=traits | Trait.ELEMENTWISE
+    )
+    return row(body)
+
+
+_COMMUTATIVE, _EXACT = Trait.COMMUTATIVE, Trait.EXACT
+
+
+add = _binary("add", infer_arithmetic, topi.add, np.add, "x1 + x2.", _COMMUTATIVE | _EXACT)
+subtract = _binary("subtract", infer_arithmetic, topi.subtract, np.subtract, "x1 - x2.", _EXACT)
+multiply = _binary(
+    "multiply", infer_arithmetic, topi.multiply, np.multiply, "x1 * x2.", _COMMUTATIVE | _EXACT
+)
+divide = _binary(
+    "divide",
     infer_arithmetic,
-    te=topi.add,
-    numpy=in_float64(np.add),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE | Trait.EXACT,
+    topi.divide,
+    reference.division(np.divide, reference.truncated),
+    "x1 / x2.",
+    _EXACT,
 )
-def add(x1: Expr, x2: Expr) -> Replacements:
-    """x1 + x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.subtract",
+floor_divide = _binary(
+    "floor_divide",
     infer_arithmetic,
-    te=topi.subtract,
-    numpy=in_float64(np.subtract),
-    traits=Trait.ELEMENTWISE | Trait.EXACT,
+    topi.floor_divide,
+    reference.division(reference.floor, np.floor_divide),
+    "The quotient rounded down.",
 )
-def subtract(x1: Expr, x2: Expr) -> Replacements:
-    """x1 - x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.multiply",
+power = _binary(
+    "power",
     infer_arithmetic,
-    te=topi.multiply,
-    numpy=in_float64(np.multiply),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE | Trait.EXACT,
+    topi.power,
+    reference.power,
+    "x1 ** x2; integers wrap, and a negative exponent gives 1 / x1**-x2 truncated.",
 )
-def multiply(x1: Expr, x2: Expr) -> Replacements:
-    """x1 * x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.divide",
+mod = _binary(
+    "mod",
     infer_arithmetic,
-    te=topi.divide,
-    numpy=reference.division(np.divide, reference.truncated),
-    traits=Trait.ELEMENTWISE | Trait.EXACT,
+    topi.mod,
+    reference.division(np.fmod, np.fmod),
+    "The remainder of truncated division.",
 )
-def divide(x1: Expr, x2: Expr) -> Replacements:
-    """x1 / x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.floor_divide",
+floor_mod = _binary(
+    "floor_mod",
     infer_arithmetic,
-    te=topi.floor_divide,
-    numpy=reference.division(reference.floor, np.floor_divide),
-    traits=Trait.ELEMENTWISE,
+    topi.floor_mod,
+    reference.division(reference.floor_mod, np.mod),
+    "The remainder of floor division.",
 )
-def floor_divide(x1: Expr, x2: Expr) -> Replacements:
-    """The quotient rounded down."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.power",
+maximum = _binary("maximum", infer_arithmetic, topi.maximum, np.maximum, "The larger of both.")
+minimum = _binary("minimum", infer_arithmetic, topi.minimum, np.minimum, "The smaller of both.")
+log_add_exp = _binary(
+    "log_add_exp",
     infer_arithmetic,
-    te=topi.power,
-    numpy=in_float64(reference.power),
-    traits=Trait.ELEMENTWISE,
+    by_operands(lambda x, y: binary("log_add_exp", x, y, in_wide_float(topi.log_add_exp))),
+    np.logaddexp,
+    "log(exp(x1) + exp(x2)), without overflow of exp.",
 )
-def power(x1: Expr, x2: Expr) -> Replacements:
-    """x1 to the power of x2: of integers modulo the type, 1 / x1**-x2 truncated for x2 below 0."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.mod",
-    infer_arithmetic,
-    te=topi.mod,
-    numpy=reference.division(np.fmod, np.fmod),
-    traits=Trait.ELEMENTWISE,
+equal = _binary("equal", infer_comparison, topi.equal, np.equal, "x1 == x2.", _COMMUTATIVE)
+not_equal = _binary(
+    "not_equal", infer_comparison, topi.not_equal, np.not_equal, "x1 != x2.", _COMMUTATIVE
 )
-def mod(x1: Expr, x2: Expr) -> Replacements:
-    """The remainder of truncated division."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.floor_mod",
-    infer_arithmetic,
-    te=topi.floor_mod,
-    numpy=reference.division(reference.floor_mod, np.mod),
-    traits=Trait.ELEMENTWISE,
+less = _binary("less", infer_comparison, topi.less, np.less, "x1 < x2.")
+less_equal = _binary("less_equal", infer_comparison, topi.less_equal, np.less_equal, "x1 <= x2.")
+greater = _binary("greater", infer_comparison, topi.greater, np.greater, "x1 > x2.")
+greater_equal = _binary(
+    "greater_equal", infer_comparison, topi.greater_equal, np.greater_equal, "x1 >= x2."
 )
-def floor_mod(x1: Expr, x2: Expr) -> Replacements:
-    """The remainder of floor division."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.maximum",
-    infer_arithmetic,
-    te=topi.maximum,
-    numpy=in_float64(np.maximum),
-    traits=Trait.ELEMENTWISE,
+logical_and = _binary(
+    "logical_and", infer_logic, topi.logical_and, np.logical_and, "x1 and x2.", _COMMUTATIVE
 )
-def maximum(x1: Expr, x2: Expr) -> Replacements:
-    """The larger of both."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.minimum",
-    infer_arithmetic,
-    te=topi.minimum,
-    numpy=in_float64(np.minimum),
-    traits=Trait.ELEMENTWISE,
+logical_or = _binary(
+    "logical_or", infer_logic, topi.logical_or, np.logical_or, "x1 or x2.", _COMMUTATIVE
 )
-def minimum(x1: Expr, x2: Expr) -> Replacements:
-    """The smaller of both."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.log_add_exp",
-    infer_arithmetic,
-    te=by_operands(
-        lambda x, y: binary("log_add_exp", x, y, in_wide_float(topi.log_add_exp))
-    ),
-    numpy=in_float64(np.logaddexp),
-    traits=Trait.ELEMENTWISE,
-)
-def log_add_exp(x1: Expr, x2: Expr) -> Replacements:
-    """log(exp(x1) + exp(x2)), stable."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.equal",
-    infer_comparison,
-    te=topi.equal,
-    numpy=in_float64(np.equal),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
-)
-def equal(x1: Expr, x2: Expr) -> Replacements:
-    """x1 == x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.not_equal",
-    infer_comparison,
-    te=topi.not_equal,
-    numpy=in_float64(np.not_equal),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
-)
-def not_equal(x1: Expr, x2: Expr) -> Replacements:
-    """x1 != x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.less",
-    infer_comparison,
-    te=topi.less,
-    numpy=in_float64(np.less),
-    traits=Trait.ELEMENTWISE,
-)
-def less(x1: Expr, x2: Expr) -> Replacements:
-    """x1 < x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.less_equal",
-    infer_comparison,
-    te=topi.less_equal,
-    numpy=in_float64(np.less_equal),
-    traits=Trait.ELEMENTWISE,
-)
-def less_equal(x1: Expr, x2: Expr) -> Replacements:
-    """x1 <= x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.greater",
-    infer_comparison,
-    te=topi.greater,
-    numpy=in_float64(np.greater),
-    traits=Trait.ELEMENTWISE,
-)
-def greater(x1: Expr, x2: Expr) -> Replacements:
-    """x1 > x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.greater_equal",
-    infer_comparison,
-    te=topi.greater_equal,
-    numpy=in_float64(np.greater_equal),
-    traits=Trait.ELEMENTWISE,
-)
-def greater_equal(x1: Expr, x2: Expr) -> Replacements:
-    """x1 >= x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.logical_and",
+logical_xor = _binary(
+    "logical_xor",
     infer_logic,
-    te=topi.logical_and,
-    numpy=in_float64(np.logical_and),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+    topi.logical_xor,
+    np.logical_xor,
+    "Whether exactly one of x1 and x2 is true.",
+    _COMMUTATIVE,
 )
-def logical_and(x1: Expr, x2: Expr) -> Replacements:
-    """x1 and x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.logical_or",
-    infer_logic,
-    te=topi.logical_or,
-    numpy=in_float64(np.logical_or),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+bitwise_and = _binary(
+    "bitwise_and", infer_bits, topi.bitwise_and, np.bitwise_and, "The bitwise and.", _COMMUTATIVE
 )
-def logical_or(x1: Expr, x2: Expr) -> Replacements:
-    """x1 or x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.logical_xor",
-    infer_logic,
-    te=topi.logical_xor,
-    numpy=in_float64(np.logical_xor),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+bitwise_or = _binary(
+    "bitwise_or", infer_bits, topi.bitwise_or, np.bitwise_or, "The bitwise or.", _COMMUTATIVE
 )
-def logical_xor(x1: Expr, x2: Expr) -> Replacements:
-    """Either, not both."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.bitwise_and",
+bitwise_xor = _binary(
+    "bitwise_xor",
     infer_bits,
-    te=topi.bitwise_and,
-    numpy=in_float64(np.bitwise_and),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+    topi.bitwise_xor,
+    np.bitwise_xor,
+    "The bitwise exclusive or.",
+    _COMMUTATIVE,
 )
-def bitwise_and(x1: Expr, x2: Expr) -> Replacements:
-    """The bitwise and."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.bitwise_or",
-    infer_bits,
-    te=topi.bitwise_or,
-    numpy=in_float64(np.bitwise_or),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
-)
-def bitwise_or(x1: Expr, x2: Expr) -> Replacements:
-    """The bitwise or."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.bitwise_xor",
-    infer_bits,
-    te=topi.bitwise_xor,
-    numpy=in_float64(np.bitwise_xor),
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
-)
-def bitwise_xor(x1: Expr, x2: Expr) -> Replacements:
-    """The bitwise exclusive or."""
-    return operands(x1, x2)
 
 
 def infer_integers(call: Call) -> StructInfo:
-    """As arithmetic, on integers."""
+    """As ``infer_arithmetic``; the dtype must be an integer."""
     info = infer_bits(call)
     if DataType(getattr(info, "dtype", VOID)).is_bool:
         raise IRTypeError(f"{call.op.name}: expected integers, got bool")
     return info
 
 
-@operator(
-    "relax.gcd",
+gcd = _binary(
+    "gcd",
     infer_integers,
-    te=integers.gcd,
-    numpy=np.gcd,
-    traits=Trait.ELEMENTWISE | Trait.COMMUTATIVE,
+    integers.gcd,
+    np.gcd,
+    "The greatest common divisor; of 0 and n it is abs(n).",
+    _COMMUTATIVE,
 )
-def gcd(x1: Expr, x2: Expr) -> Replacements:
-    """The greatest common divisor; of 0 and n it is abs(n)."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.left_shift",
+left_shift = _binary("left_shift", infer_bits, topi.left_shift, np.left_shift, "x1 * 2**x2.")
+right_shift = _binary(
+    "right_shift",
     infer_bits,
-    te=topi.left_shift,
-    numpy=in_float64(np.left_shift),
-    traits=Trait.ELEMENTWISE,
+    topi.right_shift,
+    np.right_shift,
+    "x1 shifted right by x2 bits, the sign kept.",
 )
-def left_shift(x1: Expr, x2: Expr) -> Replacements:
-    """x1 * 2**x2."""
-    return operands(x1, x2)
-
-
-@operator(
-    "relax.right_shift",
-    infer_bits,
-    te=topi.right_shift,
-    numpy=in_float64(np.right_shift),
-    traits=Trait.ELEMENTWISE,
-)
-def right_shift(x1: Expr, x2: Expr) -> Replacements:
-    """x1 shifted right by x2 bits, the sign kept."""
-    return operands(x1, x2)

@@ -1,7 +1,7 @@
 """``relax.op.ccl``: collective communication between workers.
 
-They parse, deduce and lower to calls of registered functions (``runtime.disco.*``), which a
-program that runs on several workers has to bring.
+They are lowered to calls of registered functions (``runtime.disco.*``); weft has none of these: a
+program that runs on several workers must register them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.support.dtype import DataType
 from weft.tir.op import floordiv
 
 REDUCTIONS = ("sum", "prod", "min", "max", "avg")
-"""What allreduce computes, in the order of the runtime's codes."""
+"""The reductions of allreduce; the position of each is its code in TVM's runtime."""
 
 
 def infer_allreduce(call: Call) -> TensorStructInfo:
@@ -84,7 +84,7 @@ def _broadcast(_: Builder, call: Call) -> Call:
 
 
 def _scatter(bb: Builder, call: Call) -> RelaxExpr:
-    """The parts have to be compact: the axis is split, and its outer part moved to the front."""
+    """Each part must be contiguous: split the axis, and move its outer half to the front."""
     shape, count = dims(call.args[0]), call.attrs["num_workers"]
     axis = call.attrs["axis"] % len(shape)
     split = [*shape[:axis], count, floordiv(shape[axis], count), *shape[axis + 1 :]]

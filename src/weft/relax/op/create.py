@@ -76,7 +76,13 @@ def known_shape(arg: RelaxExpr) -> ShapeExpr | None:
 
 
 def filled(hint: str, shape_index: int | None, value: Any) -> Rule:
-    """A constant tensor: ``shape_index`` None takes the shape of the first argument."""
+    """The rule for a tensor of one value.
+
+    Args:
+        hint: the name of the PrimFunc.
+        shape_index: the argument that is the shape; None: the shape of the first argument.
+        value: the value; None: argument 1.
+    """
 
     def rule(bb: Builder, call: Call) -> RelaxExpr:
         if shape_index is None:
@@ -169,7 +175,7 @@ def _eye_like(bb: Builder, call: Call) -> RelaxExpr:
 
 
 def infer_eye_like(call: Call) -> TensorStructInfo:
-    """As the input, which must be a matrix."""
+    """The input's struct info, which must be that of a matrix."""
     check_rank(call, 0, 2)
     return infer_like(call)
 
@@ -207,7 +213,7 @@ def infer_arange(call: Call) -> TensorStructInfo:
 
 
 def len_of_range(start: float, end: float, step: float) -> int:
-    """How many values numpy.arange gives."""
+    """The number of values of numpy.arange; it may be negative."""
     return int(np.ceil((end - start) / step))
 
 
@@ -274,7 +280,7 @@ def infer_hamming_window(call: Call) -> TensorStructInfo:
 def hamming_window(
     window_size: Prim, periodic: Prim, alpha: Prim, beta: Prim, dtype: Dtype
 ) -> None:
-    """alpha - beta * cos(2 pi i / n): n is the window's size if periodic, else one less."""
+    """alpha - beta * cos(2 pi i / n); n is window_size if periodic, else window_size - 1."""
 
 
 def _triangle(x: Tensor, k: Extent, upper: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""What an operator is: one function under ``@operator``, which holds all that weft knows of it.
+"""``@operator`` defines an operator: all that weft knows about it stands in one row.
 
 ::
 
@@ -9,24 +9,26 @@
     def leakyrelu(data: Expr, alpha: float = 0.01) -> None:
         \"\"\"x where x > 0, else alpha * x.\"\"\"
 
-The signature is TVM 0.20's. Parameters annotated with one of the kinds of ``ARGUMENTS`` become
-the call's arguments, all others its attributes, in that order, converted as their annotation
-says. The body is usually empty and returns nothing; it may return a dict that replaces some values
-(a default that depends on others), keyed by parameter name (``-> Replacements``). The
-rule gets the finished Call and returns its struct info or raises; the block builder's
-``normalize`` runs it.
+The signature is TVM 0.20's. Parameters whose annotation is a key of ``ARGUMENTS`` become the call's
+arguments, all others its attributes, in order; values are converted as the annotation says. The
+body is usually empty; it may return a dict (``-> Replacements``) from a parameter's name to the
+value that replaces the given one, for a default that depends on other parameters. The second
+argument of ``@operator`` is the struct-info rule: the block builder's ``normalize`` calls it with
+the finished Call, and it returns the struct info or raises an error.
 
-- ``te``: the tensor expression; it gets the arguments, then the attributes, in order
-  (weft.relax.op.lowering). ``kernel`` names its PrimFunc, by default after the function.
-- ``legalize``: for what needs more than a tensor expression, the rule of LegalizeOps itself.
-- ``packed``: the registered function that computes an operator whose result's size is data.
-- ``numpy``: the reference; it gets the arguments' values, then the attributes by name
+- ``te``: the tensor expression; it is called with the arguments, then the attributes, in order
+  (weft.relax.op.lowering). ``kernel`` names its PrimFunc, by default after ``te``.
+- ``legalize``: the rule of LegalizeOps itself, for an operator that needs more than a tensor
+  expression.
+- ``packed``: the registered function that computes an operator whose result's shape depends on
+  values.
+- ``numpy``: the reference; it is called with the arguments' values, then the attributes by name
   (weft.relax.op.reference.rule).
-- ``requires`` and ``window``: extents that have to agree (weft.relax.op.requirements).
-- ``traits``: what passes may ask of it (weft.ir.traits).
+- ``requires`` and ``window``: extents that must be equal (weft.relax.op.requirements).
+- ``traits``: properties that passes may ask for (weft.ir.traits).
 
-All of it hangs on the Op: ``op.get_attr("numpy")``, ``op.get_attr("traits")``; the rule of
-LegalizeOps is its ``FLegalize``. The builder function is in ``FUNCTIONS`` under the name without
+All of these are attributes of the Op: ``op.get_attr("numpy")``, ``op.get_attr("traits")``; the rule
+of LegalizeOps is its ``FLegalize``. The builder function is in ``FUNCTIONS`` under the name without
 ``relax.``.
 """
 
@@ -74,16 +76,16 @@ FUNCTIONS: Final[dict[str, Callable[..., Call]]] = {}
 """Builder functions by name without ``relax.``: ``add``, ``nn.relu``."""
 
 Replacements = Mapping[str, object]
-"""What a row's body returns: by the name of a parameter, the value to use in place of the given."""
+"""What a row's body returns: parameter name -> the value that replaces the given one."""
 
 Exprs = Annotated[Expr | Sequence[RelaxLike], "Exprs"]
-"""Annotation: several tensors (a list or tuple), one Tuple argument."""
+"""Annotation: several tensors (a list or a tuple), which become one Tuple argument."""
 Shape = Annotated[Expr | Extent | Sequence[Extent], "Shape"]
 """Annotation: a shape (a list of ints and expressions, a ShapeExpr, or an Expr)."""
 Prim = Annotated[Expr | PrimExpr | float, "Prim"]
 """Annotation: a scalar argument (a PrimValue)."""
 Ints = Annotated[Extent | Sequence[Extent], "Ints"]
-"""Annotation: an attribute that is a list of ints; one int stands for a list of it."""
+"""Annotation: an attribute that is a list of ints; an int becomes a list of one."""
 Dtype = Annotated[str, "Dtype"]
 """Annotation: an attribute that is a data type; None or "" is void."""
 
@@ -193,7 +195,7 @@ class _Definition:
         self.name = name
 
     def register(self, override: bool) -> Op:
-        """The operator of that name, which no other row defines."""
+        """Register the operator; IRValueError if another row defines it already."""
         self.op = Op.register(self.name)
         refuse_second("the operator", self.name, self.op.has_attr("infer_struct_info"), override)
         return self.op
@@ -240,7 +242,7 @@ class _Definition:
         self, infer: Infer, te: TensorExpression | None, legalize: Rule | None,
         numpy: Reference | None,
     ) -> None:  # fmt: skip
-        """IRTypeError where a function of the row does not take what it will be called with."""
+        """Raise IRTypeError if a function of the row does not accept its arguments."""
         args, attrs = [name for name, _, _ in self.args], [name for name, _ in self.attrs]
         self._check_takes("the struct-info rule", infer, ["call"])
         self._check_takes("te", te, [*args, *attrs])
@@ -256,7 +258,7 @@ class _Definition:
         try:
             signature = inspect.signature(function)
         except (TypeError, ValueError):
-            return  # no function, or one of C
+            return  # written in C: Python cannot tell its parameters
         try:
             signature.bind(*args, **dict.fromkeys(keywords or ()))
         except TypeError as error:
@@ -278,9 +280,9 @@ class _Definition:
         )
 
     def problem(self, call: Call) -> str | None:
-        """What a call has that the operator does not take; None if it is of its form.
+        """What is wrong with the arguments or attributes of a call; None if nothing is.
 
-        A call that was made by hand, or read from a file, may have any arguments and attributes.
+        A call that was built by hand, or read from a file, may have any arguments and attributes.
         """
         names = ", ".join([name for name, _, _ in self.args]) or "none"
         least = sum(not optional for _, _, optional in self.args)
@@ -350,7 +352,7 @@ def operator(
 
     def define(body: Body) -> Callable[..., Call]:
         definition = _Definition(name, body)
-        if not str(body.__module__).startswith("weft."):  # tests call those of weft's own rows
+        if not str(body.__module__).startswith("weft."):  # weft's own rows are checked by tests
             definition.check_functions(infer, te, legalize, numpy)
 
         @functools.wraps(body)
@@ -375,7 +377,7 @@ def operator(
         if rule is not None:
             rule = rule if window is None else fitting(rule, window)
             rule = rule if requires is None else agreeing(rule, requires)
-            op.set_attr("FLegalize", rule, plevel=0)  # one that a user registers replaces it
+            op.set_attr("FLegalize", rule, plevel=0)  # so that a user's rule can replace it
         FUNCTIONS[name.removeprefix("relax.")] = build
         return build
 
@@ -383,9 +385,9 @@ def operator(
 
 
 def function_of_plugin(name: str, package: str) -> Callable[..., Call] | None:
-    """The builder of an operator that plug-ins bring, by its name without ``relax.``.
+    """The builder of a plug-in's operator, by its name without ``relax.``; None if there is none.
 
-    None where the package that is asked for it has a module of that name, to be imported.
+    ``package`` is the namespace that was asked for the name; None also if it has such a module.
     """
     last = name.rpartition(".")[2]
     if last.startswith("_") or importlib.util.find_spec(f"{package}.{last}") is not None:
@@ -395,7 +397,7 @@ def function_of_plugin(name: str, package: str) -> Callable[..., Call] | None:
 
 
 class Namespace:
-    """The operators below a dotted prefix that has no module: ``relax.op.acme``."""
+    """The operators of a dotted prefix without a module of its own: ``relax.op.acme``."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix_ = prefix
@@ -414,7 +416,7 @@ class Namespace:
 
 
 def peek_info(operand: object) -> StructInfo | None:
-    """The struct info of an operand, inferred if it is a call that nobody has emitted yet."""
+    """The struct info of an operand, inferred here if it is a call that was not emitted yet."""
     info: StructInfo | None = getattr(operand, "struct_info", None)
     if info is None and isinstance(operand, Call) and isinstance(operand.op, Op):
         rule = operand.op.get_attr("infer_struct_info")
@@ -424,7 +426,7 @@ def peek_info(operand: object) -> StructInfo | None:
 
 
 def match_scalars(*operands: RelaxLike) -> list[RelaxLike]:
-    """Operands of which some are Python numbers: those become constants of the tensors' dtype."""
+    """The operands, with Python numbers converted to constants of the first tensor's dtype."""
     dtype, mesh = None, None
     for operand in operands:
         info = peek_info(operand)
@@ -441,5 +443,5 @@ def match_scalars(*operands: RelaxLike) -> list[RelaxLike]:
                 number = Constant(number.data, replicated(number.struct_info, mesh))
             matched.append(number)
         else:
-            matched.append(operand)  # converted, or refused by name, with the other arguments
+            matched.append(operand)  # converted, or refused with its name, by the definition
     return matched

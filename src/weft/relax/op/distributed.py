@@ -1,6 +1,6 @@
-"""``relax.op.distributed``, printed ``R.dist``: how tensors lie on a mesh of devices.
+"""``relax.op.distributed``, printed ``R.dist``: how tensors are spread over a mesh of devices.
 
-Graphs of them are built, deduced, printed and read; nothing executes them yet.
+Graphs with these operators can be built, printed and parsed, but not executed yet.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ def _distributed(call: Call) -> DTensorStructInfo:
 
 
 def _checked(call: Call, whole: TensorStructInfo) -> DTensorStructInfo:
-    """The tensor as the attributes say that it lies."""
+    """The tensor with the mesh and the placement of the call's attributes."""
     return DTensorStructInfo(whole, call.attrs["device_mesh"], call.attrs["placement"])
 
 
 def infer_annotated(call: Call) -> StructInfo:
-    """As the input, of which the mesh and the placement must be possible."""
+    """The input's struct info; raises if the mesh and the placement do not fit it."""
     info = call.args[0].struct_info
     whole = info.tensor_sinfo if isinstance(info, DTensorStructInfo) else info
     if not isinstance(whole, TensorStructInfo):
@@ -46,12 +46,12 @@ def infer_annotated(call: Call) -> StructInfo:
 
 
 def infer_redistributed(call: Call) -> StructInfo:
-    """The input on the mesh and by the placement of the attributes."""
+    """The input with the mesh and the placement of the attributes."""
     return _checked(call, _distributed(call).tensor_sinfo)
 
 
 def infer_sharded(call: Call) -> StructInfo:
-    """The replica on a mesh of one dimension, divided along the axis among the workers."""
+    """The input, a replica on a one-dimensional mesh, sharded along the axis."""
     info = _distributed(call)
     whole, mesh = info.tensor_sinfo, info.device_mesh
     if len(mesh.shape) != 1 or info.placement.dim_specs[0].axis != -1:
@@ -75,7 +75,7 @@ def as_mesh(value: object) -> DeviceMesh:
 
 
 def as_placement(value: object) -> Placement:
-    """A placement, also from its text."""
+    """A placement, or the placement that a text like ``"S[0], R"`` describes."""
     if not isinstance(value, Placement | str):
         raise IRTypeError(
             f"placement: expected a relax.distributed.Placement or a text such as 'S[0], R', got "
@@ -89,7 +89,7 @@ def annotate_sharding(
     input: Expr,  # noqa: A002 - TVM's name
     device_mesh: object, placement: object,
 ) -> Replacements:  # fmt: skip
-    """The tensor, marked with how it shall lie on a mesh."""
+    """The tensor, annotated with the mesh and the placement that it should get."""
     return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
 
@@ -107,9 +107,10 @@ def redistribute_replica_to_shard(
     input: Expr,  # noqa: A002 - TVM's name
     num_workers: int, axis: int,
 ) -> None:  # fmt: skip
-    """This worker's equal part along an axis of a tensor that every worker has.
+    """The part of a tensor that this worker keeps, of equal parts along an axis.
 
-    Of a distributed tensor, which is a replica, the same tensor placed in such parts.
+    Every worker has the whole tensor before. For a distributed tensor (a replica), the result is
+    the same tensor, sharded along the axis.
     """
 
 

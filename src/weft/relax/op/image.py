@@ -78,7 +78,7 @@ def _attrs(rank: int, size: Shape, roi: Any) -> Replacements:
 
 
 def _resized(te: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """A resize of topi, with the arguments and attributes in the operator's order."""
+    """topi's resize, wrapped so that its parameters are in the operator's order."""
 
     def resized(
         data: Tensor, size: Sequence[Extent], roi: Sequence[float], layout: str, method: str,
@@ -146,7 +146,7 @@ def resize3d(
 
 
 def infer_grid_sample(call: Call) -> TensorStructInfo:
-    """The spatial extents of the grid in the place of the image's."""
+    """The image's batch and channels, with the spatial extents of the grid."""
     info, grid = tensor(call, 0), tensor(call, 1)
     check_float(call, info)
     check_float(call, grid)
@@ -216,12 +216,12 @@ def infer_affine_grid(call: Call) -> TensorStructInfo:
     numpy=reference.affine_grid,
 )
 def affine_grid(data: Expr, size: Shape, align_corners: bool = True) -> Replacements:
-    """The sampling grid of an affine map (batch, 2, 3), for images of a size."""
+    """The sampling grid of an affine map (batch, 2, 3) for images of the given size."""
     return {"size": [size, size]} if isinstance(size, int | PrimExpr) else {}
 
 
 def infer_weighted_taps(call: Call) -> TensorStructInfo:
-    """An output for each row of the tables along the axis."""
+    """The data's shape; the axis has one output for each row of the tables."""
     info, indices, weights = tensor(call, 0), integral(call, 1), tensor(call, 2)
     dtype = common_dtype(call, [info, weights])
     for index in (1, 2):
@@ -251,5 +251,5 @@ def weighted_taps(
 ) -> None:
     """An axis resampled by tables: output i is the sum of ``data[indices[i, k]] * weights[i, k]``.
 
-    ``skip_zeros``: where a weight is 0 the element does not count, be it infinite or NaN.
+    ``skip_zeros``: an element with weight 0 does not count, even if it is infinite or NaN.
     """

@@ -44,7 +44,7 @@ TAKE_MODES = ("fast", "clip", "wrap", "nan")
 
 
 def infer_take(call: Call) -> TensorStructInfo:
-    """The indices' shape in the place of the axis."""
+    """The input's shape with the axis replaced by the shape of the indices."""
     info = tensor(call, 0)
     where = call.args[1].struct_info
     if isinstance(where, PrimStructInfo):
@@ -78,15 +78,16 @@ def infer_take(call: Call) -> TensorStructInfo:
     traits=Trait.MOVES,
 )
 def take(x: Expr, indices: Expr, axis: int | None = None, mode: str = "fast") -> None:
-    """The slices of x along an axis that indices choose.
+    """The slices of x along ``axis`` that ``indices`` choose.
 
-    ``mode`` says what an index outside of the axis does: "fast" is an error when the program runs
-    (negative ones too), "clip" takes the nearest end, "wrap" counts around, "nan" gives NaN.
+    ``mode`` says what an index outside of the axis does: "fast" raises an error when the program
+    runs (also for a negative one), "clip" takes the first or last slice, "wrap" takes the index
+    modulo the extent, "nan" gives NaN.
     """
 
 
 def _tuple_values(call: Call, index: int) -> list[PrimExpr] | None:
-    """The numbers in a tuple argument, or None where they are not written out."""
+    """The numbers in a tuple argument; None if it is a variable."""
     arg = call.args[index]
     if not isinstance(arg.struct_info, TupleStructInfo):
         raise IRTypeError(
@@ -149,7 +150,7 @@ def sliced_extent(
 
 
 def _bound(value: Extent, extent: Extent, forward: bool) -> PrimExpr:
-    """A begin or end as an index: negative ones count from the end, all limited to the extent."""
+    """A begin or an end as an index from 0: negative ones count from the end, all are clamped."""
     low, high = (int64(0), extent) if forward else (int64(-1), extent - 1)
     constant = constant_value(value)
     if constant is None and not isinstance(value, SizeVar):
@@ -208,7 +209,7 @@ def strided_slice(
 
 
 def _dynamic_strided_slice(bb: Builder, call: Call) -> RelaxExpr:
-    """The shape is computed first; the slice is then taken at sizes that a match_cast names."""
+    """Compute the shape of the slice, name its extents by a match_cast, then take the slice."""
     rank = len(dims(call.args[0]))
     if rank == 0:
         return call.args[0]
@@ -265,4 +266,4 @@ def infer_reverse_sequence(call: Call) -> TensorStructInfo:
     traits=Trait.MOVES,
 )
 def reverse_sequence(data: Expr, lengths: Expr, seq_axis: int = 1, batch_axis: int = 0) -> None:
-    """Each batch with its first elements, as many as its length says, in reverse order."""
+    """In each batch b, the first ``lengths[b]`` elements along ``seq_axis`` in reverse order."""

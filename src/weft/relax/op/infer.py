@@ -1,7 +1,7 @@
-"""Pieces of struct-info rules: reading arguments, axes, broadcasting, results.
+"""Parts of struct-info rules: reading arguments, axes, broadcasting, results.
 
-A rule raises errors that name the operator, the argument and the numbers; where a dimension is
-unknown it answers with what it knows (the rank, the dtype) instead of guessing.
+A rule raises errors that name the operator, the argument and the numbers. If a dimension is not
+known, its result has only what is known (the rank, the dtype): rules do not guess.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Dims = Sequence[Extent] | None
 
 
 def fail(call: Call, message: str) -> NoReturn:
-    """Raise IRValueError with the operator's name; constants show without their type."""
+    """Raise IRValueError with the operator's name; prints ``T.int64(4)`` as ``4``."""
     raise IRValueError(f"{call.op.name}: {_TYPED.sub(_NUMBER, message)}")
 
 
@@ -94,7 +94,7 @@ def scalar_info(call: Call, index: int) -> TensorStructInfo | PrimStructInfo:
 
 
 def prim_arg(call: Call, index: int) -> PrimExpr:
-    """The expression of argument ``index``, which must be a number that is known."""
+    """The expression of argument ``index``, which must be a scalar with a known expression."""
     info = call.args[index].struct_info
     if not isinstance(info, PrimStructInfo) or info.value is None:
         raise IRTypeError(
@@ -121,14 +121,14 @@ def dims_of(info: TensorStructInfo) -> Dims:
 def result(
     dims: Dims, dtype: str, ndim: int = -1, vdevice: VDevice | None = None
 ) -> TensorStructInfo:
-    """A tensor of known dimensions, or of that rank."""
+    """A tensor of dimensions ``dims``; if they are None, of rank ``ndim``."""
     if dims is not None:
         return TensorStructInfo(ShapeExpr(list(dims)), dtype, vdevice)
     return TensorStructInfo(None, dtype, vdevice, ndim)
 
 
 def shaped(call: Call, index: int, dtype: str, vdevice: VDevice | None = None) -> TensorStructInfo:
-    """A tensor of the shape that argument ``index`` is; a variable of unknown value stays one."""
+    """A tensor whose shape is argument ``index``; a variable of unknown dimensions is kept."""
     shape, info = call.args[index], shape_arg(call, index)
     if isinstance(shape, ShapeExpr) or (info.values is None and isinstance(shape, Var)):
         return TensorStructInfo(shape, dtype, vdevice)
@@ -173,10 +173,8 @@ def check_rank(call: Call, index: int, expected: int) -> TensorStructInfo:
     return info
 
 
-def common_dtype(
-    call: Call, infos: Sequence[TensorStructInfo | PrimStructInfo]
-) -> DataType:
-    """The one dtype of several tensors or scalars; void if any is unknown."""
+def common_dtype(call: Call, infos: Sequence[TensorStructInfo | PrimStructInfo]) -> DataType:
+    """The dtype that several tensors or scalars share; void if one of them is unknown."""
     dtypes = dict.fromkeys(DataType(info.dtype) for info in infos)
     known = [dtype for dtype in dtypes if dtype != VOID]
     if len(known) > 1:
@@ -262,7 +260,7 @@ def same_as_input(call: Call) -> TensorStructInfo:
 
 
 def same_along_axis(call: Call) -> TensorStructInfo:
-    """The info of the first argument, in which the attribute ``axis`` must be an axis."""
+    """The info of the first argument; raises unless the attribute ``axis`` is one of its axes."""
     info = tensor(call, 0)
     axis_of(call, call.attrs["axis"], info.ndim)
     return info

@@ -1,4 +1,4 @@
-"""Several tensors as one, one as several: concat, stack, split, meshgrid."""
+"""Operators that join or split tensors: concat, stack, split, meshgrid."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def infer_split(call: Call) -> StructInfo:
 
 
 def _cut(position: int, extent: Extent) -> PrimExpr:
-    """Where a cut lies: past the end is the end, a negative one counts from there."""
+    """The index of a cut: one past the end is clamped, a negative one counts from the end."""
     if position < 0:
         return simplified(tir_max(extent + position, int64(0)))
     return tir_min(int64(position), extent)
@@ -200,7 +200,10 @@ def _lower_split(bb: Builder, call: Call) -> RelaxExpr:
     "relax.split", infer_split, legalize=_lower_split, numpy=reference.split, traits=Trait.MOVES
 )
 def split(x: Expr, indices_or_sections: object, axis: int = 0) -> Replacements:
-    """Parts along an axis: a number of equal ones, or between indices. One part is no tuple."""
+    """The parts along an axis: so many equal ones, or those between indices.
+
+    The result is a tuple, or the tensor itself if there is only one part.
+    """
     if isinstance(indices_or_sections, list | tuple):
         return {"indices_or_sections": as_ints(indices_or_sections)}
     sections = as_int(indices_or_sections)
@@ -234,4 +237,7 @@ def infer_meshgrid(call: Call) -> StructInfo:
 
 @operator("relax.meshgrid", infer_meshgrid, te=topi.meshgrid, numpy=reference.meshgrid)
 def meshgrid(tensors: Exprs, indexing: str | None = "ij") -> None:
-    """The coordinates of the grid that vectors span, one tensor each; "xy" swaps the first two."""
+    """For each vector, a tensor that holds its coordinate at each point of the grid of all.
+
+    "xy" swaps the first two axes.
+    """

@@ -1,7 +1,8 @@
 """Layouts of activations and weights: ``NCHW``, ``NHWC``, ``OIHW``, and blocked ones (``NCHW4c``).
 
-A layout is a list of axes; a lower-case axis with a number splits the upper-case axis of its
-letter. Shapes are brought to a canonical order, in which rules are written once.
+A layout is a list of axes; a lower-case letter with a number is a part split from the axis of the
+same upper-case letter: NCHW4c splits C into C // 4 and 4. Rules are written once, for a canonical
+order of axes, to which ``Layout`` converts shapes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Layout:
         return self.axes.index((letter, 0))
 
     def to_canonical(self, dims: Sequence[Extent], order: str) -> list[Extent]:
-        """The extents in another order of primal axes, split parts multiplied in."""
+        """The extents in the order of upper-case axes, multiplied by those of their split parts."""
         extents: dict[str, Extent] = {}
         for (letter, factor), dim in zip(self.axes, dims, strict=True):
             known = extents.get(letter)

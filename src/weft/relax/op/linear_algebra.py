@@ -34,7 +34,7 @@ from weft.topi import wide_products
 
 
 def infer_matmul(call: Call) -> TensorStructInfo:
-    """numpy's matmul: batch dimensions broadcast, vectors count as a row or a column."""
+    """As numpy's matmul: batch dimensions broadcast, a vector is a row or a column."""
     lhs, rhs = tensor(call, 0), tensor(call, 1)
     dtype = call.attrs.get("out_dtype", VOID)
     if dtype == VOID:
@@ -66,7 +66,7 @@ def infer_matmul(call: Call) -> TensorStructInfo:
 
 
 def _inner(call: Call) -> Required:
-    """The inner dimension of both is one."""
+    """The inner dimensions must be equal."""
     lhs, rhs = (dims(arg) for arg in call.args)
     rhs[-2 if len(rhs) > 1 else -1] = lhs[-1]
     return {1: rhs}
@@ -87,7 +87,7 @@ def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> None:
 def linear(
     data: Expr, weight: Expr, bias: Expr | None = None, out_dtype: str | None = None
 ) -> Expr:
-    """data times the transpose of weight, plus bias: two or three operators.
+    """data times the transpose of weight, plus bias, as two or three operators.
 
     ``weight`` is (out_features, in_features).
     """
@@ -96,9 +96,10 @@ def linear(
 
 
 def _subscripts(call: Call, ranks: Sequence[int]) -> tuple[list[str], str] | None:
-    """The letters of operands and result; an ellipsis becomes digits, counted from the right.
+    """The letters of the operands and of the result; None if an ellipsis has an unknown rank.
 
-    None if an ellipsis stands for an unknown number of axes.
+    An ellipsis becomes digits, counted from the right: ``...ij,jk->...ik`` for operands of ranks 4
+    and 2 gives (["10ij", "jk"], "10ik").
     """
     text = str(call.attrs["subscripts"]).replace(" ", "")
     inputs, arrow, output = text.partition("->")
@@ -124,7 +125,7 @@ def _subscripts(call: Call, ranks: Sequence[int]) -> tuple[list[str], str] | Non
 
 
 def _compare_letters(bb: Builder, tensors: list[RelaxExpr], terms: list[str]) -> None:
-    """The extents of one letter are equal in all tensors, but for those that are known to be 1."""
+    """Check at run time that extents of the same letter are equal, unless one is known to be 1."""
     known: dict[str, PrimExpr] = {}
     for index, (operand, term) in enumerate(zip(tensors, terms, strict=True)):
         wanted = [

@@ -1,9 +1,9 @@
-"""How the row of an operator becomes TensorIR: the rule that LegalizeOps runs.
+"""The rules by which LegalizeOps lowers operators to TensorIR.
 
-A rule is ``(builder, call) -> expression``: nearly always ``builder.call_te`` of a tensor
-expression. ``@operator(te=...)`` makes one of the tensor expression (``TeRule``);
-``@operator(legalize=...)`` gives one that does more. A rule that returns the call itself leaves it
-as it is (a layout or a shape that no tensor expression takes).
+A rule is ``(builder, call) -> expression``, nearly always ``builder.call_te`` of a tensor
+expression. ``@operator(te=...)`` creates such a rule (``TeRule``); ``@operator(legalize=...)``
+gives one that does more. A rule that returns the call itself does not lower it, for example
+because no tensor expression supports its layout.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from weft.te.tensor import Tensor
 from weft.tir.op import const as tir_const
 
 TensorExpression = Callable[..., Tensor | Sequence[Tensor]]
-"""From placeholders of the arguments, then the attributes, to the tensors of the result."""
+"""(placeholders for the arguments, then the attributes) -> the tensors of the result."""
 
 
 class Builder(Protocol):
-    """What a rule asks of the block builder."""
+    """The methods of the block builder that rules use."""
 
     def call_te(self, te_func: TensorExpression, *args: object, **kwargs: object) -> Call:
-        """A call_tir of a new PrimFunc made from a tensor expression."""
+        """A call_tir of a new PrimFunc that computes a tensor expression."""
 
     def emit(self, expr: RelaxExpr, name_hint: str = "") -> Var:
         """Bind an expression to a new variable."""
@@ -37,28 +37,28 @@ class Builder(Protocol):
         """``emit`` of ``call_te``."""
 
     def match_cast(self, value: RelaxExpr, struct_info: StructInfo, name_hint: str = "") -> Var:
-        """Bind a value after a comparison with struct info, whose symbols that defines."""
+        """Compare a value with struct info at run time; defines the symbols of the struct info."""
 
 
 Rule = Callable[[Builder, Call], RelaxExpr]
-"""From a call, whose shapes are known up to symbols, to what computes it."""
+"""(builder, call) -> the expression that computes the call; dimensions may be symbolic."""
 Operand = RelaxExpr | PrimExpr
 
 
 @dataclass(frozen=True)
 class TeRule:
-    """The rule of a tensor expression: it gets the arguments, then the attributes, in order.
+    """The rule that calls a tensor expression with the arguments, then the attributes, in order.
 
-    An optional argument that the call lacks is None. A tuple of tensors is a list of them. Where
-    an element-wise operator has two or more operands, a constant without dimensions is a number
-    that stands in the PrimFunc. ``kernel`` names the PrimFunc; by default it is the name of ``te``.
+    An optional argument that the call lacks is None, and a tuple of tensors becomes a list. If an
+    element-wise operator has two or more operands, a scalar constant among them becomes a number
+    in the PrimFunc instead of a parameter. ``kernel`` is the name of the PrimFunc.
     """
 
     te: TensorExpression
     kernel: str
     arguments: int
     attributes: tuple[tuple[str, object], ...]
-    """Names and the values that a call without them has."""
+    """(name, default value) of each attribute."""
     is_elementwise: bool
 
     def __call__(self, bb: Builder, call: Call) -> Call:
@@ -74,7 +74,7 @@ class TeRule:
 
 
 def legalisations() -> dict[Op, Rule]:
-    """The rules of all operators that have one: those of rows, and those that users registered."""
+    """Operator -> its rule, for all that have one: from a row, or registered by a user."""
     operators = [Op.get(name) for name in Op.list_op_names()]
     return {op: op.attributes["FLegalize"] for op in operators if op.has_attr("FLegalize")}
 
@@ -87,14 +87,14 @@ def plain(value: object) -> object:
 
 
 def scalar_or_tensor(arg: Operand) -> Operand:
-    """A constant of no dimensions as a scalar expression, so that it stands in the PrimFunc."""
+    """A constant tensor without dimensions as a scalar expression; anything else as it is."""
     if isinstance(arg, Constant) and len(arg.data.shape) == 0:
         return tir_const(arg.data.numpy().item(), str(arg.struct_info.dtype))
     return arg
 
 
 def numbers_of(operands: Sequence[Operand]) -> list[Operand]:
-    """The operands, constants without dimensions as numbers; the first one stays if all are."""
+    """The operands with scalar constants as numbers; if all are, the first stays a tensor."""
     converted = [scalar_or_tensor(item) for item in operands]
     if not any(isinstance(item, Expr) for item in converted):
         converted[0] = operands[0]
@@ -116,5 +116,5 @@ def tuple_fields(bb: Builder, arg: RelaxExpr) -> list[RelaxExpr]:
 
 
 def dims(expr: RelaxExpr) -> list[PrimExpr]:
-    """The dimensions of a tensor; LegalizeOps has seen to it that they are known."""
+    """The dimensions of a tensor; LegalizeOps calls rules only if they are known."""
     return list(tensor_dims(expr.struct_info) or ())

@@ -180,7 +180,7 @@ def infer_reshape(call: Call) -> TensorStructInfo:
 
 
 def _lower_reshape(bb: Builder, call: Call) -> RelaxExpr:
-    """A kernel; where the numbers of elements are not proved equal, a function that compares."""
+    """A kernel; or a function that compares the sizes, if they are not proved to be equal."""
     shape = known_shape(call.args[1])
     if shape is None:
         return call
@@ -198,7 +198,10 @@ def _lower_reshape(bb: Builder, call: Call) -> RelaxExpr:
     traits=Trait.MOVES | Trait.VIEW,
 )
 def reshape(x: Expr, shape: Shape) -> Replacements:
-    """The elements in row-major order in another shape; one extent may be -1, 0 copies."""
+    """The same elements, in row-major order, in another shape.
+
+    One extent may be -1: it is computed. An extent of 0 is copied from x.
+    """
     return {"shape": complete_shape(x, shape)}
 
 
@@ -264,7 +267,7 @@ def infer_squeeze(call: Call) -> TensorStructInfo:
 
 
 def _of_extent_one(call: Call) -> Required:
-    """Axes that are named have the extent 1."""
+    """The axes to remove must have the extent 1."""
     shape = dims(call.args[0])
     if call.attrs["axis"] is None:
         return {}
@@ -368,7 +371,7 @@ def infer_layout_transform(call: Call) -> TensorStructInfo:
 
 
 def _pad_constant(value: Any, dtype: str) -> PrimExpr:
-    """The padding as a constant of the tensor's dtype; a fraction is no integer."""
+    """The padding as a constant of the tensor's dtype; IRTypeError for a float among integers."""
     given = PrimValue(value).value
     if dtype == VOID:
         return given
@@ -457,4 +460,4 @@ def _lower_one_hot(bb: Builder, call: Call) -> RelaxExpr:
 
 @operator("relax.one_hot", infer_one_hot, legalize=_lower_one_hot, numpy=reference.one_hot)
 def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: int, axis: int = -1) -> None:
-    """on_value where the new axis' index is the element, else off_value."""
+    """on_value where the index along the new axis equals the element, else off_value."""

@@ -1,6 +1,7 @@
-"""Explicit memory: ``relax.op.memory``, ``relax.op.builtin`` and ``relax.op.vm`` share these rules.
+"""Explicit memory: rules for ``relax.op.memory``, ``relax.op.builtin`` and ``relax.op.vm``.
 
-Storage is allocated in bytes; tensors are views of storage. The VM's passes emit them.
+A storage is a number of bytes; tensors are views of storages. Passes for the virtual machine emit
+these operators.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def infer_object(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of e
 
 
 def infer_nothing(call: Call) -> StructInfo:  # noqa: ARG001 - the signature of every rule
-    """Called for its effect."""
+    """The empty tuple: the operator is called for its side effect."""
     return TupleStructInfo([])
 
 
@@ -114,9 +115,7 @@ def alloc_storage(
     return Call(Op.get("relax.memory.alloc_storage"), operands)
 
 
-def alloc_tensor(
-    storage: Expr, offset: RelaxLike, shape: Shape, dtype: Expr | str
-) -> Call:
+def alloc_tensor(storage: Expr, offset: RelaxLike, shape: Shape, dtype: Expr | str) -> Call:
     """A tensor at a byte offset of a storage."""
     operands = [storage, as_index(offset), as_shape(shape), as_dtype_imm(dtype)]
     return Call(Op.get("relax.memory.alloc_tensor"), operands)
@@ -144,7 +143,7 @@ def ensure_zero_offset(data: Expr) -> Call:
 
 
 def _given(call: Call, index: int) -> Expr | None:
-    """An optional argument of a view; None where the empty tuple stands for it."""
+    """An optional argument of a view; None if it is the empty tuple, which means absent."""
     arg = call.args[index]
     return None if isinstance(arg, Tuple) and not arg.fields else arg
 
@@ -177,7 +176,7 @@ def _bytes(dtype: Any) -> int:
 
 
 def _check_size(call: Call, info: TensorStructInfo, viewed: TensorStructInfo, offset: int) -> None:
-    """The view must not end after the data, as far as both sizes are known."""
+    """Raise if the view is known to end after the data."""
     if viewed is info or viewed == info:
         if offset > 0:
             fail(call, f"a view of all of the data, {offset} bytes on, ends after the data")
@@ -199,7 +198,7 @@ def view(
     data: Expr, shape: Shape | None = None, dtype: Expr | str | None = None,
     relative_byte_offset: RelaxLike | None = None,
 ) -> Call:
-    """The memory of a tensor seen with another shape, dtype or start."""
+    """A tensor that shares the memory of ``data``, with another shape, dtype or start."""
     absent = Tuple(())
     extents = absent if shape is None else as_shape(shape)
     kind = absent if dtype is None else as_dtype_imm(dtype)

@@ -1,4 +1,4 @@
-"""Linear quantisation: q = round(x / scale) + zero point, limited to the integer type."""
+"""Linear quantisation: q = round(x / scale) + zero point, clamped to the integer type."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _lowered(te: TensorExpression, kernel: str) -> Rule:
 
 
 def _parameters(call: Call) -> Required:
-    """Scales and zero points are one for all, or one for each index of the axis."""
+    """Scale and zero point have one element, or one for each index of the axis."""
     vectors = [
         index for index in (1, 2)
         if len(dims(call.args[index])) and constant_value(dims(call.args[index])[0]) != 1
@@ -78,7 +78,7 @@ def _parameters(call: Call) -> Required:
 def quantize(
     data: Expr, scale: Expr, zero_point: Expr, axis: int = -1, out_dtype: Dtype = "int8"
 ) -> None:
-    """The data as integers, by scale and zero point."""
+    """round(data / scale) + zero point, clamped to the integer type."""
 
 
 @operator(

@@ -1,15 +1,15 @@
-"""Which extents of an operator's arguments must agree: what is compared when a function runs.
+"""Requirements on the extents of an operator's arguments, checked when the compiled function runs.
 
-The struct-info rules refuse extents that are known to differ. Where they are not known (two
-symbols), a kernel would read too little of one argument, or outside of it. ``@operator(requires=)``
-gives, for a call whose shapes are known up to symbols, the dimensions that arguments must have;
-what is not proved becomes a ``match_cast`` with both shapes in its error. Extents that broadcast
-are compared by the kernel itself (``topi.extents.broadcast_indices``).
+The struct-info rules refuse extents that are known to differ. Two different symbols may still be
+unequal at run time; a kernel would then read outside of an argument, or only part of it. For a call
+in LegalizeOps, ``@operator(requires=)`` returns the dimensions that arguments must have; for those
+that are not proved, a ``match_cast`` is emitted, whose error shows both shapes. Extents that
+broadcast are compared by the kernel itself (``topi.extents.broadcast_indices``).
 
-``@operator(window=)`` says how far the windows of an operator reach over its first argument. The
-struct-info rules refuse a window that is known to reach over more than there is. Where the extent
-is a symbol, the data is cast to an extent that is large enough and back; the first cast fails with
-both shapes. As ``check_window`` has it, no window fits into nothing.
+``@operator(window=)`` returns the span of an operator's windows over its first argument. The
+struct-info rules refuse a window that is known to be larger than the data. Where the extent is a
+symbol, two match_casts are emitted: to an extent that is large enough, which fails if the data is
+too small, and back. Empty data is allowed, as in ``check_window``.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ Required = Mapping[int | tuple[int, int], Sequence[Extent]]
 """The dimensions that arguments must have, by position; (position, field) of a tuple's field."""
 
 Requires = Callable[[Call], Required]
-"""From a call to what it requires of its arguments."""
+"""call -> the dimensions that its arguments must have."""
 
 Reach = Callable[[Call, int], list[Extent]]
-"""How many elements a window reaches over on each of so many spatial axes."""
+"""(call, number of spatial axes) -> the span of a window along each of them."""
 
 
 def same_shape(first: int, second: int) -> Requires:
-    """Two arguments of one shape."""
+    """The requirement that two arguments have the same shape."""
     return lambda call: {second: dims(call.args[first])}
 
 
 def per_channel(axis: str) -> Requires:
-    """The other arguments are vectors with an element for each channel."""
+    """The requirement that all arguments but the first are vectors with one element a channel."""
 
     def required(call: Call) -> Required:
         channels = dims(call.args[0])[call.attrs[axis]]
@@ -52,12 +52,12 @@ def per_channel(axis: str) -> Requires:
 
 
 def multiple(extent: Extent, of: Extent) -> PrimExpr:
-    """The largest multiple that is not above an extent; 0 of nothing."""
+    """The largest multiple of ``of`` that does not exceed ``extent``; 0 if ``of`` is 0."""
     return simplified(floordiv(extent, tir_max(of, 1)) * of)
 
 
 def with_dims(bb: Builder, x: RelaxExpr, wanted: Sequence[Extent], name: str) -> RelaxExpr:
-    """The tensor; where its dimensions are not proved to be these, a match_cast compares them."""
+    """The tensor; if its dimensions are not proved to be ``wanted``, bound by a match_cast."""
     if same_dims(dims(x), wanted):
         return x
     info = x.struct_info
@@ -68,7 +68,7 @@ def with_dims(bb: Builder, x: RelaxExpr, wanted: Sequence[Extent], name: str) ->
 def _with_field(
     bb: Builder, x: RelaxExpr, field: int, wanted: Sequence[Extent], name: str
 ) -> RelaxExpr:
-    """The tuple, whose field is compared as ``with_dims`` compares a tensor."""
+    """The tuple, with ``with_dims`` applied to one field."""
     fields = tuple_fields(bb, x)
     compared = with_dims(bb, fields[field], wanted, name)
     return x if compared is fields[field] else Tuple([
@@ -77,7 +77,7 @@ def _with_field(
 
 
 def agreeing(rule: Rule, requires: Requires) -> Rule:
-    """The rule on arguments whose dimensions are compared where they are not proved as required."""
+    """The rule, preceded by match_casts of the arguments whose dimensions are not proved."""
 
     def checked(bb: Builder, call: Call) -> RelaxExpr:
         args: list[RelaxExpr] = list(call.args)
@@ -98,14 +98,15 @@ def agreeing(rule: Rule, requires: Requires) -> Rule:
     return checked
 
 
-def least_extent(
-    call: Call, axis: int, rank: int, extent: Extent, reach: Extent
-) -> Extent:
-    """The extent where a window fits into it and its padding, more than it where none does."""
+def least_extent(call: Call, axis: int, rank: int, extent: Extent, reach: Extent) -> Extent:
+    """``extent`` if a window fits into it with its padding, else the least extent that it needs.
+
+    The result is an expression of a symbolic extent: ``max(n, 3)`` for a window of 3 elements.
+    """
     padding = call.attrs["padding"][axis] + call.attrs["padding"][rank + axis]
     least = constant_value(simplified(reach - padding))
     if constant_value(extent) is not None and least is not None:
-        return extent  # the rule has compared them
+        return extent  # the struct-info rule has compared them
     if least is None:
         return simplified(tir_max(extent, reach - padding))
     stride = call.attrs["strides"][axis]
@@ -123,7 +124,7 @@ def _layout(call: Call, order: str) -> Layout:
 
 
 def fitting(rule: Rule, reaches: Reach) -> Rule:
-    """The rule on data whose spatial extents are compared with what the windows reach over."""
+    """The rule, preceded by match_casts that fail if the data is smaller than a window."""
 
     def checked(bb: Builder, call: Call) -> RelaxExpr:
         rank = len(call.attrs["strides"])

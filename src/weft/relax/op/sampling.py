@@ -51,7 +51,7 @@ def multinomial_from_uniform(
 ) -> None:
     """Draw i is the first index at which the running sum of its row of prob exceeds its number.
 
-    prob is (batch, vocabulary), each row a distribution; uniform_sample (n, 1) has numbers from
-    [0, 1); sample_indices (n, 1) the row that draw i is taken from. Where rounding keeps a row's
+    prob is (batch, vocabulary), each row a distribution; uniform_sample (n, 1) holds a number from
+    [0, 1) for each draw, sample_indices (n, 1) its row of prob. If rounding errors keep the row's
     sum below the number, the draw is the last index.
     """

@@ -1,6 +1,6 @@
-"""Elements read and written at places that data give: gather, scatter, index_tensor, index_put.
+"""Reads and writes at indices that are data: gather, scatter, index_tensor, index_put.
 
-Indices are integers; whether they are inside is checked when the program runs (design.md 3.13).
+Indices are integers; the compiled program checks that they are in bounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from weft.topi import rearrangement
 
 
 def check_same_rank(call: Call, indices: Sequence[int]) -> None:
-    """Raise unless the arguments have one rank, where it is known."""
+    """Raise if the ranks of the arguments are known and differ."""
     ranks = {tensor(call, index).ndim for index in indices} - {-1}
     if len(ranks) > 1:
         infos = " and ".join([str(tensor(call, index)) for index in indices])
@@ -56,7 +56,7 @@ def check_same_dims(call: Call, first: Dims, second: Dims, what: str) -> None:
 
 
 def infer_scatter_elements(call: Call) -> TensorStructInfo:
-    """As the data; indices and updates have one shape."""
+    """As the data; indices and updates must have the same shape."""
     info = tensor(call, 0)
     axis_of(call, call.attrs["axis"], info.ndim)
     indices, updates = integral(call, 1), tensor(call, 2)
@@ -80,7 +80,7 @@ def scatter_elements(
 
 
 def infer_scatter_nd(call: Call) -> TensorStructInfo:
-    """As the data; the updates have the shape of what the index vectors choose."""
+    """As the data; the updates must have the shape that the index vectors select."""
     info, updates = tensor(call, 0), tensor(call, 2)
     integral(call, 1)
     common_dtype(call, [info, updates])
@@ -125,7 +125,7 @@ def gather_elements(data: Expr, indices: Expr, axis: int = 0) -> None:
 
 
 def chosen_dims(call: Call, batch: int) -> Dims:
-    """The shape of what index vectors (argument 1) choose of the data, or None."""
+    """The shape that index vectors (argument 1) select from the data, or None."""
     info, indices = tensor(call, 0), tensor(call, 1)
     shape, dims = dims_of(indices), dims_of(info)
     if indices.ndim == 0:
@@ -141,7 +141,7 @@ def chosen_dims(call: Call, batch: int) -> Dims:
 
 
 def infer_gather_nd(call: Call) -> TensorStructInfo:
-    """Batch and outer dimensions of the indices, then what an index vector leaves."""
+    """The indices' dimensions without the last, then the data's that the vectors do not index."""
     info, indices = tensor(call, 0), integral(call, 1)
     batch, shape = call.attrs["batch_dims"], dims_of(indices)
     gathered = chosen_dims(call, batch)
@@ -169,7 +169,7 @@ def gather_nd(data: Expr, indices: Expr, batch_dims: int = 0) -> None:
 
 
 def _joint_index(call: Call) -> tuple[int, TensorStructInfo]:
-    """How many index tensors argument 1 has, and the info of their broadcast."""
+    """The number of index tensors in argument 1, and the info of their broadcast."""
     infos = tensors(call, 1)
     if not infos:
         fail(call, "indices: expected at least one index tensor")
@@ -184,7 +184,7 @@ def _joint_index(call: Call) -> tuple[int, TensorStructInfo]:
 
 
 def _indexed(call: Call) -> TensorStructInfo:
-    """What the index tensors choose: their broadcast shape, then the axes that none indexes."""
+    """The broadcast shape of the index tensors, then the axes of the data that none indexes."""
     data = tensor(call, 0)
     count, where = _joint_index(call)
     dims, shape = dims_of(data), dims_of(where)
@@ -195,7 +195,7 @@ def _indexed(call: Call) -> TensorStructInfo:
 
 
 def as_index_tuple(indices: Any) -> Any:
-    """The index tensors as a tuple: one tensor stands for a tuple of it."""
+    """The index tensors as a tuple; a single tensor becomes a tuple of one."""
     info = getattr(indices, "struct_info", None)
     return [indices] if isinstance(info, TensorStructInfo) else indices
 
@@ -210,7 +210,7 @@ def index_tensor(data: Expr, indices: Exprs) -> Replacements:
 
 
 def infer_index_put(call: Call) -> TensorStructInfo:
-    """As the data; the values broadcast to what the index tensors choose."""
+    """As the data; the values must broadcast to the shape that the index tensors select."""
     data, values = tensor(call, 0), tensor(call, 2)
     common_dtype(call, [data, values])
     target = _indexed(call)
@@ -229,9 +229,10 @@ def infer_index_put(call: Call) -> TensorStructInfo:
 
 @operator("relax.index_put", infer_index_put, te=topi.index_put, numpy=reference.index_put)
 def index_put(data: Expr, indices: Exprs, values: Expr, accumulate: bool = False) -> Replacements:
-    """The data with values written (or added) at ``data[I0, I1, ...]``, which they broadcast to.
+    """The data with values written (or added, if ``accumulate``) at ``data[I0, I1, ...]``.
 
-    Of several values for one place the last one stays, or all are added.
+    The values broadcast to the selected shape. If an index occurs several times, the last value
+    counts, or all are added.
     """
     return {"indices": as_index_tuple(indices)}
 
@@ -255,7 +256,7 @@ def infer_slice_scatter(call: Call) -> TensorStructInfo:
 
 
 def _replaced(call: Call) -> Required:
-    """The source is as large as what it replaces."""
+    """src must have the shape of the slice that it replaces."""
     start, end, step = (getattr(arg, "value", None) for arg in call.args[2:5])
     if start is None or end is None or step is None or constant_value(step) is None:
         return {}
@@ -284,4 +285,4 @@ def _lower_slice_scatter(bb: Builder, call: Call) -> RelaxExpr:
 def slice_scatter(
     input_tensor: Expr, src: Expr, start: Prim, end: Prim, step: Prim = 1, axis: int = 0
 ) -> None:
-    """The input with src in the place of ``start:end:step`` along an axis."""
+    """The input with the slice ``start:end:step`` along an axis replaced by src."""

@@ -47,7 +47,7 @@ from weft.topi.histogram import histogram as topi_histogram
 
 
 def infer_where(call: Call) -> TensorStructInfo:
-    """The broadcast of all three."""
+    """The broadcast of the condition and both tensors."""
     infos = []
     for arg in call.args:
         info = arg.struct_info
@@ -87,7 +87,7 @@ def masked_fill(x: Expr, mask: Expr, value: RelaxLike) -> Expr:
 
 
 def infer_fma(call: Call) -> TensorStructInfo:
-    """As the inputs, which have one shape."""
+    """As the inputs, which must have the same shape."""
     infos = [tensor(call, index) for index in range(3)]
     dtype, vdevice = common_dtype(call, infos), common_vdevice(infos)
     ranks = {info.ndim for info in infos} - {-1}
@@ -120,7 +120,7 @@ def infer_astype(call: Call) -> TensorStructInfo:
 
 
 def _lower_astype(bb: Builder, call: Call) -> RelaxExpr:
-    """A constant number is converted here, but for floats that no integer of the type is near."""
+    """Convert a scalar constant now, unless it is a float outside of the integer type's range."""
     source, target = call.args[0], str(call.attrs["dtype"])
     if isinstance(source, Constant) and source.data.ndim == 0:
         value, kind = source.data.numpy(), DataType(target)
@@ -145,7 +145,7 @@ def astype(x: Expr, dtype: Dtype) -> None:
 
 @operator("relax.wrap_param", infer_astype, numpy=reference.astype)
 def wrap_param(data: Expr, dtype: Dtype = "float32") -> None:
-    """A parameter, converted (marks where mixed precision put a cast)."""
+    """A parameter converted to a dtype: the mark of a cast that mixed precision has inserted."""
 
 
 def infer_argsort(call: Call) -> TensorStructInfo:
@@ -239,7 +239,7 @@ def bucketize(
 
 
 def infer_searchsorted(call: Call) -> TensorStructInfo:
-    """Places of the shape of the values; rows of a sequence are those of the values."""
+    """Indices of the values' shape; a sequence with rows must have a row for each row of values."""
     sequence, values = tensor(call, 0), tensor(call, 1)
     common_dtype(call, [sequence, values])
     if sequence.ndim == 0:
@@ -255,7 +255,7 @@ def infer_searchsorted(call: Call) -> TensorStructInfo:
 
 
 def _rows_of_values(sequence: TensorStructInfo, values: TensorStructInfo) -> Dims:
-    """The shape of sequences that have a row for each of the values; None of a single one."""
+    """The shape that sequences need to have a row for each row of values; None for a vector."""
     whole, wanted = dims_of(sequence), dims_of(values)
     if whole is None or wanted is None or len(whole) != len(wanted) or len(whole) < 2:
         return None
@@ -284,9 +284,9 @@ def _searchsorted(
 def searchsorted(
     sorted_sequence: Expr, values: Expr, out_int32: bool = False, right: bool = False
 ) -> None:
-    """How many elements of a sorted row stand before each value (``right``: or equal it).
+    """The number of elements of a sorted row that are less than each value (``right``: or equal).
 
-    The sequence is one row for all values, or has a row for each row of them.
+    The sequence is one row for all values, or has one row for each row of values.
     """
 
 
@@ -305,10 +305,10 @@ def infer_histogram(call: Call) -> TensorStructInfo:
     "relax.histogram", infer_histogram, te=topi_histogram, numpy=in_float64(reference.histogram)
 )
 def histogram(x: Expr, low: Expr, high: Expr, bins: int) -> None:
-    """How many elements of a row lie in each of ``bins`` equal parts of [low, high].
+    """The number of elements of a row in each of ``bins`` equal parts of [low, high].
 
-    Where the ends are equal the interval is one wider on both sides. What lies outside is not
-    counted. The counts have the type of the data.
+    If low equals high, the interval is [low - 1, high + 1]. Elements outside are not counted. The
+    counts have the type of the data.
     """
 
 
@@ -324,7 +324,7 @@ def nonzero(x: Expr) -> None:
 
 
 def _constant(call: Call, index: int) -> int:
-    """The value of a flag or of an axis, which decides what the result is."""
+    """The constant value of a flag or of an axis: the result's struct info depends on it."""
     names = ("x", "sorted", "return_index", "return_inverse", "return_counts", "axis")
     arg = call.args[index]
     if not isinstance(arg, PrimValue) or not isinstance(arg.value, IntImm):
@@ -336,7 +336,7 @@ def _constant(call: Call, index: int) -> int:
 
 
 def infer_unique(call: Call) -> StructInfo:
-    """The unique values and what else was asked for; sizes are known at run time."""
+    """The unique values and the index tensors asked for; their sizes are known at run time only."""
     info = tensor(call, 0)
     flags = [_constant(call, index) for index in (2, 3, 4)]
     has_axis = len(call.args) > 5

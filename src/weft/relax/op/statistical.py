@@ -1,4 +1,4 @@
-"""Reductions, scans, and sums that undo a broadcast."""
+"""Reductions, scans, and sums over broadcast axes."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def infer_arg_reduction(call: Call) -> TensorStructInfo:
 
 
 def infer_scan(call: Call) -> TensorStructInfo:
-    """As the input, or flat if there is no axis; in the type that the call asks for, if it does."""
+    """As the input, or flat if ``axis`` is None; in the attribute ``dtype`` if the call has one."""
     info = tensor(call, 0)
     asked = call.attrs.get("dtype", VOID)
     dtype = info.dtype if asked == VOID else asked
@@ -87,7 +87,7 @@ def infer_scan(call: Call) -> TensorStructInfo:
 
 
 def infer_number_reduction(call: Call) -> TensorStructInfo:
-    """As ``infer_reduction``, for numbers: a sum of booleans would be one modulo 2."""
+    """As ``infer_reduction``, but not for booleans, whose sum would be modulo 2."""
     if DataType(tensor(call, 0).dtype).is_bool:
         raise IRTypeError(
             f"{call.op.name}: expected numbers, got bool; use astype to count, max for any, min "
@@ -97,7 +97,7 @@ def infer_number_reduction(call: Call) -> TensorStructInfo:
 
 
 def infer_median(call: Call) -> StructInfo:
-    """One axis: the values and where they stand, int64; several or all: the values."""
+    """Over one axis: (values, int64 indices); over several or all axes: the values."""
     same_as_float_input(call)
     values = infer_reduction(call)
     axes = call.attrs["axis"]
@@ -261,7 +261,7 @@ def infer_float_scan(call: Call) -> TensorStructInfo:
 
 
 def infer_running_extreme(call: Call) -> StructInfo:
-    """The values, and int64 places of them."""
+    """(values, int64 indices)."""
     info = infer_scan_along(call)
     if DataType(info.dtype).is_bool:
         raise IRTypeError(f"{call.op.name}: expected numbers, got bool; use astype")
@@ -287,9 +287,9 @@ def logcumsumexp(data: Expr, axis: int = -1) -> None:
     numpy=partial(reference.running_extreme, largest=True),
 )
 def cummax(data: Expr, axis: int = -1) -> None:
-    """The running maximum along an axis, and the last place of each (int64).
+    """The running maximum along an axis, and the last index (int64) at which each occurs.
 
-    A NaN is the maximum from where it stands on.
+    From a NaN on, the maximum is NaN.
     """
 
 
@@ -305,7 +305,7 @@ def cummin(data: Expr, axis: int = -1) -> None:
 
 
 def infer_collapse(call: Call) -> TensorStructInfo:
-    """The target shape; an extent of it that is not known to be 1 must be that of the tensor."""
+    """The target shape; each of its extents must be 1 or equal the tensor's."""
     info = tensor(call, 0)
     like = call.op.name == "relax.collapse_sum_like"
     target = tensor(call, 1) if like else None
@@ -323,7 +323,7 @@ def infer_collapse(call: Call) -> TensorStructInfo:
 
 
 def _collapsed(call: Call) -> Required:
-    """What is not summed has the extents of the target."""
+    """Axes that are not summed must have the extents of the target."""
     shape, target = dims(call.args[0]), dims(call)
     lead = len(shape) - len(target)
     pairs = zip(shape[lead:], target, strict=True)
@@ -347,7 +347,7 @@ def _lower_collapse(bb: Builder, call: Call) -> RelaxExpr:
     numpy=lambda data, target: reference.collapse(data, target.shape),
 )
 def collapse_sum_like(data: Expr, collapse_target: Expr) -> None:
-    """The sum over broadcast axes, of the shape of another tensor."""
+    """The sum over broadcast axes, so that the result has the shape of another tensor."""
 
 
 @operator(
@@ -358,4 +358,4 @@ def collapse_sum_like(data: Expr, collapse_target: Expr) -> None:
     numpy=reference.collapse,
 )
 def collapse_sum_to(data: Expr, shape: Shape) -> None:
-    """The sum over broadcast axes, of a given shape."""
+    """The sum over broadcast axes, so that the result has the given shape."""

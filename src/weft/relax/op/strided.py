@@ -1,7 +1,7 @@
-"""Windows and diagonals: what frameworks have as views by strides, as tensors of their own.
+"""Windows and diagonals: strided views of other frameworks, here as new tensors.
 
-PyTorch has them as operators; TVM has no operators of these names. ``nn.im2col`` and ``nn.col2im``
-stand in weft.relax.op.nn.windows.
+PyTorch has these operators, TVM does not. ``nn.im2col`` and ``nn.col2im`` are in
+weft.relax.op.nn.windows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from weft.topi import strided
 
 
 def infer_unfold(call: Call) -> TensorStructInfo:
-    """How many windows there are in the place of the axis; their size at the end."""
+    """The number of windows replaces the axis; the window's size is a new last axis."""
     info = tensor(call, 0)
     size, step = call.attrs["size"], call.attrs["step"]
     if size < 0 or step < 1:
@@ -68,11 +68,14 @@ def _window_fits(call: Call) -> Required:
     traits=Trait.MOVES,
 )
 def unfold(x: Expr, axis: int, size: int, step: int) -> None:
-    """Windows of ``size`` elements every ``step`` ones along an axis: a new last axis has them."""
+    """Windows of ``size`` elements, one every ``step`` elements, along ``axis``.
+
+    The elements of a window are along a new last axis.
+    """
 
 
 def _diagonal_dims(call: Call) -> Dims:
-    """The shape of the diagonal of the first argument, where its shape is known."""
+    """The shape of the diagonal of the first argument, or None."""
     info = tensor(call, 0)
     if info.ndim in (0, 1):
         fail(call, f"expected at least 2 dimensions, got {info.ndim}")
@@ -104,7 +107,7 @@ def infer_diagonal(call: Call) -> TensorStructInfo:
     traits=Trait.MOVES,
 )
 def diagonal(x: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> None:
-    """The diagonal of two axes as the last axis: above the main one for a positive offset."""
+    """The diagonal of two axes, as the last axis; above the main diagonal if ``offset`` > 0."""
 
 
 def infer_diagonal_scatter(call: Call) -> TensorStructInfo:
@@ -129,11 +132,11 @@ def _as_diagonal(call: Call) -> Required:
     traits=Trait.MOVES,
 )
 def diagonal_scatter(x: Expr, src: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> None:
-    """The input with the source in the place of its ``diagonal``."""
+    """The input with its ``diagonal`` replaced by ``src``."""
 
 
 def infer_as_strided(call: Call) -> TensorStructInfo:
-    """The shape that is asked for, which has a stride for each axis."""
+    """The given shape; there must be a stride for each axis."""
     info, shape, strides = tensor(call, 0), shape_arg(call, 1), shape_arg(call, 2)
     if -1 not in (shape.ndim, strides.ndim) and shape.ndim != strides.ndim:
         fail(call, f"strides: expected {shape.ndim} of them, got {strides.ndim}")
@@ -150,7 +153,7 @@ def infer_as_strided(call: Call) -> TensorStructInfo:
     traits=Trait.MOVES,
 )
 def as_strided(x: Expr, shape: Shape, strides: Shape, offset: Prim = 0) -> None:
-    """Element i is number ``offset + sum(i * strides)`` of the flat input.
+    """The element at index i is element ``offset + sum(i * strides)`` of the flat input.
 
-    A place outside of the input is a fault when the program runs.
+    An index outside of the input is an error when the program runs.
     """

@@ -73,9 +73,9 @@ def all_class_non_max_suppression(
     boxes: Expr, scores: Expr, max_output_boxes_per_class: Expr, iou_threshold: Expr,
     score_threshold: Expr, output_format: str = "onnx",
 ) -> None:  # fmt: skip
-    """Boxes (y1, x1, y2, x2) kept for every batch and class; rows (batch, class, box), count.
+    """The boxes (y1, x1, y2, x2) to keep for every batch and class: rows (batch, class, box).
 
-    Rows after the count are zeros: slice them off, or read only so many.
+    The second result is the number of rows that count; those after it are zeros.
     """
 
 
@@ -115,8 +115,8 @@ def roi_align(
 ) -> Replacements:  # fmt: skip
     """Regions (batch index, x1, y1, x2, y2) of the data, pooled to a fixed size.
 
-    ``mode``: a bin gives the mean of its samples (avg), the largest (max), or the largest of their
-    weighted neighbours (max_neighbour, as ONNX's max).
+    ``mode``: each bin gives the mean of its samples (avg), their maximum (max), or the maximum of
+    the weighted neighbours of its samples (max_neighbour, which ONNX calls max).
     """
     return {"pooled_size": each(pooled_size, 2, "pooled_size")}
 
@@ -140,5 +140,5 @@ def infer_roi_pool(call: Call) -> TensorStructInfo:
 def roi_pool(
     data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float = 1.0
 ) -> Replacements:
-    """The largest elements of bins of regions (batch index, x1, y1, x2, y2), edges rounded."""
+    """The largest element in each bin of regions (batch index, x1, y1, x2, y2), edges rounded."""
     return {"pooled_size": each(pooled_size, 2, "pooled_size")}

@@ -1,4 +1,4 @@
-"""``relax.op.vm``: what the virtual machine executes."""
+"""``relax.op.vm``: operators that the virtual machine executes."""
 
 from __future__ import annotations
 
@@ -30,21 +30,19 @@ def alloc_storage(
     return Call(Op.get("relax.vm.alloc_storage"), operands)
 
 
-def alloc_tensor(
-    storage: Expr, offset: RelaxLike, shape: Shape, dtype: Expr | str
-) -> Call:
+def alloc_tensor(storage: Expr, offset: RelaxLike, shape: Shape, dtype: Expr | str) -> Call:
     """A tensor at a byte offset of a storage."""
     operands = [storage, as_index(offset), as_shape(shape), as_dtype_imm(dtype)]
     return Call(Op.get("relax.vm.alloc_tensor"), operands)
 
 
 def kill_object(obj: Expr) -> Call:
-    """Let go of an object."""
+    """Release an object."""
     return Call(Op.get("relax.vm.kill_object"), [obj])
 
 
 def call_tir_dyn(func: Expr, args: RelaxLike) -> Call:
-    """A call of a PrimFunc with a shape for its scalar arguments."""
+    """A call of a PrimFunc whose scalar arguments are in a shape, the last argument."""
     return Call(Op.get("relax.vm.call_tir_dyn"), [func, inline_tuple(args)])
 
 

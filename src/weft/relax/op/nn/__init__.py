@@ -1,6 +1,6 @@
 """Operators of neural networks: ``relax.op.nn.<name>``, printed ``R.nn.<name>``.
 
-As in ``relax.op``, an operator is here by its name as soon as it is defined.
+As in ``relax.op``, an operator can be found here by its name as soon as it is defined.
 """
 
 from __future__ import annotations

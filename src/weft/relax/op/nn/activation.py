@@ -46,21 +46,21 @@ def infer_prelu(call: Call) -> TensorStructInfo:
 
 
 def _slopes(call: Call) -> Required:
-    """As many as the data has channels, or one."""
+    """alpha has one element for each channel of the data, or one."""
     if len(dims(call.args[1])) != 1 or constant_value(dims(call.args[1])[0]) == 1:
         return {}
     return {1: [dims(call.args[0])[call.attrs["axis"]]]}
 
 
 def infer_celu(call: Call) -> TensorStructInfo:
-    """As the input; alpha divides."""
+    """As the input; alpha is a divisor, so it must not be 0."""
     if call.attrs["alpha"] == 0:
         fail(call, "alpha: expected a number other than 0")
     return same_as_float_input(call)
 
 
 def infer_hardtanh(call: Call) -> TensorStructInfo:
-    """As the input; the limits are in order."""
+    """As the input; min_val must not exceed max_val."""
     low, high = call.attrs["min_val"], call.attrs["max_val"]
     if low > high:
         fail(call, f"expected min_val <= max_val, got {low} and {high}")
@@ -124,7 +124,7 @@ def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> None:
     traits=Trait.ELEMENTWISE,
 )
 def gelu(data: Expr) -> None:
-    """x times the cumulative distribution of the normal law at x."""
+    """x * Phi(x), where Phi is the cumulative distribution of the standard normal distribution."""
 
 
 @operator(
@@ -135,7 +135,7 @@ def gelu(data: Expr) -> None:
     traits=Trait.ELEMENTWISE,
 )
 def gelu_tanh(data: Expr) -> None:
-    """gelu by its approximation with tanh."""
+    """gelu, approximated by tanh."""
 
 
 @operator(

@@ -1,4 +1,4 @@
-"""Attention: of one batch, with a bias, and of several sequences laid end to end.
+"""Attention: of a batch, with a bias, and of sequences of different lengths laid end to end.
 
 Tensors are (batch, length, heads, features). Heads of keys and values may be fewer than those of
 queries: consecutive heads of queries then share one (grouped-query attention; Ainslie et al.,
@@ -69,7 +69,7 @@ def infer_attention_bias(call: Call) -> TensorStructInfo:
 
 
 def infer_attention_var_len(call: Call) -> TensorStructInfo:
-    """As attention of one batch; the starts are vectors of integers, the lengths scalars."""
+    """As attention with batch 1; the starts are vectors of integers, the lengths scalars."""
     info = infer_attention(call)
     for index in range(3, 7):
         part = tensor(call, index)
@@ -86,19 +86,19 @@ def infer_attention_var_len(call: Call) -> TensorStructInfo:
 
 
 def _replace_builder(name: str, function: Callable[..., Call]) -> None:
-    """Build an operator by a function whose parameters are not the call's arguments in order."""
+    """Let users build an operator by a function whose parameters are not the call's arguments."""
     Op.get(name).attributes["function"] = function
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
 def _heads(call: Call) -> Required:
-    """Keys have the query's batch and features, values the keys' batch, length and heads."""
+    """Keys need the query's batch and features; values need the keys' batch, length and heads."""
     query, key, value = (dims(arg) for arg in call.args[:3])
     wanted: dict[int | tuple[int, int], list[PrimExpr]] = {
         1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]],
     }  # fmt: skip
     heads, owners = query[2], key[2]
-    if not same_dim(heads, owners):  # as many heads of queries for each of keys
+    if not same_dim(heads, owners):  # each head of keys serves the same number of heads of queries
         wanted[0] = [*query[:2], multiple(heads, owners), query[3]]
     return wanted
 
@@ -148,7 +148,7 @@ _replace_builder("relax.nn.attention", attention)
 
 
 def _lower_var_len(bb: Builder, call: Call) -> RelaxExpr:
-    """The greatest lengths are for libraries: no kernel reads them."""
+    """Drop the maximal lengths, which only libraries need: the kernel does not read them."""
     attrs = call.attrs
     return bb.call_te(
         attention_te.attention_var_len, *call.args[:5], attrs["scale"], attrs["causal_mask"],
@@ -178,8 +178,9 @@ def attention_var_len(
 ) -> Call:  # fmt: skip
     """Attention of each sequence within tensors that hold several, end to end.
 
-    ``seqstart_q`` holds where each sequence of queries begins, and at last where all end;
-    ``seqstart_k`` of keys and values (the same if None). The greatest lengths are for libraries.
+    ``seqstart_q`` holds the start of each sequence of queries, then the end of the last one;
+    ``seqstart_k`` those of keys and values (the same if None). Only libraries use the maximal
+    lengths.
     """
     return _attention_var_len(
         queries, keys, values, seqstart_q, seqstart_q if seqstart_k is None else seqstart_k,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from weft import topi
@@ -32,7 +33,7 @@ from weft.topi.nn.convolution_blocked import conv_blocked
 
 
 def _operands(call: Call) -> tuple[Layouts, TensorStructInfo, DataType]:
-    """The layouts, the data, and the type of the result; raises of tensors of other ranks."""
+    """The layouts, the data's info and the result's dtype; raises if a rank does not fit."""
     layouts = layouts_of(call)
     info = check_rank(call, 0, layouts.data.ndim)
     weight = check_rank(call, 1, layouts.kernel.ndim)
@@ -137,19 +138,19 @@ def _transposed(rank: int) -> Rule:
 
 
 def _known(call: Call) -> Geometry:
-    """The geometry of a call that is lowered: LegalizeOps has seen to it that shapes are known."""
+    """The geometry of a call in LegalizeOps, which calls rules only if shapes are known."""
     sizes = geometry_of(call)
     assert sizes is not None
     return sizes
 
 
 def _reach(call: Call, _rank: int) -> list[Extent]:
-    """How many elements the windows reach over."""
+    """The span of a window along each axis: (kernel - 1) * dilation + 1."""
     return [window.reach for window in _known(call).space]
 
 
 def _convolution(call: Call) -> Required:
-    """The data has the weight's input channels, for each group."""
+    """The data must have the weight's input channels times the number of groups."""
     sizes = _known(call)
     channels = simplified(sizes.depth * sizes.groups)
     extents = [sizes.batch, channels, *[window.extent for window in sizes.space]]
@@ -157,7 +158,7 @@ def _convolution(call: Call) -> Required:
 
 
 def _transposed_convolution(call: Call) -> Required:
-    """The weight has an entry for each channel of the data."""
+    """The weight must have as many input channels as the data."""
     sizes = _known(call)
     extents = [sizes.channels, sizes.filters, *[window.size for window in sizes.space]]
     return {1: sizes.layouts.kernel.from_canonical(extents, f"IO{sizes.letters}")}
@@ -174,119 +175,60 @@ def _attrs(
     }
 
 
-@operator(
-    "relax.nn.conv1d",
-    infer_conv,
-    legalize=_direct(1, topi.nn.conv1d),
-    requires=_convolution,
-    window=_reach,
-    numpy=reference.conv(1),
-    traits=Trait.CONTRACTION,
-)
-def conv1d(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "OIW",
-    out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
-    """Convolution over one spatial axis."""
-    return _attrs(1, strides, padding, dilation, data_layout, out_layout)
+def _row(rank: int, te: TensorExpression, text: str) -> Callable[..., Call]:
+    """The row of ``conv1d`` and the like."""
+
+    def body(
+        data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
+        groups: int = 1, data_layout: str = f"NC{SPATIAL[rank]}",
+        kernel_layout: str = f"OI{SPATIAL[rank]}", out_layout: str | None = None,
+        out_dtype: Dtype | None = None,
+    ) -> Replacements:  # fmt: skip
+        return _attrs(rank, strides, padding, dilation, data_layout, out_layout)
+
+    body.__name__, body.__doc__ = f"conv{rank}d", text
+    row = operator(
+        f"relax.nn.conv{rank}d", infer_conv, legalize=_direct(rank, te), requires=_convolution,
+        window=_reach, numpy=reference.conv(rank), traits=Trait.CONTRACTION,
+    )  # fmt: skip
+    return row(body)
 
 
-@operator(
-    "relax.nn.conv2d",
-    infer_conv,
-    legalize=_direct(2, topi.nn.conv2d),
-    requires=_convolution,
-    window=_reach,
-    numpy=reference.conv(2),
-    traits=Trait.CONTRACTION,
-)
-def conv2d(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "OIHW",
-    out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
-    """Convolution over two spatial axes; padding is (top, left, bottom, right)."""
-    return _attrs(2, strides, padding, dilation, data_layout, out_layout)
+def _transposed_row(rank: int) -> Callable[..., Call]:
+    """The row of ``conv1d_transpose`` and the like."""
+
+    def body(
+        data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
+        dilation: Ints = 1, groups: int = 1, data_layout: str = f"NC{SPATIAL[rank]}",
+        kernel_layout: str = f"IO{SPATIAL[rank]}", out_layout: str | None = None,
+        out_dtype: Dtype | None = None,
+    ) -> Replacements:  # fmt: skip
+        attributes = _attrs(rank, strides, padding, dilation, data_layout, out_layout)
+        return {**attributes, "output_padding": each(output_padding, rank, "output_padding")}
+
+    name = body.__name__ = f"conv{rank}d_transpose"
+    body.__doc__ = f"The transpose of conv{rank}d."
+    row = operator(
+        f"relax.nn.{name}", infer_conv_transpose, legalize=_transposed(rank),
+        requires=_transposed_convolution, numpy=reference.conv_transpose(rank),
+        traits=Trait.CONTRACTION,
+    )  # fmt: skip
+    return row(body)
 
 
-@operator(
-    "relax.nn.conv3d",
-    infer_conv,
-    legalize=_direct(3, topi.nn.conv3d),
-    requires=_convolution,
-    window=_reach,
-    numpy=reference.conv(3),
-    traits=Trait.CONTRACTION,
-)
-def conv3d(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "OIDHW",
-    out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
-    """Convolution over three spatial axes."""
-    return _attrs(3, strides, padding, dilation, data_layout, out_layout)
+CONVOLUTIONS: Final = {
+    1: _row(1, topi.nn.conv1d, "Convolution over one spatial axis."),
+    2: _row(
+        2,
+        topi.nn.conv2d,
+        "Convolution over two spatial axes; padding is (top, left, bottom, right).",
+    ),
+    3: _row(3, topi.nn.conv3d, "Convolution over three spatial axes."),
+}
+"""Number of spatial axes -> the convolution."""
 
-
-@operator(
-    "relax.nn.conv1d_transpose",
-    infer_conv_transpose,
-    legalize=_transposed(1),
-    requires=_transposed_convolution,
-    numpy=reference.conv_transpose(1),
-    traits=Trait.CONTRACTION,
-)
-def conv1d_transpose(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "IOW",
-    out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
-    """The transpose of conv1d."""
-    attributes = _attrs(1, strides, padding, dilation, data_layout, out_layout)
-    return {**attributes, "output_padding": each(output_padding, 1, "output_padding")}
-
-
-@operator(
-    "relax.nn.conv2d_transpose",
-    infer_conv_transpose,
-    legalize=_transposed(2),
-    requires=_transposed_convolution,
-    numpy=reference.conv_transpose(2),
-    traits=Trait.CONTRACTION,
-)
-def conv2d_transpose(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCHW", kernel_layout: str = "IOHW",
-    out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
-    """The transpose of conv2d."""
-    attributes = _attrs(2, strides, padding, dilation, data_layout, out_layout)
-    return {**attributes, "output_padding": each(output_padding, 2, "output_padding")}
-
-
-@operator(
-    "relax.nn.conv3d_transpose",
-    infer_conv_transpose,
-    legalize=_transposed(3),
-    requires=_transposed_convolution,
-    numpy=reference.conv_transpose(3),
-    traits=Trait.CONTRACTION,
-)
-def conv3d_transpose(
-    data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-    dilation: Ints = 1, groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "IODHW",
-    out_layout: str | None = None, out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
-    """The transpose of conv3d."""
-    attributes = _attrs(3, strides, padding, dilation, data_layout, out_layout)
-    return {**attributes, "output_padding": each(output_padding, 3, "output_padding")}
-
-
-CONVOLUTIONS: Final = {1: conv1d, 2: conv2d, 3: conv3d}
-"""The convolutions, by how many axes they go over."""
-
-TRANSPOSED: Final = {1: conv1d_transpose, 2: conv2d_transpose, 3: conv3d_transpose}
-"""The transposes of convolutions, by how many axes they go over."""
+TRANSPOSED: Final = {rank: _transposed_row(rank) for rank in (1, 2, 3)}
+"""Number of spatial axes -> the transposed convolution."""
 
 IMAGE_CONVOLUTION: Final = Op.get("relax.nn.conv2d")
-"""The operator that passes over layouts of images are about."""
+"""The operator that passes about image layouts rewrite."""

@@ -1,4 +1,4 @@
-"""``relax.nn.dense``: an operator of weft's core (TVM had it in 2022, and programs match on it)."""
+"""``relax.nn.dense``: TVM had it in 2022 and has it no longer; programs that match on it exist."""
 
 from __future__ import annotations
 

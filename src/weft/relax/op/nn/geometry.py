@@ -1,7 +1,7 @@
-"""What a convolution computes, whatever its layouts: sizes by role, and the windows of each axis.
+"""The geometry of a convolution, whatever its layouts: named sizes, and the windows of each axis.
 
-``geometry_of`` reads a call; struct info, requirements, lowering and the passes over layouts and
-algorithms ask the object that it gives, and no attribute of the call.
+``geometry_of`` computes it from a call. Struct-info rules, requirements, lowering and the passes
+that choose layouts and algorithms use this object and do not read the call's attributes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.support.errors import IRValueError
 from weft.tir.op import ceildiv, floordiv
 
 SPATIAL: Final = {1: "W", 2: "HW", 3: "DHW"}
-"""How many axes of space -> their letters in a layout."""
+"""Number of spatial axes -> their letters in a layout."""
 
 
 class Layouts(NamedTuple):
@@ -31,18 +31,18 @@ class Layouts(NamedTuple):
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """As the call names them: ``("NCHW", "OIHW", "NCHW")``."""
+        """The names as the call has them: ``("NCHW", "OIHW", "NCHW")``."""
         return self.data.name, self.kernel.name, self.out.name
 
 
 @dataclass(frozen=True)
 class Window:
-    """The windows along one axis of space."""
+    """The windows along one spatial axis."""
 
     extent: Extent
-    """Elements of the data."""
+    """The extent of the data."""
     size: Extent
-    """Elements of the kernel."""
+    """The extent of the kernel."""
     stride: Extent
     dilation: Extent
     before: Extent
@@ -52,27 +52,27 @@ class Window:
 
     @property
     def reach(self) -> Extent:
-        """How many elements a window reaches over."""
+        """The span of a window: the distance from its first to its last element, plus 1."""
         return simplified((self.size - 1) * self.dilation + 1)
 
     @property
     def padded(self) -> Extent:
-        """Elements of the data and its padding."""
+        """The extent of the data with its padding."""
         return self.extent + self.before + self.after
 
     @property
     def count(self) -> Extent:
-        """How many windows there are."""
+        """The number of windows."""
         return simplified(floordiv(self.padded - self.reach, self.stride) + 1)
 
     @property
     def count_up(self) -> Extent:
-        """How many windows there are, with one for pixels that fill none."""
+        """The number of windows, with one for remaining pixels that do not fill a window."""
         return simplified(ceildiv(self.padded - self.reach, self.stride) + 1)
 
     @property
     def is_one_pixel(self) -> bool:
-        """Whether each window is one pixel, and each pixel has one: no stride, no padding."""
+        """Whether the kernel has extent 1, stride 1 and no padding: one window for each pixel."""
         numbers = (self.size, self.stride, self.before, self.after)
         return [constant_value(number) for number in numbers] == [1, 1, 0, 0]
 
@@ -94,32 +94,32 @@ class Geometry:
     layouts: Layouts
     batch: Extent
     channels: Extent
-    """Of the data."""
+    """The channels of the data."""
     filters: Extent
-    """The kernel's axis O: results of a group, if the convolution is transposed."""
+    """The kernel's axis O: output channels (of one group, if the convolution is transposed)."""
     depth: Extent
-    """The kernel's axis I: channels that a filter sums."""
+    """The kernel's axis I: the channels that each filter sums over."""
     space: tuple[Window, ...]
     groups: int
 
     @property
     def letters(self) -> str:
-        """The axes of space."""
+        """The letters of the spatial axes: ``HW``."""
         return SPATIAL[len(self.space)]
 
     @property
     def kernel(self) -> tuple[int | None, ...]:
-        """The extents of a window, None for symbolic ones."""
+        """The extents of the kernel, None for symbolic ones."""
         return tuple([constant_value(window.size) for window in self.space])
 
     @property
     def image(self) -> tuple[int | None, ...]:
-        """The extents of the data's axes of space, None for symbolic ones."""
+        """The extents of the data's spatial axes, None for symbolic ones."""
         return tuple([constant_value(window.extent) for window in self.space])
 
     @property
     def padding(self) -> tuple[int | None, ...]:
-        """Padding before each axis, then after each; None where it is symbolic."""
+        """The padding before each axis, then after each; None for a symbolic one."""
         sides = [*[w.before for w in self.space], *[w.after for w in self.space]]
         return tuple([constant_value(side) for side in sides])
 
@@ -130,38 +130,38 @@ class Geometry:
 
     @property
     def is_dilated(self) -> bool:
-        """Whether a window leaves out pixels, as far as is known."""
+        """Whether a dilation is not known to be 1."""
         return any(constant_value(window.dilation) != 1 for window in self.space)
 
     @property
     def is_dense(self) -> bool:
-        """Whether each filter sums all channels."""
+        """Whether each filter sums over all channels (no groups)."""
         return self.groups == 1
 
     @property
     def is_depthwise(self) -> bool:
-        """Whether each channel has a filter of its own, and one."""
+        """Whether each channel has exactly one filter of its own."""
         numbers = [constant_value(extent) for extent in (self.channels, self.filters)]
         return self.groups > 1 and numbers == [self.groups] * 2
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether windows are one pixel."""
+        """Whether the kernel is 1 x 1."""
         return all(size == 1 for size in self.kernel)
 
     @property
     def is_slid(self) -> bool:
-        """Whether windows move by one pixel, and see neighbours: stride and dilation are one."""
+        """Whether all strides and dilations are 1."""
         return all(step == 1 for step in self.steps) and not self.is_dilated
 
     @property
     def is_blocked(self) -> bool:
-        """Whether data or kernel have an axis in blocks."""
+        """Whether the layout of data or kernel splits an axis, as NCHW16c does."""
         return any(factor for layout in self.layouts[:2] for _, factor in layout.axes)
 
     @property
     def blocks(self) -> tuple[int, int] | None:
-        """The blocks a and b of the layouts NCHW{a}c, OIHW{a}i{b}o, NCHW{b}c; None of others."""
+        """(a, b) if the layouts are NCHW{a}c, OIHW{a}i{b}o and NCHW{b}c, else None."""
         (_, of_data), (_, of_result) = self.layouts.data.axes[-1], self.layouts.out.axes[-1]
         names = (f"NC{self.letters}{of_data}c", f"OI{self.letters}{of_data}i{of_result}o",
                  f"NC{self.letters}{of_result}c")  # fmt: skip
@@ -169,7 +169,7 @@ class Geometry:
 
 
 def layouts_of(call: Call) -> Layouts:
-    """The layouts that a convolution names; IRValueError where one has other axes."""
+    """The layouts of a convolution; IRValueError if one has wrong axes."""
     attrs, name = call.attrs, call.op.name
     counts = [len(attrs["strides"]), len(attrs["dilation"]), len(attrs["padding"]) / 2]
     if len({*counts}) != 1 or counts[0] not in SPATIAL:
@@ -187,7 +187,7 @@ def layouts_of(call: Call) -> Layouts:
 
 
 def geometry_of(call: Call) -> Geometry | None:
-    """The geometry of a call of a convolution, or of a transposed one; None of unknown shapes."""
+    """The geometry of a (transposed) convolution; None if a shape is not known."""
     layouts = layouts_of(call)
     data, kernel = [tensor_dims(arg.struct_info) for arg in call.args[:2]]
     return None if data is None or kernel is None else _geometry(call, layouts, data, kernel)
@@ -207,7 +207,7 @@ def _geometry(
 def windows_of(
     call: Call, extents: Sequence[Extent], sizes: Sequence[Extent]
 ) -> tuple[Window, ...]:
-    """The windows of a convolution or a pool over data of ``extents``, by the call's attributes."""
+    """The windows of a convolution or a pooling call over data of these extents."""
     attrs, rank = call.attrs, len(extents)
     padding = attrs["padding"]
     axes = zip(

@@ -1,4 +1,4 @@
-"""Layouts in rules of LegalizeOps: which a tensor expression takes, transposes to the others."""
+"""Layouts in rules of LegalizeOps: which ones topi supports, and transposes between them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def is_blocked(*layouts: str) -> bool:
 
 
 def splits_space(*layouts: str) -> bool:
-    """Whether a layout splits a spatial axis: topi has no operator for those."""
+    """Whether a layout splits a spatial axis, which no operator of topi supports."""
     return any(letter in "dhw" for layout in layouts for letter in layout)
 
 
 def in_layout(bb: Builder, tensor: RelaxExpr, layout: str, wanted: str) -> RelaxExpr:
-    """A tensor with its axes in another order; itself if that is the order that it has."""
+    """The tensor transposed from ``layout`` to ``wanted``; the tensor itself if they are equal."""
     if layout == wanted:
         return tensor
     source = tensor if isinstance(tensor, Var) else bb.emit(tensor)
@@ -27,6 +27,6 @@ def in_layout(bb: Builder, tensor: RelaxExpr, layout: str, wanted: str) -> Relax
 
 
 def operand_in_layout(bb: Builder, arg: RelaxExpr, layout: str, wanted: str) -> RelaxExpr:
-    """An argument with its axes in another order, as a variable."""
+    """The argument transposed from ``layout`` to ``wanted``, bound to a variable."""
     moved = in_layout(bb, arg, layout, wanted)
     return arg if moved is arg else bb.emit(moved)

@@ -72,7 +72,7 @@ def batch_norm(
 
 
 def infer_layer_norm(call: Call) -> TensorStructInfo:
-    """As the data; scale and shift have the extents of the axes."""
+    """As the data; gamma and beta have the extents of the normalised axes."""
     info = tensor(call, 0)
     check_float(call, info)
     axes = axes_of(call, call.attrs["axes"], info.ndim, "axes")
@@ -91,7 +91,7 @@ def infer_layer_norm(call: Call) -> TensorStructInfo:
 
 
 def _affine_norm(te: TensorExpression, *names: str) -> Rule:
-    """A norm with gamma if it scales, with beta if it centers."""
+    """The rule of a norm; gamma is passed only if ``scale``, beta only if ``center``."""
 
     def rule(bb: Builder, call: Call) -> RelaxExpr:
         attrs = call.attrs
@@ -104,7 +104,7 @@ def _affine_norm(te: TensorExpression, *names: str) -> Rule:
 
 
 def _along_axes(call: Call) -> Required:
-    """The weights of a norm have the dimensions of the data along its axes."""
+    """The weights of a norm must have the extents of the data along the normalised axes."""
     extents = dims(call.args[0])
     shape = [extents[int(axis)] for axis in call.attrs["axes"]]
     return dict.fromkeys(range(1, len(call.args)), shape)
@@ -169,7 +169,7 @@ def group_norm(
 
 
 def infer_instance_norm(call: Call) -> TensorStructInfo:
-    """As the data; scale and shift have one element for each channel."""
+    """As the data; gamma and beta have one element for each channel."""
     info = tensor(call, 0)
     check_float(call, info)
     axis = axis_of(call, call.attrs["channel_axis"], info.ndim, "channel_axis")
@@ -206,7 +206,7 @@ def infer_dropout(call: Call) -> StructInfo:
 
 
 def _no_dropout(bb: Builder, call: Call) -> RelaxExpr:
-    """As inference has it: nothing is dropped, so the mask is ones everywhere."""
+    """Inference drops nothing: the result is the data and a mask of ones."""
     data = call.args[0]
     return Tuple([data, bb.emit(ones_like(data))])
 
@@ -215,7 +215,7 @@ def _no_dropout(bb: Builder, call: Call) -> RelaxExpr:
 def dropout(data: Expr, rate: float = 0.5) -> None:
     """(output, mask): elements set to 0 with probability ``rate`` while training.
 
-    Compiled programs are for inference: they give the data and a mask of ones.
+    Compiled programs are for inference: they return the data and a mask of ones.
     """
 
 
@@ -253,7 +253,7 @@ def infer_nll_loss(call: Call) -> TensorStructInfo:
 
 
 def _nll_loss(call: Call) -> Required:
-    """Targets are the predictions without classes, weights one for each class."""
+    """Targets have the predictions' shape without the classes; weights have one for each class."""
     shape = dims(call.args[0])
     classes, places = (shape[0], []) if len(shape) == 1 else (shape[1], [shape[0], *shape[2:]])
     return {1: places, 2: [classes]} if len(call.args) > 2 else {1: places}
@@ -270,7 +270,7 @@ def nll_loss(
     predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean",
     ignore_index: int = -100,
 ) -> None:  # fmt: skip
-    """The negative log likelihood of targets, by log probabilities (N, C, ...)."""
+    """The negative log likelihood of targets, given log probabilities (N, C, ...)."""
 
 
 def infer_lrn(call: Call) -> TensorStructInfo:
@@ -288,7 +288,7 @@ def lrn(
     data: Expr, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
     bias: float = 2.0,
 ) -> None:  # fmt: skip
-    """Divided by (bias + alpha / size * the sum of squares of ``size`` neighbours) ** beta.
+    """data / (bias + alpha / size * the sum of squares of ``size`` neighbours along axis) ** beta.
 
-    As many neighbours are before as after; of an even size one more is after.
+    The neighbours are centred on the element; if ``size`` is even, one more is after it.
     """

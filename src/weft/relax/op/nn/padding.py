@@ -20,7 +20,7 @@ from weft.tir.op import const as tir_const
 
 
 def each(value: Ints, rank: int, name: str) -> Array[Extent]:
-    """One int for each spatial axis, from one for all or a list."""
+    """One int for each spatial axis; a single value is repeated."""
     values = as_ints(value)
     if len(values) == 1:
         return Array([values[0]] * rank)
@@ -30,7 +30,7 @@ def each(value: Ints, rank: int, name: str) -> Array[Extent]:
 
 
 def both_sides(value: Ints, rank: int) -> Array[Extent]:
-    """Padding before every axis, then after: from one value, one an axis, or all."""
+    """The padding before every axis, then after; from one value, one for each axis, or all."""
     values = as_ints(value)
     if len(values) == 1:
         return Array([values[0]] * (2 * rank))
@@ -44,10 +44,10 @@ def both_sides(value: Ints, rank: int) -> Array[Extent]:
 
 
 def check_window(call: Call, what: str, sizes: tuple[Extent, Extent, Extent]) -> None:
-    """Raise if a window is known not to fit; ``sizes``: padded data, its reach, steps it makes.
+    """Raise if a window is known not to fit; ``sizes``: padded data, window, number of windows.
 
-    No window fits into nothing, which gives an empty result as long as its extent is not negative:
-    so that a graph whose extents turn out 0 means the same whenever that is found out.
+    Empty data gives an empty result instead, unless the number of windows is negative. Otherwise a
+    graph with a symbolic extent would be accepted, and refused once the extent is known to be 0.
     """
     padded, reach, steps = [simplified(size) for size in sizes]
     room = constant_value(simplified(padded - reach))
@@ -60,7 +60,7 @@ MODES: Final = ("constant", "reflect", "replicate", "circular")
 
 
 def infer_pad(call: Call) -> TensorStructInfo:
-    """The extents and their padding: ``pad_width`` holds (before, after) for every axis."""
+    """The extents plus their padding; ``pad_width`` has (before, after) for every axis."""
     info = tensor(call, 0)
     widths, dims = call.attrs["pad_width"], dims_of(info)
     if info.ndim != -1 and len(widths) != 2 * info.ndim:
@@ -105,7 +105,10 @@ def _padded(data: Tensor, widths: list[int], mode: str, value: float) -> Tensor:
 def pad(
     data: Expr, pad_width: Ints, pad_mode: str = "constant", pad_value: float = 0.0
 ) -> Replacements:
-    """Elements before and after every axis: constant, reflect, replicate (or edge), circular."""
+    """The data with elements added before and after every axis.
+
+    ``pad_mode`` is constant, reflect, replicate (or edge) or circular.
+    """
     flat: list[object] = []
     for item in pad_width if isinstance(pad_width, Sequence) else [pad_width]:
         flat.extend(item if isinstance(item, list | tuple) else [item])

@@ -1,7 +1,7 @@
-"""Where the largest elements of windows are: flat places (int64) in the space of each channel.
+"""The positions of the largest elements of windows: flat int64 indices into each channel.
 
-The elements themselves are ``gather_elements`` of them. Of equal elements the first counts, and NaN
-counts as the largest. TVM has no operators of these names.
+``gather_elements`` with these indices gives the elements. Of equal elements the first one is taken,
+and NaN counts as the largest. TVM has no such operators.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def infer_max_pool_indices(call: Call) -> TensorStructInfo:
 def max_pool_indices(
     data: Expr, pool_size: Ints, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1
 ) -> Replacements:
-    """The place of the largest element of each window of (batch, channels, ...).
+    """The index of the largest element of each window of (batch, channels, ...).
 
-    Padding is never the largest; of a window that is padding alone the place is the largest int64.
+    Padding never counts; a window that holds only padding gives the largest int64.
     """
     kernel = as_ints(pool_size)
     return {"pool_size": kernel, **geometry(len(kernel), strides, padding, dilation)}
@@ -62,4 +62,7 @@ def infer_adaptive(call: Call) -> TensorStructInfo:
     numpy=reference.adaptive_max_pool_indices,
 )
 def adaptive_max_pool_indices(data: Expr, output_size: Shape) -> None:
-    """As ``max_pool_indices``, of so many windows: i from floor(i e / c) to ceil((i + 1) e / c)."""
+    """As ``max_pool_indices``, for a given number of windows along each axis.
+
+    Of n windows over e elements, window i is from floor(i * e / n) to ceil((i + 1) * e / n).
+    """

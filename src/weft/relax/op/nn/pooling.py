@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from weft import topi
 from weft.ir.attrs import Attrs
@@ -28,9 +29,9 @@ def _layouts(call: Call, rank: int) -> tuple[Layout, Layout, str]:
 
 
 def infer_pool(call: Call) -> TensorStructInfo:
-    """(size + padding - dilation * (window - 1) - 1) / stride + 1, rounded by ceil_mode.
+    """(size + padding - dilation * (window - 1) - 1) / stride + 1, rounded up if ceil_mode.
 
-    A last window that lies in the padding alone counts, as in TVM (PyTorch drops it).
+    A last window that lies entirely in the padding counts, as in TVM (PyTorch drops it).
     """
     rank = len(call.attrs["strides"])
     layout, out, order = _layouts(call, rank)
@@ -48,12 +49,12 @@ def infer_pool(call: Call) -> TensorStructInfo:
 
 
 def _reach(call: Call, rank: int) -> list[Extent]:
-    """How many elements the windows reach over."""
+    """The span of a window along each axis: (size - 1) * dilation + 1."""
     return [window.reach for window in windows_of(call, [0] * rank, call.attrs["pool_size"])]
 
 
 def _infer_adaptive(rank: int, call: Call) -> TensorStructInfo:
-    """The output size in the place of the spatial extents."""
+    """The input's shape with the spatial extents replaced by ``output_size``."""
     layout, out, order = _layouts(call, rank)
     info = check_rank(call, 0, layout.ndim)
     dims, size = dims_of(info), call.attrs["output_size"]
@@ -69,9 +70,9 @@ def _infer_adaptive(rank: int, call: Call) -> TensorStructInfo:
 
 
 def _pooled_layout(attrs: Attrs) -> str | None:
-    """The layout with a letter for each axis (NCHWc for NCHW16c), or None if topi cannot take it.
+    """The layout as topi names it (NCHWc for NCHW16c); None if topi does not support it.
 
-    Pooling leaves split channels alone; it cannot change from one blocked layout to another.
+    Pooling can keep split channels, but it cannot convert between two blocked layouts.
     """
     layout: str = attrs["layout"]
     if not is_blocked(layout, attrs["out_layout"]):
@@ -128,196 +129,59 @@ def _attrs(
     }
 
 
-def _out(
-    attributes: Replacements, layout: str, out_layout: str | None
-) -> Replacements:
+def _out(attributes: Replacements, layout: str, out_layout: str | None) -> Replacements:
     return {**attributes, "out_layout": layout if out_layout is None else out_layout}
 
 
-@operator(
-    "relax.nn.max_pool1d",
-    infer_pool,
-    legalize=_pooled("max", 1),
-    window=_reach,
-    numpy=reference.pool(1, is_max=True),
-)
-def max_pool1d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The largest value of each window."""
-    return _out(_attrs(1, pool_size, strides, padding, dilation), layout, out_layout)
+def _pool_row(kind: str, rank: int, text: str) -> Callable[..., Call]:
+    """The row of ``max_pool2d`` and the like."""
+
+    def body(
+        data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
+        ceil_mode: bool = False, count_include_pad: bool = False,
+        layout: str = f"NC{SPATIAL[rank]}", out_layout: str | None = None,
+    ) -> Replacements:  # fmt: skip
+        return _out(_attrs(rank, pool_size, strides, padding, dilation), layout, out_layout)
+
+    body.__name__, body.__doc__ = f"{kind}_pool{rank}d", text
+    row = operator(
+        f"relax.nn.{kind}_pool{rank}d", infer_pool, legalize=_pooled(kind, rank), window=_reach,
+        numpy=reference.pool(rank, is_max=kind == "max"),
+    )  # fmt: skip
+    return row(body)
 
 
-@operator(
-    "relax.nn.max_pool2d",
-    infer_pool,
-    legalize=_pooled("max", 2),
-    window=_reach,
-    numpy=reference.pool(2, is_max=True),
-)
-def max_pool2d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The largest value of each window."""
-    return _out(_attrs(2, pool_size, strides, padding, dilation), layout, out_layout)
+max_pool1d, max_pool2d, max_pool3d = [
+    _pool_row("max", rank, "The largest value of each window.") for rank in (1, 2, 3)
+]
+avg_pool1d, avg_pool2d, avg_pool3d = [
+    _pool_row("avg", rank, "The mean of each window.") for rank in (1, 2, 3)
+]
 
 
-@operator(
-    "relax.nn.max_pool3d",
-    infer_pool,
-    legalize=_pooled("max", 3),
-    window=_reach,
-    numpy=reference.pool(3, is_max=True),
-)
-def max_pool3d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The largest value of each window."""
-    return _out(_attrs(3, pool_size, strides, padding, dilation), layout, out_layout)
+def _adaptive_row(kind: str, rank: int, text: str) -> Callable[..., Call]:
+    """The row of ``adaptive_max_pool2d`` and the like."""
+
+    def body(
+        data: Expr, output_size: Ints | None = None, layout: str = f"NC{SPATIAL[rank]}",
+        out_layout: str | None = None,
+    ) -> Replacements:  # fmt: skip
+        size = None if output_size is None else each(output_size, rank, "output_size")
+        return _out({} if size is None else {"output_size": size}, layout, out_layout)
+
+    name = body.__name__ = f"adaptive_{kind}_pool{rank}d"
+    body.__doc__ = text
+    row = operator(
+        f"relax.nn.{name}", functools.partial(_infer_adaptive, rank),
+        legalize=_covering(kind, rank), numpy=reference.adaptive(rank, is_max=kind == "max"),
+    )  # fmt: skip
+    return row(body)
 
 
-@operator(
-    "relax.nn.avg_pool1d",
-    infer_pool,
-    legalize=_pooled("avg", 1),
-    window=_reach,
-    numpy=reference.pool(1, is_max=False),
-)
-def avg_pool1d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The mean of each window."""
-    return _out(_attrs(1, pool_size, strides, padding, dilation), layout, out_layout)
-
-
-@operator(
-    "relax.nn.avg_pool2d",
-    infer_pool,
-    legalize=_pooled("avg", 2),
-    window=_reach,
-    numpy=reference.pool(2, is_max=False),
-)
-def avg_pool2d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The mean of each window."""
-    return _out(_attrs(2, pool_size, strides, padding, dilation), layout, out_layout)
-
-
-@operator(
-    "relax.nn.avg_pool3d",
-    infer_pool,
-    legalize=_pooled("avg", 3),
-    window=_reach,
-    numpy=reference.pool(3, is_max=False),
-)
-def avg_pool3d(
-    data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-    ceil_mode: bool = False, count_include_pad: bool = False, layout: str = "NCDHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The mean of each window."""
-    return _out(_attrs(3, pool_size, strides, padding, dilation), layout, out_layout)
-
-
-def _adaptive(
-    rank: int, output_size: Ints | None, layout: str, out_layout: str | None
-) -> Replacements:
-    attributes: dict[str, object] = {}
-    if output_size is not None:
-        attributes["output_size"] = each(output_size, rank, "output_size")
-    return _out(attributes, layout, out_layout)
-
-
-@operator(
-    "relax.nn.adaptive_avg_pool1d",
-    functools.partial(_infer_adaptive, 1),
-    legalize=_covering("avg", 1),
-    numpy=reference.adaptive(1, is_max=False),
-)
-def adaptive_avg_pool1d(
-    data: Expr, output_size: Ints | None = None, layout: str = "NCW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """Means of windows chosen so that the output has a given size (the input's if None)."""
-    return _adaptive(1, output_size, layout, out_layout)
-
-
-@operator(
-    "relax.nn.adaptive_avg_pool2d",
-    functools.partial(_infer_adaptive, 2),
-    legalize=_covering("avg", 2),
-    numpy=reference.adaptive(2, is_max=False),
-)
-def adaptive_avg_pool2d(
-    data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """Means of windows chosen so that the output has a given size (the input's if None)."""
-    return _adaptive(2, output_size, layout, out_layout)
-
-
-@operator(
-    "relax.nn.adaptive_avg_pool3d",
-    functools.partial(_infer_adaptive, 3),
-    legalize=_covering("avg", 3),
-    numpy=reference.adaptive(3, is_max=False),
-)
-def adaptive_avg_pool3d(
-    data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """Means of windows chosen so that the output has a given size (the input's if None)."""
-    return _adaptive(3, output_size, layout, out_layout)
-
-
-@operator(
-    "relax.nn.adaptive_max_pool1d",
-    functools.partial(_infer_adaptive, 1),
-    legalize=_covering("max", 1),
-    numpy=reference.adaptive(1, is_max=True),
-)
-def adaptive_max_pool1d(
-    data: Expr, output_size: Ints | None = None, layout: str = "NCW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The largest values of windows chosen to give the output a size (the input's if None)."""
-    return _adaptive(1, output_size, layout, out_layout)
-
-
-@operator(
-    "relax.nn.adaptive_max_pool2d",
-    functools.partial(_infer_adaptive, 2),
-    legalize=_covering("max", 2),
-    numpy=reference.adaptive(2, is_max=True),
-)
-def adaptive_max_pool2d(
-    data: Expr, output_size: Ints | None = None, layout: str = "NCHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The largest values of windows chosen to give the output a size (the input's if None)."""
-    return _adaptive(2, output_size, layout, out_layout)
-
-
-@operator(
-    "relax.nn.adaptive_max_pool3d",
-    functools.partial(_infer_adaptive, 3),
-    legalize=_covering("max", 3),
-    numpy=reference.adaptive(3, is_max=True),
-)
-def adaptive_max_pool3d(
-    data: Expr, output_size: Ints | None = None, layout: str = "NCDHW",
-    out_layout: str | None = None,
-) -> Replacements:  # fmt: skip
-    """The largest values of windows chosen to give the output a size (the input's if None)."""
-    return _adaptive(3, output_size, layout, out_layout)
+_CHOSEN = "of windows chosen to give the output a size (the input's if None)."
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = [
+    _adaptive_row("avg", rank, f"The means {_CHOSEN}") for rank in (1, 2, 3)
+]
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = [
+    _adaptive_row("max", rank, f"The largest values {_CHOSEN}") for rank in (1, 2, 3)
+]

@@ -46,4 +46,4 @@ def _whole_groups(call: Call) -> Required:
     numpy=reference.pixel_shuffle,
 )
 def pixel_shuffle(data: Expr, upscale_factor: int) -> None:
-    """Groups of channels spread over space: an image ``upscale_factor`` times larger."""
+    """An image ``upscale_factor`` times larger, whose new pixels come from groups of channels."""

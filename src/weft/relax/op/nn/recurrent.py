@@ -1,8 +1,8 @@
 """Recurrent layers over a sequence: ``lstm``, ``gru`` and ``rnn`` (operators of weft's own).
 
-Data is (steps, batch, features); a sequence of one step is a cell. Biases and first states may be
-None: zeros. Weights are laid out as PyTorch's: (gates * hidden, features), (gates * hidden,
-hidden).
+Data is (steps, batch, features); a cell is a sequence of one step. Biases and initial states may be
+None, which means zeros. Weights are laid out as in PyTorch: (gates * hidden, features) and
+(gates * hidden, hidden).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RANKS = (3, 2, 2, 1, 1, 2, 2)
 
 
 def infer_recurrent(call: Call) -> StructInfo:
-    """(outputs of all steps, last hidden state), and of the lstm the last cell state."""
+    """(outputs of all steps, last hidden state), and for lstm the last cell state."""
     name = call.op.name.rpartition(".")[2]
     infos = [check_rank(call, index, _RANKS[index]) for index in range(len(call.args))]
     dtype = common_dtype(call, infos)
@@ -112,7 +112,7 @@ def _rnn(
 
 
 def _or_zeros(name: str, operands: Sequence[Expr | None]) -> Sequence[Expr | None]:
-    """The operands, of which biases and states that are None become zeros."""
+    """The operands, with zeros for biases and states that are None."""
     data, weight, recurrent, *others = operands
     if all(item is not None for item in others):
         return operands
@@ -142,8 +142,8 @@ def lstm(
 ) -> Call:  # fmt: skip
     """(outputs, last hidden, last cell) of a long short-term memory.
 
-    ``weight_layout`` is the order of the gates in the weights: input, forget, cell (G), output.
-    ``reverse`` goes from the last step to the first.
+    ``weight_layout`` is the order of the gates in the weights: input (I), forget (F), cell (G) and
+    output (O). ``reverse`` runs from the last step to the first.
     """
     operands = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden, cell]
     return _lstm(*_or_zeros("lstm", operands), reverse, weight_layout)

@@ -29,7 +29,7 @@ from weft.topi.nn.recurrent_layer import recurrent_layer as recurrent_layer_te
 
 
 def _states(call: Call) -> list[TensorStructInfo]:
-    """Hidden state and, of an lstm, cell state and peepholes."""
+    """The infos of the hidden state and, for an lstm, of the cell state and the peepholes."""
     fields = expect(call.args[5].struct_info, TupleStructInfo).fields
     ranks = [2, 2, 1] if call.attrs["kind"] == "lstm" else [2]
     infos = [info for info in fields if isinstance(info, TensorStructInfo)]
@@ -52,7 +52,7 @@ def _check_activations(call: Call) -> None:
 
 
 def infer_recurrent_layer(call: Call) -> StructInfo:
-    """(outputs of all steps, last hidden state), and of an lstm the last cell state."""
+    """(outputs of all steps, last hidden state), and for an lstm the last cell state."""
     kind = call.attrs["kind"]
     if kind not in GATES:
         fail(call, f"kind: expected {', '.join(GATES)}, got {kind!r}")
@@ -104,7 +104,7 @@ def _agreeing(call: Call) -> Required:
 def _activations(
     kind: str, names: object, alphas: object, betas: object
 ) -> dict[str, object]:
-    """All activations with their numbers; those that are not given are the layer's own."""
+    """The activations with an alpha and a beta each; where none is given, the layer's defaults."""
     known = list(names) if isinstance(names, list | tuple) else list(DEFAULTS.get(kind, ()))
     numbers = {}
     for place, (attribute, given) in enumerate((("alphas", alphas), ("betas", betas))):
@@ -129,12 +129,13 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
 ) -> Replacements:  # fmt: skip
     """(outputs, last hidden[, last cell]) of an rnn, a gru or an lstm, as ONNX defines them.
 
-    Data is (steps, batch, features). ``states`` are the first hidden state (batch, hidden) and, of
-    an lstm, the first cell state and the peepholes (3 * hidden: of input, output, forget). Gates
-    lie in the weights as update, reset, new (gru), and as input, output, forget, cell (lstm).
-    ``lengths`` (batch,) ends sequences early: outputs after their ends are 0. ``activations`` are
-    names, with an alpha and a beta each; ``clip``, if it is not 0, limits what they get.
-    ``reset_after``: the reset gate of a gru scales the product with the hidden state, not the state
-    before it. ``input_forget``: an lstm forgets as much as it does not take in.
+    Data is (steps, batch, features). ``states`` are the initial hidden state (batch, hidden) and,
+    for an lstm, the initial cell state and the peepholes (3 * hidden: input, output, forget). The
+    order of the gates in the weights is update, reset, new (gru) or input, output, forget, cell
+    (lstm). ``lengths`` (batch,) ends sequences early: outputs after their end are 0.
+    ``activations`` are names, with an alpha and a beta each; ``clip``, if it is not 0, limits their
+    inputs to [-clip, clip]. ``reset_after``: the reset gate of a gru scales the product of the
+    recurrent weights with the hidden state, not the hidden state itself. ``input_forget``: the
+    forget gate of an lstm is 1 minus the input gate.
     """
     return _activations(kind, activations, alphas, betas)

@@ -1,6 +1,7 @@
-"""``im2col``, ``deform_im2col``, ``col2im``: windows of images as a tensor, and added up to images.
+"""``im2col``, ``deform_im2col``, ``col2im``: the windows of images as a tensor, and the inverse.
 
-Products, sums and scatters over windows are made of them where no convolution or pool fits.
+Importers compose products, sums and scatters over windows from these operators where no convolution
+or pooling operator fits.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from weft.topi.nn.deformable import deform_im2col as deform_im2col_te
 
 
 def geometry(rank: int, strides: Ints, padding: Ints, dilation: Ints) -> dict[str, object]:
-    """The attributes of windows: a number for each axis of space, padding on both sides."""
+    """The attributes of windows: one number for each spatial axis, two for the padding."""
     return {
         "strides": each(strides, rank, "strides"),
         "padding": both_sides(padding, rank),
@@ -58,7 +59,7 @@ def infer_im2col(call: Call) -> TensorStructInfo:
 
 
 def window_counts(call: Call, space: list[Any], kernel: list[int]) -> list[Any]:
-    """How many windows fit along each axis of space, by the call's attributes."""
+    """The number of windows along each spatial axis, by the call's attributes."""
     attrs, rank = call.attrs, len(kernel)
     strides, padding, dilation = [attrs[name] for name in ("strides", "padding", "dilation")]
     counts = strided.window_counts(space, kernel, strides, padding, dilation)
@@ -70,7 +71,7 @@ def window_counts(call: Call, space: list[Any], kernel: list[int]) -> list[Any]:
 
 
 def windows_fit(attribute: str) -> Requires:
-    """The windows, whose kernel is an attribute, fit into the data."""
+    """The requirement that the windows, whose size is an attribute, fit into the data."""
 
     def required(call: Call) -> Required:
         kernel, dilation = call.attrs[attribute], call.attrs["dilation"]
@@ -124,7 +125,7 @@ def infer_deform_im2col(call: Call) -> TensorStructInfo:
 
 
 def _offset_dims(call: Call, extents: Sequence[Any], counts: Sequence[Any]) -> list[Any]:
-    """(batch, two numbers for each tap of each group, rows, columns)."""
+    """(batch, groups * kernel elements * 2 coordinates, rows, columns)."""
     rows, columns = call.attrs["kernel_size"]
     numbers = 2 * call.attrs["offset_groups"] * rows * columns
     return [extents[0], int64(numbers), *counts]
@@ -150,10 +151,11 @@ def deform_im2col(
     data: Expr, offset: Expr, kernel_size: Ints, strides: Ints = 1, padding: Ints = 0,
     dilation: Ints = 1, offset_groups: int = 1,
 ) -> Replacements:  # fmt: skip
-    """The windows of images, as ``im2col``, each tap moved by an offset and read bilinearly.
+    """As ``im2col``, but each element of a window is moved by an offset and read bilinearly.
 
-    ``offset`` (batch, 2 * offset_groups * taps, rows, columns) holds, for each tap, how far it is
-    moved down, then right; the channels of a group are moved alike. Outside of an image are zeros.
+    ``offset`` (batch, 2 * offset_groups * kernel elements, rows, columns) holds, for each element
+    of each window, the offset down, then the offset right; all channels of a group share them.
+    Outside of an image are zeros.
     """
     return {"kernel_size": each(kernel_size, 2, "kernel_size"),
             **geometry(2, strides, padding, dilation)}  # fmt: skip
@@ -176,6 +178,6 @@ def col2im(
     columns: Expr, output_size: Shape, strides: Ints = 1, padding: Ints = 0,
     dilation: Ints = 1,
 ) -> Replacements:  # fmt: skip
-    """Windows, as ``im2col`` gives them, added up to images of a size where they overlap."""
+    """Images of a size from windows as ``im2col`` returns them; where they overlap they add up."""
     rank = expect(as_shape(output_size).struct_info, ShapeStructInfo).ndim
     return geometry(rank, strides, padding, dilation)

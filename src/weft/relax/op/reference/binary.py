@@ -1,4 +1,4 @@
-"""Element-wise operators of two tensors. Integers wrap; a divisor of zero is a fault."""
+"""Element-wise operators of two tensors. Integers wrap; integer division by zero is an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _checked(divisor: np.ndarray) -> None:
 
 
 def division(of_floats: Binary, of_integers: Binary) -> Binary:
-    """A quotient or remainder; a divisor of zero is a fault for integers."""
+    """A quotient or remainder; RuntimeFault for an integer divisor of zero."""
     def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         _checked(y)
         return np.asarray((of_floats if is_float(x) else of_integers)(x, y))
@@ -44,7 +44,7 @@ def floor_mod(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Of integers modulo their type; of a negative exponent the inverse, truncated."""
+    """x ** y; integers wrap, and a negative exponent gives the truncated reciprocal."""
     if is_float(x):
         return np.asarray(np.power(x, y))
     x, y = np.broadcast_arrays(x, y)

@@ -11,17 +11,17 @@ from weft.relax.op.reference.rule import Reference, convert, is_float, numpy_dty
 
 
 def full(shape: Sequence[int], fill_value: np.ndarray, dtype: str | None = None) -> np.ndarray:
-    """One value in every place."""
+    """A tensor of one value."""
     return np.broadcast_to(convert(fill_value, dtype), shape)
 
 
 def full_like(x: np.ndarray, fill_value: np.ndarray, dtype: str | None = None) -> np.ndarray:
-    """One value in every place of another tensor."""
+    """A tensor of one value, with the shape of another tensor."""
     return full(x.shape, fill_value, dtype or x.dtype.name)
 
 
 def constant(value: int) -> Reference:
-    """A tensor of a number."""
+    """The reference of ``zeros`` or ``ones``."""
     def run(shape: Sequence[int], dtype: str) -> np.ndarray:
         return np.full(shape, value, numpy_dtype(dtype))
 
@@ -29,7 +29,7 @@ def constant(value: int) -> Reference:
 
 
 def constant_like(value: int) -> Reference:
-    """A tensor of a number, of the shape of another."""
+    """The reference of ``zeros_like`` or ``ones_like``."""
     def run(x: np.ndarray, dtype: str | None = None) -> np.ndarray:
         return np.full(x.shape, value, x.dtype if dtype is None else numpy_dtype(dtype))
 
@@ -55,7 +55,7 @@ def arange(start: float, end: float, step: float, dtype: str) -> np.ndarray:
 def hamming_window(
     window_size: int, periodic: bool, alpha: float, beta: float, dtype: str
 ) -> np.ndarray:
-    """A raised cosine; of one element, 1."""
+    """A raised cosine; a window of one element is 1."""
     if window_size == 1:
         return np.ones(1, numpy_dtype(dtype))
     count = window_size if periodic else window_size - 1
@@ -64,7 +64,7 @@ def hamming_window(
 
 
 def linspace(start: float, end: float, steps: int, dtype: str) -> np.ndarray:
-    """Each number counted from the nearer end."""
+    """Equally spaced numbers, each computed from the nearer end, as PyTorch does."""
     place = np.arange(steps)
     width = (end - start) / max(steps - 1, 1)
     values = np.where(2 * place < steps, start + width * place, end - width * (steps - 1 - place))

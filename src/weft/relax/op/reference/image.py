@@ -1,4 +1,4 @@
-"""Reference of resampling: one axis after the other where the method allows it."""
+"""References of resampling operators: axis by axis where the method is separable."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Float = type[np.float32] | type[np.float64]
 
 
 def _arithmetic(dtype: DataType) -> Float:
-    """The type of the operator's positions."""
+    """The float type in which the operator computes positions."""
     return np.float32 if dtype.bits <= (32 if dtype.is_float else 16) else np.float64
 
 
 def _positions(
     extent: int, size: int, mode: str, part: tuple[float, float], kind: Float
 ) -> np.ndarray:
-    """Where along the input axis each output element lies."""
+    """The position on the input axis of each output element."""
     place: np.ndarray = np.arange(size, dtype=kind)
     last = kind(extent - 1)
     scale = kind(extent) / kind(max(size, 1))
@@ -58,7 +58,7 @@ def _rounded(position: np.ndarray, rounding: str) -> np.ndarray:
 
 
 def _cubic(distance: np.ndarray, alpha: float) -> np.ndarray:
-    """Keys' kernel."""
+    """The cubic convolution kernel of Keys (1981)."""
     d = np.abs(distance)
     near = (alpha + 2) * d**3 - (alpha + 3) * d**2 + 1
     far = alpha * (d**3 - 5 * d**2 + 8 * d - 4)
@@ -73,7 +73,7 @@ def _nearest(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.nda
 
 
 def _matrix(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.ndarray:
-    """(output, input) weights along one axis."""
+    """The matrix (output, input) of weights along one axis."""
     weights = np.zeros((len(position), extent))
     rows = np.arange(len(position))
     method = attrs["method"]
@@ -92,7 +92,7 @@ def _matrix(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.ndar
 
 
 def resize(data: np.ndarray, size: Sequence[int], **attrs: Any) -> np.ndarray:
-    """A product with a matrix of weights along each axis that changes its size."""
+    """Multiply with a matrix of weights along each axis whose size changes."""
     letters = "DHW"[3 - len(size) :]
     axes = [attrs["layout"].index(letter) for letter in letters]
     roi, out_dtype = list(attrs["roi"]), attrs["out_dtype"]
@@ -137,7 +137,7 @@ def _padded(position: np.ndarray, extent: int, attrs: dict[str, Any]) -> np.ndar
 def _neighbours(
     position: np.ndarray, extent: int, attrs: dict[str, Any]
 ) -> list[tuple[np.ndarray, np.ndarray | float]]:
-    """(whole positions, weights) along one axis."""
+    """The neighbours along one axis: (integer positions, weights) for each of them."""
     method = attrs["method"]
     if method == "nearest":
         return [(np.round(_padded(position, extent, attrs)), 1.0)]
@@ -153,7 +153,7 @@ def _neighbours(
 
 @by_wide
 def grid_sample(data: np.ndarray, grid: np.ndarray, **attrs: Any) -> np.ndarray:
-    """Weighted neighbours of each point of the grid."""
+    """The weighted sum of the neighbours of each point of the grid."""
     layout = attrs["layout"]
     letters = "DHW"[5 - data.ndim :]
     order = [layout.index(letter) for letter in f"NC{letters}"]
@@ -179,7 +179,7 @@ def grid_sample(data: np.ndarray, grid: np.ndarray, **attrs: Any) -> np.ndarray:
 
 @by_wide
 def affine_grid(data: np.ndarray, size: Sequence[int], align_corners: bool = True) -> np.ndarray:
-    """The products of the map with the homogeneous coordinates of all places."""
+    """The affine map applied to the homogeneous coordinates of all pixels."""
     lines = []
     for extent in size:
         place = np.arange(extent, dtype=np.float64)
@@ -195,7 +195,7 @@ def affine_grid(data: np.ndarray, size: Sequence[int], align_corners: bool = Tru
 def weighted_taps(
     data: np.ndarray, indices: np.ndarray, weights: np.ndarray, axis: int, skip_zeros: bool
 ) -> np.ndarray:
-    """Neighbours along an axis, summed by weight."""
+    """Weighted sums of elements along an axis."""
     rows = np.moveaxis(data, axis, -1)[..., indices]
     terms = rows * weights
     if skip_zeros:

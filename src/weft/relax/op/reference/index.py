@@ -12,7 +12,7 @@ from weft.support.errors import IRIndexError
 
 
 def check_indices(indices: np.ndarray, low: int, extent: int, name: str) -> None:
-    """IRIndexError unless all indices are from ``low`` up and below ``extent``."""
+    """Raise IRIndexError unless ``low <= index < extent`` for all indices."""
     wrong = indices[(indices < low) | (indices >= extent)]
     if wrong.size:
         raise IRIndexError(f"{name}: index {wrong.flat[0]} is out of range for {extent} elements")
@@ -44,7 +44,7 @@ def strided_slice(
     begin: Sequence[int],
     end: Sequence[int],
     strides: Sequence[int] | None = None,
-    assume_inbound: bool = False,  # noqa: ARG001 - limits change nothing for slices in bounds
+    assume_inbound: bool = False,  # noqa: ARG001 - clamping does not change slices in bounds
 ) -> np.ndarray:
     """Python's slice along some axes."""
     steps = strides or [1] * len(axes)
@@ -62,7 +62,7 @@ def dynamic_strided_slice(
 
 
 def reverse_sequence(data: Any, lengths: Any, seq_axis: int, batch_axis: int) -> Any:
-    """Batch by batch."""
+    """The first ``length`` elements of each batch in reverse order."""
     rows = np.moveaxis(data, (batch_axis, seq_axis), (0, 1)).copy()
     for row, length in zip(rows, lengths, strict=True):
         row[:length] = row[:length][::-1].copy()

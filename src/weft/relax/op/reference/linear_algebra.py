@@ -11,7 +11,7 @@ from weft.relax.op.reference.rule import convert, quiet, wide
 
 @quiet
 def matmul(x1: np.ndarray, x2: np.ndarray, out_dtype: str | None = None) -> np.ndarray:
-    """The matrix product of both, converted first."""
+    """The matrix product; operands are first converted to ``out_dtype``."""
     return np.asarray(np.matmul(wide(convert(x1, out_dtype)), wide(convert(x2, out_dtype))))
 
 

@@ -1,4 +1,4 @@
-"""Shapes, joins, parts and repetition."""
+"""Operators that join, split and rearrange tensors."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def concat(tensors: Sequence[np.ndarray], axis: int | None = 0) -> np.ndarray:
 def split(
     x: np.ndarray, indices_or_sections: int | Sequence[int], axis: int = 0
 ) -> np.ndarray | tuple[np.ndarray, ...]:
-    """A number of parts of one size, the last one smaller; or parts between indices.
+    """So many parts of equal size (the last may be smaller), or the parts between indices.
 
-    A negative index counts from the end; one part is no tuple.
+    A negative index counts from the end. A single part is returned without a tuple.
     """
     extent = x.shape[axis]
     if isinstance(indices_or_sections, int):
@@ -55,7 +55,7 @@ def layout_transform(
     x: np.ndarray,
     index_map: IndexMap,
     pad_value: float | None = None,
-    axis_separators: object = None,  # noqa: ARG001 - an attribute for the memory of other devices
+    axis_separators: object = None,  # noqa: ARG001 - describes physical memory, not values
     input_axis_separators: object = None,  # noqa: ARG001 - likewise
 ) -> np.ndarray:
     """Elements moved by an index map."""
@@ -69,7 +69,7 @@ def layout_transform(
 def one_hot(
     indices: np.ndarray, on_value: float, off_value: float, depth: int, axis: int = -1
 ) -> np.ndarray:
-    """on_value where the new axis counts to the index."""
+    """on_value where the index along the new axis equals the element, else off_value."""
     hot = np.where(indices[..., None] == np.arange(depth), on_value, off_value)
     return np.moveaxis(hot, -1, axis)
 

@@ -1,4 +1,7 @@
-"""Linear quantisation. The quotient is rounded in the data's own type, since rounding is a jump."""
+"""Linear quantisation. The quotient is computed in the data's own type, not in float64.
+
+Rounding is discontinuous: near a half, a more precise quotient may round to another integer.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from weft.relax.op.reference.rule import convert, is_float, numpy_dtype, quiet
 
 
 def _along(parameter: np.ndarray, data: np.ndarray, axis: int) -> np.ndarray:
-    """Scale or zero point shaped so that it broadcasts along the axis."""
+    """Scale or zero point, reshaped to broadcast along the axis."""
     if parameter.ndim == 0 or parameter.shape[0] == 1:
         return parameter.reshape([])
     shape = [1] * data.ndim
@@ -34,7 +37,7 @@ def dequantize(
     data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int = -1,
     out_dtype: str = "float32",
 ) -> np.ndarray:  # fmt: skip
-    """scale * (data - zero point), by exact differences."""
+    """scale * (data - zero point); the difference is computed exactly."""
     middle = "float64" if is_float(data) else "int32"
     zero = convert(_along(zero_point, data, axis), middle)
     distance = (convert(data, middle) - zero).astype("float64")

@@ -1,11 +1,10 @@
-"""What a numpy reference is, and the helpers that references share.
+"""The interface of a numpy reference, and the helpers that references share.
 
-``@operator(numpy=...)`` names a function that takes the values of the call's
-arguments in order (a tensor is a numpy array, a tuple a tuple, a shape a tuple of int, a scalar
-a number; an absent optional argument is not passed), then the attributes by name as plain Python.
-It returns an array or a tuple of them. Floats may come back wider than the operator's result: the
-interpreter rounds them to the dtype that the struct info gives. Integers and booleans come back
-in their own dtype.
+``@operator(numpy=...)`` names a function that takes the values of the call's arguments in order (a
+tensor is a numpy array, a tuple a tuple, a shape a tuple of int, a scalar a number; an absent
+optional argument is not passed), then the attributes by name as plain Python. It returns an array
+or a tuple of arrays. Floats may be wider than the operator's result: the interpreter rounds them to
+the dtype in the struct info. Integers and booleans must have their own dtype.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ Axes = int | Sequence[int] | None
 
 
 def is_float(x: npt.ArrayLike) -> bool:
-    """Whether an array holds floats, bfloat16 and the 8-bit ones among them."""
+    """Whether an array holds floats (also bfloat16 and 8-bit floats)."""
     return DataType(np.asarray(x).dtype.name).is_float
 
 
 def wide(x: npt.ArrayLike) -> np.ndarray:
-    """Floats as float64 (a reference that rounds as little as it can); other values as given."""
+    """Floats as float64, so that a reference rounds as little as possible; others as given."""
     values = np.asarray(x)
     return values.astype("float64") if is_float(values) else values
 
 
 def by_wide(function: F) -> F:
-    """A reference whose floats are widened first."""
+    """A reference that gets its floats as float64."""
 
     @functools.wraps(function, assigned=("__name__", "__doc__"))
     def run(*args: object, **attrs: object) -> object:
@@ -69,7 +68,10 @@ def numpy_dtype(dtype: str) -> np.dtype:
 
 
 def convert(x: npt.ArrayLike, dtype: str | None) -> np.ndarray:
-    """The values in another type (None: as they are): floats saturate to integers, NaN is 0."""
+    """The values in another type (None: as they are).
+
+    Floats are truncated and clamped to the integer type; NaN becomes 0.
+    """
     values = np.asarray(x)
     if dtype is None or DataType(dtype).numpy == values.dtype:
         return values
@@ -88,7 +90,7 @@ def convert(x: npt.ArrayLike, dtype: str | None) -> np.ndarray:
 
 
 def normalized(axis: int, ndim: int) -> int:
-    """An axis counted from the front."""
+    """An axis counted from 0."""
     return axis % ndim if ndim else 0
 
 

@@ -11,7 +11,7 @@ from weft.relax.op.reference.rule import convert, wide
 def multinomial_from_uniform(
     prob: np.ndarray, uniform_sample: np.ndarray, sample_indices: np.ndarray, dtype: str = "int64"
 ) -> np.ndarray:
-    """How many running sums the number is not below."""
+    """For each number, the first index whose running sum of probabilities exceeds it."""
     rows = sample_indices[:, 0].astype(np.int64)
     check_indices(rows, 0, prob.shape[0], "multinomial_from_uniform")
     running = np.cumsum(wide(prob), 1)[rows]

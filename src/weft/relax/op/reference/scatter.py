@@ -1,4 +1,4 @@
-"""Reads and writes at places that data give. Writes are made one after the other."""
+"""Reads and writes at indices that are data. Updates are applied one after the other."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _positions(
 def index_put(
     data: np.ndarray, indices: Sequence[np.ndarray], values: np.ndarray, accumulate: bool = False
 ) -> np.ndarray:
-    """Values written or added where index arrays say."""
+    """The data with values written, or added, at index arrays."""
     place = _positions(data, indices, "index_put")
     return _written(data, place, values, "add" if accumulate else "update")
 
@@ -92,7 +92,7 @@ def index_put(
 def slice_scatter(
     input_tensor: np.ndarray, src: np.ndarray, start: int, end: int, step: int = 1, axis: int = 0
 ) -> np.ndarray:
-    """The input with src in the place of a slice."""
+    """The input with a slice replaced by src."""
     written = input_tensor.copy()
     chosen = [slice(None)] * written.ndim
     chosen[axis] = slice(start, end, step)

@@ -9,7 +9,7 @@ from weft.support.errors import RuntimeFault
 
 
 def _reversed(x: np.ndarray) -> np.ndarray:
-    """Keys in the opposite order; NaN stays last."""
+    """Keys that sort in descending order, with NaN still last."""
     return -x if is_float(x) else ~x
 
 
@@ -28,7 +28,7 @@ def sort(x: np.ndarray, axis: int = -1, descending: bool = False) -> np.ndarray:
 def argsort(
     data: np.ndarray, axis: int = -1, descending: bool = False, dtype: str = "int32"
 ) -> np.ndarray:
-    """The places of the values in order."""
+    """The indices that sort the values."""
     if data.ndim == 0:
         return np.zeros((), numpy_dtype(dtype))
     return convert(_order(data, axis, descending), dtype)
@@ -38,7 +38,7 @@ def topk(
     data: np.ndarray, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
     dtype: str = "int32",
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The first k of the values in order, and their places."""
+    """The first k of the sorted values, and their indices."""
     order = _order(data, axis, largest)
     extent = order.shape[axis]
     chosen = np.take(order, np.arange(extent if k < 1 else min(k, extent)), axis)
@@ -73,7 +73,7 @@ def searchsorted(
 
 
 def histogram(x: np.ndarray, low: np.ndarray, high: np.ndarray, bins: int) -> np.ndarray:
-    """Counts of equal parts, the last one with its upper end."""
+    """The number of elements in each of ``bins`` equal parts; the last part includes its end."""
     wider = 1.0 if low == high else 0.0
     start, end = low - wider, high + wider
     inside = x[(x >= start) & (x <= end)]
@@ -82,7 +82,7 @@ def histogram(x: np.ndarray, low: np.ndarray, high: np.ndarray, bins: int) -> np
 
 
 def nonzero(x: np.ndarray) -> np.ndarray:
-    """One row for each axis."""
+    """The indices of non-zero elements, one row for each axis."""
     return np.stack(np.nonzero(np.atleast_1d(wide(x)))).astype(np.int64)
 
 
@@ -90,7 +90,7 @@ def unique(
     x: np.ndarray, by_value: object = True, index: bool = False, inverse: bool = False,
     counts: bool = False, axis: int | None = None,
 ) -> np.ndarray | tuple[np.ndarray, ...]:  # fmt: skip
-    """Unless ``by_value``, in the order in which the values are met first."""
+    """The distinct values, sorted if ``by_value``, else in order of first appearance."""
     values, first, place, number = np.unique(wide(x), True, True, True, axis)
     place = place.reshape(-1)
     if not by_value:

@@ -23,7 +23,7 @@ lgamma = np.vectorize(_lgamma, otypes=[np.float64])
 
 @in_float64
 def digamma(x: np.ndarray) -> np.ndarray:
-    """The recurrence to 10 or more, then the asymptotic series; below 0 by reflection."""
+    """The recurrence up to an argument of 10, then the asymptotic series; reflection below 0."""
     z = np.where(x < 0, 1 - x, x)
     shift = np.zeros_like(z)
     for _ in range(10):
@@ -39,7 +39,7 @@ def digamma(x: np.ndarray) -> np.ndarray:
 
 @in_float64
 def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Terms up to q + k of 10 or more, then Euler and Maclaurin's formula."""
+    """The terms with q + k < 10 one by one, the rest by the Euler-Maclaurin formula."""
     x, q = np.broadcast_arrays(x, q)
     total, place = np.zeros(x.shape), np.array(q)
     for _ in range(10 + max(0, -math.floor(q.min(initial=0.0)))):
@@ -59,14 +59,14 @@ def zeta(x: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 @in_float64
 def trigamma(x: np.ndarray) -> np.ndarray:
-    """By zeta; below 1/2 by reflection."""
+    """zeta(2, x); reflection below 1/2."""
     low = x < 0.5
     value = zeta(np.full(x.shape, 2.0), np.where(low, 1 - x, x))
     return np.asarray(np.where(low, (math.pi / np.sin(math.pi * x)) ** 2 - value, value))
 
 
 def erfc_inverse(q: np.ndarray) -> np.ndarray:
-    """The z of 0 or more with erfc(z) = q, by Newton's method on logarithms."""
+    """The z >= 0 with erfc(z) = q, by Newton's method on the logarithms."""
     inside = np.clip(q, 5e-324, 1.0)
     z = np.sqrt(np.maximum(-np.log(inside), 0))
     for _ in range(60):
@@ -77,7 +77,7 @@ def erfc_inverse(q: np.ndarray) -> np.ndarray:
 
 @in_float64
 def erfinv(y: np.ndarray) -> np.ndarray:
-    """From erfc away from 0; near it Newton's method on erf itself."""
+    """The inverse of erf: by Newton's method on erf near 0, by ``erfc_inverse`` elsewhere."""
     size = np.abs(y)
     small = np.where(size < 0.5, size, 0.0)
     z = small * (_ROOT_PI / 2)
@@ -90,7 +90,7 @@ def erfinv(y: np.ndarray) -> np.ndarray:
 
 @in_float64
 def erfcx(x: np.ndarray) -> np.ndarray:
-    """exp(x**2) * erfc(x); far out by its asymptotic series."""
+    """exp(x**2) * erfc(x); for x > 20 by its asymptotic series."""
     square = 1 / (2 * x * x)
     far = (1 - square * (1 - square * (3 - 15 * square))) / (x * _ROOT_PI)
     near = np.exp(np.minimum(x, 20) ** 2) * erfc(np.minimum(x, 20))
@@ -99,7 +99,7 @@ def erfcx(x: np.ndarray) -> np.ndarray:
 
 @in_float64
 def log_ndtr(x: np.ndarray) -> np.ndarray:
-    """log of half of erfc; far below by its asymptotic series."""
+    """log(erfc(-x / sqrt(2)) / 2); for x < -20 by its asymptotic series."""
     near = np.log(0.5 * erfc(-np.maximum(x, -20) / math.sqrt(2)))
     square = 1 / (x * x)
     tail = np.log1p(-square * (1 - square * (3 - square * (15 - 105 * square))))
@@ -109,7 +109,7 @@ def log_ndtr(x: np.ndarray) -> np.ndarray:
 
 @in_float64
 def ndtri(p: np.ndarray) -> np.ndarray:
-    """From the inverse of erfc, in the tail that p lies in."""
+    """The quantile of the normal distribution, by ``erfc_inverse`` of the nearer tail."""
     tail = np.minimum(p, 1 - p)
     size = math.sqrt(2) * erfc_inverse(2 * tail)
     return np.where((p < 0) | (p > 1), np.nan, np.where(p < 0.5, -size, size))
@@ -117,7 +117,7 @@ def ndtri(p: np.ndarray) -> np.ndarray:
 
 @in_float64
 def i1(x: np.ndarray) -> np.ndarray:
-    """The power series."""
+    """The modified Bessel function of order 1, by its power series."""
     half = x / 2
     term, total = half, half
     for k in range(1, 200):
@@ -128,7 +128,7 @@ def i1(x: np.ndarray) -> np.ndarray:
 
 @in_float64
 def entr(x: np.ndarray) -> np.ndarray:
-    """-x log x; 0 of 0, and minus infinity below."""
+    """-x * log(x); 0 for x = 0, minus infinity for x < 0."""
     value = -x * np.log(np.where(x > 0, x, 1))
     return np.where(x < 0, -np.inf, np.where(x == 0, 0, value))
 

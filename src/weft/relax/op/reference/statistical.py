@@ -34,7 +34,7 @@ def prod(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray
 
 
 def extreme(function: Reference, is_max: bool) -> Reference:
-    """The neutral element is the result over no elements."""
+    """The reference of max or min; over no elements the result is the neutral element."""
 
     def run(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
         if is_float(x):
@@ -51,7 +51,7 @@ def extreme(function: Reference, is_max: bool) -> Reference:
 
 @in_float64
 def mean(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.ndarray:
-    """The sum divided by how many there are."""
+    """The sum divided by the number of elements."""
     axes = all_axes(axis, x.ndim)
     count = math.prod([x.shape[item] for item in axes])
     return np.asarray(np.divide(np.sum(x, axes, keepdims=keepdims), count))
@@ -67,7 +67,7 @@ def variance(x: np.ndarray, axis: Axes = None, keepdims: bool = False) -> np.nda
 def median(
     x: np.ndarray, axis: Axes = None, keepdims: bool = False
 ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-    """The lower one of an even number; over one axis also where it stands."""
+    """The median, of an even number of values the lower one; over one axis also its index."""
     axes = all_axes(axis, x.ndim)
     values = wide(x)
     moved = np.moveaxis(values, axes, range(values.ndim - len(axes), values.ndim))
@@ -87,7 +87,7 @@ def median(
 
 
 def arg(function: Reference) -> Reference:
-    """The first place of an extreme value."""
+    """The reference of argmax or argmin: the index of the first extreme value."""
     def run(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
         places = function(x.reshape(-1) if axis is None else x, axis=axis or 0, keepdims=keepdims)
         if axis is None:
@@ -98,7 +98,7 @@ def arg(function: Reference) -> Reference:
 
 
 def scan(function: Reference, start: int) -> Reference:
-    """Running sums or products."""
+    """The reference of cumsum or cumprod; ``start`` is the neutral element."""
     def run(
         data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
     ) -> np.ndarray:
@@ -114,19 +114,17 @@ def scan(function: Reference, start: int) -> Reference:
 
 
 def logcumsumexp(data: np.ndarray, axis: int) -> np.ndarray:
-    """Running sums of exponentials, as logarithms."""
+    """The logarithms of running sums of exponentials."""
     return np.logaddexp.accumulate(data, axis=axis)
 
 
-def running_extreme(
-    data: np.ndarray, axis: int, largest: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """The extreme up to each place, and the last place that it stands at."""
+def running_extreme(data: np.ndarray, axis: int, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The running maximum or minimum, and the last index at which each occurs."""
     rows = np.moveaxis(data, axis, 0)
     values, places = rows.copy(), np.zeros(rows.shape, np.int64)
     for place in range(1, len(rows)):
         row, best = rows[place], values[place - 1]
-        better = (row >= best if largest else row <= best) | (row != row)  # NaN is not itself
+        better = (row >= best if largest else row <= best) | (row != row)  # row != row: NaN
         values[place] = np.where(better, row, best)
         places[place] = np.where(better, place, places[place - 1])
     return np.moveaxis(values, 0, axis), np.moveaxis(places, 0, axis)

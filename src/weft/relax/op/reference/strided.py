@@ -1,4 +1,4 @@
-"""What windows and diagonals compute, in numpy."""
+"""Windows, diagonals and strided views as new tensors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Array = np.ndarray[Any, Any]
 
 
 def unfold(x: Array, axis: int, size: int, step: int) -> Array:
-    """Windows along an axis, their elements along a new last one."""
+    """Windows along an axis; their elements are along a new last axis."""
     axis %= x.ndim
     starts = np.arange((x.shape[axis] - size) // step + 1) * step
     windows: Array = np.take(x, starts[:, None] + np.arange(size), axis)
@@ -20,7 +20,7 @@ def unfold(x: Array, axis: int, size: int, step: int) -> Array:
 
 
 def diagonal_scatter(x: Array, src: Array, offset: int, axis1: int, axis2: int) -> Array:
-    """A copy with other values on a diagonal."""
+    """A copy whose diagonal is replaced by ``src``."""
     result = x.copy()
     places: Array = np.diagonal(np.arange(x.size).reshape(x.shape), offset, axis1, axis2)
     result.reshape(-1)[places] = src
@@ -28,7 +28,7 @@ def diagonal_scatter(x: Array, src: Array, offset: int, axis1: int, axis2: int) 
 
 
 def as_strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: int) -> Array:
-    """The elements at places of the flat array."""
+    """The elements of the flat array at ``offset`` plus multiples of the strides."""
     places: Array = np.full(tuple(shape), offset)
     for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
         steps = np.arange(extent) * stride
@@ -55,7 +55,7 @@ def col2im(
     columns: Array, output_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Array:  # fmt: skip
-    """Windows added up where they overlap."""
+    """The images whose windows are given; where windows overlap they add up."""
     rank = len(output_size)
     kernel, counts = columns.shape[2 : 2 + rank], columns.shape[2 + rank :]
     image: Array = np.zeros([*columns.shape[:2], *output_size], columns.dtype)

@@ -13,7 +13,7 @@ erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def whole(function: Callable[[np.ndarray], np.ndarray]) -> Reference:
-    """Rounding to an integer: nothing to do for integers."""
+    """The reference of a rounding function, which leaves integers as they are."""
     return lambda x: function(wide(x)) if is_float(x) else x
 
 
@@ -24,18 +24,18 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 def sign(x: np.ndarray) -> np.ndarray:
-    """0 for NaN."""
+    """-1, 0 or 1; NaN gives 0."""
     return np.where(wide(x) > 0, 1, np.where(wide(x) < 0, -1, 0)).astype(x.dtype)
 
 
 def _bound(value: float, x: np.ndarray) -> np.generic:
-    """A limit as the dtype of the integers x holds it."""
+    """A limit clamped to the integer dtype of x."""
     limits = np.iinfo(x.dtype)
     bound: np.generic = x.dtype.type(min(max(value, limits.min), limits.max))
     return bound
 
 
 def clip(x: np.ndarray, low: float, high: float) -> np.ndarray:
-    """The value limited to [low, high]."""
+    """x clamped to [low, high]."""
     limits = (low, high) if is_float(x) else (_bound(low, x), _bound(high, x))
     return np.asarray(np.maximum(np.minimum(wide(x), limits[1]), limits[0]))

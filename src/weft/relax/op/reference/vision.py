@@ -1,4 +1,4 @@
-"""Reference of object detection."""
+"""References of operators for object detection."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.relax.op.reference.rule import by_wide
 
 
 def _overlap(box: np.ndarray, other: np.ndarray) -> float:
-    """Intersection over union of two boxes given by opposite corners; 0 of boxes without area."""
+    """Intersection over union of two boxes given by opposite corners; 0 for boxes without area."""
     low, high = np.sort(box.reshape(2, 2), axis=0)
     its_low, its_high = np.sort(other.reshape(2, 2), axis=0)
     reach = np.maximum(np.minimum(high, its_high) - np.maximum(low, its_low), 0)
@@ -24,7 +24,7 @@ def _overlap(box: np.ndarray, other: np.ndarray) -> float:
 def _kept(
     boxes: np.ndarray, scores: np.ndarray, most: int, threshold: float, least: float
 ) -> list[int]:
-    """The boxes kept of one class, by falling score."""
+    """The boxes of one class that are kept, by descending score."""
     kept: list[int] = []
     for box in np.argsort(-scores, kind="stable").tolist():
         if not scores[box] > least or len(kept) >= most:
@@ -38,8 +38,8 @@ def non_max_suppression(
     boxes: np.ndarray, scores: np.ndarray, most: np.ndarray, threshold: np.ndarray,
     least: np.ndarray, output_format: str = "onnx",
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """The boxes of every batch and class that no better one overlaps."""
-    del output_format  # the rule takes one only
+    """The boxes of every batch and class that overlap no box of a higher score."""
+    del output_format  # infer_nms accepts only "onnx"
     limits = (int(most.item()), float(threshold.item()), float(least.item()))
     rows = [
         (batch, number, box)
@@ -53,7 +53,7 @@ def non_max_suppression(
 
 
 def _neighbours(image: np.ndarray, row: float, column: float) -> np.ndarray:
-    """The weighted neighbours (channels, 4) of a point; 0 more than one pixel outside."""
+    """The weighted neighbours (channels, 4) of a point; 0 if it is over a pixel outside."""
     height, width = image.shape[1:]
     if not (-1 <= row <= height and -1 <= column <= width):
         return np.zeros((image.shape[0], 4))
@@ -69,7 +69,7 @@ def roi_align(
     data: np.ndarray, rois: np.ndarray, pooled_size: Sequence[int], spatial_scale: float,
     sample_ratio: int = -1, aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
 ) -> np.ndarray:  # fmt: skip
-    """The mean or the largest of samples between pixels, for each region and place."""
+    """The mean or the maximum of interpolated samples in each bin of each region."""
     images = data.transpose([layout.index(letter) for letter in "NCHW"])
     aligned_regions = np.zeros((len(rois), images.shape[1], *pooled_size))
     check_indices(rois[:, 0].astype(np.int64), 0, len(images), "roi_align")
@@ -92,7 +92,7 @@ def roi_align(
 
 
 def _bin_edges(low: int, high: int, bins: int, extent: int) -> list[tuple[int, int]]:
-    """The pixels of an axis that each bin takes, first and end; bins are rounded outwards."""
+    """For each bin, its first pixel and the one after its last; bins are rounded outwards."""
     length = max(high - low + 1, 1)
     return [
         (min(max(low + index * length // bins, 0), extent),
@@ -104,7 +104,7 @@ def _bin_edges(low: int, high: int, bins: int, extent: int) -> list[tuple[int, i
 def roi_pool(
     data: np.ndarray, rois: np.ndarray, pooled_size: Sequence[int], spatial_scale: float = 1.0
 ) -> np.ndarray:
-    """The largest element of each bin of regions with rounded edges; 0 of an empty bin."""
+    """The largest element of each bin of each region, whose edges are rounded; 0 if it is empty."""
     pooled = np.zeros((len(rois), data.shape[1], *pooled_size), data.dtype)
     check_indices(rois[:, 0].astype(np.int64), 0, len(data), "roi_pool")
     for number, region in enumerate(rois):

@@ -16,7 +16,7 @@ erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 @in_float64
 def prelu(data: np.ndarray, alpha: np.ndarray, axis: int = 1) -> np.ndarray:
-    """x, or x times the slope of its channel."""
+    """x where x > 0, else x times the slope of its channel."""
     shape = [1] * data.ndim
     shape[axis] = -1
     return np.where(data > 0, data, data * alpha.reshape(shape))
@@ -30,13 +30,13 @@ def softplus(x: np.ndarray, beta: float = 1.0, threshold: float = 20.0) -> np.nd
 
 @in_float64
 def gelu_tanh(x: np.ndarray) -> np.ndarray:
-    """x times a logistic function that is near the normal one."""
+    """x * Phi(x), with Phi approximated by a logistic function."""
     return np.asarray(x * sigmoid(math.sqrt(8 / math.pi) * (x + 0.044715 * x**3)))
 
 
 @in_float64
 def relu6(x: np.ndarray) -> np.ndarray:
-    """x between 0 and 6."""
+    """x clamped to [0, 6]."""
     return np.asarray(np.minimum(np.maximum(x, 0), 6).astype(x.dtype))
 
 
@@ -54,43 +54,43 @@ def selu(x: np.ndarray) -> np.ndarray:
 
 @in_float64
 def elu(x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
-    """x, or alpha * (exp(x) - 1)."""
+    """x where x > 0, else alpha * (exp(x) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(x))
 
 
 @in_float64
 def celu(x: np.ndarray, alpha: float = 1.0) -> np.ndarray:
-    """x, or alpha * (exp(x / alpha) - 1)."""
+    """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
     return np.where(x > 0, x, alpha * np.expm1(x / alpha))
 
 
 @in_float64
 def hardsigmoid(x: np.ndarray) -> np.ndarray:
-    """A line from 0 to 1."""
+    """min(max(x + 3, 0), 6) / 6."""
     return np.asarray(np.minimum(np.maximum(x + 3, 0), 6) / 6)
 
 
 @in_float64
 def hardtanh(x: np.ndarray, min_val: float = -1.0, max_val: float = 1.0) -> np.ndarray:
-    """x between two limits."""
+    """x clamped to [min_val, max_val]."""
     return np.asarray(np.minimum(np.maximum(x, min_val), max_val))
 
 
 @in_float64
 def hardshrink(x: np.ndarray, lambd: float = 0.5) -> np.ndarray:
-    """0 near 0, else x."""
+    """0 where abs(x) <= lambd, else x."""
     return np.where(np.abs(x) <= lambd, 0, x)
 
 
 @in_float64
 def softshrink(x: np.ndarray, lambd: float = 0.5) -> np.ndarray:
-    """0 near 0, else x moved towards 0."""
+    """0 where abs(x) <= lambd, else x moved towards 0 by lambd."""
     return np.where(np.abs(x) <= lambd, 0, x - np.sign(x) * lambd)
 
 
 @in_float64
 def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Powers by their sum."""
+    """exp(x) / sum of exp(x) along an axis."""
     if not x.size:
         return x
     powers = np.exp(x - x.max(axis, keepdims=True))
@@ -99,7 +99,7 @@ def softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
 
 @in_float64
 def log_softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
-    """x less the logarithm of the sum of powers."""
+    """x - log(sum of exp(x)) along an axis."""
     if not x.size:
         return x
     moved = x - x.max(axis, keepdims=True)

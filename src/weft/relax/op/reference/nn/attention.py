@@ -1,4 +1,4 @@
-"""Attention, of tensors (batch, length, heads, features). A query without a key gets zeros."""
+"""Attention of tensors (batch, length, heads, features). A query without any key gives zeros."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.relax.op.reference.rule import in_float64
 def _allowed(
     length: int, keys: int, causal_mask: str | None, window_size: int | None
 ) -> np.ndarray | None:
-    """The pairs that the masks leave, or None."""
+    """The matrix (query, key) of pairs that the masks allow; None if there is no mask."""
     if causal_mask is None and window_size is None:
         return None
     i, j = np.mgrid[:length, :keys]
@@ -58,7 +58,7 @@ def attention_var_len(
     seqstart_k: np.ndarray, *_lengths: np.ndarray, scale: float | None = None,
     causal_mask: str | None = None, window_size: int | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """Attention of each sequence by itself."""
+    """Attention of each sequence for itself."""
     attended = np.zeros((*queries.shape[:3], values.shape[3]))
     for number in range(len(seqstart_q) - 1):
         rows = slice(int(seqstart_q[number]), int(seqstart_q[number + 1]))

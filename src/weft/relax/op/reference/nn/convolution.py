@@ -1,4 +1,4 @@
-"""Convolutions and their transposes: a sum over the places of the kernel, each one product."""
+"""Convolutions and their transposes: the sum of one matrix product for each kernel element."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def _by_group(x: np.ndarray, w: np.ndarray, groups: int) -> np.ndarray:
-    """(batch, in, ...) times (out, in / groups), for each group its channels."""
+    """The product of (batch, in, ...) and (out, in / groups), group by group."""
     batch, channels, *space = x.shape
     out = w.shape[0]
     x = x.reshape(batch, groups, channels // groups, math.prod(space))
@@ -32,7 +32,7 @@ def _operands(
 
 
 def conv(rank: int) -> Reference:
-    """A convolution over so many spatial axes."""
+    """The reference of a convolution over ``rank`` spatial axes."""
     data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"OI{_SPATIAL[rank]}"
 
     def run(
@@ -56,7 +56,7 @@ def conv(rank: int) -> Reference:
 
 
 def conv_transpose(rank: int) -> Reference:
-    """The transpose of a convolution over so many spatial axes."""
+    """The reference of a transposed convolution over ``rank`` spatial axes."""
     data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"IO{_SPATIAL[rank]}"
 
     def run(
@@ -82,7 +82,7 @@ def conv_transpose(rank: int) -> Reference:
             part = windows.part(total, window)
             part += _by_group(x, windows.part(w, place), groups)
         for axis in range(rank):
-            if whole[axis] < padding[axis] + padding[rank + axis]:  # as the rule says it
+            if whole[axis] < padding[axis] + padding[rank + axis]:  # as in infer_conv_transpose
                 raise IRValueError(
                     f"axis {axis}: the padding takes more than the {whole[axis]} elements there are"
                 )

@@ -1,4 +1,4 @@
-"""Tensors between layouts, blocked ones included."""
+"""Conversion of tensors between layouts, blocked ones included."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def to_canonical(x: np.ndarray, name: str, order: str) -> np.ndarray:
         letter: [place for place, (other, _) in enumerate(axes) if other == letter]
         for letter in order
     }
-    # The primal axis is the coarse part, wherever it stands.
+    # The upper-case axis is the outer part, at whatever position it is.
     for places in parts.values():
         places.sort(key=lambda place: axes[place][1] != 0)
     moved = x.transpose([place for letter in order for place in parts[letter]])

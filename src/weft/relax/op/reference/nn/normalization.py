@@ -21,7 +21,7 @@ def _standardized(x: np.ndarray, axes: Sequence[int], epsilon: float) -> np.ndar
 
 
 def _shaped(parameter: np.ndarray, x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-    """A parameter shaped so that its axes, in their order, are ``axes`` of x."""
+    """A parameter reshaped to broadcast with x: its axes, in order, become ``axes`` of x."""
     order = sorted(range(len(axes)), key=lambda place: axes[place])
     shape = [1] * x.ndim
     for axis in axes:
@@ -43,7 +43,7 @@ def batch_norm(
     moving_var: np.ndarray, *, axis: int, epsilon: float = 1e-5, center: bool = True,
     scale: bool = True, momentum: float = 0.1, training: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """By the statistics of the batch in training, else by the moving ones."""
+    """Normalise by the statistics of the batch in training, else by the moving statistics."""
     place = axis % data.ndim
     mean, spread = moving_mean, moving_var
     if training:
@@ -105,7 +105,7 @@ def instance_norm(
 
 
 def dropout(data: np.ndarray, *, rate: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
-    """As inference has it: the data, and a mask that keeps everything."""
+    """As in inference: the data, and a mask of ones."""
     del rate
     return data, np.ones_like(data)
 
@@ -138,7 +138,7 @@ def nll_loss(
 def lrn(
     data: np.ndarray, size: int, axis: int, alpha: float, beta: float, bias: float
 ) -> np.ndarray:
-    """By the squares of neighbours along an axis."""
+    """Local response normalisation, by the sum of squares of neighbours along an axis."""
     rows = np.moveaxis(data, axis, -1)
     before = (size - 1) // 2
     squares = np.pad(rows**2, [*[(0, 0)] * (rows.ndim - 1), (before, size - 1 - before)])

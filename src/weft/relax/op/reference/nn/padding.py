@@ -24,7 +24,7 @@ def pad(
         return np.pad(data, sides, constant_values=convert(pad_value, data.dtype.name))
     if pad_mode == "reflect":
         for axis, (width, extent) in enumerate(zip(sides, data.shape, strict=True)):
-            if max(width) >= extent:  # as the rule says where the extent is known
+            if max(width) >= extent:  # infer_pad refuses this where the extent is known
                 raise IRValueError(
                     f"nn.pad: axis {axis}: reflection takes less than the {extent} elements of "
                     f"the axis, got {max(width)}"

@@ -1,4 +1,4 @@
-"""Places of the largest elements of windows, in numpy."""
+"""Indices of the largest elements of windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NOWHERE = np.iinfo(np.int64).max
 
 
 def _first_largest(plane: Array, parts: Sequence[Sequence[int]]) -> int:
-    """The flat place of the largest element at the places along each axis."""
+    """The flat index of the first largest element of the window with these indices an axis."""
     places = np.ravel_multi_index(np.ix_(*parts), plane.shape).reshape(-1)
     return int(places[np.argmax(plane.reshape(-1)[places])]) if places.size else _NOWHERE
 
@@ -31,7 +31,7 @@ def max_pool_indices(
     data: Array, pool_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Array:  # fmt: skip
-    """Of windows with strides, padding and dilation."""
+    """The index of the largest element of each window; windows as in pooling."""
     space, rank = data.shape[2:], len(pool_size)
     reaches = [dilation[i] * (pool_size[i] - 1) + 1 for i in range(rank)]
     counts = [
@@ -52,7 +52,7 @@ def max_pool_indices(
 
 
 def adaptive_max_pool_indices(data: Array, output_size: Sequence[int]) -> Array:
-    """Of windows that cover the space evenly."""
+    """The index of the largest element of each window; so many windows cover each axis."""
     space = data.shape[2:]
 
     def window(at: Sequence[int]) -> list[range]:

@@ -1,4 +1,4 @@
-"""Pools: a maximum or a mean over the places of a window."""
+"""Pooling: the maximum or the mean over each window."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _least(x: np.ndarray) -> float:
 
 
 def pool(rank: int, is_max: bool) -> Reference:
-    """The largest or the mean of the elements of each window."""
+    """The reference of max or average pooling over ``rank`` spatial axes."""
     order = f"NC{_SPATIAL[rank]}"
 
     def run(
@@ -58,7 +58,7 @@ def pool(rank: int, is_max: bool) -> Reference:
 
 
 def adaptive(rank: int, is_max: bool) -> Reference:
-    """The same of windows that cover the data."""
+    """The reference of adaptive pooling: windows are chosen to give the output a size."""
     order = f"NC{_SPATIAL[rank]}"
 
     def run(

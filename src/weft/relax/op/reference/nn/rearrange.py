@@ -6,7 +6,7 @@ import numpy as np
 
 
 def pixel_shuffle(data: np.ndarray, upscale_factor: int) -> np.ndarray:
-    """Channels split into two axes, which go to height and width."""
+    """Split two factors off the channels, and merge them into height and width."""
     *outer, channels, height, width = data.shape
     factor = upscale_factor
     split = data.reshape(*outer, channels // factor**2, factor, factor, height, width)

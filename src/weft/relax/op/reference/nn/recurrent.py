@@ -10,7 +10,7 @@ from weft.relax.op.reference.rule import in_float64
 
 States = list[np.ndarray]
 Step = Callable[[np.ndarray, np.ndarray, States], States]
-"""(what the data adds to the gates, what the state adds, states) -> new states, hidden first."""
+"""(the data's part of the gates, the hidden state's part, states) -> new states, hidden first."""
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:

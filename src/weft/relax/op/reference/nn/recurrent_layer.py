@@ -34,7 +34,7 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     alphas: Sequence[float] = (), betas: Sequence[float] = (), clip: float = 0.0,
     reset_after: bool = False, input_forget: bool = False,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """Outputs of all steps, then the last states."""
+    """The outputs of all steps, then the last states."""
     steps, batch, _ = data.shape
     hidden = np.array(states[0], "float64")
     cell = np.array(states[1], "float64") if kind == "lstm" else np.zeros_like(hidden)

@@ -1,4 +1,4 @@
-"""Windows that slide over data: how many there are, and what each of their elements reads."""
+"""Sliding windows: how many there are, and which elements of the data each of them reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.support.errors import IRValueError
 
 
 def count(padded: int, reach: int, stride: int, ceil: bool = False) -> int:
-    """How many windows there are; raises IRValueError where the rule of the operator would."""
+    """The number of windows; IRValueError where the operator's struct-info rule would raise it."""
     room = padded - reach
     steps = (-(-room // stride) if ceil else room // stride) + 1
     if room < 0 and (padded or steps < 0):
@@ -28,7 +28,7 @@ def part(x: np.ndarray, place: Sequence[np.ndarray | slice]) -> np.ndarray:
 def taps(
     place: Sequence[int], dilation: Sequence[int], counts: Sequence[int], strides: Sequence[int]
 ) -> tuple[slice, ...]:
-    """The slices of the padded data that the element ``place`` of all windows reads."""
+    """The slices of the padded data that kernel element ``place`` reads over all windows."""
     sizes = zip(place, dilation, counts, strides, strict=True)
     return tuple([
         slice(tap * step, tap * step + (times - 1) * stride + 1 if times else 0, stride)
@@ -40,7 +40,7 @@ def deform_im2col(
     data: np.ndarray, offset: np.ndarray, kernel_size: Sequence[int], strides: Sequence[int],
     padding: Sequence[int], dilation: Sequence[int], offset_groups: int = 1,
 ) -> np.ndarray:  # fmt: skip
-    """Windows of images whose taps are moved by offsets and read between four pixels."""
+    """Windows of images whose elements are moved by offsets and interpolated bilinearly."""
     batches, channels, *space = data.shape
     counts = offset.shape[2:]
     moves = offset.reshape(batches, offset_groups, *kernel_size, 2, *counts)
