@@ -1,7 +1,7 @@
 """``args_converter``: decorators that turn arguments into graph expressions.
 
-For those who write operators: a function that takes expressions is called with numbers, strings,
-shapes and tuples as well, which ``convert_to_expr`` makes expressions of.
+For those who write operators: a decorated function may be called with numbers, strings, arrays and
+tuples; ``as_relax_expr`` turns each of them into an expression before the function sees it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ R = TypeVar("R")
 def _converted(
     where: str, value: RelaxLike | None, is_list: bool
 ) -> RelaxExpr | list[RelaxExpr] | None:
-    """An argument as an expression or a list of such; None stays."""
+    """The argument as an expression, or as a list of expressions; None stays None."""
     if value is None:
         return None
     if not is_list:
@@ -72,7 +72,7 @@ class ArgsConverter:
 
     @staticmethod
     def to_expr(*arg_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """The named arguments become expressions; None stays.
+        """Convert the named arguments to expressions; None stays None.
 
         >>> @args_converter.to_expr("x")
         ... def kind(x):
@@ -84,20 +84,20 @@ class ArgsConverter:
 
     @staticmethod
     def to_list_expr(*arg_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """The named arguments, lists or tuples, become lists of expressions; None stays."""
+        """Convert the named lists and tuples to lists of expressions; None stays None."""
         return lambda func: _converting(func, (), arg_names)
 
     @staticmethod
     def auto(func: Callable[P, R]) -> Callable[P, R]:
-        """Arguments annotated with Expr or list[Expr] (or None) become such; others stay."""
+        """Convert each argument that is annotated as ``Expr`` or ``list[Expr]`` (or None)."""
         hints = {name: hint for name, hint in get_type_hints(func).items() if name != "return"}
-        single = [name for name, hint in hints.items() if _needed(hint) is Expr]
-        several = [name for name, hint in hints.items() if _is_list(_needed(hint))]
+        single = [name for name, hint in hints.items() if _without_none(hint) is Expr]
+        several = [name for name, hint in hints.items() if _is_list(_without_none(hint))]
         return _converting(func, single, several)
 
 
-def _needed(hint: object) -> object:
-    """What an annotation asks for, None left out."""
+def _without_none(hint: object) -> object:
+    """The annotation without its None: ``Expr`` for ``Expr | None``."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
     others = [item for item in get_args(hint) if item is not type(None)]

@@ -54,7 +54,7 @@ def _blocks(func: Function) -> list[DataflowBlock]:
 
 
 class _Editor(PyExprMutator):
-    """Puts another block in the place of one, or other variables in the place of uses."""
+    """Replaces the block ``target`` by ``edited``, or variables by those in ``replaced``."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class DataflowBlockRewrite:
         self.dfb, self.root_fn, self.original = dfb, root_fn, root_fn
 
     def replace_all_uses(self, old_var: Var, new_var: Var) -> None:
-        """Let every use of ``old_var`` in the function be one of ``new_var``."""
+        """Replace every use of ``old_var`` in the function by ``new_var``."""
         editor = _Editor(self.dfb, replaced={old_var: new_var})
         self.root_fn = editor.visit_expr(self.root_fn)
         self.dfb = expect(editor.rewritten, DataflowBlock)
@@ -133,7 +133,7 @@ class DataflowBlockRewrite:
         self._change(lambda bindings: [b for b in bindings if b.var is not var])
 
     def remove_all_unused(self) -> None:
-        """Remove all bindings that nothing needs, those of other blocks too."""
+        """Remove every binding of the function that nothing uses, in all of its blocks."""
         names = {binding.var for binding in self.dfb.bindings}
         self.root_fn = remove_all_unused(self.root_fn)
         left = [b for b in _blocks(self.root_fn) if any(item.var in names for item in b.bindings)]
@@ -148,7 +148,7 @@ class DataflowBlockRewrite:
         return self.root_fn
 
     def mutate_irmodule(self, irmodule: IRModule) -> IRModule:
-        """The module with the function as it is now in the place of the one given first."""
+        """The module in which the edited function replaces the original one."""
         for gvar, func in irmodule.functions.items():
             if func is self.original:
                 edited = irmodule.clone()
@@ -157,7 +157,7 @@ class DataflowBlockRewrite:
         raise IRValueError("mutate_irmodule: the module does not have the function")
 
     def _change(self, change: Callable[[list[Binding]], list[Binding]]) -> None:
-        """Replace the block by one of other bindings."""
+        """Replace the block by one with the bindings that ``change`` returns for its own."""
         edited = DataflowBlock(change([*self.dfb.bindings]))
         self.root_fn = _Editor(self.dfb, edited).visit_expr(self.root_fn)
         self.dfb = edited

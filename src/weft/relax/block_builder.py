@@ -43,10 +43,7 @@ from weft.relax.expr import (
 )
 from weft.relax.ir.lattice import defining_vars
 from weft.relax.ir.substitution import replace
-from weft.relax.struct_info import (
-    StructInfo,
-    TensorStructInfo,
-)
+from weft.relax.struct_info import StructInfo, TensorStructInfo
 from weft.support.errors import IRValueError
 from weft.support.recursion import deep_recursion
 from weft.support.scopes import Scopes
@@ -229,7 +226,7 @@ class BlockBuilder(TeBuilder):
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Let a function be built while another one is open: what a branch or a loop calls.
+        """Set the open function aside while another one is built, such as the body of a loop.
 
         ::
 
@@ -254,9 +251,7 @@ class BlockBuilder(TeBuilder):
         self._scopes.pop()
 
     def known_symbols(self, skip: int = 0) -> Symbols:
-        """The symbolic variables that the open scopes define, without those of ``skip`` inner
-        ones.
-        """
+        """The symbolic variables of the open scopes, except for the ``skip`` innermost ones."""
         known: Symbols = {}
         for scope in self._scopes[: len(self._scopes) - skip]:
             known.update(scope)
@@ -265,10 +260,9 @@ class BlockBuilder(TeBuilder):
     # Blocks
 
     def dataflow(self) -> DataflowScope:
-        """Open a dataflow block: ``with bb.dataflow():``, bindings without effects that passes may
-        reorder.
+        """Open a dataflow block (``with bb.dataflow():``): bindings without side effects.
 
-        Only what ``emit_output`` binds is seen after it.
+        Passes may reorder them. Only what ``emit_output`` binds can be used after the block.
         """
         return DataflowScope(self)
 
@@ -309,7 +303,7 @@ class BlockBuilder(TeBuilder):
         Calls among the arguments are bound to variables of their own first (normal form).
 
         Args:
-            expr: the expression, or what ``relax.const`` and the like make one of.
+            expr: the expression, or a number, an array or a tuple, which is converted to one.
             name_hint: the variable's name; a number is added where it is taken.
 
         >>> from weft import relax
@@ -389,7 +383,7 @@ class BlockBuilder(TeBuilder):
         return self.match_cast(value, struct_info)
 
     def emit_output(self, output: RelaxLike, name_hint: str = "") -> Var:
-        """Bind an expression to a new variable of the dataflow block that is seen after the block.
+        """Bind an expression to a variable that can be used after the open dataflow block, too.
 
         Args:
             output: the expression.
@@ -413,9 +407,10 @@ class BlockBuilder(TeBuilder):
         return self.add_func(func, name)
 
     def emit_func_body_of(self, gvar: GlobalVar, output: RelaxLike) -> None:
-        """End the open function with its result, and let it replace the function of ``gvar``.
+        """End the open function with its result, and replace the function of ``gvar`` by it.
 
-        So a function is built that calls itself: ``gvar`` first names a function of its signature.
+        This is how a function that calls itself is built: first add a function with the same
+        signature, then call its ``gvar`` in the body of the real one.
         """
         func, _ = self._finished(output, None)
         self.update_func(gvar, func)
@@ -445,7 +440,7 @@ class BlockBuilder(TeBuilder):
         return func, scope.name
 
     def _set_params(self, scope: FunctionScope, params: Params | None) -> Array[Var]:
-        """Note the parameters of the open function, and return them."""
+        """Store the parameters in the scope of the open function, and return them."""
         if params is not None:
             if scope.params is not None:
                 raise IRValueError(
@@ -474,18 +469,14 @@ class BlockBuilder(TeBuilder):
                     self._values[binding.var] = binding.value
         return replace(result, mapping)
 
-    # Looking things up
-
     def lookup_binding(self, var: Var) -> Expr | None:
         """The value that this builder bound a variable to, or None."""
         return self._values.get(var)
 
     @deep_recursion
     def normalize(self, expr: E) -> E:
-        """The expression in normal form, with struct info; calls inside it are bound in the open
-        block.
-        """
-        return cast(E, self._normalizer.visit(expr))  # which keeps the class of an expression
+        """The expression in normal form, with struct info; binds nested calls in the open block."""
+        return cast(E, self._normalizer.visit(expr))  # the normalizer keeps an expression's class
 
 
 _ACTIVE: Final[Scopes[BlockBuilder]] = Scopes("block_builders")

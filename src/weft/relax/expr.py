@@ -1,8 +1,8 @@
 """Expressions of the graph, bindings, blocks and functions.
 
-``struct_info`` is a derived field: constructors fill it where it follows from the parts at hand;
-for calls the block builder's ``normalize`` does. It takes no part in structural equality, except
-for variables, where it is their annotation.
+``struct_info`` is a derived field. The constructor computes it where it follows from the operands
+alone; for calls, the block builder's ``normalize`` infers it. Structural equality ignores it,
+except for variables, where it is their annotation.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
-from weft.tir import array_json  # noqa: F401 - teaches the JSON of programs NDArrays
+from weft.tir import array_json  # noqa: F401 - registers how JSON stores an NDArray
 from weft.tir.expr import Var as TirVar
 
 Callee = Any
-"""What a call calls: an Op, a GlobalVar, an ExternFunc or a variable of a closure."""
+"""The callee of a call: an Op, a GlobalVar, an ExternFunc or a variable that holds a closure."""
 AttrsLike = Attrs | Mapping[str, object] | None
-"""Attributes of a call or a function; None is none."""
+"""Attributes of a call or a function; None means no attributes."""
 
 
 class Expr(RelaxExpr):
@@ -109,7 +109,7 @@ class Expr(RelaxExpr):
             raise IndexError(str(error)) from error
 
     def __iter__(self) -> Iterator[Expr]:
-        """The fields of a tuple; without it Python would ask for fields without end."""
+        """The fields of a tuple. Without this method Python would call __getitem__ endlessly."""
         info = getattr(self, "struct_info", None)
         fields = getattr(info, "fields", None)
         if fields is None:
@@ -132,11 +132,11 @@ def _operator(name: str, *args: RelaxLike) -> Expr:
 RelaxLike = (
     RelaxExpr | PrimExpr | int | float | str | NDArray | np.ndarray | Sequence["RelaxLike"]
 )
-"""What ``as_relax_expr`` takes: a graph expression, or what has one form as a graph expression."""
+"""What ``as_relax_expr`` converts to a graph expression."""
 
 
 def as_relax_expr(value: RelaxLike) -> RelaxExpr:
-    """A graph expression from one, a tuple, a number (PrimValue), a str or an array."""
+    """Convert a tuple, a number (to a PrimValue), a str or an array to a graph expression."""
     if isinstance(value, RelaxExpr):
         return value
     if isinstance(value, tuple | list):
@@ -194,7 +194,8 @@ class DataflowVar(Var):
 class Call(Expr):
     """A call of an operator, a GlobalVar, an ExternFunc or a closure.
 
-    ``sinfo_args`` carry the result's struct info of call_tir and of packed calls.
+    ``sinfo_args`` holds the result's struct info where no rule infers it: in ``call_tir`` and in
+    calls of packed functions.
     """
 
     KIND = "RelaxCall"
@@ -287,7 +288,8 @@ class ShapeExpr(Expr):
 class Constant(Expr):
     """A constant tensor; ``data`` is an NDArray.
 
-    ``struct_info`` follows from it, but of a distributed constant, which is another one.
+    ``struct_info`` follows from it, unless it is given: a distributed constant has a
+    DTensorStructInfo.
     """
 
     data: NDArray = field(visit=False, stored="NDArray")
@@ -306,7 +308,7 @@ class Constant(Expr):
 class PrimValue(Expr):
     """A scalar as a graph value; Python ints are int64, floats float32.
 
-    (A float that stands as an argument of an operator becomes a float64, as in TVM 0.20.)
+    (A Python float among an operator's arguments becomes float64 instead, as in TVM 0.20.)
     """
 
     value: PrimExpr
@@ -382,7 +384,7 @@ class VarBinding(Binding):
     def STRUCTURE(  # type: ignore[override]  # noqa: N802 - as the tables of other nodes,
         self,  # but it depends on the value
     ) -> tuple[tuple[str, bool], ...]:
-        """Value before variable; a local function may call itself, so its variable is first."""
+        """Value before variable; but a local function may call itself: its variable is first."""
         if isinstance(self.value, Function):
             return (("var", True), ("value", False))
         return (("value", False), ("var", True))
@@ -437,8 +439,8 @@ class If(Expr):
 class Function(BaseFunc, Expr):
     """A graph function.
 
-    ``ret_struct_info`` None is derived from the body; if the body tells more than it, the body's
-    counts.
+    Where ``ret_struct_info`` is None, the struct info of the body is taken; it is also taken where
+    it is more precise, for example where it knows the shape and ``ret_struct_info`` only the rank.
     """
 
     params: Array[Var] = field(defines=True)
@@ -492,9 +494,8 @@ class Function(BaseFunc, Expr):
         attrs: AttrsLike = None,
         span: Span | None = None,
     ) -> Function:
-        """A declaration without a body, as the parser needs for mutual references."""
-        func = Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
-        return func  # fmt: skip
+        """A declaration without a body, as the parser needs for functions that call each other."""
+        return Function(params, Tuple(()), ret_struct_info, is_pure, attrs, span)
 
     def bind_params(self, binding_map: Mapping[str | Var, object]) -> Function:
         """The function with parameters (by name or Var) bound to constants."""

@@ -43,7 +43,7 @@ from weft.support.span import Span
 
 
 class _Walk:
-    """The rebuilding of one expression: the results for its calls, and which get a variable."""
+    """The state while one expression is rebuilt: results so far, and which calls get a variable."""
 
     def __init__(self, root: RelaxExpr) -> None:
         self.root = root
@@ -51,7 +51,7 @@ class _Walk:
 
     @functools.cached_property
     def to_bind(self) -> frozenset[int]:
-        """The ids of the calls that are bound to a variable. Read only for nested calls."""
+        """The ids of the calls that are bound to a variable; computed only for nested calls."""
         return frozenset([id(item) for item in calls_to_bind(self.root)])
 
 
@@ -63,7 +63,7 @@ class PyExprMutator(ExprDispatch):
     """
 
     _walk: _Walk | None = None
-    """The rebuilding of the outermost expression; None outside of any."""
+    """The state of the outermost expression that is being rebuilt; None if there is none."""
 
     def __init__(self, mod: IRModule | None = None) -> None:
         self.builder_ = BlockBuilder(mod)
@@ -92,7 +92,7 @@ class PyExprMutator(ExprDispatch):
             self._walk = walk
 
     def _bound(self, expr: RelaxExpr, value: RelaxExpr) -> RelaxExpr:
-        """``value``, or a variable of it if ``expr`` has to be bound and a block is open."""
+        """``value``; or a variable bound to it, if ``expr`` needs one and a block is open."""
         walk = self._walk
         if walk is None or id(expr) not in walk.to_bind or isinstance(value, (*LEAVES, Tuple)):
             return value
@@ -132,7 +132,7 @@ class PyExprMutator(ExprDispatch):
     def visit_expr_post_order(self, expr: RelaxExpr) -> RelaxExpr: ...
     @deep_recursion
     def visit_expr_post_order(self, expr: RelaxExpr) -> RelaxExpr:
-        """The expression with its children rewritten; an override often calls this first."""
+        """The expression with rewritten children. An overriding method often calls this first."""
         rebuilt: RelaxExpr = getattr(PyExprMutator, self._method(expr).__name__)(self, expr)
         return rebuilt if isinstance(rebuilt, LEAVES) else self.builder_.normalize(rebuilt)
 
@@ -153,7 +153,7 @@ class PyExprMutator(ExprDispatch):
         return self.builder_.lookup_binding(var) if isinstance(var, Var) else None
 
     def set_var_remap(self, vid: Var, var: RelaxExpr) -> None:
-        """Let uses of a variable become uses of ``var``; ``vid`` is ``old_var.vid``."""
+        """Replace the uses of a variable by ``var``; ``vid`` is ``old_var.vid``."""
         self._var_remap[vid] = var
 
     def get_var_remap(self, vid: Var) -> Any:
@@ -220,7 +220,7 @@ class PyExprMutator(ExprDispatch):
         known = {**self.builder_.known_symbols(), **collect_symbols(params)}
         ret = erase_to_well_defined(body.struct_info, known)
         if op.ret_struct_info is not None and struct_info_is_base_of(ret, op.ret_struct_info):
-            ret = op.ret_struct_info  # the old annotation says more and fits
+            ret = op.ret_struct_info  # the old annotation is more precise and still true
         return op.with_(
             params=op.params if same else type(op.params)(params), body=body, ret_struct_info=ret
         )

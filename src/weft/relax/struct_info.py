@@ -157,9 +157,9 @@ class FuncStructInfo(StructInfo):
 
 
 def check_ndim(ndim: object) -> None:
-    """Raise IRValueError for what is no number of dimensions (-1: unknown).
+    """Raise IRValueError unless ``ndim`` is a number of dimensions (-1: unknown).
 
-    What is done for each dimension would take hours for a number that a damaged file may say.
+    The limit guards against damaged files: loops over two billion dimensions would take hours.
     """
     if not isinstance(ndim, int) or not -1 <= ndim <= LARGEST_RANK:
         raise IRValueError(

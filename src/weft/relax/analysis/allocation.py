@@ -1,13 +1,13 @@
 """Which tensors of a function may share memory, and how long each is needed.
 
 A *root* is a binding that allocates a tensor. Other variables may be names for a root's memory: a
-renaming, a view, a field of a tuple, the result of a foreign function that got it. A root's life
-goes from its allocation to the last call that gets it under any name. A root *escapes*, and then
-its memory is never shared, if it leaves the block that allocates it: returned, used in another
-block, in a branch or a local function, or given to a call that may keep it.
+renaming, a view, a field of a tuple, the result of a foreign function that took it as an argument.
+A root lives from its allocation to the last call that takes it under any of these names. A root
+*escapes*, and its memory is never shared, if it leaves the block that allocates it: it is returned,
+used in another block, a branch or a local function, or given to a call that may keep it.
 
-Positions count bindings of the function in program order. The walk is linear in the number of
-bindings; what it finds is what StaticPlanBlockMemory and AssignOffsets plan with.
+Positions count the bindings of the function in program order. One walk, linear in the number of
+bindings, gives StaticPlanBlockMemory and AssignOffsets what they plan with.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from weft.tir.function import PrimFunc
 CALL_TIR_DYN: Final = "relax.vm.call_tir_dyn"
 
 Alias: TypeAlias = "frozenset[Var] | tuple[Alias, ...]"
-"""What memory a value may be: a frozenset of roots, or a tuple of such for a tuple."""
+"""The roots whose memory a value may be; for a tuple, a tuple of the aliases of its fields."""
 NOTHING: Final[frozenset[Var]] = frozenset()
 
 
@@ -58,25 +58,25 @@ class Life:
     block: BindingBlock
     first: int
     home: SeqExpr | BindingBlock
-    """Where its memory can be named: its sequence of blocks, or its block if that is dataflow."""
+    """The scope of its name: the sequence of blocks, or the block itself if that is dataflow."""
     last: int | None = None
-    """The last call that gets it; None if there is none."""
+    """The position of the last call that takes it; None if no call does."""
 
 
 @dataclass(frozen=True)
 class Allocations:
-    """The roots that do not escape, in program order, and what each call is the last to use."""
+    """The roots that do not escape, in program order, and which roots end their life at a call."""
 
     lives: dict[Var, Life]
     ends: dict[Var, tuple[Var, ...]]
-    """Binding variable -> the roots whose last use it is, in the order of its arguments."""
+    """Variable of a call -> the roots that this call uses last, in the order of its arguments."""
 
 
 @deep_recursion
 def find_allocations(
     func: Function, mod: IRModule | None, is_root: Callable[[Call], bool]
 ) -> Allocations:
-    """The lives of what ``is_root`` says is an allocation."""
+    """The lives of the tensors that the calls chosen by ``is_root`` allocate."""
     walk = _Walk(mod, is_root)
     walk.sequence(func.body)
     lives = {var: life for var, life in walk.lives.items() if var not in walk.escaped}
@@ -103,7 +103,7 @@ class _Walk:
         self.home: SeqExpr | BindingBlock | None = None
 
     def sequence(self, seq: RelaxExpr) -> None:
-        """Blocks, then the value, which leaves."""
+        """Walk the blocks, then the result, which escapes."""
         if not isinstance(seq, SeqExpr):
             self.escape(self.alias(seq))
             return
@@ -117,7 +117,7 @@ class _Walk:
         self.block, self.home = outer
 
     def binding(self, binding: Binding) -> None:
-        """What a binding allocates, uses and names."""
+        """Record what a binding allocates, uses and renames."""
         var, value = binding.var, binding.value
         self.positions[var] = len(self.positions)
         if isinstance(binding, MatchCast) or not isinstance(value, Call | If | Function):
@@ -137,7 +137,7 @@ class _Walk:
             self.aliases[var] = self.call(var, value)
 
     def call(self, var: Var, call: Call) -> Alias:
-        """Record what a call uses; what its result may be."""
+        """Record the roots that a call uses, and return the memory that its result may be."""
         target = call.op
         name = target.name if isinstance(target, Op) else ""
         if has(target, Trait.VIEW):
@@ -153,13 +153,13 @@ class _Walk:
         return NOTHING
 
     def is_kernel(self, target: RelaxExpr) -> bool:
-        """Whether a callee is a PrimFunc, which keeps nothing that it gets."""
+        """Whether a callee is a PrimFunc, which never keeps an argument after it returns."""
         if not isinstance(target, GlobalVar) or self.mod is None or target not in self.mod:
             return False
         return isinstance(self.mod[target], PrimFunc)
 
     def use(self, var: Var, roots: tuple[Var, ...]) -> None:
-        """A call gets these roots."""
+        """Record that the call bound to ``var`` takes these roots."""
         for root in roots:
             life = self.lives[root]
             life.last = self.positions[var]
@@ -168,7 +168,7 @@ class _Walk:
         self.uses.append((var, roots))
 
     def alias(self, expr: RelaxExpr) -> Alias:
-        """What memory a leaf or a tuple may be."""
+        """The memory that a leaf or a tuple may be."""
         if isinstance(expr, Var):
             return self.aliases.get(expr, NOTHING)
         if isinstance(expr, Tuple):
@@ -179,12 +179,12 @@ class _Walk:
         return NOTHING
 
     def escape(self, alias: Alias) -> None:
-        """These roots leave the block."""
+        """Record that these roots leave their block."""
         self.escaped.update(_ordered_roots([alias]))
 
 
 def _ordered_roots(aliases: list[Alias]) -> tuple[Var, ...]:
-    """The roots of nested aliases, each once."""
+    """The roots in nested aliases, each once, in order of first appearance."""
     roots: dict[Var, None] = {}
     todo = aliases[::-1]
     while todo:

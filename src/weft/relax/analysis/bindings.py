@@ -26,7 +26,7 @@ def all_bindings(root: object) -> list[Binding]:
 
 
 def bindings_in_order(func: Function) -> list[Binding]:
-    """Every binding in program order, those of branches and local functions after their own."""
+    """Every binding in program order; a binding comes before those nested in its value."""
     bindings: list[Binding] = []
     todo: list[Node] = [func.body]
     while todo:
@@ -86,10 +86,8 @@ def udchain(dfb: DataflowBlock) -> dict[Var, list[Var]]:
     return chain.users
 
 
-def functions_of(
-    root: IRModule | Function
-) -> list[tuple[GlobalVar | None, Function]]:
-    """(GlobalVar or None, function) for each graph function of a module, or the one given."""
+def functions_of(root: IRModule | Function) -> list[tuple[GlobalVar | None, Function]]:
+    """(GlobalVar, function) for each graph function of a module; (None, root) for a function."""
     if isinstance(root, IRModule):
         return [(gv, f) for gv, f in root.functions.items() if isinstance(f, Function)]
     return [(None, root)]

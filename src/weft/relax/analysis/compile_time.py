@@ -1,4 +1,4 @@
-"""What is known before the run: values that depend on parameters' weights only; reshapes."""
+"""Finds values that depend on weights alone, and PrimFuncs that only reshape."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def has_reshape_pattern(func: PrimFunc) -> bool:
 
 
 def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
-    """Whether load and store are proved to address the same element number."""
+    """Whether load and store provably access the same element in row-major order."""
     analyzer = Analyzer()
     for axis in block.iter_vars:
         if axis.dom is not None:
@@ -65,7 +65,7 @@ def _same_offset(block: Block, load: BufferLoad, store: BufferStore) -> bool:
 
 
 def _same_iteration(block: Block, source: PrimExpr, target: PrimExpr) -> bool:
-    """Whether both are the same iteration over the axes: what symbolic extents need."""
+    """Whether both have the same iteration map over the axes; this proves symbolic extents, too."""
     domains = {axis.var: axis.dom for axis in block.iter_vars if axis.dom is not None}
     analyzer = Analyzer()
     left, right = (

@@ -1,4 +1,4 @@
-"""Which PrimFuncs concatenate their arguments, and PrimFuncs that write a part of a tensor."""
+"""Finds PrimFuncs that concatenate, and makes PrimFuncs write into part of a larger tensor."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from weft.tir.stmt_functor import renew_defs
 
 
 def concatenated_axis(func: PrimFunc) -> int | None:
-    """The axis along which a PrimFunc puts its arguments side by side; None if it does not.
+    """The axis along which a PrimFunc concatenates its arguments; None if it does something else.
 
-    Its last buffer must hold a copy of the others, in their order, and nothing else; the shapes
-    are numbers. It may be scheduled: what counts is its one block.
+    All shapes must be constant, and the one block of the PrimFunc must copy the arguments one after
+    the other into the last buffer. The loops around the block do not matter: a schedule may have
+    changed them.
     """
     buffers = [func.buffer_map[param] for param in func.params if param in func.buffer_map]
     blocks = [block for block in collect(func.body, Block) if block.iter_vars]
@@ -39,18 +40,18 @@ def concatenated_axis(func: PrimFunc) -> int | None:
 
 
 def extents_along(func: PrimFunc, axis: int) -> list[int]:
-    """How long each of the buffers of a concatenation is, the result last."""
+    """The extent of each buffer of a concatenation along ``axis``, the result's last."""
     return [_extents(func.buffer_map[param])[axis] for param in func.params]
 
 
 def _extents(buffer: Buffer) -> list[int]:
-    """The shape of a buffer in numbers; empty for symbolic ones."""
+    """The shape of a buffer as integers; empty if an extent is symbolic."""
     known = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
     return known if len(known) == len(buffer.shape) else []
 
 
 def _axis_of(parts: Sequence[list[int]], whole: list[int]) -> int | None:
-    """The axis whose extents add up to the whole's, where all others are equal."""
+    """The axis along which the parts' extents add up to the whole's; all others must be equal."""
     for axis, extent in enumerate(whole):
         rest = [part[:axis] + part[axis + 1 :] for part in parts if len(part) == len(whole)]
         fits = len(rest) == len(parts) > 1 and 0 not in whole
@@ -60,7 +61,7 @@ def _axis_of(parts: Sequence[list[int]], whole: list[int]) -> int | None:
 
 
 def _is_copied(block: Block, store: BufferStore, source: Buffer, axis: int, begin: int) -> bool:
-    """Whether the store puts ``source`` at ``begin`` of the axis, each element at its place."""
+    """Whether the store copies ``source`` to the part of the target that starts at ``begin``."""
     analyzer = Analyzer()
     axes = [item.var for item in block.iter_vars]
     if [index for index in store.indices if index not in axes] or len(axes) != len(store.indices):
@@ -79,10 +80,11 @@ def _is_copied(block: Block, store: BufferStore, source: Buffer, axis: int, begi
 
 
 def into_part(func: PrimFunc, axis: int, begin: int, extent: int) -> PrimFunc | None:
-    """A PrimFunc whose last buffer is ``extent`` long along ``axis``, of which it writes a part.
+    """The PrimFunc changed so that it writes its result into part of a larger buffer.
 
-    The part starts at ``begin`` and is what the buffer was before; the rest is left as it is. None
-    if the PrimFunc takes addresses in that buffer, so that more than indices would change.
+    Its last buffer becomes ``extent`` long along ``axis``; the old buffer is the part of it that
+    starts at ``begin``, and the rest is not touched. None if the PrimFunc uses the buffer's
+    address, so that changed indices would not be enough.
     """
     root = func.body.block if isinstance(func.body, BlockRealize) else None
     part = func.buffer_map.get(func.params[-1]) if func.params else None

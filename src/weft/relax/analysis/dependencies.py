@@ -1,10 +1,9 @@
 """Which bindings of a dataflow block must come before which others.
 
-A binding depends on those that bind the variables it uses, on the match_casts that define the
-symbolic variables it mentions, and on what reads or writes the same memory before it: a call that
-writes in place comes after all earlier readers of that memory, under whatever name (a view, a field
-of a tuple), and before all later ones. Whoever moves bindings (fusion, sorting) keeps to these
-edges, not only to uses.
+A binding depends on the bindings of the variables it uses, on the match_casts that define its
+symbolic variables, and on earlier accesses to the same memory: a call that writes in place must
+stay after all earlier readers of that memory, under any name (a view, a field of a tuple), and
+before all later ones. A pass that moves bindings (fusion, sorting) must keep all of these edges.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from weft.tir.expr import Var as TirVar
 
 
 def operands(value: RelaxExpr) -> list[RelaxExpr]:
-    """The leaves that a value in normal form uses, tuples opened, in order, with repetitions."""
+    """The leaves that a value in normal form uses, in order, with repetitions; tuples flattened."""
     if isinstance(value, Tuple):
         return [leaf for item in value.fields for leaf in operands(item)]
     if isinstance(value, TupleGetItem):
@@ -57,10 +56,10 @@ def binding_dependencies(bindings: Sequence[Binding]) -> list[list[int]]:
 
 
 class _Accesses:
-    """Who reads and writes which memory of a block; nothing is asked where nothing is written.
+    """Which bindings of a block read and write which memory; empty if none writes in place.
 
-    Variables that may be the same memory have one *place*. What comes from outside of the block
-    has one place together, since nothing here tells which of it is a view of which.
+    Variables that may share memory have the same *place* (a union-find tree). All memory from
+    outside of the block is one place, since the block does not show which of it is a view of which.
     """
 
     def __init__(self, bindings: Sequence[Binding]) -> None:
@@ -79,7 +78,7 @@ class _Accesses:
                     self.parent[self.place(var)] = self.place(binding.var)
 
     def place(self, var: Var | None) -> Var | None:
-        """The variable that stands for the memory of a variable; None for that from outside."""
+        """The variable that represents the memory of ``var``; None for memory from outside."""
         if var not in self.inside:
             var = None
         while var in self.parent and self.parent[var] is not var:
@@ -87,7 +86,7 @@ class _Accesses:
         return var
 
     def before(self, index: int, used: Sequence[Var]) -> list[int]:
-        """The bindings that the one at ``index`` comes after because of memory; it is entered."""
+        """Record what ``index`` accesses, and return the bindings it must follow because of it."""
         if not self.targets:
             return []
         read = {self.place(var) for var in used}

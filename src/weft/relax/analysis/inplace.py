@@ -1,11 +1,11 @@
-"""Where a call in a dataflow block may write its result over one of its arguments.
+"""Finds calls in a dataflow block that may write their result over one of their arguments.
 
-Three questions, each with its own answer: from where to where each variable is live
-(``liveness``), which values may be the same memory (``aliases``), and which calls have an argument
-of the result's shape that nothing needs afterwards (``inplace_opportunities``). A fourth is asked
-once there are such calls: which copies may not become views (``copies_to_keep``). Memory is
-numbered; a tuple has a number of its own and a list of what its fields may be; -1 is memory from
-outside. After TVM's in-place analysis of dataflow blocks, which writes constants, too.
+``liveness`` says from where to where each variable is needed; ``aliases`` says which values may be
+the same memory; ``inplace_opportunities`` combines both: calls with an argument of the result's
+shape that nothing needs afterwards. Once there are such calls, ``copies_to_keep`` says which copies
+may not become views. Pieces of memory are numbered; a tuple has a number of its own and, for each
+field, the set of numbers that it may be; -1 is memory from outside. The analysis follows TVM's for
+dataflow blocks; unlike that one, it never lets a call write over a constant.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 
 OUTSIDE: Final = -1
 Candidates = Callable[[Call], Sequence[tuple[int, RelaxExpr]]]
-"""The arguments, by their positions, that a kernel might write its result over."""
+"""For a call: (position, argument) of each argument that its result might overwrite."""
 
 
 def operands(call: Call) -> Sequence[tuple[int, RelaxExpr]]:
-    """The candidates of an operator that is computed element by element."""
+    """All arguments of an element-wise operator, none of another: the default ``Candidates``."""
     return tuple(enumerate(call.args)) if has(call.op, Trait.ELEMENTWISE) else ()
 
 
 def liveness(block: DataflowBlock) -> dict[Var, tuple[int, int]]:
-    """First and last binding that needs each variable.
+    """The indices of the first and the last binding that need each variable.
 
-    -1 is before the block, and the number of bindings behind it: where variables that are not
-    dataflow variables still are. Taking a field of a tuple is no use of it: the field is.
+    The first is -1 for a variable from before the block; the last is the number of bindings for one
+    that is needed after it (every variable that is not a dataflow variable). ``t[0]`` is no use of
+    the tuple ``t``: the use of the field counts.
     """
     ranges: dict[Var, tuple[int, int]] = {}
     end = len(block.bindings)
@@ -84,7 +85,7 @@ class _Aliases:
         return self.count - 1
 
     def fresh_of(self, info: StructInfo | None) -> int:
-        """New memory; of a tuple, with new memory for its fields."""
+        """A new piece of memory; for a tuple, with new memory for each field."""
         number = self.fresh()
         if isinstance(info, TupleStructInfo):
             self.fill(number, info)
@@ -100,11 +101,11 @@ class _Aliases:
         self.tuples[number] = fields
 
     def bound(self, binding: Binding) -> set[int]:
-        """What memory the variable of a binding may be."""
+        """The memory that the variable of a binding may be."""
         return self.of(binding.value, binding.var.struct_info)
 
     def of(self, value: RelaxExpr, info: StructInfo | None) -> set[int]:
-        """What memory a value may be."""
+        """The memory that a value may be."""
         if isinstance(value, Constant | PrimValue):
             number = self.fresh()
             if isinstance(value, Constant):
@@ -134,9 +135,10 @@ class _Aliases:
         return memory
 
     def call(self, call: Call, info: StructInfo | None) -> set[int]:
-        """Operators and kernels make new memory, or return views and what they write in place.
+        """The memory that a call's result may be.
 
-        What others return may be what they got, a constant, or what they keep for themselves.
+        Operators and kernels return new memory, a view of an argument, or what they write in place.
+        The result of any other call may be an argument, a constant, or memory that the callee owns.
         """
         if has(call.op, Trait.VIEW | Trait.SAME_VALUE):
             return self.of(call.args[0], call.args[0].struct_info)
@@ -155,7 +157,7 @@ class _Aliases:
         return memory
 
     def in_place(self, call: Call, info: StructInfo | None) -> set[int]:
-        """The arguments that a call writes; a tuple of them, or of new memory, for several."""
+        """The memory of a call_tir_inplace's result: overwritten arguments, or new memory (-1)."""
         given = call.args[1]
         fields = given.fields if isinstance(given, Tuple) else None
         places = [int(index) for index in call.attrs["inplace_indices"]]
@@ -172,7 +174,7 @@ class _Aliases:
         return {number}
 
     def reached(self, number: int) -> set[int]:
-        """A piece of memory and all that is inside of it, which may be itself (``widen``)."""
+        """A piece of memory and everything inside; ``widen`` may make a tuple contain itself."""
         reached, waiting = {number}, [number]
         while waiting:
             inside = set().union(*self.tuples.get(waiting.pop(), ())) - reached
@@ -181,7 +183,7 @@ class _Aliases:
         return reached
 
     def widen(self, number: int, more: set[int]) -> None:
-        """Any field of a tuple may be any of ``more``."""
+        """Record that each field of a tuple, at any depth, may be any of ``more``."""
         for field in self.tuples.get(number, ()):
             for item in list(field):
                 self.widen(item, more)
@@ -191,7 +193,7 @@ class _Aliases:
 def aliases(
     block: DataflowBlock, inputs: Sequence[Var]
 ) -> tuple[dict[Var, set[int]], dict[int, list[set[int]]]]:
-    """What memory each variable may be, and what each tuple among that memory holds."""
+    """The memory that each variable may be, and the memory that each tuple's fields may be."""
     state = _analyzed(block, inputs, _Aliases())
     return state.sets, state.tuples
 
@@ -206,7 +208,7 @@ def _analyzed(block: DataflowBlock, inputs: Sequence[Var], state: _Aliases) -> _
 
 @dataclass(frozen=True)
 class InplaceOpportunity:
-    """Binding ``binding_idx`` of a block may write over any one of the arguments ``arg_idxs``."""
+    """The call of binding ``binding_idx`` may overwrite any one of its arguments ``arg_idxs``."""
 
     binding_idx: int
     arg_idxs: tuple[int, ...]
@@ -215,7 +217,7 @@ class InplaceOpportunity:
 def inplace_opportunities(
     block: DataflowBlock, inputs: Sequence[Var], candidates: Candidates = operands
 ) -> tuple[list[InplaceOpportunity], list[InplaceOpportunity]]:
-    """The opportunities by size (the argument is large enough), and those of the very shape."""
+    """The opportunities where the argument is large enough, and those where its shape is equal."""
     memory = _analyzed(block, inputs, _Aliases())
     until = _needed_until(liveness(block), memory)
     by_size, exact = [], []
@@ -241,10 +243,10 @@ def inplace_opportunities(
 def copies_to_keep(
     block: DataflowBlock, inputs: Sequence[Var], copies: Collection[Var]
 ) -> set[Var]:
-    """Those of the ``copies`` of first arguments that may not become views of them.
+    """The ``copies`` (variables bound to copies of a first argument) that may not become views.
 
-    A call in place would write what another name of that memory is needed for afterwards. What the
-    call returns counts as memory of its own.
+    As a view, such a copy would share memory that an in-place call overwrites while another name
+    for the old contents is still needed. The result of that call counts as new memory.
     """
     calls = [binding.value for binding in block.bindings]
     if not copies or not any(getattr(call, "op", None) is CALL_TIR_INPLACE for call in calls):
@@ -260,7 +262,7 @@ def copies_to_keep(
 
 
 class _Views(_Aliases):
-    """Aliases where copies are views, and what a call in place returns is new memory."""
+    """Alias analysis as if the copies were views; the result of an in-place call is new memory."""
 
     def __init__(self, copies: Collection[Var]) -> None:
         super().__init__()
@@ -276,7 +278,7 @@ class _Views(_Aliases):
 
 
 def _written(call: Call, memory: _Aliases) -> set[int]:
-    """The memory of the arguments that a call in place writes."""
+    """The memory of the arguments that an in-place call overwrites."""
     fields = call.args[1].fields if isinstance(call.args[1], Tuple) else [call.args[1]]
     places = [int(index) for index in call.attrs["inplace_indices"] if int(index) >= 0]
     targets = [fields[place] if len(fields) > place else call.args[1] for place in places]
@@ -284,7 +286,7 @@ def _written(call: Call, memory: _Aliases) -> set[int]:
 
 
 def _fit(result: StructInfo | None, argument: StructInfo | None) -> str:
-    """"exact" for the same shape, "size" for enough elements of the dtype, else ""."""
+    """"exact" for the same shape and dtype, "size" for enough elements of the dtype, else ""."""
     if not isinstance(result, TensorStructInfo) or not isinstance(argument, TensorStructInfo):
         return ""
     mine, its = tensor_dims(result), tensor_dims(argument)
@@ -297,7 +299,7 @@ def _fit(result: StructInfo | None, argument: StructInfo | None) -> str:
 
 
 def _needed_until(ranges: dict[Var, tuple[int, int]], memory: _Aliases) -> dict[int, int]:
-    """For each piece of memory the last binding that needs it, by any name or inside of a tuple."""
+    """For each piece of memory, the last binding that needs it, by any name or inside a tuple."""
     until: dict[int, int] = {}
     for var, (_, last) in ranges.items():
         for number in memory.sets.get(var, ()):
@@ -316,7 +318,7 @@ def _is_free(arg: RelaxExpr, index: int, until: dict[int, int], memory: _Aliases
 
 
 def _is_shared(arg: RelaxExpr, call: Call, memory: _Aliases) -> bool:
-    """Whether the call may get the memory of an argument by another name, too."""
+    """Whether another argument of the call may be the same memory."""
     named = memory.sets.get(arg, set()) if isinstance(arg, Var) else set()
     mine = {inner for number in named for inner in memory.reached(number)}
     others = [var for var in all_vars(call) if var is not arg]

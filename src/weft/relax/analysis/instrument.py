@@ -11,7 +11,7 @@ from weft.relax.analysis.well_formed import find_problem
 from weft.support.errors import VerifyError
 
 REPAIRING: Final = frozenset({"Normalize", "NormalizeGlobalVar", "ResolveGlobals"})
-"""Passes that take ill-formed modules, to mend them."""
+"""Passes that accept ill-formed modules, since their purpose is to repair them."""
 
 
 class WellFormedInstrument(PassInstrument):
@@ -24,12 +24,12 @@ class WellFormedInstrument(PassInstrument):
         self.validate_before_transform = validate_before_transform
 
     def run_before_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Check what the pass is given."""
+        """Check the pass's input."""
         if self.validate_before_transform:
             self._check(mod, info.name, "before")
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Check what the pass has made."""
+        """Check the pass's output."""
         self._check(mod, info.name, "after")
 
     def _check(self, mod: IRModule, name: str, when: str) -> None:

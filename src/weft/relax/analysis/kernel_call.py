@@ -1,6 +1,6 @@
-"""Calls of kernels: whether ``call_tir`` gives a PrimFunc what its signature asks for.
+"""Checks that ``call_tir`` passes a PrimFunc the arguments that its signature asks for.
 
-Only what is known to be wrong is reported: another number of arguments, another dtype or number of
+Only what is certainly wrong is reported: a wrong number of arguments, a wrong dtype or number of
 dimensions, extents that cannot be equal once the kernel's symbols are bound by its arguments.
 """
 
@@ -29,7 +29,7 @@ _ORDER: Final = "a kernel takes its inputs, then its outputs, then the scalars o
 
 
 def kernel_call_problem(call: Call, module: IRModule) -> str | None:
-    """What is wrong with a call of a kernel of ``module``, or None."""
+    """What is wrong with a call of a PrimFunc of ``module``, as a text; None if nothing is."""
     target = call.args[0]
     if not isinstance(target, GlobalVar) or target not in module:
         return None
@@ -80,14 +80,14 @@ def _inplace_problem(
 
 
 class _Signature:
-    """A kernel's parameters and what its symbols stand for in one call."""
+    """A kernel's parameters, and the values of its symbols in one call."""
 
     def __init__(self, kernel: PrimFunc, name: str) -> None:
         self.kernel, self.name = kernel, name
         self.symbols: dict[Var, PrimExpr] = {}
 
     def compare(self, infos: list[StructInfo], inputs: int) -> str | None:
-        """The first argument that does not fit."""
+        """The first argument that does not fit, as a text, or None."""
         kind = self.kind_problem(infos, inputs)
         if kind is not None:
             return kind
@@ -107,7 +107,7 @@ class _Signature:
         return None
 
     def kind_problem(self, infos: list[StructInfo], inputs: int) -> str | None:
-        """A tensor where the kernel takes a scalar, or a scalar where it takes a buffer."""
+        """The first tensor where the kernel takes a scalar, or scalar where it takes a buffer."""
         for position, param in enumerate(self.kernel.params):
             is_buffer = param in self.kernel.buffer_map
             if position >= len(infos) and is_buffer:
@@ -121,7 +121,7 @@ class _Signature:
         return None
 
     def bind(self, buffer: Buffer, info: TensorStructInfo) -> None:
-        """Bind the symbols that stand alone as an extent."""
+        """Bind each symbol that is a whole extent of the buffer to the argument's extent."""
         dims = tensor_dims(info)
         if dims is None or len(dims) != len(buffer.shape):
             return

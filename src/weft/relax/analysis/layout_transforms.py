@@ -1,14 +1,14 @@
-"""suggest_layout_transforms: given new layouts of outputs, those of inputs and of blocks.
+"""suggest_layout_transforms: suggests layouts of inputs and blocks for new layouts of the outputs.
 
-A block that writes ``B[v0, v1]`` and reads ``A[v1]`` names which of its axes each dimension of a
-buffer uses. A transformation of B, say ``lambda i, j: (j, i)``, read over these axes, is one of the
-block's axes (for ``transform_block_layout``), and with the axes that A lacks left out one of A.
-Accesses then stay in sequence. It is a suggestion by best effort: a block that writes several
-buffers or holds other blocks, a buffer that is read in several ways, or in another order than that
-of the axes, keep their layouts.
+A block that writes ``B[v0, v1]`` and reads ``A[v1]`` shows which of its axes each dimension of a
+buffer uses. If B gets the layout ``lambda i, j: (j, i)``, the block's axes can be reordered in the
+same way (``transform_block_layout``), and so can the dimensions of A that use the same axes; then
+the block still accesses its buffers in sequence. Best effort: the layout stays for a block that
+writes several buffers or holds other blocks, and for a buffer that is read in several ways or in
+another order than that of the axes.
 
-Blocks are visited from the last to the first, so a buffer in between has the layout that its
-reader wants when the block that writes it is looked at.
+Blocks are visited from the last to the first: when the block that writes an intermediate buffer is
+visited, the layout that its reader wants is known.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from weft.tir.index_map import IndexMap
 from weft.tir.stmt import Block, BlockRealize, BufferStore
 
 Suggestion = dict[Block | Buffer, IndexMap]
-"""By block or buffer, how its axes or dimensions are transformed."""
+"""Block or buffer -> the transformation of its axes or dimensions."""
 
 Axes = list[Var | None]
-"""Which axis of a block each dimension of a buffer uses, None for none that is parallel."""
+"""For each dimension of a buffer, the data-parallel axis of the block that indexes it, or None."""
 
 
 def suggest_layout_transforms(
     func: PrimFunc, write_buffer_transforms: Sequence[IndexMap | Callable[..., object]]
 ) -> dict[Block, Suggestion]:
-    """For each block that can follow new layouts of the outputs, how it and its buffers change."""
+    """For each block that can follow the outputs' new layouts, how it and its buffers change."""
     outputs = len(write_buffer_transforms)
     if not outputs:
         return {}
@@ -85,7 +85,7 @@ def _suggest(func: PrimFunc, known: dict[Buffer, IndexMap]) -> dict[Block, Sugge
 
 
 def _outer_blocks(func: PrimFunc) -> list[Block]:
-    """The blocks that stand in no other block but the root."""
+    """The blocks that are nested in no other block but the root."""
     blocks: list[Block] = collect(func.body, Block)
     root = func.body.block if isinstance(func.body, BlockRealize) else None
     inner = {
@@ -100,7 +100,7 @@ def _outer_blocks(func: PrimFunc) -> list[Block]:
 def _of_block(
     block: Block, transform: IndexMap, known: dict[Buffer, IndexMap]
 ) -> Suggestion | None:
-    """How the axes of a block, and the buffers that it reads, follow the buffer that it writes."""
+    """How the axes of a block and the buffers it reads follow the new layout of what it writes."""
     kinds = {axis.iter_type for axis in block.iter_vars}
     if collect(block.body, Block) or kinds - {IterVar.DataPar, IterVar.CommReduce}:
         return None
@@ -125,13 +125,13 @@ def _of_block(
 
 
 def _is_sequential(axes: Axes | None, order: Mapping[Var | None, int]) -> bool:
-    """Whether a buffer is accessed along the axes in their order."""
+    """Whether the dimensions of a buffer use the axes of the block in their order."""
     places = [order[axis] for axis in axes or () if axis is not None]
     return axes is not None and all(a < b for a, b in itertools.pairwise(places))
 
 
 def _accesses(block: Block) -> dict[Buffer, Axes | None]:
-    """The axes of each buffer, None where accesses differ or an index mixes axes."""
+    """The axes of each buffer; None where two accesses differ or an index mixes axes."""
     domain = {
         axis.var: axis.dom
         for axis in block.iter_vars
@@ -155,7 +155,7 @@ def _identical(left: Axes | None, right: Axes | None) -> bool:
 
 
 def _axes(indices: Sequence[PrimExpr], domain: Mapping[Var, Range]) -> Axes | None:
-    """The axis that each index uses; None if an index uses several or is no sum of digits."""
+    """The axis that each index uses; None if one uses several axes or has no iteration map."""
     result = detect_iter_map(indices, domain, check_level=IterMapLevel.NoCheck)
     if not result.indices and indices:
         return None
@@ -172,10 +172,11 @@ def _axes(indices: Sequence[PrimExpr], domain: Mapping[Var, Range]) -> Axes | No
 
 
 def _followed(source: Axes, transform: IndexMap, target: Axes) -> IndexMap | None:
-    """The transformation of ``target`` that goes with one of ``source``; None if there is none.
+    """The transformation of ``target`` that corresponds to one of ``source``; None if none does.
 
-    Dimensions of the source that the target lacks go, with the results that are made of them;
-    a result made of both kinds cannot be taken apart. What only the target has stays where it is.
+    Dimensions of the source that the target lacks are dropped, with the results computed from them;
+    a result that mixes dropped and kept dimensions has no counterpart. Dimensions that only the
+    target has keep their place.
     """
     pairs = list(zip(source, transform.initial_indices, strict=True))
     initial: list[Var] = [index for axis, index in pairs if axis in target]

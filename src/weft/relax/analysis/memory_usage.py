@@ -30,7 +30,7 @@ class MemoryUsage:
     dynamic: int = 0
 
     def tensor(self, size: int | None) -> None:
-        """A tensor of that many bytes."""
+        """Count a tensor of that many bytes."""
         if size is None:
             self.dynamic += 1
         else:
@@ -38,7 +38,7 @@ class MemoryUsage:
             self.tensor_bytes += size
 
     def storage(self, size: int | None) -> None:
-        """Storage, or a tensor with storage of its own."""
+        """Count a storage, or a tensor that has a storage of its own."""
         if size is not None:
             self.storages += 1
             self.storage_bytes += size
@@ -55,7 +55,7 @@ class MemoryUsage:
 
 
 def memory_usage(func: Function) -> MemoryUsage:
-    """Sizes of what a function allocates, of all branches together."""
+    """The sizes of all allocations of a function, summed over all branches."""
     usage = MemoryUsage()
     for call in collect(func.body, Call):
         arguments: list[RelaxExpr] = list(call.args)
@@ -71,10 +71,10 @@ def memory_usage(func: Function) -> MemoryUsage:
 
 
 def estimate_memory_usage(mod: IRModule | Function) -> str:
-    """What tensors of constant size take without and with memory planning, as text.
+    """A text that says how much memory tensors of constant size take without and with planning.
 
-    Sums over all allocations: branches that exclude each other both count. To be called after
-    CallTIRRewrite (before planning, both are the same) or StaticPlanBlockMemory.
+    It sums over all allocations; of an If, both branches count. Call it after CallTIRRewrite
+    (before planning, when both sums are equal) or after StaticPlanBlockMemory.
     """
     if isinstance(mod, Function):
         functions = [(GlobalVar("main"), mod)]
@@ -88,7 +88,7 @@ def estimate_memory_usage(mod: IRModule | Function) -> str:
 
 
 def _bytes(shape: RelaxExpr, dtype: DataType) -> int | None:
-    """The size of a tensor, None if it is not a number."""
+    """The size of a tensor in bytes; None if it is not constant."""
     if not isinstance(shape, ShapeExpr):
         return None
     size = DataType(dtype).itemsize
@@ -100,7 +100,7 @@ def _bytes(shape: RelaxExpr, dtype: DataType) -> int | None:
 
 
 def _size(count: int) -> str:
-    """Bytes in a unit that reads well."""
+    """A number of bytes in the largest unit that fits: ``1.5 MiB``."""
     for unit, width in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= width:
             return f"{count / width:.4g} {unit}"

@@ -2,20 +2,21 @@
 
 ======================  ==========================================================================
 ELEMWISE                an element of the result needs the input's element at the same index
-BROADCAST               ... at the index with some axes left out
-INJECTIVE               ... at indices computed from the result's index; no loop of its own
+BROADCAST               ... at the same index without some of the axes
+INJECTIVE               ... at indices computed from the result's index, without a reduction
 COMM_REDUCE             a reduction over whole axes
-OUT_ELEMWISE_FUSABLE    what reads its input again (matmul, convolution, pooling, softmax):
-                        an element-wise function of the result may be fused behind it
-TUPLE                   no function, a tuple (of the graph)
+OUT_ELEMWISE_FUSABLE    reads elements of its input several times (matmul, convolution, pooling,
+                        softmax); an element-wise function of the result may be fused after it
+TUPLE                   a tuple of the graph, no function
 OPAQUE                  anything else
 ======================  ==========================================================================
 
 The kinds and their order are Relay's (Chen et al., "TVM: An Automated End-to-End Optimizing
-Compiler for Deep Learning", OSDI 2018, section 3); the number of a kind is an attribute that users
-see. How they are derived here: each block must write whole buffers, one element per point of its
-data-parallel axes, which the iteration map of its bindings shows; then its loads are compared with
-its store. A wrong pattern makes wrong fusions, so whatever is not recognised is OPAQUE.
+Compiler for Deep Learning", OSDI 2018, section 3); users see the number of a kind in an attribute.
+To derive the kind, each block must write whole buffers, one element for each point of its
+data-parallel axes (the iteration map of its bindings proves it); then the indices of its loads are
+compared with those of its store. A wrong pattern would lead to wrong fusions, so everything that is
+not recognised is OPAQUE.
 """
 
 from __future__ import annotations
@@ -74,13 +75,13 @@ def op_pattern(func: PrimFunc) -> OpPatternKind:
             return _OPAQUE
         targets = {store.buffer for store in stores}
         if targets & written or _has_effects(realize):
-            return _OPAQUE  # an element that is written twice is no function of an index
+            return _OPAQUE  # an element that is written twice is no function of its index alone
         pattern = _block_pattern(realize, stores)
         if kind is _REDUCE and pattern <= _INJECTIVE and targets & outside:
             if pattern is _ELEMWISE and all(_is_rounding(store, written) for store in stores):
-                pattern = _REDUCE  # the end of a sum in a wider accumulator
+                pattern = _REDUCE  # it rounds a sum from a wider accumulator to the result's dtype
             else:
-                kind = _OUT_FUSABLE  # softmax: what is reduced is read again
+                kind = _OUT_FUSABLE  # as in softmax: the reduced input is read again
         kind = max(kind, pattern)
         written |= targets
     return kind
@@ -89,7 +90,7 @@ def op_pattern(func: PrimFunc) -> OpPatternKind:
 def _leaf_blocks(
     stmt: Stmt, loops: list[For], leaves: list[tuple[BlockRealize, list[For]]]
 ) -> bool:
-    """Collect the blocks that compute, with their loops; False for any other statement."""
+    """Collect the innermost blocks with the loops around them; False if anything else is there."""
     if isinstance(stmt, SeqStmt):
         return all(_leaf_blocks(item, loops, leaves) for item in stmt.seq)
     if isinstance(stmt, For):
@@ -108,7 +109,7 @@ def _holds_blocks(stmt: Stmt) -> bool:
 
 
 def _stores(body: Stmt) -> list[BufferStore]:
-    """The stores of a body that does nothing else and stores at one index; else none."""
+    """The stores of a body that only stores, all at the same index; empty for any other body."""
     todo: list[Stmt] = [body]
     stores: list[BufferStore] = []
     while todo:
@@ -127,7 +128,7 @@ def _stores(body: Stmt) -> list[BufferStore]:
 
 
 def _has_effects(realize: BlockRealize) -> bool:
-    """Whether the block calls something that is not a function of its arguments."""
+    """Whether the block makes a call that writes memory or has another side effect."""
     calls = collect(realize, Call)
     return any(effect_of(call) > CallEffectKind.ReadState for call in calls)
 
@@ -135,10 +136,10 @@ def _has_effects(realize: BlockRealize) -> bool:
 def _writes_all(
     realize: BlockRealize, loops: Sequence[For], stores: Sequence[BufferStore]
 ) -> bool:
-    """Whether the block stores each element of its buffers once for each point of its other axes.
+    """Whether the block writes each element of its buffers exactly once (per reduction step).
 
-    The indices of the store are its data-parallel axes, in any order, over the buffer's extents,
-    and the loops run through all points of all axes.
+    The indices of the store must be the data-parallel axes, in any order, each as long as the
+    dimension of the buffer, and the loops must run through all points of all axes.
     """
     axes = realize.block.iter_vars
     if any(axis.iter_type not in (IterType.DataPar, IterType.CommReduce) for axis in axes):
@@ -157,7 +158,7 @@ def _writes_all(
 
 
 def _covers(domain: Range | None, index: PrimExpr, extent: PrimExpr) -> bool:
-    """Whether an index runs through an axis of the buffer."""
+    """Whether an index runs through a whole dimension of the buffer."""
     if domain is None:
         return _is_int(index, 0) and _is_int(extent, 1)
     return _is_int(domain.min, 0) and same_dim(domain.extent, extent)
@@ -168,7 +169,7 @@ def _is_int(expr: PrimExpr, value: int) -> bool:
 
 
 def _binds_all(realize: BlockRealize, loops: Sequence[For]) -> bool:
-    """Whether the loops give the axes every combination of their values."""
+    """Whether the loops reach every combination of the axes' values."""
     domains = {loop.loop_var: Range(loop.min, loop.extent) for loop in loops}
     values = realize.iter_values
     axes = realize.block.iter_vars
@@ -201,7 +202,7 @@ def _is_same_range(domain: Range | None, value: PrimExpr, wanted: Range | None) 
 
 
 def _is_dense(index: IterSumExpr, wanted: Range | None) -> bool:
-    """Whether a sum of digits runs through a whole range without gaps."""
+    """Whether an iteration sum (``i*8 + j`` with ``j < 8``) covers a range without gaps."""
     if wanted is None or not same_dim(index.base, wanted.min):
         return False
     extent: PrimExpr = IntImm(wanted.extent.dtype, 1)
@@ -213,7 +214,7 @@ def _is_dense(index: IterSumExpr, wanted: Range | None) -> bool:
 
 
 def _is_rounding(store: BufferStore, computed: set[Buffer]) -> bool:
-    """Whether a store only converts what an earlier block has computed."""
+    """Whether a store only casts a value that an earlier block has computed."""
     source = _without_casts(store.value)
     return (
         source is not store.value and isinstance(source, BufferLoad) and source.buffer in computed
@@ -230,7 +231,7 @@ def _block_pattern(realize: BlockRealize, stores: Sequence[BufferStore]) -> OpPa
         inputs = [load for load in loads if load.buffer not in targets]
         for load in loads:
             if load.buffer in targets and not structural_equal(load.indices, stores[0].indices):
-                return _OPAQUE  # it needs what other points have computed: a scan
+                return _OPAQUE  # a scan: it needs results of other points
         reads_again = _is_multiply_add(block.body) or any(
             not _reduces_whole_axes(reduced, load.indices) for load in inputs
         )
@@ -243,7 +244,7 @@ def _block_pattern(realize: BlockRealize, stores: Sequence[BufferStore]) -> OpPa
 
 
 def _load_pattern(store: BufferStore, load: BufferLoad) -> OpPatternKind:
-    """How the index of a load follows from the index of the store."""
+    """The pattern that the indices of one load and of the store make."""
     if _is_elementwise(store, load):
         return _ELEMWISE
     return _BROADCAST if _is_broadcast(store, load) else _INJECTIVE
@@ -258,7 +259,7 @@ def _is_elementwise(store: BufferStore, load: BufferLoad) -> bool:
 
 
 def _is_broadcast(store: BufferStore, load: BufferLoad) -> bool:
-    """Whether the load's indices are some of the store's, in order; unit axes do not count."""
+    """Whether the load's indices are some of the store's, in order; extents of 1 do not count."""
     remaining = iter(zip(store.indices, store.buffer.shape, strict=True))
     for index, extent in zip(load.indices, load.buffer.shape, strict=True):
         if _is_int(extent, 1) and _is_int(index, 0):
@@ -269,7 +270,7 @@ def _is_broadcast(store: BufferStore, load: BufferLoad) -> bool:
 
 
 def _reduces_whole_axes(reduced: set[Var], indices: Sequence[PrimExpr]) -> bool:
-    """Whether reduced axes stand alone in the indices: a sum, not a pool."""
+    """Whether each reduced axis is an index by itself, as in a sum; in pooling it is ``i + k``."""
     return all(
         isinstance(index, Var) or not any(var in reduced for var in collect(index, Var))
         for index in indices
@@ -277,9 +278,9 @@ def _reduces_whole_axes(reduced: set[Var], indices: Sequence[PrimExpr]) -> bool:
 
 
 def _is_multiply_add(body: Stmt) -> bool:
-    """Whether the block is ``C[i, j] = C[i, j] + A[i, k] * B[k, j]``, casts set aside.
+    """Whether the block is ``C[i, j] = C[i, j] + A[i, k] * B[k, j]``, perhaps with casts.
 
-    Both factors must leave out an axis of the result, else nothing is read again.
+    Each factor must lack an axis of the result; otherwise its elements are not read several times.
     """
     if not isinstance(body, BufferStore):
         return False
@@ -296,7 +297,7 @@ def _is_multiply_add(body: Stmt) -> bool:
 
 
 def _is_reused(store: BufferStore, load: BufferLoad) -> bool:
-    """Whether several elements of the result read one element of the load."""
+    """Whether one loaded element contributes to several elements of the result."""
     used = set(collect(load.indices, Var))
     return any(isinstance(index, Var) and index not in used for index in store.indices)
 
@@ -308,7 +309,7 @@ def _without_casts(expr: PrimExpr) -> PrimExpr:
 
 
 def has_op_pattern(func: PrimFunc) -> bool:
-    """Whether the function says its pattern already."""
+    """Whether the function has an attribute ``op_pattern`` other than ELEMWISE (0)."""
     return bool(func.attrs.get("op_pattern", 0))
 
 

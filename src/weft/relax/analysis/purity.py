@@ -36,7 +36,7 @@ class _Impure(PyExprVisitor):
 def contains_impure_call(expr: Expr, own_name: RelaxExpr | None = None) -> bool:
     """Whether the expression (or a function's body) makes a call that may have a side effect.
 
-    ``own_name`` is the variable of the function itself: recursive calls are taken as pure.
+    ``own_name`` is the variable of the function itself; recursive calls do not count as impure.
     """
     check = _Impure(own_name)
     check.visit_expr(expr.body if isinstance(expr, Function) else expr)

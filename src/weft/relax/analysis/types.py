@@ -1,10 +1,10 @@
-"""Whether what a graph says of its values agrees with what the rules say.
+"""Checks that the struct infos of a graph agree with each other and with the operators' rules.
 
-A variable, the value it binds and the callee's signature each carry struct info; a pass, or a user
-who replaces one function of a module, may change one and leave the others. Native code would then
-read a tensor of one type as another. Only what is known to be wrong is reported: no value can be
-of both kinds. ``type_problem`` compares what costs nothing to look up; with ``reinfer`` it runs the
-rule of every operator again (``PassContext(verify=True)`` does).
+A variable, the value it binds and the callee's signature each carry struct info. A pass, or a user
+who replaces one function of a module, may change one of them and forget the others; native code
+would then read a tensor of one type as another. Only contradictions are reported: two infos that no
+value can have both. ``type_problem`` compares the infos that are stored; with ``reinfer`` it also
+runs the rule of every operator again (``PassContext(verify=True)`` does).
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ def _call_problem(call: Call, module: IRModule | None, reinfer: bool) -> str | N
                 return None
             derived, name = derive_call_ret_struct_info(signature, call), op.name_hint
         elif reinfer and isinstance(op, Op):
-            is_own = op.get_attr("infer_struct_info") is None  # a rule of the user's has a builder
-            derived, name = infer_call(call, BlockBuilder() if is_own else None), op.name
+            is_users = op.get_attr("infer_struct_info") is None  # a user's rule takes a builder
+            derived, name = infer_call(call, BlockBuilder() if is_users else None), op.name
         else:
             return None
     except TVMError as error:
@@ -99,7 +99,7 @@ def _call_problem(call: Call, module: IRModule | None, reinfer: bool) -> str | N
 
 
 def _differ(info: StructInfo | None, other: StructInfo | None) -> bool:
-    """Whether no value can be of both kinds."""
+    """Whether the infos contradict each other: no value can have both."""
     if info is None or other is None or info is other:
         return False
     return struct_info_base_check(info, other) == BaseCheckResult.FAIL_L0

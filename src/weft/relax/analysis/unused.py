@@ -25,8 +25,8 @@ from weft.support.recursion import deep_recursion
 def remove_all_unused(func: Function) -> Function:
     """The function without bindings that are pure and unused, dataflow outputs included.
 
-    A match_cast stays where it defines symbolic variables, and outside of dataflow blocks always:
-    it may fail.
+    A match_cast stays if it defines symbolic variables, and always outside of dataflow blocks,
+    since it may fail.
     """
     if not isinstance(func, Function):
         raise IRTypeError(

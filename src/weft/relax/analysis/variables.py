@@ -37,7 +37,7 @@ def _variables(expr: RelaxExpr) -> _Variables:
 
 
 def all_vars(expr: RelaxExpr) -> Array[Var]:
-    """All graph variables, used or defined, in the order in which they are met."""
+    """All graph variables, used or defined, in order of first appearance."""
     return Array(_variables(expr).met)
 
 

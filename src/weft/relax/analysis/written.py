@@ -1,7 +1,7 @@
-"""Which variables' memory a call in place writes.
+"""The variables whose memory an in-place call overwrites.
 
-Such a variable is no mere value: a pass that lets two of them share memory (a common subexpression)
-or that makes one a constant would let the call write over what others read.
+Passes must not treat such a variable as a plain value: if common-subexpression elimination let two
+of them share memory, or a pass folded one to a constant, the call would overwrite what others read.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _CALL_INPLACE_PACKED = Op.get("relax.call_inplace_packed")
 
 
 def written_variables(func: Function) -> set[Var]:
-    """The variables that a call in place writes, and those that may be the same memory.
+    """The variables that an in-place call overwrites, and those that may be the same memory.
 
-    Passes ask before they share or fold a value. Linear where nothing is written.
+    A pass asks this before it shares or folds a value. Linear if no call writes in place.
     """
     bindings = bindings_in_order(func)
     written: set[Var] = set()
@@ -37,7 +37,7 @@ def written_variables(func: Function) -> set[Var]:
 
 
 def targets(value: RelaxExpr) -> list[Var]:
-    """The variables that a call writes in place."""
+    """The variables that an in-place call overwrites; empty for any other value."""
     if not isinstance(value, Call):
         return []
     if value.op is CALL_TIR_INPLACE:
@@ -51,7 +51,7 @@ def targets(value: RelaxExpr) -> list[Var]:
 
 
 def same_memory(value: RelaxExpr) -> list[Var]:
-    """The variables whose memory a value may be."""
+    """The variables that a value may share memory with."""
     if isinstance(value, If):
         branches: list[RelaxExpr] = [value.true_branch, value.false_branch]
         ends = [branch.body if isinstance(branch, SeqExpr) else branch for branch in branches]

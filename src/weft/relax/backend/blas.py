@@ -1,10 +1,10 @@
-"""Products by the BLAS that numpy carries, for those who want to compare: ``llvm -libs=blas``.
+"""Matrix products by numpy's BLAS, for comparison with weft's own kernels: ``llvm -libs=blas``.
 
-A backend like any other (FuseOpsByPattern, RunCodegen): the patterns take products of float32 and
-float64 matrices or stacks of them, also by a transposed right side, and ``relax.ext.blas`` makes of
-each a function that calls ``numpy.matmul`` on the tensors' own memory. The library has threads of
-its own, whose number numpy's environment variables say (``OPENBLAS_NUM_THREADS``), and is reached
-through Python: such a model can be called, not saved.
+It works as any external library does (FuseOpsByPattern, RunCodegen): the patterns match products of
+float32 and float64 matrices or stacks of matrices, also with a transposed right side, and
+``relax.ext.blas`` turns each match into a function that calls ``numpy.matmul`` on the tensors' own
+memory. The library has its own threads; numpy's environment variables set their number
+(``OPENBLAS_NUM_THREADS``). It is called through Python, so such a model can run, but not be saved.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from weft.runtime.registry import register_func
 _Array = np.ndarray
 
 DTYPES: Final = frozenset({"float32", "float64"})
-"""What a BLAS has products of."""
+"""The data types for which a BLAS has matrix products."""
 
 
 def is_blas_product(context: PatternCheckContext) -> bool:
-    """Whether operands and result are matrices, or stacks of them, of one dtype that BLAS has."""
+    """Whether operands and result are (stacks of) matrices of one dtype that BLAS supports."""
     parts = [context.annotated_expr[name] for name in ("lhs", "rhs", "root")]
     infos = [part.struct_info for part in parts]
     if not all(isinstance(info, TensorStructInfo) and info.ndim >= 2 for info in infos):
@@ -59,7 +59,7 @@ def blas_modules(
 
 
 def _product(func: Function) -> Callable[..., None]:
-    """The product that a function is: of its parameters, the right side perhaps transposed."""
+    """A Python function that computes a matched product of two of its arguments."""
     composite = next(part for part in collect(func, Function) if part is not func)
     calls = list(collect(func, Call))
     given = next(call.args for call in calls if not isinstance(call.op, Op))

@@ -1,7 +1,7 @@
-"""DispatchToLibraries: what the target's libraries compute becomes calls of them.
+"""DispatchToLibraries: replaces operators by calls of the target's libraries.
 
-``Target("llvm -libs=blas")`` names libraries; without ``-libs``, which is the default, the module
-stays as it is.
+``Target("llvm -libs=blas")`` names the libraries; without ``-libs`` (the default) the module does
+not change.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from weft.support.errors import PassError
 from weft.target.target import Target
 
 LIBRARIES: Final[Mapping[str, Sequence[FusionPattern]]] = {"blas": blas.PATTERNS}
-"""The patterns that each library takes."""
+"""Library -> the patterns of operators that it computes."""
 
 
 def dispatch_to_libraries(mod: IRModule) -> IRModule:
     """The module with calls of the libraries that the target in scope names.
 
-    PassError for a library that there is not.
+    Raises PassError for an unknown library.
     """
     target = Target.current(allow_none=True)
     names = [] if target is None else target.libs
@@ -44,7 +44,7 @@ def dispatch_to_libraries(mod: IRModule) -> IRModule:
 
 
 def DispatchToLibraries() -> Pass:  # noqa: N802 - as the other passes are named
-    """The pass that sends to libraries what the target's ``-libs`` names, to ``blas`` products."""
+    """The pass that lets the target's ``-libs`` compute what they can (``blas``: products)."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
         return dispatch_to_libraries(mod)

@@ -1,8 +1,8 @@
 """The patterns that backends offer, by name: ``cublas.matmul``, ``dnnl.conv2d_relu``.
 
-A backend registers its patterns at import; whoever partitions a module for it asks for those whose
-names begin with the backend's. Of two patterns the one registered later comes first, so a list is
-written from simple to special.
+A backend registers its patterns when it is imported; a pass that partitions a module for it asks
+for the patterns whose names begin with the backend's. A pattern registered later is tried earlier,
+so a list goes from general patterns to special ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def register_patterns(patterns: Sequence[FusionPatternLike], *, override: bool =
     """Register FusionPatterns or tuples of their arguments; later ones have higher priority.
 
     Raises:
-        IRValueError: there is one of a name, and ``override`` is not given.
+        IRValueError: a name is taken, and ``override`` is not given.
     """
     new = [as_fusion_pattern(item) for item in patterns]
     for item in new:
@@ -33,7 +33,7 @@ def register_patterns(patterns: Sequence[FusionPatternLike], *, override: bool =
 
 
 def remove_patterns(names: Iterable[str]) -> None:
-    """Forget the patterns of these names."""
+    """Remove the patterns of these names."""
     gone = set(names)
     _REGISTERED[:] = [item for item in _REGISTERED if item.name not in gone]
 
@@ -44,5 +44,5 @@ def get_patterns_with_prefix(prefix: str) -> list[FusionPattern]:
 
 
 def get_pattern(name: str) -> FusionPattern | None:
-    """The pattern of a name, the one registered last; None if there is none."""
+    """The pattern of that name that was registered last, or None."""
     return next((item for item in reversed(_REGISTERED) if item.name == name), None)

@@ -41,7 +41,7 @@ def make_conv2d_pattern(with_bias: bool = False, activation: str | None = None) 
 def make_matmul_pattern(
     with_bias: bool = False, activation: str | None = None, transposed_rhs: bool = False
 ) -> Annotated:
-    """A matmul, of a transposed right side perhaps; parts ``lhs``, ``rhs``, ``root``, ``bias``."""
+    """A matmul, perhaps of a transposed right side; parts ``lhs``, ``rhs``, ``root``, ``bias``."""
     annotated = _matmul(transposed_rhs)
     return _with_bias_and_activation(annotated, with_bias, activation)
 
@@ -56,7 +56,7 @@ def _matmul(transposed_rhs: bool) -> Annotated:
 def make_residual_block_pattern(
     node_output: DFPattern | Annotated, binary_op: str = "relax.add", activation: str | None = None
 ) -> Annotated:
-    """A value (a pattern, or one with parts) combined with a residual input, part ``residual``."""
+    """A pattern (perhaps with parts) combined with a residual input; adds the part ``residual``."""
     inner, parts = node_output if isinstance(node_output, tuple) else (node_output, {})
     residual = wildcard()
     combine = is_op(binary_op)
@@ -83,7 +83,7 @@ def make_layer_norm_pattern() -> Annotated:
 
 
 def make_rms_norm_pattern() -> Annotated:
-    """A call of a loop over an input and a weight; parts ``gv``, ``inp``, ``rms_norm``."""
+    """A call_tir of an input and a weight; parts ``gv`` (the PrimFunc), ``inp``, ``rms_norm``."""
     callee, data, weight = GlobalVarPattern(), wildcard(), wildcard()
     out = is_op("relax.call_tir")(callee, TuplePattern([data, weight]))
     return out, {"gv": callee, "inp": data, "rms_norm": out}
@@ -97,7 +97,7 @@ def make_matmul_dequantize_pattern(transposed_rhs: bool = False) -> Annotated:
 
 
 def make_matmul_multiply_pattern(transposed_rhs: bool = False) -> Annotated:
-    """A matmul scaled by a product of two scalars and converted; parts ``scaleA``, ``scaleB``."""
+    """A matmul times the product of two scalars, then a cast; parts ``scaleA``, ``scaleB``."""
     root, parts = _matmul(transposed_rhs)
     parts |= {"scaleA": wildcard(), "scaleB": wildcard()}
     scale = is_op("relax.multiply")(

@@ -1,1 +1,1 @@
-"""What the block builder is made of: normal form, and calls of tensor expressions."""
+"""The parts of the block builder: normal form, names of functions, calls of tensor expressions."""

@@ -1,4 +1,4 @@
-"""Checks of a function when a block builder finishes it: its parameters and its free variables."""
+"""Checks when a block builder finishes a function: its parameters and its free variables."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from collections.abc import Iterable
 
 from weft.ir.functor import collect
 from weft.ir.node import Array
-from weft.relax.expr import (
-    Binding,
-    Function,
-    Var,
-)
+from weft.relax.expr import Binding, Function, Var
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 
 Params = Var | Iterable[Var]
-"""The parameters of a function; one of them may stand alone."""
+"""The parameters of a function; a single one may be given without a list."""
 
 
 @deep_recursion

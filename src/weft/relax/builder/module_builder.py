@@ -1,4 +1,4 @@
-"""The module around the functions that a BlockBuilder builds: names, and equal functions once."""
+"""The module that a BlockBuilder fills: unique names, and equal functions stored once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.tir.function import PrimFunc
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9_]")
 
 Outline = tuple[type[BaseFunc] | int, ...]
-"""What equal functions agree on: class, number of parameters and attributes, sizes of blocks."""
+"""Properties that equal functions share: class, counts of parameters, attributes and bindings."""
 
 
 class NameSupply:
@@ -44,14 +44,17 @@ class NameSupply:
 
 
 class FunctionIndex:
-    """Functions by structure. A function is hashed only when one of its outline is looked for."""
+    """Finds functions by structure.
+
+    Hashing walks a whole function, so it waits until a function with the same outline is looked up.
+    """
 
     def __init__(self) -> None:
         self.waiting: dict[Outline, list[tuple[GlobalVar, BaseFunc]]] = {}
         self.hashed: dict[int, list[GlobalVar]] = {}
 
     def add(self, gvar: GlobalVar, func: BaseFunc) -> None:
-        """Enter a function; what the GlobalVar named before may stay."""
+        """Add a function. An earlier function of the same GlobalVar may stay in the index."""
         self.waiting.setdefault(_outline(func), []).append((gvar, func))
 
     def candidates(self, func: BaseFunc) -> list[GlobalVar]:
@@ -62,7 +65,7 @@ class FunctionIndex:
 
 
 def _outline(func: BaseFunc) -> Outline:
-    """What equal functions agree on and needs no walk to know."""
+    """Properties that equal functions share and that take no walk to compute."""
     outline: Outline = (type(func), len(getattr(func, "params", ())), len(func.attrs))
     if not isinstance(func, Function):
         return outline
@@ -70,7 +73,7 @@ def _outline(func: BaseFunc) -> Outline:
 
 
 class ModuleBuilder:
-    """A module that grows: its functions have unique names, and equal ones are one."""
+    """A module that grows: names are unique, and structurally equal functions are stored once."""
 
     def __init__(self, mod: IRModule | None = None) -> None:
         if mod is not None and not isinstance(mod, IRModule):
@@ -83,8 +86,8 @@ class ModuleBuilder:
         """Add a function to the module and return its GlobalVar.
 
         Args:
-            func: the function. Where the module has a structurally equal one, that one's is
-                returned.
+            func: the function. If the module has a structurally equal one already, the GlobalVar
+                of that one is returned.
             func_name: its name; a number is added where the name is taken.
         """
         index = self._function_index()
@@ -110,7 +113,7 @@ class ModuleBuilder:
         return self._functions
 
     def update_func(self, gv: GlobalVar, updated_func: BaseFunc) -> None:
-        """Let a GlobalVar of the module name another function."""
+        """Replace the function that a GlobalVar of the module names."""
         if not isinstance(gv, GlobalVar):
             raise IRTypeError(f"update_func: expected a GlobalVar, got {type(gv).__name__}")
         index = self._function_index()
@@ -143,7 +146,7 @@ class ModuleBuilder:
 
 
 def function_info(func: object) -> StructInfo:
-    """The struct info of a function: its own, a PrimFunc's by its parameters, else opaque."""
+    """The struct info of a function: its own, or from a PrimFunc's parameters, or opaque."""
     info = getattr(func, "struct_info", None)
     if isinstance(info, StructInfo):
         return info

@@ -1,8 +1,8 @@
 """Normal form: every argument of a call is a leaf, every expression has struct info.
 
-``Normalizer`` serves the block builder: a nested call becomes a binding of the block under
-construction (A-normal form), and struct info is inferred by the rule of the operator or from the
-callee's signature. What is in normal form already stays the same object.
+The block builder uses ``Normalizer``: a nested call becomes a binding of the block under
+construction (A-normal form), and struct info is inferred by the operator's rule or from the
+callee's signature. An expression that is in normal form already stays the same object.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LEAVES = (
 
 
 class Scopes(Protocol):
-    """What the normaliser needs of the block builder."""
+    """The methods of the block builder that the normaliser calls."""
 
     def in_block(self) -> bool:
         """Whether bindings can be emitted now."""
@@ -82,7 +82,7 @@ class Scopes(Protocol):
         """The value of a variable."""
 
     def known_symbols(self, skip: int = 0) -> dict[TirVar, PrimExpr]:
-        """The symbolic variables in scope, each mapped to itself; not of ``skip`` inner scopes."""
+        """The symbolic variables in scope, mapped to themselves, without ``skip`` inner scopes."""
 
     def global_info(self, gvar: GlobalVar) -> StructInfo | None:
         """The struct info of a function of the module."""
@@ -100,13 +100,13 @@ class Normalizer:
         self.builder = builder
         self.normal: set[RelaxExpr] = set()
         self.bound: dict[RelaxExpr, RelaxExpr] | None = None
-        """What the arguments of the outermost expression became: an object is computed once."""
+        """Argument -> its normal form, so that an object used twice is bound once."""
 
     def visit(self, expr: RelaxExpr) -> RelaxExpr:
         """The expression in normal form.
 
-        What was found or made so once is not walked again: a function is normalised with each of
-        its parts, and once more as a whole.
+        ``self.normal`` remembers results, so that they are not walked again: the builder normalises
+        each part of a function when it is emitted, and then the whole function.
         """
         if isinstance(expr, LEAVES):
             return self.leaf(expr)
@@ -144,7 +144,7 @@ class Normalizer:
         return expr
 
     def argument(self, arg: RelaxExpr) -> RelaxExpr:
-        """A leaf, or a tuple of such; the same for each place of an object."""
+        """A leaf or a tuple of leaves for an argument; an object used twice gives it twice."""
         if isinstance(arg, LEAVES):
             return self.leaf(arg)
         bound = self.bound if self.bound is not None else {}
@@ -155,7 +155,7 @@ class Normalizer:
         return bound[arg]
 
     def leaf_argument(self, arg: RelaxExpr) -> RelaxExpr:
-        """A leaf: tuples are bound too."""
+        """A leaf for an argument; a tuple is bound to a variable, too."""
         value = self.argument(arg)
         return self.bind(value) if isinstance(value, Tuple) else value
 
@@ -221,7 +221,7 @@ class Normalizer:
             self.builder.end_scope()
 
     def seq(self, expr: SeqExpr) -> SeqExpr:
-        """A sequence in blocks of its own: their variables are not those of what is around."""
+        """A sequence; its calls are bound in its own blocks, not in the block around it."""
         around, self.bound = self.bound, None
         try:
             return self.own_blocks(expr)
@@ -243,17 +243,18 @@ class Normalizer:
         return SeqExpr(flat, body, span=expr.span)
 
     def blocks(self, blocks: Sequence[BindingBlock]) -> Sequence[BindingBlock]:
-        """Blocks in normal form; the same if nothing changes."""
+        """The blocks in normal form; the same sequence if nothing changes."""
         normal = [self.block(block) for block in blocks]
         if all(len(new) == 1 and new[0] is old for new, old in zip(normal, blocks, strict=True)):
             return blocks
         return [block for new in normal for block in new]
 
     def block(self, block: BindingBlock) -> list[BindingBlock]:
-        """A block in normal form: several, if a sequence inside has dataflow blocks of its own.
+        """The block in normal form, as several blocks if a value in it holds dataflow blocks.
 
-        A dataflow block takes in the plain blocks of such a sequence, since its variables could
-        not be seen from them.
+        A value that is a sequence is flattened into the block. A plain block is split around the
+        dataflow blocks of such a sequence; a dataflow block takes in all bindings of the sequence,
+        since a block after it could not see its variables.
         """
         done: list[BindingBlock] = []
         self.begin(block)
@@ -305,10 +306,10 @@ class Normalizer:
         return func.with_(body=body, ret_struct_info=ret)
 
     def visible(self, info: StructInfo, params: Sequence[Var] | None = None) -> StructInfo:
-        """The info without symbols that are defined inside.
+        """The info without the symbols that are not visible in the open scopes.
 
-        With ``params``, seen from outside of the function whose scope is the innermost one; then
-        a shape that is a variable must be one of them.
+        With ``params``: the info as seen from outside of the innermost function, where only the
+        symbols of its parameters, and shapes that are parameters, are known.
         """
         if params is None:
             if not symbolic_vars(info):
@@ -324,7 +325,7 @@ def _has_unknown_callee(expr: RelaxExpr) -> bool:
 
 
 def _is_plain(expr: RelaxExpr) -> bool:
-    """A tuple of leaves may be the value of a sequence."""
+    """Whether an expression is a (nested) tuple of leaves, which may be the value of a sequence."""
     return isinstance(expr, Tuple) and all(
         isinstance(item, (Tuple, *LEAVES)) for item in post_order_of(expr, _fields)
     )
@@ -335,7 +336,7 @@ def _fields(expr: RelaxExpr) -> Sequence[RelaxExpr]:
 
 
 def merged_blocks(blocks: Sequence[BindingBlock]) -> Sequence[BindingBlock]:
-    """Blocks without empty ones, neighbours of one kind joined; the same if nothing."""
+    """The blocks without empty ones, neighbours of one kind joined; the same if nothing changes."""
     runs: list[list[BindingBlock]] = []
     for block in blocks:
         if not block.bindings:
@@ -356,8 +357,8 @@ def _joined(run: list[BindingBlock]) -> BindingBlock:
 def infer_call(call: Call, builder: object = None) -> StructInfo:
     """The struct info of a call in normal form.
 
-    The rule of an operator that a user registers is its ``FInferStructInfo``, given the call and
-    the builder.
+    An operator's own rule takes the call; the rule that a user registers under TVM's name
+    ``FInferStructInfo`` takes the call and the builder.
     """
     op = call.op
     if isinstance(op, Op):

@@ -9,16 +9,12 @@ from weft.ir.expr import GlobalVar
 from weft.ir.node import expect
 from weft.relax.builder.module_builder import ModuleBuilder
 from weft.relax.builder.te_call import TeCall, make_te_call
-from weft.relax.expr import (
-    Call,
-    RelaxLike,
-    Var,
-)
+from weft.relax.expr import Call, RelaxLike, Var
 from weft.relax.op.base import call_tir, call_tir_inplace, call_tir_with_grad
 from weft.support.errors import IRTypeError
 
 TeFunction = Callable[..., object]
-"""A function on tensor expressions; ``make_te_call`` checks what it returns."""
+"""A function of ``te.Tensor`` arguments; ``make_te_call`` checks that it returns tensors."""
 
 
 class TeBuilder(ModuleBuilder):
@@ -63,7 +59,7 @@ class TeBuilder(ModuleBuilder):
         te_grad_kwargs: Mapping[str, object] | None = None,
         **kwargs: object,
     ) -> Call:
-        """As ``call_te``, and name the TE function, registered at run time, that is the gradient.
+        """As ``call_te``, with the name of the registered TE function that computes the gradient.
 
         Args:
             te_func: takes tensors (``te.Tensor``) and other arguments, and returns a tensor or

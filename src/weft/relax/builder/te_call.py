@@ -1,8 +1,8 @@
 """From tensor expressions to call_tir: what ``emit_te`` and ``call_te`` share.
 
-Tensors among the arguments become placeholders, symbolic variables are copied (the PrimFunc owns
-its own), and variables that stand in no buffer's shape alone become scalar arguments, also those
-that the expression takes from around it.
+Tensors among the arguments become placeholders, and symbolic variables are copied, since a PrimFunc
+has variables of its own. A variable that no buffer's shape defines becomes a scalar parameter, also
+when the tensor expression took it from the surrounding Python code and not from an argument.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class TeCall:
 
 @dataclass
 class _Arguments:
-    """Arguments converted so far."""
+    """The arguments converted so far, and the two mappings between symbolic variables."""
 
     to_te: dict[TirVar, TirVar] = field(default_factory=dict)
     to_relax: dict[TirVar, TirVar] = field(default_factory=dict)
@@ -66,14 +66,13 @@ class _Arguments:
             return self.copy(arg)
         if isinstance(arg, list | tuple):
             items = [self.convert(item) for item in arg]
-            return items if isinstance(arg, list) else Array(items) if type(arg) is Array else (
-                tuple(items)
-            )  # fmt: skip
+            if isinstance(arg, list):
+                return items
+            return Array(items) if type(arg) is Array else tuple(items)
         if isinstance(arg, Mapping):
             return {key: self.convert(item) for key, item in arg.items()}
-        if arg is None or isinstance(arg, int | float | str | np.generic | Type | Op | Tensor):
-            return arg
-        if callable(arg):
+        passed = int | float | str | np.generic | Type | Op | Tensor
+        if arg is None or callable(arg) or isinstance(arg, passed):
             return arg
         raise IRTypeError(f"emit_te: an argument of type {type(arg).__name__} is not supported")
 
@@ -124,7 +123,7 @@ class _Arguments:
         return chr(ord("A") + index) if index < 26 else f"input{index}"
 
     def copy(self, value: PrimExpr) -> PrimExpr:
-        """The expression in the PrimFunc's own variables."""
+        """The expression with the graph's variables replaced by the PrimFunc's."""
         used = symbolic_vars(value)
         for var in used:
             if var not in self.to_te:
@@ -134,7 +133,7 @@ class _Arguments:
         return copy
 
     def relax(self, value: PrimExpr) -> PrimExpr:
-        """The expression in the graph's variables."""
+        """The expression with the PrimFunc's variables replaced by the graph's."""
         in_relax: PrimExpr = substitute(value, self.to_relax)
         return in_relax
 
@@ -170,7 +169,7 @@ def _unbound(arguments: _Arguments, outs: list[Tensor]) -> list[TirVar]:
 
 
 def _captured(func: PrimFunc) -> list[TirVar]:
-    """Variables of the graph that the expression names without having them as arguments."""
+    """Variables of the graph that the expression uses without having them as arguments."""
     shapes = [dim for buffer in func.buffer_map.values() for dim in buffer.shape]
     bound = {*func.params, *[dim for dim in shapes if isinstance(dim, TirVar)]}
     used = dict.fromkeys([*symbolic_vars(Array(shapes)), *undefined_vars(func.body)])
@@ -178,7 +177,7 @@ def _captured(func: PrimFunc) -> list[TirVar]:
 
 
 def _has_foreign_extents(func: PrimFunc, arguments: _Arguments) -> bool:
-    """Whether an extent is a variable that stands in no argument: one of the graph itself."""
+    """Whether an extent is a variable of the graph that occurs in no argument."""
     return any(
         isinstance(dim, TirVar) and dim not in arguments.to_relax and dim not in func.params
         for buffer in func.buffer_map.values()
@@ -189,9 +188,9 @@ def _has_foreign_extents(func: PrimFunc, arguments: _Arguments) -> bool:
 def make_te_call(
     te_func: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> TeCall:
-    """Run ``te_func`` on placeholders of the arguments and make its PrimFunc.
+    """Call ``te_func`` on placeholders for the arguments, and build a PrimFunc of its result.
 
-    Keyword ``primfunc_attrs`` is taken for the PrimFunc, not passed on.
+    The keyword ``primfunc_attrs`` gives the PrimFunc's attributes; ``te_func`` does not get it.
     """
     options = dict(kwargs)
     attrs = options.pop("primfunc_attrs", None)
@@ -207,7 +206,7 @@ def make_te_call(
         unbound = [*unbound, *captured]
         func = create_prim_func([*inputs, *captured], "int64")
     if captured or _has_foreign_extents(func, arguments):
-        # the graph's own symbols: the function gets variables of its own for them
+        # The PrimFunc holds variables of the graph: replace them by variables of its own.
         func = renew_defs(func)
     func = func.without_attr("global_symbol")
     func.provenance = "te"

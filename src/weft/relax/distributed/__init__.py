@@ -1,7 +1,7 @@
-"""``relax.distributed``: tensors that lie on a mesh of devices, as a graph says it.
+"""``relax.distributed``: tensors that are spread over a mesh of devices.
 
-Graphs of such tensors are built, deduced, printed and read; nothing executes them on several
-devices yet, and building one is an error that says so.
+Graphs of such tensors can be built, printed and parsed, and their struct info is inferred. They
+cannot be executed yet: building one raises an error that says so.
 """
 
 from weft.relax.distributed.global_info import DeviceMesh, device_mesh

@@ -1,4 +1,4 @@
-"""What tells users that distributed tensors are not executed yet."""
+"""The error for distributed tensors, which cannot be executed yet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from weft.support.recursion import deep_recursion
 
 @deep_recursion
 def refuse_distributed(mod: IRModule, what: str) -> None:
-    """UnsupportedError if a graph of the module, which ``what`` is to run, has such tensors."""
+    """Raise UnsupportedError if a graph of the module has such tensors; ``what`` would run it."""
     for var, func in mod.functions.items():
         if isinstance(func, Function):
             _Finder(f"{what}: {var.name_hint}").visit(func)
 
 
 class _Finder(Visitor):
-    """Meets what parameters are said to be, calls, casts and constants."""
+    """Visits every place that may name a distributed tensor, and refuses it."""
 
     def __init__(self, where: str) -> None:
         super().__init__()

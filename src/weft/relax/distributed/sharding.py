@@ -1,13 +1,14 @@
 """Struct info of operators on distributed tensors.
 
-A graph of distributed tensors means what it means of whole tensors; placements say where the
-parts lie. So the whole result is deduced by the operator's own rule, and its placement from
-*labels*: a rule of ``LABELS`` gives every axis of the operands and of the result a label, as einsum
-does; axes of one label are divided alike. Where the devices along a dimension of the mesh have
-parts of a label, they have parts of that axis of the result; a label that the result lacks (an
-axis that is reduced) leaves it whole. Two labels on one dimension of the mesh are an error.
+A graph of distributed tensors computes the same as the graph of the whole tensors; placements only
+say where the parts are stored. So the operator's own rule infers the whole result, and its
+placement follows from *labels*: a rule of ``LABELS`` gives every axis of the operands and of the
+result a label, as einsum does, and axes with the same label are sharded in the same way. If a
+dimension of the mesh shards a label, it shards the axis of the result that has this label; if the
+result has no such axis (it was reduced), the result is replicated. Two different labels on one
+dimension of the mesh are an error.
 
-Operators without a row take operands that lie whole on every device.
+Operators without a rule take only operands that are replicated on every device.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ RULES: Final[dict[str, Infer]] = {}
 
 
 def infer_operator(call: Call, rule: Infer) -> StructInfo:
-    """The struct info of an operator's call: by its rule, or as the module's docstring says."""
+    """The struct info of an operator's call, also of one with distributed operands."""
     for arg in call.args:
         info = arg.struct_info
         if type(info) is DTensorStructInfo or (
@@ -88,7 +89,7 @@ def _infer_distributed(call: Call, rule: Infer) -> StructInfo:
 
 
 def _tensors(call: Call, info: StructInfo) -> list[DTensorStructInfo]:
-    """The distributed tensors of an operand, which must not have others."""
+    """The distributed tensors in an operand; IRTypeError if it has others."""
     if isinstance(info, TupleStructInfo):
         return [tensor for field in info.fields for tensor in _tensors(call, field)]
     if isinstance(info, TensorStructInfo):
@@ -151,13 +152,13 @@ def _placement(
 # ---- labels by family
 
 LABELS: Final = OperatorRules[LabelRule]("relax.")
-"""How the axes of an operator's operands and of its result belong together."""
+"""Operator -> how the axes of its operands correspond to those of its result."""
 
 
 def _broadcast_labels(
     infos: Sequence[DTensorStructInfo], whole: TensorStructInfo
 ) -> tuple[list[Labels], Labels]:
-    """Axes that meet, counted from the last one; an axis of one element that is repeated: none."""
+    """Axes correspond from the last one on; an axis of extent 1 that is broadcast has no label."""
     result = tensor_dims(whole)
     operands = []
     for info in infos:
@@ -235,9 +236,10 @@ def _reshape(
     infos: list[DTensorStructInfo],
     whole: TensorStructInfo,
 ) -> tuple[list[Labels], Labels]:
-    """Equal axes before and behind those that are taken together or apart, and the first of these.
+    """Equal axes at the beginning and at the end correspond; so does the first reshaped axis.
 
-    The first of them stay parts in order if every device gets a whole number of rows of both.
+    That one corresponds only if the number of devices divides its extent before and after: then
+    each device holds the same elements in both shapes. ``(8, 6) -> (4, 12)`` on 4 devices does.
     """
     before, after = tensor_dims(infos[0].tensor_sinfo), tensor_dims(whole)
     if before is None or after is None:

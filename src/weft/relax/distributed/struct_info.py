@@ -1,7 +1,7 @@
-"""Struct info of distributed tensors: which part of a tensor lies on which device of a mesh.
+"""Struct info of distributed tensors: which device of a mesh stores which part of a tensor.
 
-A placement has one spec for each dimension of the mesh: ``S[0]`` (the devices along it have equal
-parts of axis 0) or ``R`` (each of them has all).
+A placement has one spec for each dimension of the mesh: ``S[0]`` (the devices along it store equal
+parts of axis 0) or ``R`` (each of them stores the whole tensor).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _SPEC: Final = re.compile(r"R|S\[\s*(\d+)\s*\]")
 
 
 class PlacementSpecKind(enum.IntEnum):
-    """What the devices along one dimension of a mesh have; the names and numbers are TVM's."""
+    """What the devices along one dimension of a mesh store; the names and numbers are TVM's."""
 
     kSharding = 0  # noqa: N815 - TVM's name
-    """Each has a part."""
+    """Each stores a part."""
     kReplica = 1  # noqa: N815 - TVM's name
-    """Each has all."""
+    """Each stores the whole tensor."""
 
 
 @node
 class PlacementSpec(Node):
-    """What the devices along one dimension of the mesh have. ``axis`` is -1 for a replica.
+    """What the devices along one dimension of the mesh store. ``axis`` is -1 for a replica.
 
     Made by ``PlacementSpec.sharding(axis)`` and ``PlacementSpec.replica()``.
     """
@@ -51,7 +51,7 @@ class PlacementSpec(Node):
 
     @staticmethod
     def replica() -> PlacementSpec:
-        """All of the tensor."""
+        """The whole tensor on each device."""
         return PlacementSpec(-1, PlacementSpecKind.kReplica)
 
 
@@ -96,7 +96,7 @@ class Placement(Node):
 
 @node
 class DTensorStructInfo(StructInfo):
-    """A distributed tensor: what the whole of it is, and how it lies on a mesh of devices.
+    """A distributed tensor: the info of the whole tensor, and its placement on a mesh of devices.
 
     Raises IRValueError if the placement has not one spec for each dimension of the mesh, or names
     an axis that the tensor does not have (or whose rank is unknown).
@@ -132,5 +132,5 @@ class DTensorStructInfo(StructInfo):
 
 
 def replicated(info: TensorStructInfo, mesh: DeviceMesh) -> DTensorStructInfo:
-    """The tensor with all of it on every device of the mesh."""
+    """The tensor stored whole on every device of the mesh."""
     return DTensorStructInfo(info, mesh, Placement([PlacementSpec.replica()] * len(mesh.shape)))

@@ -1,8 +1,8 @@
-"""``relax.dpl``: a language of patterns over graphs, and rewriting by them.
+"""``relax.dpl``: patterns of graph expressions, and rewriting by patterns.
 
-``match`` and ``extract_matched_expr`` of a pattern look at one expression; a PatternContext matches
-several patterns over a dataflow block; ``rewrite_call``, ``rewrite_bindings`` and
-``PatternMatchingRewriter`` replace what they find. docs/reference/patterns.md shows each.
+A pattern's ``match`` and ``extract_matched_expr`` match one expression. A PatternContext matches
+several patterns together over a dataflow block. ``rewrite_call``, ``rewrite_bindings`` and
+``PatternMatchingRewriter`` replace the matches. docs/reference/patterns.md shows each.
 """
 
 from weft.relax.dpl.context import PatternContext

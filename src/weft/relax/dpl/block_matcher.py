@@ -1,12 +1,12 @@
 """Matching of a graph of patterns over the bindings of a block.
 
-Subgraph isomorphism by backtracking, in the order of Ullmann ("An Algorithm for Subgraph
-Isomorphism", JACM 1976): patterns are assigned one after the other to different variables; one
-that is linked to an assigned pattern looks only at that one's arguments or users (the connected
-order of VF2: Cordella et al., "A (Sub)Graph Isomorphism Algorithm", PAMI 2004). The first pattern
-of a part is the one with the fewest candidates, found by its root operators. The expression
-matcher's bindings are shared by all patterns and undone with the assignment, so the search is
-complete; it is deterministic, and earlier bindings are tried first.
+Subgraph isomorphism by backtracking (Ullmann, "An Algorithm for Subgraph Isomorphism", JACM 1976):
+the patterns are assigned to different variables one after the other. For a pattern that is linked
+to an assigned one, only the arguments or users of that one's variable are candidates (the connected
+order of VF2: Cordella et al., "A (Sub)Graph Isomorphism Algorithm", PAMI 2004). In each connected
+part, the search starts with the pattern that has the fewest candidates by its root operators.
+Backtracking also undoes what the expression matcher has bound, so the search finds a match if
+there is one. It is deterministic, and tries earlier bindings first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PACKED_ARGUMENTS = frozenset({"relax.call_tir", "relax.call_tir_inplace", "rela
 
 
 def operands(value: RelaxExpr | None) -> Sequence[RelaxExpr]:
-    """What an edge's index counts: the arguments, those of the callee for call_tir."""
+    """The operands that an edge's index counts; for call_tir, the arguments of the PrimFunc."""
     if isinstance(value, Call):
         packed = isinstance(value.op, Op) and value.op.name in _PACKED_ARGUMENTS
         if packed and isinstance(value.args[1], Tuple):
@@ -41,7 +41,7 @@ def operands(value: RelaxExpr | None) -> Sequence[RelaxExpr]:
 
 
 class _Block:
-    """Bindings with an index: who uses what, and which variable has which operator."""
+    """The bindings of a block, indexed by users, by operands and by operator."""
 
     def __init__(self, values: Mapping[Var, Expr], matcher: Matcher) -> None:
         self.values = values
@@ -62,11 +62,11 @@ class _Block:
         self.nodes = list(nodes)
 
     def value(self, expr: RelaxExpr) -> Expr | None:
-        """What a variable is bound to."""
+        """The value that a variable is bound to, or None."""
         return self.values.get(expr) if isinstance(expr, Var) else None
 
     def candidates(self, pattern: Pattern) -> list[Var]:
-        """The variables whose root may fit."""
+        """The variables whose value may match, judged by its operator alone."""
         callees = root_callees(pattern)
         if callees is None:
             return self.nodes
@@ -85,7 +85,7 @@ def _inputs(value: Expr) -> list[Var]:
 
 
 class _Search:
-    """Assigns the patterns of a context."""
+    """The search for an assignment of variables to the patterns of a context."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class _Search:
         self.order = self._order()
 
     def _order(self) -> list[Pattern]:
-        """Patterns so that each but the first of a part is linked to an earlier one."""
+        """The patterns in the order of assignment: each linked to an earlier one, if possible."""
         rank = {pattern: index for index, pattern in enumerate(self.links)}
         counts = {pattern: len(self.block.candidates(pattern)) for pattern in self.links}
         order: dict[Pattern, None] = {}
@@ -129,18 +129,21 @@ class _Search:
         return list(order)
 
     def _feeds(self, pattern: Pattern) -> bool:
-        """Whether the pattern is used by another: what uses it leads to arguments inline."""
+        """Whether another pattern uses this one: its user is assigned first.
+
+        The user's operands then are the candidates, also those that no variable names (constants).
+        """
         return any(edge.producer is pattern for edge in self.links[pattern])
 
     def _fixed(self, pattern: Pattern, order: dict[Pattern, None]) -> bool:
-        """Whether an argument's place says which expression the pattern stands for."""
+        """Whether the pattern is argument number n of an assigned one: a single candidate."""
         return any(
             edge.producer is pattern and edge.index >= 0 and edge.consumer in order
             for edge in self.links[pattern]
         )
 
     def run(self, depth: int = 0) -> bool:
-        """Assign the patterns from ``depth`` on; what was found stays assigned."""
+        """Assign the patterns from ``depth`` on; returns whether it succeeded."""
         if depth == len(self.order):
             return all(map(self._same_shape, self.same_shapes))
         pattern = self.order[depth]
@@ -166,7 +169,7 @@ class _Search:
         return self.block.candidates(pattern) if best is None else best
 
     def _through(self, edge: Edge, pattern: Pattern) -> Sequence[RelaxExpr] | None:
-        """What an edge to an assigned pattern leaves; None if the other end is open."""
+        """The candidates that an edge allows; None if its other pattern is not assigned yet."""
         if edge.producer is pattern and edge.consumer in self.assigned:
             consumer = self.assigned[edge.consumer]
             if edge.index < 0:
@@ -177,7 +180,7 @@ class _Search:
         return None
 
     def _edges_hold(self, pattern: Pattern, candidate: RelaxExpr) -> bool:
-        """Whether all edges between the pattern and assigned ones hold."""
+        """Whether the candidate satisfies all edges between the pattern and assigned ones."""
         for edge in self.links[pattern]:
             producer = candidate if edge.producer is pattern else self.assigned.get(edge.producer)
             consumer = candidate if edge.consumer is pattern else self.assigned.get(edge.consumer)

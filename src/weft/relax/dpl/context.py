@@ -16,7 +16,7 @@ from weft.support.errors import IRTypeError, IRValueError
 class PatternContext:
     """Collects the edges of the patterns that are built inside of ``with PatternContext():``.
 
-    ``incremental=True`` starts from what the surrounding context has.
+    ``incremental=True`` starts with the edges of the surrounding context.
     """
 
     def __init__(self, incremental: bool = False) -> None:
@@ -49,7 +49,7 @@ class PatternContext:
         return innermost if isinstance(innermost, PatternContext) else None
 
     def add_constraint(self, constraint: Edge | SameShapeConstraint) -> None:
-        """Add an Edge or a SameShapeConstraint; the operators of patterns do."""
+        """Add an Edge or a SameShapeConstraint; ``used_by`` and the like call this."""
         if isinstance(constraint, Edge):
             self.edges.append(constraint)
         elif isinstance(constraint, SameShapeConstraint):

@@ -1,7 +1,7 @@
-"""What a PatternContext knows of its patterns: who uses whom, and which shapes are the same.
+"""The constraints of a PatternContext: which pattern uses which, and which shapes are equal.
 
-Building a pattern inside ``with PatternContext():`` records edges in the innermost context; outside
-of one they are not recorded.
+A pattern that is built inside ``with PatternContext():`` records its edges in the innermost
+context; outside of any context edges are not recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.support.scopes import Scopes
 
 @dataclass(frozen=True)
 class Edge:
-    """``producer`` is used by ``consumer``: as argument ``index`` (-1: any), by no other."""
+    """``consumer`` uses ``producer`` as argument ``index`` (-1: any); if ``only``, alone."""
 
     producer: Pattern
     consumer: Pattern
@@ -26,7 +26,7 @@ class Edge:
 
 
 class SameShapeConstraint:
-    """The patterns have one shape."""
+    """All of the patterns match tensors of the same shape."""
 
     def __init__(self, *args: Pattern) -> None:
         self.args = args
@@ -34,10 +34,10 @@ class SameShapeConstraint:
 
 
 class Recorder(Protocol):
-    """What takes edges and constraints: a PatternContext."""
+    """Records edges and constraints: a PatternContext."""
 
     def add_constraint(self, constraint: Edge | SameShapeConstraint) -> None:
-        """Take one."""
+        """Record a constraint."""
 
 
 OPEN: Final[Scopes[Recorder]] = Scopes("pattern_contexts")
@@ -52,7 +52,7 @@ def record(constraint: Edge | SameShapeConstraint) -> None:
 
 
 class PatternSeq:
-    """Patterns of which each is used by the next."""
+    """A sequence of patterns in which each is used by the next one."""
 
     def __init__(self, patterns: Sequence[Pattern], only_use: bool = False) -> None:
         if not patterns:
@@ -88,7 +88,7 @@ class PatternSeq:
         return joined
 
     def dup(self) -> PatternSeq:
-        """Another sequence of the same patterns, linked in the current context as this one."""
+        """A copy with new patterns, whose edges are recorded in the current context."""
         copies: dict[Pattern, Pattern] = {}
         copy = PatternSeq([pattern.dup(copies) for pattern in self.patterns])
         copy._links = self._links

@@ -1,4 +1,4 @@
-"""How replacements get into a function: segments, dependence order, canonical form, repetition."""
+"""Applies replacements to a function: puts them in, sorts and simplifies the bindings, repeats."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ from weft.support.errors import PassError
 from weft.support.recursion import deep_recursion
 
 RewriteSpec = dict[Var, Expr]
-"""The new values of variables."""
+"""Variable -> its new value."""
 
 RewriteCall = Callable[[Expr, dict[Pattern, RelaxExpr]], Expr | None]
-"""``(matched expression, what each pattern stands for) -> replacement``, or None for none."""
+"""``(matched expression, the expression of each pattern) -> replacement``, or None for none."""
 
 RewriteBindings = Callable[[dict[Pattern, RelaxExpr], dict[Var, Expr]], RewriteSpec | None]
-"""``(what each pattern stands for, value of each variable) -> new values``, or None."""
+"""``(the expression of each pattern, value of each variable) -> new values``, or None."""
 
 Rewrite = Callable[[Sequence[Binding]], RewriteSpec]
-"""From the bindings of a segment to new values."""
+"""``bindings of a segment -> new values``."""
 
 
 @deep_recursion
@@ -58,13 +58,13 @@ def rewrite_function(
     renamed: Mapping[GlobalVar, GlobalVar] | None = None,
     name_of: Callable[[Var], str] | None = None,
 ) -> Function:
-    """The function with replacements made until there are none; the same if there are none.
+    """Replace until nothing matches any more; the same function if nothing matches at all.
 
-    ``renamed`` maps the GlobalVars that replacements call; ``name_of`` says which rule gave the new
-    value of a variable, for messages.
+    ``renamed`` maps the GlobalVars that replacements call to those of the module; ``name_of``
+    names the rule that gave a variable its new value, for error messages.
 
     Raises:
-        PassError: a replacement is certainly of another type than what it replaces.
+        PassError: a replacement certainly has another type than the expression it replaces.
     """
     limit = 100 + 2 * len(all_bindings(func))
     for _ in range(limit):
@@ -83,7 +83,7 @@ def rewrite_function(
 
 
 def simplified(func: Function) -> Function:
-    """Renamings, repeated values and unused bindings go, until none is left."""
+    """Remove renamings, repeated values and unused bindings until none is left."""
     while True:
         before = func
         func = canonicalize_bindings(func)
@@ -97,7 +97,7 @@ B = TypeVar("B", bound=BindingBlock)
 
 
 class _Round(PyExprMutator):
-    """One round: replacements are chosen, then put in while the function is rebuilt."""
+    """One round: chooses the replacements of each block and rebuilds the function with them."""
 
     def __init__(
         self, rewrite: Rewrite, mod: IRModule | None, renamed: Mapping[GlobalVar, GlobalVar],
@@ -109,7 +109,7 @@ class _Round(PyExprMutator):
         self.rules: dict[Var, str] = {}
 
     def visit_var_binding_(self, binding: VarBinding) -> None:
-        """Emit the binding; a new value must not be of another type than the old one."""
+        """Emit the binding; raise PassError if the new value has another type than the old one."""
         super().visit_var_binding_(binding)
         rule = self.rules.get(binding.var)
         if rule is None:
@@ -125,7 +125,7 @@ class _Round(PyExprMutator):
             )
 
     def visit_seq_expr_(self, op: SeqExpr) -> Expr:
-        """A sequence whose body, if it computes something, is rewritten as a last binding."""
+        """Rewrite a sequence; a body that computes something is treated as one more binding."""
         if isinstance(op.body, Tuple | TupleGetItem | Call):
             result = Var("result", op.body.struct_info)
             last = op.blocks[-1] if op.blocks else BindingBlock([])
@@ -143,7 +143,7 @@ class _Round(PyExprMutator):
         return super().visit_binding_block_(self.rewritten_block(block))
 
     def rewritten_block(self, block: B) -> B:
-        """The block with replacements in, not yet in normal form."""
+        """The block with its replacements, not yet in normal form."""
         bindings: list[Binding] = []
         for segment, is_pure in _segments(block):
             bindings += self.rewritten(segment) if is_pure else segment
@@ -153,7 +153,7 @@ class _Round(PyExprMutator):
         return block if same else type(block)(bindings)
 
     def rewritten(self, bindings: list[Binding]) -> list[Binding]:
-        """A segment with replacements in, in dependence order."""
+        """The bindings of a segment with their replacements, sorted by dependence."""
         spec = self.rewrite(bindings)
         if not spec:
             return bindings
@@ -168,7 +168,7 @@ class _Round(PyExprMutator):
 
 
 def _segments(block: BindingBlock) -> list[tuple[list[Binding], bool]]:
-    """Runs of bindings that may be reordered (True), and the bindings between (False)."""
+    """Runs of pure bindings, which may be reordered (True), and of impure ones (False)."""
     if isinstance(block, DataflowBlock):
         return [(list(block.bindings), True)]
     segments: list[tuple[list[Binding], bool]] = []
@@ -182,7 +182,11 @@ def _segments(block: BindingBlock) -> list[tuple[list[Binding], bool]]:
 
 
 class _Restoration(Mutator):
-    """Puts variables back for the bound values that a replacement mentions."""
+    """Replaces a bound value inside of a replacement by the variable it is bound to.
+
+    A rewriter gets expressions such as the value of ``lv``, and may use them in its result; there
+    ``lv`` must be used instead, so that nothing is computed twice.
+    """
 
     def __init__(
         self, bindings: Sequence[Binding], spec: RewriteSpec, renamed: Mapping[GlobalVar, GlobalVar]
@@ -198,7 +202,7 @@ class _Restoration(Mutator):
         }
 
     def visit(self, node: Any) -> Any:
-        """The variable of a bound value; anything else with its parts visited."""
+        """The variable of a bound value; for anything else, the rebuilt node."""
         name = self.names.get(id(node))
         return super().visit(node) if name is None else name
 
@@ -207,9 +211,9 @@ class _Restoration(Mutator):
 
 
 def in_dependence_order(bindings: list[Binding]) -> list[Binding]:
-    """The bindings so that each stands after what it uses; the earliest that can come is next.
+    """Sort the bindings so that each comes after those it uses, and otherwise keep their order.
 
-    Kahn, "Topological Sorting of Large Networks", CACM 1962, with a heap of original places.
+    Kahn, "Topological Sorting of Large Networks", CACM 1962, with a heap of original positions.
     """
     place = {binding.var: index for index, binding in enumerate(bindings)}
     waiting: list[int] = []

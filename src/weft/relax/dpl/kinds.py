@@ -1,14 +1,14 @@
-"""Patterns: the vocabulary of ``relax.dpl``, and how each one expands at an expression.
+"""The classes of patterns of ``relax.dpl``, and how each one matches an expression.
 
-A pattern is compared by identity: the same object at two places means the same expression at both.
-``dup`` makes another that matches the same. Where ``var2val`` is given (or in a dataflow block),
-patterns look through variables at what they are bound to ("autojump"); patterns of variables look
-at the variable itself.
+Patterns are compared by identity: the same pattern object at two places of a pattern means that the
+same expression stands at both. ``dup`` makes an independent copy. Where ``var2val`` is given (or in
+a dataflow block), a pattern is matched against the value that a variable is bound to (TVM's
+"autojump"); patterns of variables are matched against the variable itself.
 
-Semantics are TVM 0.20's with these differences: every match is found that there is (TVM commits to
-the first alternative of ``|`` and of a commutative call); attributes are compared by value, so
-``strides=[3, 3]`` matches; ``(a * b) / c`` does not match ``a * (b / c)``, which is another
-number in floating point and in integers; dimensions must be proved equal.
+The semantics are TVM 0.20's, except that every match is found (TVM commits to the first alternative
+of ``|`` and of a commutative call); that attributes are compared by value, so ``strides=[3, 3]``
+matches; that ``(a * b) / c`` does not match ``a * (b / c)``, whose result differs in floating point
+and in integers; and that dimensions must be proved equal.
 """
 
 from __future__ import annotations
@@ -85,30 +85,31 @@ class DFPattern(Pattern):
         return NotPattern(self)
 
     def optional(self, option_constructor: Callable[[DFPattern], DFPattern]) -> OrPattern:
-        """This pattern, or what ``option_constructor`` makes of it (as in relay.dataflow_pattern).
+        """This pattern, or ``option_constructor(this)``, which is tried first.
 
-        The larger one is tried first.
+        ``is_op("relax.add")(x, y).optional(is_op("relax.nn.relu"))`` matches an addition with or
+        without a relu behind it (as in relay.dataflow_pattern).
         """
         return OrPattern(option_constructor(self), self)
 
     def has_attr(self, attrs: Mapping[str, Any]) -> AttrPattern:
-        """This, with these attributes (of a call, a function or an operator)."""
+        """This pattern, restricted to expressions that have these attributes."""
         return AttrPattern(self, attrs)
 
     def has_struct_info(self, struct_info: InfoLike) -> StructInfoPattern:
-        """This, of a struct info; its symbolic variables stand for any dimension, one each."""
+        """This pattern, restricted to a struct info; a symbolic variable matches any dimension."""
         return StructInfoPattern(self, struct_info)
 
     def has_type(self, ttype: StructInfo) -> TypePattern:
-        """This, of a static type: rank and data type."""
+        """This pattern, restricted to a static type: rank and data type."""
         return TypePattern(self, ttype)
 
     def has_dtype(self, dtype: str) -> DataTypePattern:
-        """This, of a data type."""
+        """This pattern, restricted to tensors of a data type."""
         return DataTypePattern(self, dtype)
 
     def has_shape(self, shape: Sequence[Dim]) -> ShapePattern:
-        """This, of a shape, which is proved equal dimension by dimension."""
+        """This pattern, restricted to tensors whose dimensions are proved equal to ``shape``."""
         return ShapePattern(self, shape)
 
     def match(self, expr: RelaxExpr, var2val: Mapping[Var, Expr] | None = None) -> bool:
@@ -118,7 +119,7 @@ class DFPattern(Pattern):
     def extract_matched_expr(
         self, expr: RelaxExpr, var2val: Mapping[Var, Expr] | None = None
     ) -> dict[Pattern, RelaxExpr] | None:
-        """What each pattern stands for in the first match; None if there is none."""
+        """Pattern -> the expression that it matched, in the first match; None without a match."""
         matcher = Matcher(var2val)
         return dict(matcher.bound) if matcher.first(self, expr) else None
 
@@ -150,7 +151,7 @@ class DFPattern(Pattern):
             self.used_by(other)
 
     def same_shape_as(self, *args: DFPattern) -> SameShapeConstraint:
-        """In a PatternContext: all these have one shape."""
+        """In a PatternContext: this and the others match tensors of the same shape."""
         return SameShapeConstraint(self, *args)
 
     def walk(self) -> Iterator[DFPattern]:
@@ -198,7 +199,7 @@ class ExprPattern(DFPattern):
 
 
 class VarPattern(DFPattern):
-    """A variable, by name or ("") any."""
+    """A variable of a name, or ("") any variable."""
 
     __slots__ = ("name",)
     KINDS: tuple[type, ...] = (Var,)
@@ -221,7 +222,7 @@ class VarPattern(DFPattern):
 
 
 class DataflowVarPattern(VarPattern):
-    """A dataflow variable, by name or ("") any."""
+    """A dataflow variable of a name, or ("") any."""
 
     __slots__ = ()
     KINDS = (DataflowVar,)
@@ -238,7 +239,7 @@ class GlobalVarPattern(VarPattern):
 
 
 class ExternFuncPattern(DFPattern):
-    """A registered function, by its symbol or ("") any."""
+    """A registered function of a symbol, or ("") any."""
 
     __slots__ = ("global_symbol",)
 
@@ -305,7 +306,7 @@ class CallPattern(DFPattern):
 
 
 class FunctionPattern(DFPattern):
-    """A function: its parameters and its body, looked at through its bindings."""
+    """A function by its parameters and its body; variables in it stand for their values."""
 
     __slots__ = ("body", "params")
 
@@ -366,7 +367,7 @@ class UnorderedTuplePattern(DFPattern):
 
 
 class _Placement(DFPattern):
-    """Patterns that are to hold of expressions in some order; one is placed at a time."""
+    """A step of the search for an unordered tuple: assigns one pattern to one of the fields."""
 
     __slots__ = ("exprs", "patterns")
 
@@ -375,7 +376,7 @@ class _Placement(DFPattern):
         self.patterns, self.exprs = patterns, exprs
 
     def subject(self, at: Site) -> RelaxExpr | None:  # noqa: ARG002 - the protocol's
-        """Nothing: it is a step of the search."""
+        """None: this is a step of the search, no pattern of the user's."""
         return None
 
     def expand(self, at: Site) -> tuple[Alternative, ...]:
@@ -440,7 +441,7 @@ class AndPattern(DFPattern):
 
 
 class NotPattern(DFPattern):
-    """What a pattern does not match, given what the match has bound so far; binds nothing."""
+    """An expression that a pattern does not match, with the bindings so far; binds nothing."""
 
     __slots__ = ("reject",)
 
@@ -456,7 +457,7 @@ class NotPattern(DFPattern):
 
 
 class Restriction(DFPattern):
-    """A pattern with a condition that is decided on the spot."""
+    """A pattern with a condition on the expression, which is checked before the pattern."""
 
     __slots__ = ("pattern",)
 
@@ -465,11 +466,11 @@ class Restriction(DFPattern):
         self.pattern = pattern
 
     def subject(self, at: Site) -> RelaxExpr | None:
-        """What the restricted pattern stands for."""
+        """The expression that the restricted pattern is bound to."""
         return self.pattern.subject(at)
 
     def admits(self, at: Site) -> bool:
-        """The condition."""
+        """Whether the condition holds."""
         raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
 
     def expand(self, at: Site) -> tuple[Alternative, ...]:
@@ -503,7 +504,7 @@ class AttrPattern(Restriction):
 
 
 def _same_attr(wanted: object, actual: object) -> bool:
-    """Whether two attributes have one value: numbers by value, whatever their integer type."""
+    """Whether two attributes are equal; numbers are compared by value, whatever their type."""
     mine, its = getattr(wanted, "value", wanted), getattr(actual, "value", actual)
     if isinstance(mine, Sequence) and not isinstance(mine, str):
         if not isinstance(its, Sequence) or isinstance(its, str) or len(mine) != len(its):
@@ -515,7 +516,7 @@ def _same_attr(wanted: object, actual: object) -> bool:
 
 
 class StructInfoPattern(Restriction):
-    """A pattern whose expression is of a struct info."""
+    """A pattern restricted to expressions of a struct info."""
 
     __slots__ = ("struct_info",)
 
@@ -544,13 +545,13 @@ def _as_struct_info(given: InfoLike) -> StructInfo:
 
 
 def _info(at: Site) -> StructInfo | None:
-    """The struct info of a variable is that of its value, which may have none yet."""
+    """The struct info of the expression, or of its value: one of them may have none yet."""
     info: StructInfo | None = at.expr.struct_info or at.value.struct_info
     return info
 
 
 class TypePattern(Restriction):
-    """A pattern whose expression has a static type: rank and data type."""
+    """A pattern restricted to a static type: rank and data type."""
 
     __slots__ = ("type",)
 
@@ -564,7 +565,7 @@ class TypePattern(Restriction):
 
 
 class DataTypePattern(Restriction):
-    """A pattern whose expression is a tensor of a data type."""
+    """A pattern restricted to tensors of a data type."""
 
     __slots__ = ("dtype",)
 
@@ -581,7 +582,7 @@ class DataTypePattern(Restriction):
 
 
 class ShapePattern(Restriction):
-    """A pattern whose expression is a tensor of a shape."""
+    """A pattern restricted to tensors of a shape."""
 
     __slots__ = ("shape",)
 

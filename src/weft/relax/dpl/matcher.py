@@ -1,12 +1,12 @@
 """Matching of one expression against one pattern, with complete backtracking.
 
-A pattern is a small logic program: it *expands* at an expression into alternatives, each a list of
-goals (pattern, expression) that must all hold. ``Matcher.solutions`` runs goals depth first with a
-stack of choice points and a trail of what was bound since, which is how the Warren Abstract Machine
-runs Prolog (Aït-Kaci, "Warren's Abstract Machine", 1991, chapter 4): every solution is found, in a
-fixed order, without recursion.
+A pattern is a small logic program: for an expression it *expands* into alternatives, each a list of
+goals (pattern, expression) that must all hold. ``Matcher.solutions`` solves goals depth first. Like
+the Warren Abstract Machine for Prolog (Aït-Kaci, "Warren's Abstract Machine", 1991, chapter 4), it
+keeps a stack of choice points, and a trail that says how to undo what was bound since each of them.
+So it finds every solution, in a fixed order, without recursion.
 
-Invariants: a pattern object stands for one expression in a match, wherever it occurs in the
+Invariants: in one match, a pattern object is bound to one expression, wherever it occurs in the
 pattern; a goal that fails leaves nothing bound.
 """
 
@@ -30,45 +30,45 @@ Goal = tuple["Pattern", RelaxExpr]
 Alternative = tuple[Goal, ...]
 
 BY_VALUE = (ShapeExpr, PrimValue, StringImm)
-"""Expressions without identity: two that look the same are the same."""
+"""Expressions that are compared by value, not by identity."""
 
 
 _Goals = tuple[Goal, "_Goals"] | None
-"""Goals that are left, as a linked list: choice points share their ends."""
+"""The goals that are left, as a linked list, so that choice points can share its end."""
 K = TypeVar("K")
 V = TypeVar("V")
 
 
 class Site(NamedTuple):
-    """Where a pattern is tried."""
+    """The expression against which a pattern is matched."""
 
     expr: RelaxExpr
-    """The expression as it stands, perhaps a variable."""
+    """The expression itself, perhaps a variable."""
     value: RelaxExpr
-    """What is behind it."""
+    """The value that the variable is bound to, or the expression itself."""
     matcher: Matcher
 
 
 class Pattern:
-    """What a matcher asks of a pattern; ``kinds`` has the vocabulary of patterns."""
+    """The interface between a matcher and a pattern; the module ``kinds`` has the patterns."""
 
     __slots__ = ()
 
     def expand(self, at: Site) -> tuple[Alternative, ...]:
-        """The ways in which the pattern can hold of an expression."""
+        """The alternative lists of goals under which the pattern matches an expression."""
         raise NotImplementedError(f"{type(self).__name__} is not a complete pattern")
 
     def subject(self, at: Site) -> RelaxExpr | None:
-        """What the pattern stands for in the result of a match; None: nothing.
+        """The expression to which a match binds the pattern; None if it binds nothing.
 
-        That is the value behind a variable, unless a subclass says otherwise.
+        By default the value of a variable, not the variable.
         """
         return at.value
 
     def dup(self, copies: dict[Pattern, Pattern] | None = None) -> Self:
-        """Another pattern that matches the same, of parts of its own.
+        """A copy of the pattern and of all patterns in it.
 
-        ``copies`` (old to new) lets several patterns be copied with what they share.
+        ``copies`` (old to new) is for copying several patterns that share parts.
         """
         known = {} if copies is None else copies
         if self not in known:
@@ -94,7 +94,7 @@ def _copied(part: object, copies: dict[Pattern, Pattern]) -> object:
 
 
 def same_expr(lhs: object, rhs: object) -> bool:
-    """Whether two occurrences are one expression."""
+    """Whether two operands are the same expression."""
     if lhs is rhs:
         return True
     return type(lhs) is type(rhs) and isinstance(lhs, BY_VALUE) and structural_equal(lhs, rhs)
@@ -103,7 +103,8 @@ def same_expr(lhs: object, rhs: object) -> bool:
 class Matcher:
     """The state of a match: what patterns and symbolic variables are bound to.
 
-    ``var2val`` is looked at, not copied; ``inner`` holds the bindings of functions matched within.
+    ``var2val`` is not copied, so its owner may add to it; ``inner`` holds the bindings inside of
+    functions that were matched.
     """
 
     def __init__(self, var2val: Mapping[Var, Expr] | None = None) -> None:
@@ -115,10 +116,10 @@ class Matcher:
         self._reached = -1
         self._pending: list[tuple[StructInfo, StructInfo]] = []
         self._trail: list[Callable[[], object]] = []
-        """How to undo what was bound, in order."""
+        """Functions that undo what was bound, in the order of binding."""
 
     def value_of(self, expr: RelaxExpr) -> RelaxExpr:
-        """The expression behind variables and empty sequences."""
+        """The value of a variable, followed through renamings and sequences without bindings."""
         while True:
             if isinstance(expr, Var):
                 value = self.var2val.get(expr)
@@ -133,7 +134,7 @@ class Matcher:
                 return expr
 
     def solutions(self, *goals_to_solve: Goal) -> Iterator[None]:
-        """Each way to solve all goals; what is bound stays so until the iterator is resumed."""
+        """Yield once for each solution of all goals; its bindings stay until the next step."""
         start = len(self._trail)
         choices: list[tuple[int, _Goals]] = [(start, _push(goals_to_solve, None))]
         while choices:
@@ -153,11 +154,11 @@ class Matcher:
         self._undo(start)
 
     def first(self, pattern: Pattern, expr: RelaxExpr) -> bool:
-        """Whether there is a match; the first one stays bound."""
+        """Whether the pattern matches; the bindings of the first match stay."""
         return any(True for _ in self.solutions((pattern, expr)))
 
     def refutes(self, pattern: Pattern, expr: RelaxExpr) -> bool:
-        """Whether there is no match, given what is bound; binds nothing (negation as failure)."""
+        """Whether there is no match with the present bindings; binds nothing."""
         mark, kept = len(self._trail), (self.failure, self._reached)
         matches = self.first(pattern, expr)
         self._undo(mark)
@@ -187,10 +188,10 @@ class Matcher:
             self._trail.pop()()
 
     def unify(self, info: StructInfo, actual: StructInfo) -> bool:
-        """Whether ``actual`` can be of struct info ``info``, whose symbolic variables are bound.
+        """Whether ``actual`` matches the struct info ``info``; binds its symbolic variables.
 
-        A symbolic variable of the pattern stands for one dimension. Dimensions that mention
-        variables not yet bound are compared when the match is complete.
+        A symbolic variable of the pattern is bound to one dimension. Dimensions with variables that
+        are not bound yet are compared when the match is complete.
         """
         symbols = collect(info, TirVar)
         if not symbols:

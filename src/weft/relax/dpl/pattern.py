@@ -1,6 +1,6 @@
-"""What users build patterns with: ``is_op("relax.add")(wildcard(), is_const())``.
+"""The functions that build patterns: ``is_op("relax.add")(wildcard(), is_const())``.
 
-The classes are those of weft/relax/dpl/kinds.py, under the module name that they have in TVM.
+The module also has the classes of weft/relax/dpl/kinds.py, since in TVM they are found here.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from weft.relax.dpl.kinds import (
 from weft.support.errors import IRValueError
 
 Arguments = Sequence[DFPattern] | DFPattern | None
-"""The patterns of arguments, the pattern of their tuple, or (None) any."""
+"""A list of patterns of the arguments, one pattern of their tuple, or None for any arguments."""
 
 
 def is_var(name: str = "") -> VarPattern:
-    """A variable, dataflow or not; of a name, or of any."""
+    """A variable (also a dataflow variable) of that name, or of any name."""
     return VarPattern(name)
 
 
@@ -53,7 +53,7 @@ def is_gv(name: str = "") -> GlobalVarPattern:
 
 
 def is_dfv(name: str = "") -> DataflowVarPattern:
-    """A dataflow variable; of a name, or of any."""
+    """A dataflow variable of that name, or of any name."""
     return DataflowVarPattern(name)
 
 
@@ -68,7 +68,7 @@ def is_expr(expr: RelaxExpr) -> ExprPattern:
 
 
 def is_op(op_name: str) -> ExprPattern:
-    """An operator; call it for the pattern of its calls."""
+    """An operator; ``is_op("relax.add")(x, y)`` is the pattern of its calls."""
     return ExprPattern(Op.get(op_name))
 
 
@@ -102,12 +102,12 @@ def has_attr(attrs: Mapping[str, Any], pattern: DFPattern | None = None) -> Attr
 
 
 def is_shape(shape: Sequence[Dim]) -> PrimArrPattern:
-    """A shape as a value, such as the second argument of reshape."""
+    """A shape that is an operand, such as the second argument of reshape."""
     return PrimArrPattern(shape)
 
 
 def reject(pattern: DFPattern) -> NotPattern:
-    """What ``pattern`` does not match."""
+    """Any expression that ``pattern`` does not match."""
     return NotPattern(pattern)
 
 
@@ -135,7 +135,7 @@ def is_call_packed(func_name: str, args: Sequence[DFPattern] | None = None) -> C
 
 
 def _arguments(args: Arguments) -> DFPattern:
-    """The pattern of a tuple of arguments: None is any."""
+    """The pattern of the tuple of arguments."""
     if args is None:
         return wildcard()
     return args if isinstance(args, DFPattern) else TuplePattern(args)
@@ -144,7 +144,7 @@ def _arguments(args: Arguments) -> DFPattern:
 def make_fused_bias_activation_pattern(
     op_name: str, with_bias: bool = False, activation: str | None = None
 ) -> DFPattern:
-    """``activation(op(lhs, rhs) + bias)``, of which bias and activation may be left out."""
+    """``activation(op(lhs, rhs) + bias)``, with the bias and the activation only if asked for."""
     out: DFPattern = is_op(op_name)(wildcard(), wildcard())
     if with_bias:
         out = is_op("relax.add")(out, wildcard())

@@ -1,10 +1,10 @@
 """Rewriting of graphs by patterns.
 
-A rewriter looks at a segment of bindings (a dataflow block, or a run of pure bindings outside of
-one) and says which variables get a new value. The engine puts the values in, sorts the bindings by
-their dependences, brings the function to canonical form, and repeats until nothing changes, as
-term rewriting does (Baader and Nipkow, "Term Rewriting and All That", 1998): all rewritings of a
-round are chosen on the same bindings, the next round sees the result.
+A rewriter takes a segment of bindings (a dataflow block, or a run of pure bindings outside of one)
+and returns new values for some of the variables. The engine puts the values in, sorts the bindings
+by dependence, brings the function into canonical form, and repeats until nothing changes, as term
+rewriting does (Baader and Nipkow, "Term Rewriting and All That", 1998). All replacements of a round
+are chosen on the same bindings; the next round sees the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.relax.expr import Binding, Expr, Function, MatchCast, Tuple, TupleGetI
 from weft.support.errors import IRTypeError, PassError
 
 TUPLE_LIMIT = 3
-"""Elements of a tuple whose bindings are looked for one by one (the search is polynomial in it)."""
+"""The most fields of a tuple pattern; the search takes (number of bindings) ** fields steps."""
 
 
 class PatternMatchingRewriter(ModulePass):
@@ -39,7 +39,7 @@ class PatternMatchingRewriter(ModulePass):
         self.subroutines: dict[GlobalVar, BaseFunc] = {}
 
     def rule_name(self, var: Var) -> str:  # noqa: ARG002 - of rewriters with several rules
-        """Which rule gave the new value of a variable in the last segment, for messages."""
+        """The rule that gave a variable its new value in the last segment, for error messages."""
         return type(self).__name__
 
     def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
@@ -50,17 +50,17 @@ class PatternMatchingRewriter(ModulePass):
     def from_pattern(pattern: DFPattern, func: RewriteCall) -> PatternMatchingRewriter:
         """The rewriter that replaces each match of ``pattern`` by what ``func`` returns.
 
-        ``func`` may return the expression it was given (or None) for no replacement; then the
-        other side of an ``|`` at the top is tried. A tuple at the top stands for bindings
-        anywhere in the segment, too.
+        ``func`` may return the expression it was given (or None) to leave it; then the other
+        side of a top-level ``|`` is tried. The fields of a top-level tuple pattern also match
+        separate bindings anywhere in the segment.
         """
         return _from_pattern(pattern, func, ())
 
     @staticmethod
     def from_module(mod: IRModule) -> PatternMatchingRewriter:
-        """The rewriter of a module with two functions of one type, ``pattern``, ``replacement``.
+        """The rewriter of a module with two functions, ``pattern`` and ``replacement``.
 
-        ``@R.rewriter`` on a class does this.
+        Both have the same signature. ``@R.rewriter`` on a class calls this.
         """
         rule = rule_of_module(mod)
         rewriter = PatternMatchingRewriter.from_pattern(rule.pattern, rule.replace)
@@ -102,14 +102,14 @@ class PatternMatchingRewriter(ModulePass):
         return IRModule(functions, None, mod.attrs, mod.global_infos)
 
     def __or__(self, other: PatternMatchingRewriter) -> OrRewriter:
-        """Both; where both apply, this one does."""
+        """The rewriter that applies both; where both match, this one is applied."""
         return OrRewriter(self, other)
 
 
 def _new_subroutines(
     mod: IRModule, subroutines: Mapping[GlobalVar, BaseFunc]
 ) -> tuple[dict[GlobalVar, BaseFunc], dict[GlobalVar, GlobalVar]]:
-    """Functions to add under names that are free, and by which GlobalVar each is called then."""
+    """The functions to add, under names that are free, and old -> new GlobalVar where renamed."""
     taken = {gvar.name_hint for gvar in mod.functions}
     added: dict[GlobalVar, BaseFunc] = {}
     renamed: dict[GlobalVar, GlobalVar] = {}
@@ -129,7 +129,7 @@ def _new_subroutines(
 def _called(
     functions: Mapping[GlobalVar, BaseFunc], added: Mapping[GlobalVar, BaseFunc]
 ) -> dict[GlobalVar, BaseFunc]:
-    """The added functions that are called, by others that are added too."""
+    """The added functions that are called, directly or through other added functions."""
     called: dict[GlobalVar, BaseFunc] = {}
     todo: list[BaseFunc] = list(functions.values())
     while todo:
@@ -165,11 +165,11 @@ class ExprPatternRewriter(PatternMatchingRewriter):
         self.outer: tuple[DFPattern, ...] = ()
 
     def rule_name(self, var: Var) -> str:  # noqa: ARG002 - one rule for all
-        """The name of the function that makes replacements."""
+        """The name of the user's function that returns replacements."""
         return _name(self.func)
 
     def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
-        """The replacements, of matches that do not look into a binding replaced before."""
+        """The replacements; a match must not use a binding that is replaced itself."""
         callees = root_callees(self.pattern)
         values: dict[Var, Expr] = {}
         spec: RewriteSpec = {}
@@ -201,7 +201,7 @@ class ExprPatternRewriter(PatternMatchingRewriter):
 
 
 class OrRewriter(PatternMatchingRewriter):
-    """Two rewriters; the second one sees the bindings that the first one leaves alone."""
+    """Two rewriters; the second one gets the bindings that the first one does not replace."""
 
     def __init__(self, lhs: PatternMatchingRewriter, rhs: PatternMatchingRewriter) -> None:
         super().__init__()
@@ -222,7 +222,7 @@ class OrRewriter(PatternMatchingRewriter):
 
 
 class TupleRewriter(PatternMatchingRewriter):
-    """Replaces several bindings at once: those that match the fields of a tuple together."""
+    """Replaces several bindings at once: those that together match the fields of a tuple."""
 
     def __init__(self, patterns: Sequence[DFPattern], func: RewriteCall) -> None:
         super().__init__()
@@ -230,11 +230,11 @@ class TupleRewriter(PatternMatchingRewriter):
         self.outer: tuple[DFPattern, ...] = ()
 
     def rule_name(self, var: Var) -> str:  # noqa: ARG002 - one rule for all
-        """The name of the function that makes replacements."""
+        """The name of the user's function that returns replacements."""
         return _name(self.func)
 
     def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
-        """The replacements; a binding that completes a tuple takes the nearest earlier ones."""
+        """The replacements; a binding that completes a tuple takes the nearest earlier bindings."""
         if len(self.patterns) > TUPLE_LIMIT:
             raise PassError(
                 f"TupleRewriter: expected at most {TUPLE_LIMIT} patterns, got "
@@ -279,7 +279,7 @@ class _TupleSearch:
         return matcher.first(self.patterns[place], binding.value)
 
     def _choices(self, place: int, binding: Binding) -> Iterator[tuple[Binding, ...]]:
-        """Bindings for all places, ``binding`` at its own; nearest ones first."""
+        """Choices of one binding for each field, with ``binding`` for ``place``; nearest first."""
 
         def extend(index: int, chosen: tuple[Binding, ...]) -> Iterator[tuple[Binding, ...]]:
             if index < 0:
@@ -306,7 +306,7 @@ class _TupleSearch:
         return False
 
     def _accept(self, chosen: tuple[Binding, ...], new: Expr) -> bool:
-        """Take the replacement, unless it would need what it replaces."""
+        """Record the replacement, unless it depends on a binding that it replaces."""
         known = {id(value): var for var, value in self.values.items()}
         targets = {binding.var for binding in chosen}
         needed = _variables(new, known)
@@ -343,7 +343,7 @@ def _name(function: Callable[..., object]) -> str:
 
 
 def _variables(expr: RelaxExpr, known: Mapping[int, Var]) -> list[Var]:
-    """The variables that an expression needs, where bound values stand for their variables."""
+    """The variables that an expression uses; a bound value in it counts as its variable."""
     if id(expr) in known:
         return [known[id(expr)]]
     if isinstance(expr, Var):
@@ -364,11 +364,11 @@ class _ContextRewriter(PatternMatchingRewriter):
         self.ctx, self.func = ctx, func
 
     def rule_name(self, var: Var) -> str:  # noqa: ARG002 - one rule for all
-        """The name of the function that makes replacements."""
+        """The name of the user's function that returns replacements."""
         return _name(self.func)
 
     def rewrite_bindings(self, bindings: Sequence[Binding]) -> RewriteSpec:
-        """The replacements of one match after the other, of bindings not yet replaced."""
+        """Match again and again over the bindings not replaced yet; returns all replacements."""
         values = {binding.var: binding.value for binding in bindings}
         spec: RewriteSpec = {}
         while True:
@@ -390,17 +390,14 @@ class _ContextRewriter(PatternMatchingRewriter):
 def rewrite_call(pattern: DFPattern, rewriter: RewriteCall, func: Function) -> Function:
     """The function with each match of a pattern replaced, until there is none.
 
-    ``rewriter(expr, matches)`` gets the matched expression and a map from each pattern to what it
-    stands for; it returns the replacement, or ``expr`` to leave it.
+    ``rewriter(expr, matches)`` gets the matched expression and a map from each pattern to the
+    expression it matched; it returns the replacement, or ``expr`` to leave it.
     """
     return PatternMatchingRewriter.from_pattern(pattern, rewriter)(func)
 
 
-def rewrite_bindings(
-    ctx: PatternContext, rewriter: RewriteBindings,
-    func: Function,
-) -> Function:  # fmt: skip
-    """The function with the bindings that a context matches together replaced, until none is.
+def rewrite_bindings(ctx: PatternContext, rewriter: RewriteBindings, func: Function) -> Function:
+    """The function with the bindings replaced that a context matches, until there is no match.
 
     ``rewriter(matches, bindings)`` gets the variable of each pattern and the value of each
     variable of the block; it returns the new values of bound variables.

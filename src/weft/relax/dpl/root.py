@@ -1,4 +1,4 @@
-"""What the root of a match can be: the index that keeps matching fast on large blocks."""
+"""The operators at which a pattern can match: they make matching fast on large blocks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.relax.expr import Call
 
 
 def root_callees(pattern: Pattern) -> frozenset[RelaxExpr] | None:
-    """The operators whose calls can match; None where anything may."""
+    """The operators whose calls the pattern can match; None if it may match anything."""
     if isinstance(pattern, CallPattern):
         return _callees(pattern.op)
     if isinstance(pattern, Restriction):
@@ -44,5 +44,5 @@ def _either(
 
 
 def may_match(callees: frozenset[RelaxExpr] | None, value: RelaxExpr) -> bool:
-    """Whether a value, not a variable, can be the root of a match."""
+    """Whether a value (no variable) can be the root of a match."""
     return callees is None or (isinstance(value, Call) and value.op in callees)

@@ -1,4 +1,4 @@
-"""Rewrite rules written as modules: ``pattern`` and ``replacement``, two functions of one type.
+"""Rewrite rules written as modules with two functions, ``pattern`` and ``replacement``.
 
 ::
 
@@ -12,8 +12,8 @@
         def replacement(x: R.Tensor):
             return x * R.const(2.0)
 
-A parameter is a wildcard of its struct info, whose symbolic variables stand for any dimension.
-Further functions of the module, private ones, are added to the module that is rewritten.
+A parameter matches any expression of its struct info; a symbolic variable matches any dimension.
+Other functions of the module, which must be private, are added to the module that is rewritten.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ from weft.tir.expr import Var as TirVar
 
 
 class Rule(NamedTuple):
-    """What a module says: replace ``pattern`` by what ``replace`` makes, add ``subroutines``."""
+    """Replace ``pattern`` by what ``replace`` returns, and add ``subroutines`` to the module."""
 
     pattern: DFPattern
     replace: RewriteCall
@@ -122,7 +122,7 @@ def _rule_function(mod: IRModule, name: str) -> Function:
 
 
 class _PatternMaker:
-    """Patterns of the expressions of a function; a variable has one pattern."""
+    """Converts the expressions of a function to patterns; each variable has one pattern."""
 
     def __init__(self, func: Function, wildcards: list[WildcardPattern]) -> None:
         self.known: dict[Var, DFPattern] = {
@@ -192,7 +192,7 @@ class _Instance(Mutator):
 
 
 def _instance(func: Function, arguments: list[Expr]) -> Expr:
-    """The body of ``func`` on these arguments, its variables new and without struct info."""
+    """The body of ``func`` for these arguments, with new variables, without struct info."""
     infos = [argument.struct_info for argument in arguments]
     symbols = match_params([param.struct_info for param in func.params], infos)
     variables: dict[Var, Expr] = dict(zip(func.params, arguments, strict=True))

@@ -1,1 +1,1 @@
-"""``relax.ir``: where TVM has the instruments of graphs."""
+"""``relax.ir``: rules about expressions and struct info; TVM's name for ``relax.ir.instrument``."""

@@ -4,8 +4,9 @@ Follows the definitions of the Relax paper (Lai et al. 2023, section 4.1): a mor
 describes a superset of values; a callee's result follows from its signature by binding the
 symbolic variables that its parameters define.
 
-A type may be a graph: sixty levels ``t = (t, t)`` are sixty objects and a tree of 2**60. So what
-was found of an object, or of a pair of objects, is found once in a call (``Pairs``).
+Struct infos may share parts: after sixty steps ``t = (t, t)`` there are sixty objects, but the tree
+that they describe has 2**60 leaves. So each function here keeps its result for each object or pair
+of objects that it has visited (``Pairs``), and its cost follows the number of objects.
 """
 
 from __future__ import annotations
@@ -39,13 +40,16 @@ Ranked = ShapeStructInfo | TensorStructInfo
 
 
 class Pairs(Generic[R]):
-    """What was found of pairs of objects, by identity; they are kept, so that no other is taken."""
+    """A table of results by the identity of two objects.
+
+    It keeps the objects alive, so that no new object gets the ``id`` of an old one.
+    """
 
     def __init__(self) -> None:
         self._results: dict[tuple[int, int], tuple[object, object, R]] = {}
 
     def get(self, lhs: object, rhs: object) -> R | None:
-        """What was found of the pair, or None."""
+        """The result for the pair, or None."""
         entry = self._results.get((id(lhs), id(rhs)))
         return None if entry is None else entry[2]
 
@@ -61,11 +65,11 @@ class BaseCheckResult(IntEnum):
     FAIL_L0 = 0
     """No value can be of both kinds."""
     FAIL_L1 = 1
-    """Not of the kind by what is known statically, a cast can fail."""
+    """The kind, dtype or rank is not known to agree: a match_cast may fail."""
     FAIL_L2 = 2
-    """Only the dimensions stand against it; a cast may succeed."""
+    """Only dimensions are not known to agree: a match_cast may fail."""
     PASS = 3
-    """Every value of the derived one is of the base."""
+    """Every value described by the derived info is described by the base."""
 
 
 def tensor_dims(info: StructInfo | None) -> Array[PrimExpr] | None:
@@ -79,7 +83,7 @@ def tensor_dims(info: StructInfo | None) -> Array[PrimExpr] | None:
 
 
 def struct_info_equal(lhs: StructInfo, rhs: StructInfo) -> bool:
-    """Whether both say the same, up to what the Analyzer proves of dimensions."""
+    """Whether both describe the same values; the Analyzer compares symbolic dimensions."""
     if lhs is rhs or structural_equal(lhs, rhs):
         return True
     if type(lhs) is not type(rhs):
@@ -211,11 +215,12 @@ def _check_func(
 
 def _check_dtensor(base: DTensorStructInfo, derived: DTensorStructInfo) -> BaseCheckResult:
     result = struct_info_base_check(base.tensor_sinfo, derived.tensor_sinfo)
-    return result if _lie_alike(base, derived) else min(result, BaseCheckResult.FAIL_L1)
+    same = _same_placement(base, derived)
+    return result if same else min(result, BaseCheckResult.FAIL_L1)
 
 
-def _lie_alike(lhs: DTensorStructInfo, rhs: DTensorStructInfo) -> bool:
-    """Whether two distributed tensors have one mesh and one placement."""
+def _same_placement(lhs: DTensorStructInfo, rhs: DTensorStructInfo) -> bool:
+    """Whether two distributed tensors have the same mesh and the same placement."""
     return structural_equal(lhs.device_mesh, rhs.device_mesh) and structural_equal(
         lhs.placement, rhs.placement
     )
@@ -231,7 +236,7 @@ _BASE_CHECKS: dict[type, Callable[[Any, Any], BaseCheckResult]] = {
 
 @deep_recursion
 def struct_info_lca(lhs: StructInfo, rhs: StructInfo) -> StructInfo:
-    """The most special struct info that describes the values of both."""
+    """The most precise struct info that describes the values of both (least upper bound)."""
     return _lca(lhs, rhs, Pairs(), Pairs())
 
 
@@ -262,7 +267,7 @@ def _wider(
             return TupleStructInfo([_lca(a, b, known, checks) for a, b in pairs])
     if isinstance(lhs, DTensorStructInfo) and isinstance(rhs, DTensorStructInfo):
         whole = _tensor_lca(lhs.tensor_sinfo, rhs.tensor_sinfo)
-        if _lie_alike(lhs, rhs) and (whole.ndim != -1 or not _sharded(lhs)):
+        if _same_placement(lhs, rhs) and (whole.ndim != -1 or not _sharded(lhs)):
             return DTensorStructInfo(whole, lhs.device_mesh, lhs.placement)
     if isinstance(lhs, FuncStructInfo) and isinstance(rhs, FuncStructInfo):
         purity = lhs.purity and rhs.purity
@@ -288,7 +293,7 @@ def _sharded(info: DTensorStructInfo) -> bool:
 
 @deep_recursion
 def get_static_type(info: StructInfo) -> StructInfo:
-    """The info without dimensions: rank and dtype stay (0.20's Type, as a struct info)."""
+    """The info without dimensions: rank and dtype stay (what TVM 0.20 calls the static type)."""
     return _static(info, {})
 
 
@@ -314,12 +319,15 @@ def _static(info: StructInfo, known: dict[int, StructInfo]) -> StructInfo:
 
 
 def symbolic_vars(value: object) -> list[TirVar]:
-    """The symbolic variables below ``value`` in the order in which they are met."""
+    """The symbolic variables in ``value``, each once, in order of first appearance."""
     return collect(value, TirVar)
 
 
 def defining_vars(info: StructInfo | None) -> list[TirVar]:
-    """The symbolic variables that a parameter of this info defines: those that stand alone."""
+    """The symbolic variables that a parameter of this info defines: whole extents, not parts.
+
+    ``Tensor((n, m + 1))`` defines ``n``, but not ``m``.
+    """
     symbols: dict[int, TirVar] = {}
 
     def visit(item: Node) -> None:
@@ -349,7 +357,7 @@ class _Eraser:
     def __init__(self, symbols: Mapping[TirVar, PrimExpr], variables: Mapping[Var, Expr]) -> None:
         self.symbols, self.variables = symbols, variables
         self.tuples: dict[int, StructInfo] = {}
-        """What became of tuples (by ``id``)."""
+        """The results for tuples, by ``id``."""
 
     def erase(self, info: StructInfo) -> StructInfo:
         if isinstance(info, TensorStructInfo):
@@ -404,7 +412,10 @@ class _Eraser:
 def match_params(
     params: Sequence[StructInfo], args: Sequence[StructInfo]
 ) -> dict[TirVar, PrimExpr]:
-    """What the symbols of ``params`` are, given the infos of the arguments."""
+    """The value of each symbol that ``params`` define, given the infos of the arguments.
+
+    ``match_params([Tensor((n,))], [Tensor((8,))]) == {n: 8}``
+    """
     mapping: dict[TirVar, PrimExpr] = {}
     matched: Pairs[bool] = Pairs()
     for param, arg in zip(params, args, strict=True):
@@ -467,26 +478,25 @@ def derive_call_ret_struct_info(
             raise IRTypeError(
                 f"call of {name}: argument {index}: expected {expected}, got {info}"
             )
-    known = {var: mapping[var] for var in mapping}
     outer = {var: var for value in mapping.values() for var in symbolic_vars(value)}
-    return erase_to_well_defined(func_info.ret, {**outer, **known})
+    return erase_to_well_defined(func_info.ret, {**outer, **mapping})
 
 
 def result_info(
     params: Sequence[StructInfo], declared: StructInfo, derived: StructInfo
 ) -> StructInfo:
-    """What is known of a function's result: as declared, or more if its body tells more."""
+    """The struct info of a function's result: the declared one, or the body's if more precise."""
     if declared is derived or not struct_info_is_base_of(declared, derived):
         return declared
     known = {symbol: symbol for info in [*params, declared] for symbol in symbolic_vars(info)}
     seen = erase_to_well_defined(derived, known)
     if struct_info_is_base_of(seen, declared):
-        return declared  # it is the same, or its extents are not visible outside
+        return declared  # they are equal, or the body's extents are not visible outside
     return seen
 
 
 def combined(infos: Sequence[StructInfo]) -> StructInfo:
-    """One info from a call's ``sinfo_args``: none is Object, several are a tuple."""
+    """The result's info from a call's ``sinfo_args``: Object for none, a tuple for several."""
     if not infos:
         return ObjectStructInfo()
     return infos[0] if len(infos) == 1 else TupleStructInfo(infos)

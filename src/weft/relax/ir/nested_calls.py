@@ -1,8 +1,8 @@
 """Calls nested in one another, as an expression that is not in normal form has them.
 
-An object may stand in many places: in ``y = x + x; y * -y`` it is one addition, computed once.
-``calls_to_bind`` says which objects need a name so that this stays so; of the example it is
-``[y]``. The printer gives names, and so do mutators that rebuild such an expression.
+One object may be an operand in several places: after ``y = x + x``, the expression ``y * -y`` holds
+one addition, which is computed once. ``calls_to_bind`` returns the objects that must be bound to a
+variable to keep it so, here ``[y]``. The printer binds them, and so do mutators.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from weft.ir.sharing import post_order_of
 from weft.relax.expr import Call, Tuple, TupleGetItem
 
 NESTED: Final = (Call, Tuple, TupleGetItem)
-"""Expressions that stand in others until they are normalised."""
+"""Expressions that may be operands of others before normalisation."""
 
 
 def calls_to_bind(root: Node) -> list[RelaxExpr]:
-    """What is bound before ``root``, parts first; nothing where each object has one place.
+    """The parts of ``root`` to bind before it, operands first; none if each part is used once.
 
-    Every call up to the last one in many places is: calls may print, or write in their arguments,
-    and stay in their order. A tuple of leaves is an argument as it is.
+    Once a part that is used twice is bound, every call before it is bound, too: calls may have side
+    effects, so their order must stay. A tuple of leaves is not bound: it may be an argument.
     """
     if not isinstance(root, NESTED) or not _nested_parts(root):
         return []
@@ -33,7 +33,7 @@ def calls_to_bind(root: Node) -> list[RelaxExpr]:
     for position in range(len(order) - 1, -1, -1):
         node = order[position]
         here = places[id(node)]
-        if here > 1 and _takes_line(node):
+        if here > 1 and _needs_variable(node):
             last = max(last, position)
             tuples.add(id(node))
             here = 1
@@ -45,13 +45,13 @@ def calls_to_bind(root: Node) -> list[RelaxExpr]:
     ]
 
 
-def _takes_line(node: RelaxExpr) -> bool:
-    """Whether a node in many places has a name: a tuple of leaves stays an argument."""
+def _needs_variable(node: RelaxExpr) -> bool:
+    """Whether a node that is used twice gets a variable: a tuple of leaves stays an argument."""
     return not isinstance(node, Tuple) or any(isinstance(part, Tuple) for part in node.fields)
 
 
 def _parts(node: RelaxExpr) -> list[RelaxExpr]:
-    """The expressions right below that print in the same line."""
+    """The direct operands of a call, a tuple or a field."""
     if isinstance(node, Call):
         return [node.op, *node.args]
     if isinstance(node, Tuple):
@@ -60,5 +60,5 @@ def _parts(node: RelaxExpr) -> list[RelaxExpr]:
 
 
 def _nested_parts(node: RelaxExpr) -> list[RelaxExpr]:
-    """Those of the parts that hold others; in normal form there are none."""
+    """The operands that have operands themselves; in normal form there are none."""
     return [part for part in _parts(node) if isinstance(part, NESTED)]

@@ -1,8 +1,8 @@
-"""What a graph sees of a PrimFunc: a function of tensors and scalars that returns nothing.
+"""The struct info of a PrimFunc, seen as a function of tensors and scalars that returns nothing.
 
-A buffer is a tensor of its shape and dtype, a scalar parameter a scalar of its dtype, whose value
-is the parameter itself, so that a buffer's extents may speak of it. Calls in destination-passing
-style (``call_tir``) do not go through this: they name their results themselves.
+A buffer is a tensor of its shape and dtype. A scalar parameter is a PrimStructInfo whose value is
+the parameter itself, so that a buffer's extents may use it. ``call_tir`` (destination-passing
+style) does not need this info: the call states its results itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Dimensions: what can be proved of two of them, products, broadcasting.
+"""Arithmetic on dimensions: proofs that two are equal or different, products, broadcasting.
 
-Struct-info rules and passes ask here, so that constants are compared without an Analyzer and
-symbolic expressions with one (weft.arith). A dimension is an int64 PrimExpr.
+Struct-info rules and passes use these functions: they compare constants directly, and need an
+Analyzer (weft.arith) only for symbolic expressions. A dimension is an int64 PrimExpr.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def differ(lhs: Extent, rhs: Extent) -> bool:
 
 
 def same_dims(lhs: Sequence[Extent] | None, rhs: Sequence[Extent] | None) -> bool:
-    """Whether both shapes are known, of one rank, and proved equal."""
+    """Whether both shapes are known, have the same rank, and are proved equal."""
     if lhs is None or rhs is None or len(lhs) != len(rhs):
         return False
     return all(same_dim(a, b) for a, b in zip(lhs, rhs, strict=True))
@@ -74,7 +74,7 @@ def product(dims: Iterable[Extent]) -> PrimExpr:
 
 
 def factors(dims: Iterable[Extent]) -> tuple[int, list[Extent]]:
-    """The constant and the other factors of a product of dimensions."""
+    """The constant factor and the other factors of a product: ``(4, n * 2)`` gives (8, [n])."""
     constant, others = 1, []
     waiting = list(dims)
     while waiting:
@@ -90,7 +90,10 @@ def factors(dims: Iterable[Extent]) -> tuple[int, list[Extent]]:
 
 
 def quotient(dims: Iterable[Extent], divisors: Iterable[Extent]) -> PrimExpr:
-    """The product of dims over that of the divisors, common factors cancelled; 0 over 0 is 0."""
+    """The product of ``dims`` divided by that of ``divisors``, without common factors.
+
+    ``quotient([n, 8], [n, 2])`` is 4; a divisor of 0 gives 0.
+    """
     number, above = factors(dims)
     divisor, below = factors(divisors)
     if divisor == 0:
@@ -109,7 +112,7 @@ def quotient(dims: Iterable[Extent], divisors: Iterable[Extent]) -> PrimExpr:
 
 
 def broadcast(lhs: Sequence[Extent], rhs: Sequence[Extent]) -> list[Extent] | str | None:
-    """The broadcast shape; None if it cannot be decided; a text if the shapes are incompatible."""
+    """The broadcast shape; None if it cannot be decided; an error text if the shapes differ."""
     result: list[Extent] = []
     for offset in range(1, max(len(lhs), len(rhs)) + 1):
         a = lhs[-offset] if offset <= len(lhs) else None

@@ -1,8 +1,8 @@
 """Replacing variables: graph variables by expressions, symbolic variables by scalar expressions.
 
-Unlike the expression mutator this does not re-infer anything: struct infos are rewritten in place
-of the symbols that they mention, bound variables included, so that the result is as well formed
-as the input. Used to bind parameters and symbols, to copy functions and to inline calls.
+Unlike the expression mutator this infers nothing again: it replaces the symbols in every struct
+info, those of bound variables included, so that the result is as well formed as the input. It is
+used to bind parameters and symbols, to copy functions and to inline calls.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What the graph means: the Relax interpreter, which runs operators by their numpy references.
+"""The Relax interpreter, which defines what a graph means: numpy references compute its operators.
 
 ``run`` executes a function of a module. ``PassContext(verify=True)``, the fuzzer and the numerical
-tests compare passes and native code with it. ``reference_of`` gives the numpy reference of an
-operator's row (design.md 3.3, 3.14); ``register_reference`` adds that of a user's operator.
+tests compare passes and native code with it. ``reference_of`` returns the numpy reference in an
+operator's row; ``register_reference`` adds one for a user's operator.
 """
 
 from weft.relax.reference.interpreter import run

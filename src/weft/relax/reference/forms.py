@@ -1,6 +1,7 @@
-"""Calls that are not functions of numbers: across levels, of closures, memory and effects.
+"""Operators that no numpy function defines: calls of PrimFuncs, closures, memory, side effects.
 
-A form gets the interpreter, the call and the frame, and returns the value of the call.
+A *form* is the interpreter's rule for such an operator: it takes the interpreter, the call and the
+frame, and returns the value of the call.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from weft.support.errors import IRValueError, RuntimeFault
 
 
 class Evaluator(Protocol):
-    """What a form asks of the interpreter."""
+    """The methods of the interpreter that a form uses."""
 
     def evaluate(self, expr: Value, frame: Frame) -> Value:
         """The value of an expression."""
@@ -34,7 +35,7 @@ class Evaluator(Protocol):
         """Call a registered function."""
 
     def refuse(self, name: str) -> None:
-        """ClosedError where a closed interpreter meets what is not of the graph itself."""
+        """Raise ClosedError if the interpreter is closed: ``name`` is no part of the module."""
 
 
 def _outputs(call: Call, frame: Frame) -> list[np.ndarray]:
@@ -114,12 +115,12 @@ def _invoke_closure(closure: Value, *values: Value) -> Value:
 
 
 def _call_tir_dyn(function: Callable[..., Value], *values: Value) -> Value:
-    """The shape at the end has the scalars that follow the buffers."""
+    """The last argument is a shape that holds the kernel's scalars."""
     return function(*values[:-1], *expect(values[-1], tuple))
 
 
 def _spread(function: Callable[..., Value]) -> Callable[..., Value]:
-    """A form with (function, tuple of arguments)."""
+    """The form of an operator whose two arguments are a function and a tuple of its arguments."""
 
     def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
         first, values = [interpreter.evaluate(argument, frame) for argument in call.args[:2]]
@@ -129,7 +130,7 @@ def _spread(function: Callable[..., Value]) -> Callable[..., Value]:
 
 
 def _by_name(name: str) -> Callable[..., Value]:
-    """A form that a registered function computes."""
+    """A form that calls the registered function ``vm.builtin.<name>``."""
 
     def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
         values = [interpreter.evaluate(argument, frame) for argument in call.args]
@@ -152,7 +153,7 @@ def _alloc_tensor(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
 
 
 def _effect(name: str) -> Callable[..., Value]:
-    """``print`` and ``assert_op``: the format text comes first or second."""
+    """The form of ``print`` and ``assert_op``, which may take arrays as well as numbers."""
 
     def form(interpreter: Evaluator, call: Call, frame: Frame) -> Value:
         if name == "print":
@@ -197,11 +198,11 @@ FORMS: dict[str, Callable[[Evaluator, Call, Frame], Value]] = {
     "relax.vm.call_tir_dyn": _spread(_call_tir_dyn),
     "relax.vm.kill_object": _nothing,
 }
-"""Operators that are about calls, memory and effects rather than numbers: the interpreter's own."""
+"""Operator -> its form."""
 
 LIBRARY: dict[str, Callable[..., Value]] = {
     "vm.builtin.call_tir_dyn": _call_tir_dyn,
     "vm.builtin.invoke_closure": _invoke_closure,
     "vm.builtin.make_closure": _make_closure,
 }
-"""Functions of the machine's library that call functions of the module."""
+"""Built-in functions of the virtual machine that call functions of the module."""

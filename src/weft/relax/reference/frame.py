@@ -1,9 +1,9 @@
-"""What a running graph function knows: values of variables and symbols, and how values must be.
+"""The state of one running graph function: values of variables and symbols; checks of values.
 
-A tensor is a numpy array of its own memory, a tuple a tuple, a shape a tuple of int, a scalar a
-number, an absent object None. ``Frame.check`` holds a value against struct info; ``Frame.match``
-defines the symbols that stand alone as an extent first, so that arguments and match_cast may come
-in any order.
+A tensor is a numpy array that owns its memory, a tuple is a tuple, a shape a tuple of int, a scalar
+a number, an absent object None. ``Frame.check`` compares a value with struct info. ``Frame.match``
+first defines the symbols that are whole extents, so that an extent like ``n + 1`` can be checked
+even if it comes before ``n``.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def as_value(given: Value) -> Value:
 
 
 class Frame:
-    """One activation of a function. A local function's frame sees those it was defined in."""
+    """One activation of a function; a local function's frame starts with the outer one's values."""
 
     def __init__(self, function: str, outer: Frame | None = None) -> None:
         self.function = function
@@ -77,7 +77,7 @@ class Frame:
         ])  # fmt: skip
 
     def extents(self, info: StructInfo) -> Sequence[PrimExpr | int] | None:
-        """What struct info of a tensor or shape says of the extents, or None."""
+        """The extents in the struct info of a tensor or a shape, or None if they are not known."""
         if isinstance(info, ShapeStructInfo):
             return info.values
         shape = info.shape if isinstance(info, TensorStructInfo) else None
@@ -89,12 +89,12 @@ class Frame:
         return None
 
     def match(self, value: Value, info: StructInfo, what: str) -> None:
-        """Define the symbols that a value gives, then check it."""
+        """Define the symbols of ``info`` by the value, then check the value."""
         self.define(value, info)
         self.check(value, info, what)
 
     def define(self, value: Value, info: StructInfo) -> None:
-        """Give symbols that stand alone the value they have here; known ones keep theirs."""
+        """Set each symbol that is a whole extent to the value's extent; known ones stay."""
         if isinstance(info, TupleStructInfo):
             if isinstance(value, tuple) and len(value) == len(info.fields):
                 for item, field in zip(value, info.fields, strict=True):
@@ -112,7 +112,7 @@ class Frame:
                     self.state.values.setdefault(id(extent), int(size))
 
     def check(self, value: Value, info: StructInfo, what: str) -> None:
-        """IRTypeError or IRValueError, with both sides, unless a value is as struct info says."""
+        """Raise IRTypeError or IRValueError, naming both, unless the value fits the struct info."""
         rule = _CHECKS.get(type(info))
         if rule is not None:
             rule(self, value, info, what)
@@ -120,7 +120,7 @@ class Frame:
     def check_dims(
         self, actual: tuple[int, ...], info: TensorStructInfo | ShapeStructInfo, what: str
     ) -> None:
-        """The rank and the extents."""
+        """Raise IRValueError unless the rank and the extents fit."""
         if info.ndim not in (-1, len(actual)):
             raise IRValueError(f"{what}: expected {info.ndim} dimensions, got shape {actual}")
         expected = self.extents(info)

@@ -1,11 +1,11 @@
-"""The Relax interpreter: what a graph means (design.md 3.3).
+"""The Relax interpreter, which defines what a graph means.
 
 ``run(mod, "main", *arguments)`` executes a function of a module: every operator by its numpy
 reference, every PrimFunc by the TensorIR interpreter, every registered function by calling it.
-Every value is held against the struct info of its binding, so that a wrong deduction is an error
-that names the binding. Lowered modules run too (explicit memory, shape heaps, ``vm.builtin``).
+Every value is compared with the struct info of its binding, so wrong inference is an error that
+names the binding. Lowered modules run too (explicit memory, shape heaps, ``vm.builtin``).
 
-A float is rounded once an operator, from float64 to the dtype of its result.
+Each operator rounds its floats once, from float64 to the dtype of its result.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ Observe = Callable[[str, Binding, Value], None]
 """Called with the function's name, a binding and its value, after each binding."""
 
 Runner = Callable[[str, PrimFunc, list[Value], IRModule], Value]
-"""Runs a PrimFunc on arguments in place; what it returns."""
+"""(name, PrimFunc, arguments, module) -> its result; it writes into the arguments."""
 
 VOID = DataType("void")
 _OURS = ("vm.builtin.", "relax.run.")
-"""Registered functions that are part of what a lowered module means."""
+"""Prefixes of registered functions that weft's lowering calls: a closed interpreter allows them."""
 
 
 @deep_recursion
@@ -78,9 +78,9 @@ def run(
 ) -> Any:
     """Execute a Relax function on arrays, numbers, shapes and tuples; the arguments stay as given.
 
-    Returns numpy arrays (tuples of them, numbers, shapes). ``observe(function, binding, value)``
-    sees every value. Raises what the program raises: an argument or a match_cast that does not fit
-    is an error with both shapes; VerifyError if a result is not what struct info says.
+    Returns numpy arrays (tuples of them, numbers, shapes). ``observe(function, binding, value)`` is
+    called with every value. Raises what the program raises, such as an error with both shapes for
+    an argument or a match_cast that does not fit; VerifyError if a value contradicts struct info.
     """
     module = IRModule({name: mod}) if isinstance(mod, Function) else mod
     refuse_distributed(module, "the interpreter")
@@ -93,8 +93,9 @@ def _interpreted(_name: str, func: PrimFunc, values: list[Value], mod: IRModule)
 
 
 class Interpreter:
-    """Runs functions of one module; if it ``is_closed``, without effects or foreign functions.
+    """Runs functions of one module.
 
+    If ``is_closed``, effects and functions from outside of the module raise ClosedError.
     ``runner(name, func, arguments, mod)`` runs PrimFuncs (default: the interpreter of TensorIR).
     """
 
@@ -163,7 +164,7 @@ class Interpreter:
         return self.evaluate(expr.body, frame)
 
     def bind(self, binding: Binding, frame: Frame) -> None:
-        """Compute one binding and check what is said of it."""
+        """Compute one binding and check the value against its struct info."""
         where = f"{frame.function}: {binding.var.name_hint}"
         value = self._computed(binding, frame, where)
         if isinstance(binding, MatchCast):
@@ -192,7 +193,7 @@ class Interpreter:
     # ---- expressions
 
     def evaluate(self, expr: Value, frame: Frame, info: StructInfo | None = None) -> Value:
-        """The value of an expression; ``info`` is what its binding says of it."""
+        """The value of an expression; ``info`` is the struct info of its binding."""
         method = _EVALUATE.get(type(expr))
         if method is None:
             raise UnsupportedError(
@@ -243,18 +244,18 @@ class Interpreter:
         return function(*values)
 
     def call_extern(self, name: str, values: list[Value]) -> Value:
-        """Call a registered function, or what of the machine's library needs the interpreter."""
+        """Call a registered function; those of ``LIBRARY`` run in this interpreter."""
         self.refuse(name)
         own = LIBRARY.get(name)
         return call_packed(name, values) if own is None else own(*values)
 
     def refuse(self, name: str) -> None:
-        """ClosedError where a closed interpreter meets what is not of the graph itself."""
+        """Raise ClosedError if the interpreter is closed: ``name`` is no part of the module."""
         if self.is_closed and not name.startswith(_OURS):
             raise ClosedError(f"it calls {name}, which is not of the module")
 
     def operator(self, call: Call, frame: Frame, info: StructInfo | None) -> Value:
-        """An operator by its reference, rounded to the dtype of its result."""
+        """Compute an operator by its numpy reference, rounded to the dtype of its result."""
         reference = reference_of(call.op)
         if reference is None:
             raise NoReferenceError(
@@ -269,10 +270,10 @@ class Interpreter:
             return finished(result, info, floats[0] if floats else None)
 
     def attributes(self, call: Call, frame: Frame) -> dict[str, Value]:
-        """The attributes as plain Python."""
+        """The attributes of a call as plain Python values."""
         attributes = {name: _plain(value, frame) for name, value in call.attrs.items()}
         if call.op.name == "relax.squeeze" and attributes["axis"] is None:
-            # Only extents that are known to be 1 go: the rank must not depend on symbols' values.
+            # Only extents that are the constant 1 are removed: the rank must not depend on symbols.
             extents = getattr(getattr(call.args[0].struct_info, "shape", None), "values", None)
             if extents is not None:
                 ones = [i for i, dim in enumerate(extents) if constant_value(dim) == 1]
@@ -315,9 +316,9 @@ class GlobalFunction:
 
 
 def finished(result: Value, info: StructInfo | None, floats: np.dtype | None) -> Value:
-    """What a reference returned, as a value: own memory, floats rounded to their dtype.
+    """Copy what a reference returned, and round floats to the dtype in ``info``.
 
-    ``floats`` is the dtype of floats where the struct info knows none.
+    ``floats`` is the dtype for floats where ``info`` has none.
     """
     if isinstance(result, tuple | list):
         fields: Sequence[StructInfo | None] = (

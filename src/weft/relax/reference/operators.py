@@ -23,12 +23,12 @@ def register_reference(
     """Say in numpy what an operator means; a decorator if no function is given.
 
     ``function`` takes the values of the call's arguments (a tensor is a numpy array), then the
-    attributes by name, and returns an array or a tuple of them (weft.relax.op.reference.rule). The
-    interpreter of graphs runs it, and ``verify=True`` compares what passes make of the operator
-    with it: ``relax.register_reference("my.triple", lambda x: 3 * x)``.
+    attributes by name, and returns an array or a tuple of arrays (weft.relax.op.reference.rule).
+    The interpreter of graphs runs it, and ``verify=True`` compares the code that passes generate
+    for the operator with it: ``relax.register_reference("my.triple", lambda x: 3 * x)``.
 
     Raises:
-        IRKeyError: there is no operator of that name.
+        IRKeyError: no operator has that name.
         IRValueError: it has a reference, and ``override`` is not given.
     """
 

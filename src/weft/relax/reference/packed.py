@@ -1,4 +1,4 @@
-"""Calls of registered functions: arrays go in as NDArrays over the same memory, and come back."""
+"""Calls of registered functions: arrays are passed as NDArrays that share their memory."""
 
 from __future__ import annotations
 

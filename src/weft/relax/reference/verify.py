@@ -1,16 +1,16 @@
-"""``VerifyGraphs``: after every pass, graphs and PrimFuncs still compute what they did.
+"""``VerifyGraphs`` checks after every pass that graphs and PrimFuncs compute the same as before.
 
 The instrument behind ``PassContext(verify=True)``. Each graph function runs in the interpreter on
-random arguments, drawn from the struct info of its parameters, before and after a pass; the first
-pass that changes a result is named, with the function and the first binding whose value differs
-from the one of that name before (design.md 3.3). PrimFuncs are compared as ``VerifyResults`` does.
+random arguments, drawn from the struct info of its parameters, before and after a pass. The error
+names the first pass that changes a result, the function, and the first binding whose value differs
+from that of the binding with the same name before. PrimFuncs are compared as in ``VerifyResults``.
 
-A function is left out where it has effects, calls functions from outside of the module, takes
-functions or objects, or faults on the arguments; where a pass changes its parameters; where it
-calls a PrimFunc too large for the interpreter that cannot be compiled as it stands
-(weft.tir.interp.limited; large ones that can be run compiled); and where an operator has no numpy
-reference, which a VerifyWarning says once an operator. ``left_out`` says which, and why,
-``no_reference`` lists those operators (``relax.register_reference`` gives them one).
+A function is not compared if it has side effects, calls functions from outside of the module, takes
+functions or objects, or raises an error on the arguments; if a pass changes its parameters; if it
+calls a PrimFunc that is too large for the interpreter and cannot be compiled as it is
+(weft.tir.interp.limited); or if an operator has no numpy reference, for which a VerifyWarning is
+issued once an operator. ``left_out`` says which functions and why, ``no_reference`` lists these
+operators (``relax.register_reference`` adds a reference).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from weft.tir.interp.verify import VerifyResults
 
 
 class Outcome:
-    """One run of a function: its arguments, its result, and every value on the way."""
+    """One run of a function: its arguments, its result or error, and each binding's value."""
 
     __slots__ = ("arguments", "error", "result", "steps")
 
@@ -74,8 +74,8 @@ class Verification:
 
     Args:
         no_reference: operators that have no numpy reference.
-        left_out: graph functions that were not compared around some pass, and why.
-        code: by function, how its native code was compared; ``not: reason`` where it was not.
+        left_out: function -> why it was not compared for some pass.
+        code: function -> how its native code was compared; ``not: reason`` if it was not.
     """
 
     no_reference: tuple[str, ...]
@@ -87,9 +87,9 @@ class VerifyGraphs(VerifyResults):
     """Compares the results of graph functions and of PrimFuncs before and after each pass.
 
     Args:
-        seed: of the random arguments.
+        seed: the seed of the random arguments.
         size: the value of every symbolic extent.
-        rtol: the relative tolerance for the floats of PrimFuncs; graphs have ``TOLERANCE``.
+        rtol: the relative tolerance for floats of PrimFuncs; for graphs it is ``TOLERANCE``.
     """
 
     def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
@@ -118,7 +118,7 @@ class VerifyGraphs(VerifyResults):
 
     @deep_recursion
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Compute them again and compare."""
+        """Compute every function's result again and compare."""
         given, before = self._graphs.pop()
         super().run_after_pass(mod, info)
         problem = None if mod is given else type_problem(mod, reinfer=True)
@@ -140,7 +140,7 @@ class VerifyGraphs(VerifyResults):
 
     @deep_recursion
     def run_after_build(self, mod: IRModule, executable: Executable) -> None:
-        """Compare what the virtual machine gives for each graph function with the interpreter."""
+        """Compare the virtual machine's result for each graph function with the interpreter's."""
         obstacle = "" if executable.code is None else obstacle_of(executable.code)
         if obstacle:
             self.left_out.update(dict.fromkeys(self._outcomes(mod), obstacle))
@@ -177,7 +177,7 @@ class VerifyGraphs(VerifyResults):
         return reason is not None
 
     def _outcomes(self, mod: IRModule) -> Mapping[str, Outcome]:
-        """The runs of all graph functions; those of the module just seen are kept."""
+        """The runs of all graph functions; those of the latest module are remembered."""
         if self._latest[0] is mod:
             return self._latest[1]
         outcomes = {
@@ -191,7 +191,7 @@ class VerifyGraphs(VerifyResults):
         return outcomes
 
     def _say_without_reference(self, mod: IRModule) -> None:
-        """Warn of the operators in a module that have no reference and were not named before."""
+        """Warn, once for each operator, that it has no numpy reference."""
         new = {
             call.op.name
             for func in mod.functions.values() if isinstance(func, Function)
@@ -225,7 +225,7 @@ class VerifyGraphs(VerifyResults):
         return outcome
 
     def _arguments(self, name: str, func: Function) -> list[Value]:
-        """Random arguments; every symbol is ``size``, or less where its upper bound is."""
+        """Random arguments; every symbol is ``size``, or its upper bound if that is smaller."""
         random = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         frame = Frame(name)
         infos = [param.struct_info for param in func.params]
@@ -302,7 +302,7 @@ def _fault(new: Outcome) -> str:
 
 
 def _difference(old: Value, new: Value) -> str:
-    """How two values differ; empty if they agree."""
+    """A text that says how two values differ; empty if they agree."""
     if isinstance(old, tuple | list):
         if not isinstance(new, tuple | list) or len(old) != len(new):
             return f"a tuple of {len(old)} became {_kind(new)}"
@@ -347,7 +347,7 @@ def _kind(value: Value) -> str:
 
 
 def _first_step(old: Outcome, new: Outcome) -> str:
-    """The first binding whose value is not the one of that name before."""
+    """A text that names the first binding whose value differs from that of its name before."""
     known = {binding.var.name_hint: value for binding, value in reversed(old.steps)}
     for binding, value in new.steps:
         call = binding.value

@@ -1,7 +1,7 @@
 """Binding of parameters and symbolic variables, inlining of calls.
 
-Behind ``Function.bind_params``, ``bind_symbolic_vars`` and ``inline_functions``, and the passes of
-these names.
+The implementation of ``Function.bind_params``, ``bind_symbolic_vars`` and ``inline_functions``, and
+of the passes of these names.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _symbol(used: dict[str, list[TirVar]], key: TirVar | str) -> TirVar:
 
 
 def reinfer(func: Function) -> Function:
-    """The function with struct infos inferred anew, since symbols became known."""
+    """The function with struct infos inferred again, for example after symbols became constants."""
     reinferred: Function = _Reinfer().visit_expr(func)
     return reinferred
 
@@ -174,7 +174,7 @@ def inline_functions(
 ) -> Function:
     """The function with calls of the given functions (by GlobalVar or name) replaced by bodies.
 
-    A dataflow block has no place for a function that branches: such a call stays in one.
+    A dataflow block may not hold an If: a call in one stays if the function branches.
     """
     by_name = {
         key if isinstance(key, str) else key.name_hint: value for key, value in function_map.items()
@@ -197,7 +197,7 @@ class _Inliner(PyExprMutator):
         self.functions = functions
         self.open: dict[str, None] = {}
         self.in_dataflow = False
-        """Of the body being built: what is inlined becomes part of the block that calls it."""
+        """Whether the block being built is dataflow: an inlined body becomes part of that block."""
 
     def visit_function_(self, op: Function) -> Function:
         return expect(self._within(False, super().visit_function_, op), Function)

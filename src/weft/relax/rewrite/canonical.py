@@ -1,13 +1,14 @@
-"""Canonical form of bindings: those that only rename go.
+"""Canonical form of bindings: removes bindings that only rename.
 
-``y = x`` makes uses of y uses of x; an output that only renames a dataflow variable takes its
-place (``lv = f(x); gv = lv`` becomes ``gv = f(x)``); a field of a tuple at hand is the field, a
-tuple of all fields of another is the other; a match_cast to what is known already is a renaming; a
-variable of a constant is the constant. A variable that only its dataflow block uses becomes a
-dataflow variable. Bindings that nothing uses stay (but for renamings): dead code is another matter.
+After ``y = x``, uses of y become uses of x. An output that only renames a dataflow variable takes
+its place: ``lv = f(x); gv = lv`` becomes ``gv = f(x)``. ``(a, b)[0]`` becomes ``a``, and
+``(t[0], t[1])`` of a pair ``t`` becomes ``t``. A match_cast to a struct info that is known already
+is a renaming, and a variable bound to a constant is replaced by the constant. A variable that only
+its own dataflow block uses becomes a dataflow variable. Other unused bindings stay:
+``remove_all_unused`` is for those.
 
-One walk makes the plan, another carries it out, so the cost is linear in the bindings. The pass of
-that name uses it, and pattern rewriting.
+One walk makes a plan, another carries it out, so the cost is linear in the number of bindings. The
+pass CanonicalizeBindings and pattern rewriting use it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from weft.relax.struct_info import TupleStructInfo
 
 
 class _Plan(PyExprVisitor):
-    """Which variables are names of one value (a group: its root and aliases), and who uses them."""
+    """Groups of variables that name one value (a root and its aliases), and where they are used."""
 
     def __init__(self) -> None:
         self.block: BindingBlock | None = None
@@ -76,14 +77,14 @@ class _Plan(PyExprVisitor):
     # What a value is
 
     def value_of(self, expr: RelaxExpr) -> RelaxExpr:
-        """The value of a variable as far as bindings tell, else the expression itself."""
+        """The value that a variable is bound to, if it is known, else the expression itself."""
         if not isinstance(expr, Var):
             return expr
         root = self.root.get(expr, expr)
         return self.values.get(root, root)
 
     def source(self, value: RelaxExpr) -> RelaxExpr:
-        """The variable or constant that a value is another name of, else the value."""
+        """The variable that a value only renames, else the value, without needless tuples."""
         if isinstance(value, TupleGetItem):
             whole = self.value_of(value.tuple_value)
             if isinstance(whole, Tuple):
@@ -93,7 +94,7 @@ class _Plan(PyExprVisitor):
         return self.root_of(value) if isinstance(value, Var) else value
 
     def retupled(self, value: Tuple) -> Var | None:
-        """The tuple whose fields, all of them in order, ``value`` puts together again."""
+        """The tuple ``t`` if ``value`` is ``(t[0], t[1], ...)`` with all of its fields, or None."""
         items = [self.value_of(item) for item in value.fields]
         whole = items[0].tuple_value if isinstance(items[0], TupleGetItem) else None
         if not isinstance(whole, Var) or not isinstance(whole.struct_info, TupleStructInfo):
@@ -130,7 +131,7 @@ class _Plan(PyExprVisitor):
         return names
 
     def name_of(self, var: Var, block: BindingBlock) -> Var:
-        """The name of a value bound in a dataflow block: an output if it is used outside."""
+        """The variable that keeps a value of a dataflow block: an output if it is used outside."""
         if not isinstance(var, DataflowVar) and var in self.used_outside:
             return var
         for alias in self.aliases.get(var, ()):
@@ -142,7 +143,7 @@ class _Plan(PyExprVisitor):
         return DataflowVar(var.name_hint, var.struct_info)
 
     def constants(self, names: dict[Var, Var]) -> dict[Var, Constant]:
-        """The variables to be replaced by constants: those that no output renames."""
+        """The variables to replace by their constants: those that no output renames."""
         renamed = {root for root, name in names.items() if name in self.root}
         return {
             var: value
@@ -154,12 +155,12 @@ class _Plan(PyExprVisitor):
 
 
 def _passes(binding: Binding, value: Var) -> bool:
-    """Whether a binding takes the value as it is: a match_cast does if it says nothing new."""
+    """Whether a binding only renames the value: a match_cast does if its info is known already."""
     return not isinstance(binding, MatchCast) or value.struct_info == binding.struct_info
 
 
 class _Renamer(PyExprMutator):
-    """Carries a plan out."""
+    """Rewrites a function as the plan says."""
 
     def __init__(
         self, root: dict[Var, Var], names: dict[Var, Var], constants: dict[Var, Constant]
@@ -195,5 +196,5 @@ def _rename(func: Function) -> Function:
 
 
 def canonicalize_bindings(func: Function) -> Function:
-    """The function without bindings that only rename, and without symbols that do."""
+    """The function without bindings, and without symbolic variables, that only rename."""
     return _rename(replace_known_symbols(func))

@@ -1,12 +1,13 @@
-"""Common subexpressions: a value that was computed before is not computed again.
+"""Common-subexpression elimination: a value that was computed before is not computed again.
 
-Value numbering (Cocke and Schwartz, "Programming Languages and Their Compilers", 1970) over
-bindings in order: in graphs every variable is bound once, so two structurally equal pure values are
-the same value wherever the first one's variable is visible. The later binding becomes a renaming
-(``y = x``), which the canonical form drops. Two allocations are two
-values, and what a call in place writes is shared by nobody.
+Value numbering (Cocke and Schwartz, "Programming Languages and Their Compilers", 1970) over the
+bindings in order. In a graph every variable is bound once, so two structurally equal pure values
+are the same wherever the first one's variable is visible. The later binding becomes a renaming
+(``y = x``), which the canonical form removes. Two allocations are never the same value, and a
+variable that an in-place call overwrites is never shared.
 
-What a scope adds to the table is taken out again at its end by a log, so the cost is linear.
+A log lists the entries that each scope added to the table, so that they can be removed at its end
+and the cost stays linear.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from weft.relax.struct_info import StructInfo
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 Key = bytes | tuple[str, bytes]
-"""The structure of a value, or "cast" and that of the value of a match_cast."""
+"""The structural key of a value; for a match_cast, ("cast", the key of its operand)."""
 
 
 class _Eliminator(PyExprMutator):
@@ -51,17 +52,17 @@ class _Eliminator(PyExprMutator):
         self.seen: dict[Key, list[tuple[RelaxExpr, Var]]] = {}
         self.log: list[tuple[Key, tuple[RelaxExpr, Var]]] = []
         self.written: set[Var] = set()
-        """What a call in place writes is not shared."""
+        """Variables that an in-place call overwrites; they are not shared."""
 
     def scoped(self, method: Callable[[Part], Result], node: Part) -> Result:
-        """Visit ``node`` so that what it remembers is forgotten afterwards."""
+        """Visit ``node``, and remove the entries that it added to the table afterwards."""
         start = len(self.log)
         rewritten = method(node)
         self.forget(start)
         return rewritten
 
     def forget(self, start: int, keep: Callable[[Var], bool] | None = None) -> None:
-        """Take out of the table what was added since ``start``, except what ``keep`` says."""
+        """Remove the entries since ``start`` from the table, except those that ``keep`` accepts."""
         added, self.log[start:] = self.log[start:], []
         for key, entry in added:
             if keep is not None and keep(entry[1]):
@@ -82,7 +83,8 @@ class _Eliminator(PyExprMutator):
         start = len(self.log)
         rewritten = super().visit_dataflow_block_(block)
         self.forget(start, keep=lambda var: not isinstance(var, DataflowVar))
-        for binding in rewritten.bindings:  # a dataflow variable renamed by an output: its own name
+        # An output that renames a dataflow variable stands for itself after the block.
+        for binding in rewritten.bindings:
             var = binding.var
             if not isinstance(var, DataflowVar) and isinstance(
                 self.get_var_remap(var.vid), DataflowVar
@@ -104,7 +106,7 @@ class _Eliminator(PyExprMutator):
         self.builder_.emit_normalized(VarBinding(binding.var, name, span=binding.span))
         self.set_var_remap(binding.var.vid, name)
         if isinstance(name, DataflowVar) and not isinstance(binding.var, DataflowVar):
-            self.remember(key, value, binding.var)  # what later blocks see
+            self.remember(key, value, binding.var)  # later blocks can use this one
 
     def emit(self, binding: VarBinding, value: RelaxExpr) -> None:
         """Emit a binding with the rewritten value."""
@@ -125,7 +127,7 @@ class _Eliminator(PyExprMutator):
             self.set_var_remap(binding.var.vid, name)
 
     def is_eligible(self, value: RelaxExpr) -> bool:
-        """Whether a value computed twice may be computed once."""
+        """Whether equal values may be shared: pure, no allocation, no in-place write."""
         if not isinstance(value, self.kinds) or contains_impure_call(value):
             return False
         return not (isinstance(value, Call) and has(value.op, Trait.ALLOCATES | Trait.WRITES))
@@ -138,7 +140,7 @@ class _Eliminator(PyExprMutator):
         return None
 
     def remember(self, key: Key, value: RelaxExpr, name: Var) -> None:
-        """Enter a value into the table."""
+        """Add a value and its variable to the table and to the log."""
         entry = (value, name)
         self.seen.setdefault(key, []).append(entry)
         self.log.append((key, entry))

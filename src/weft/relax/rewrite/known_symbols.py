@@ -1,8 +1,8 @@
-"""Symbolic variables whose value is known: a match_cast of a known shape names nothing new.
+"""Replaces symbolic variables that a match_cast defines by extents that are known already.
 
-``y = match_cast(x, Tensor((m, n)))`` of an ``x: Tensor((a, 16))`` says that m is a and n is 16.
-Later uses say so too, and the cast checks nothing. Only a match_cast that *defines* a symbol tells
-its value: a symbol of a parameter stays, since the cast to it is a check.
+``y = match_cast(x, Tensor((m, n)))`` with ``x: Tensor((a, 16))`` implies m = a and n = 16. Later
+uses of m and n are replaced by these, and the cast has nothing left to check. Only a match_cast
+that *defines* a symbol gives its value; a symbol of a parameter stays, since the cast checks it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.tir.expr import Var as TirVar
 
 
 class _KnownSymbols(Substitution):
-    """Replaces symbols from the match_cast that tells their value to the end of its scope."""
+    """Replaces each such symbol from its match_cast to the end of the scope."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class _KnownSymbols(Substitution):
         return choice
 
     def branch(self, expr: RelaxExpr) -> RelaxExpr:
-        """A branch rewritten; what it tells of symbols ends with it."""
+        """The rewritten branch; the values of symbols defined in it are dropped after it."""
         outer = self.symbols, self.defined
         self.symbols, self.defined = dict(self.symbols), dict(self.defined)
         rewritten: RelaxExpr = self.visit(expr)
@@ -50,7 +50,7 @@ class _KnownSymbols(Substitution):
         return rewritten
 
     def leave_scope(self, symbols: dict[TirVar, PrimExpr], defined: dict[TirVar, None]) -> None:
-        """Forget what was said of symbols in an inner scope."""
+        """Go back to the outer scope's symbols."""
         if len(self.symbols) != len(symbols):
             self._infos.clear()
         self.symbols, self.defined = symbols, defined
@@ -66,7 +66,7 @@ class _KnownSymbols(Substitution):
         return binding.with_(var=self.define(binding.var), value=value, struct_info=info)
 
     def learn(self, binding: MatchCast, symbol: TirVar, value: PrimExpr | None) -> None:
-        """Take over what a match_cast says of a symbol, None if that is not known."""
+        """Record the value that a match_cast gives a symbol; None if the value is not known."""
         earlier = self.symbols.get(symbol)
         if earlier is None and value is not None and symbol not in self.defined:
             self.symbols[symbol] = value
@@ -83,6 +83,6 @@ class _KnownSymbols(Substitution):
 
 @deep_recursion
 def replace_known_symbols(func: Function) -> Function:
-    """The function with symbols that only name known extents replaced by these."""
+    """The function with symbols replaced by the extents that they only rename."""
     replaced: Function = _KnownSymbols().visit(func)
     return replaced if replaced is func else reinfer(replaced)

@@ -1,4 +1,4 @@
-"""Helpers of tests of graph programs: ``relax.testing``."""
+"""``relax.testing``: helpers for tests of graph programs."""
 
 from weft.relax.testing import ast_printer, nn, runtime_builtin, transform, vm
 from weft.relax.testing.ast_printer import dump_ast

@@ -1,4 +1,4 @@
-"""``dump_ast``: a graph as the constructors of its nodes, for those who want to see the tree.
+"""``dump_ast``: prints a graph as nested constructor calls, to show the tree of nodes.
 
 ::
 
@@ -46,7 +46,7 @@ _TYPES: dict[type, tuple[str, tuple[tuple[str, str], ...]]] = {
 
 
 class ASTPrinter:
-    """Makes the text of nodes; the options are those of ``dump_ast``."""
+    """Prints nodes; the options are those of ``dump_ast``."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class ASTPrinter:
         return self.call(type(expr).__name__, fields)
 
     def annotations(self, info: StructInfo) -> dict[str, StructInfo | _Plain]:
-        """What stands behind the fields of an expression, as the options say."""
+        """The struct info and the type of an expression, as far as the options ask for them."""
         annotations: dict[str, StructInfo | _Plain] = {}
         if self.include_struct_info_annotations:
             annotations["struct_info"] = info
@@ -91,7 +91,7 @@ class ASTPrinter:
         return annotations
 
     def visit_struct_info_(self, struct_info_node: StructInfo) -> str:
-        """The text of a struct info: what is known of it."""
+        """The text of a struct info, with its known fields only."""
         info = struct_info_node
         known: tuple[str, ...]
         if isinstance(info, TensorStructInfo):
@@ -140,7 +140,7 @@ class ASTPrinter:
         return f'"{value}"' if is_text else str(value)
 
     def listed(self, items: Iterable[str], start: str, end: str, is_long: bool = False) -> str:
-        """Items between brackets: one on the line if it is the only one, else one a line."""
+        """Items between brackets: a single short item on the same line, else one item a line."""
         lines = list(items)
         if len(lines) < 2 and not is_long and not any("\n" in line for line in lines):
             return f"{start}{''.join(lines)}{end}"
@@ -149,7 +149,7 @@ class ASTPrinter:
 
 
 class _Plain(str):
-    """A text that stands without quotes."""
+    """A text that is printed without quotes."""
 
     __slots__ = ()
 

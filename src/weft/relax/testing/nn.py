@@ -36,7 +36,7 @@ def emit_te(func: TeFunction, *args: object, **kwargs: object) -> Var:
 
 
 def _unique(name: str) -> str:
-    """The name, with a number where the current builder has given it out."""
+    """The name, with a number if the current builder has used it already."""
     builder = BlockBuilder.current()
     return name if builder is None else builder.get_unique_name(name)
 

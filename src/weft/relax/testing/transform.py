@@ -18,14 +18,14 @@ def dataflow_liveness_analysis(block: DataflowBlock) -> dict[Var, tuple[int, int
 def dataflow_alias_analysis(
     block: DataflowBlock, inputs: Sequence[Var]
 ) -> tuple[dict[Var, set[int]], dict[int, list[set[int]]]]:
-    """What memory each variable may be, and what each tuple among it holds."""
+    """The memory that each variable may be, and the memory that each tuple's fields may be."""
     return aliases(block, inputs)
 
 
 def dataflow_inplace_analysis(
     block: DataflowBlock, inputs: Sequence[Var], mod: IRModule  # noqa: ARG001 - of TVM's signature
 ) -> tuple[list[tuple[int, set[int]]], list[tuple[int, set[int]]]]:
-    """(binding, arguments that may hold its result): by size, and of the very shape."""
+    """(binding, arguments that may hold its result): of sufficient size, and of equal shape."""
     by_size, of_the_shape = inplace_opportunities(block, inputs)
     return (
         [(item.binding_idx, set(item.arg_idxs)) for item in by_size],
@@ -36,5 +36,5 @@ def dataflow_inplace_analysis(
 def dataflow_single_inplace_call(
     mod: IRModule, call: Call, inplace_indices: list[int]
 ) -> tuple[Call, IRModule]:
-    """The call with its result in an argument, and the module with the kernel that does it."""
+    """The call rewritten to overwrite an argument, and the module with the kernel for it."""
     return single_inplace_call(mod, call, inplace_indices)

@@ -55,7 +55,7 @@ for _name, _function in FUNCTIONS.items():
 
 
 def check_saved_func(vm: VirtualMachine, func_name: str, *inputs: NDArray) -> NDArray:
-    """The result of a function, after a check that a saved call of it gives the same."""
+    """The result of a function; asserts that a saved call of it returns the same."""
     saved = f"{func_name}_saved"
     vm.save_function(func_name, saved, *inputs)
     result: NDArray = vm[func_name](*inputs)
