@@ -26,12 +26,15 @@ STATEMENTS: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def register_statements(**builders: Callable[..., object]) -> None:
-    """``weft.tir.stmt`` hands in the statement constructors that buffers' methods build."""
+    """Register the constructors of statements: ``weft.tir.stmt`` calls this when it is imported.
+
+    This module is below ``weft.tir.stmt`` and cannot import them.
+    """
     STATEMENTS.update(builders)
 
 
 def index_buffer(buffer: Buffer, indices: Sequence[object]) -> BufferLoad | BufferRegion:
-    """``buffer[indices]``: a BufferLoad, or a BufferRegion where an index is a slice."""
+    """``buffer[indices]``: a BufferLoad, or a BufferRegion if an index is a slice."""
     for index in indices:
         if isinstance(index, str | float):
             raise IRTypeError(
@@ -62,7 +65,7 @@ def _as_ramp(index: object) -> object:
 
 
 def extent_between(begin: ExprLike, end: ExprLike) -> PrimExpr:
-    """``end - begin`` as slices and loops mean it: of ``begin + n`` it is ``n``, or a constant."""
+    """``end - begin``, simplified where that is easy: ``n`` for the end ``begin + n``."""
     start, stop = match_types(begin, end)
     if isinstance(stop, nodes.Add):
         if structural_equal(stop.a, start):

@@ -1,7 +1,7 @@
-"""Arithmetic, comparisons, logic, bits and choices: operators that fold constants or build nodes.
+"""Arithmetic, comparisons, logic, bits and choices: functions that fold constants or build nodes.
 
-Folding is exact: integers wrap to their width as the machine does, and no rule for floats changes
-a result (``0 * x`` stays, since ``x`` may be NaN).
+Folding is exact: integers wrap to their width, as in hardware, and no rule for floats changes a
+result (``0.0 * x`` stays, since ``x`` may be NaN).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ class BinaryOperator(Protocol):
 
 
 Number: TypeAlias = Any
-"""A number that constants fold with: of Python for integers, of numpy for floats."""
-_AnyBERS: Final = (IntImm, FloatImm)
+"""A number during folding: a Python int for integers, a numpy scalar for floats."""
+_NUMBERS: Final = (IntImm, FloatImm)
 
 
 def _constants(
     a: PrimExpr, b: PrimExpr, compute: Callable[[Number, Number], Number]
 ) -> PrimExpr | None:
     """The folded constant of two constants; None if they are not both constant."""
-    if not isinstance(a, _AnyBERS) or not isinstance(b, _AnyBERS):
+    if not isinstance(a, _NUMBERS) or not isinstance(b, _NUMBERS):
         return None
     if isinstance(a, IntImm) and isinstance(b, IntImm):
         return IntImm(a.dtype, wrap(compute(a.value, b.value), a.dtype))
@@ -138,7 +138,7 @@ def truncmod(a: ExprLike, b: ExprLike, span: Span | None = None) -> PrimExpr:
 
 
 def divide(lhs: ExprLike, rhs: ExprLike, span: Span | None = None) -> PrimExpr:
-    """``/`` in a program: a true division; integers raise, for it says too little."""
+    """``/`` in a program: a true division; for integers, IRTypeError, since it is ambiguous."""
     a, b = match_types(lhs, rhs)
     if a.dtype.is_integral:
         raise IRTypeError(
@@ -205,14 +205,14 @@ def _extreme(name: str, args: Sequence[ExprLike], kwargs: Mapping[str, object]) 
 
 
 def _minimum(x: Number, y: Number) -> Number:
-    """The smaller number; of floats that of IEEE 754-2019, where -0.0 comes before 0.0."""
+    """The smaller number; for floats as in IEEE 754-2019, where -0.0 is less than 0.0."""
     if isinstance(x, np.floating):
         return -(-x - y) if x == 0 and y == 0 else np.minimum(x, y)
     return x if x <= y else y
 
 
 def _maximum(x: Number, y: Number) -> Number:
-    """The larger number; of floats that of IEEE 754-2019, where -0.0 comes before 0.0."""
+    """The larger number; for floats as in IEEE 754-2019, where -0.0 is less than 0.0."""
     if isinstance(x, np.floating):
         return x + y if x == 0 and y == 0 else np.maximum(x, y)
     return x if x >= y else y
@@ -264,12 +264,12 @@ not_equal = _comparison(nodes.NE, lambda x, y: x != y)
 
 
 def python_equal(lhs: object, rhs: object) -> Any:
-    """What ``==`` on expressions means: an EQ node, or False where the types have no match."""
+    """``==`` on expressions: an EQ node, or NotImplemented if the types have no common type."""
     return _python_comparison(nodes.EQ, lhs, rhs)
 
 
 def python_not_equal(lhs: object, rhs: object) -> Any:
-    """What ``!=`` on expressions means: an NE node, or True where the types have no match."""
+    """``!=`` on expressions: an NE node, or NotImplemented if the types have no common type."""
     return _python_comparison(nodes.NE, lhs, rhs)
 
 
@@ -282,13 +282,13 @@ def _python_comparison(kind: type[nodes.CompareExpr], lhs: Any, rhs: Any) -> Any
         return NotImplemented
     if isinstance(a, IntImm | FloatImm) and isinstance(b, IntImm | FloatImm):
         same = _python_value(lhs) == _python_value(rhs)
-        if same != (a.value == b.value):  # two numbers that became one in the common type
+        if same != (a.value == b.value):  # different numbers that the common type makes equal
             return IntImm(DataType("bool"), int(same == (kind is nodes.EQ)))
     return kind(a, b)
 
 
 def _python_value(value: object) -> Number:
-    """The number that a constant hashes as; equal constants hash alike (design.md 3.1)."""
+    """The number by which a constant is hashed: equal constants must have equal hashes."""
     value = as_prim_expr(value) if hasattr(value, "as_prim_expr") else value
     if isinstance(value, IntImm | FloatImm):
         return value.value
@@ -467,5 +467,5 @@ _REDUCERS: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def register_reducers(**reducers: Callable[..., object]) -> None:
-    """``weft.te`` hands in what ``sum``, ``min``, ``max`` and ``comm_reducer`` do with axes."""
+    """Register the implementations of ``sum``, ``min`` and so on, which ``weft.te`` has."""
     _REDUCERS.update(reducers)

@@ -1,7 +1,7 @@
 """NDArrays in the JSON of programs: type, shape and base64 of their little-endian bytes.
 
-Constants of both IRs hold NDArrays; this module teaches ``weft.ir.json_text`` to write them, and
-the runtime's names for shapes and texts.
+Constants of both IRs hold NDArrays; this module registers with ``weft.ir.json_text`` how they are
+written, and so for the runtime's ShapeTuple and String.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SMALL: Final = 64
 
 
 def encode_array(value: NDArray) -> dict[str, object]:
-    """The array as values that ``json`` writes."""
+    """The array as a dict that ``json`` can write."""
     raw = base64.b64encode(np.ascontiguousarray(value.numpy()).tobytes()).decode("ascii")
     return {"dtype": str(value.dtype), "shape": list(value.shape), "data": raw}
 
@@ -44,31 +44,32 @@ def decode_array(content: dict[str, Any]) -> NDArray:
     return array
 
 
-class _Elsewhere(Exception):  # noqa: N818 - no error: a way out of the walk
-    """An array that is not among those that are kept."""
+class _UnknownArrayError(Exception):
+    """An array is not among those that the caller keeps."""
 
 
 def write_module(module: object, numbers: Mapping[int, int]) -> str:
-    """The JSON of a module whose arrays are kept elsewhere: ``numbers`` by the id of an array.
+    """The JSON of a module without its arrays, which the caller keeps.
 
-    Empty if one is not among them; arrays of at most 64 bytes then stand in the text.
+    ``numbers`` maps the id of each array to its number, which is written instead. An unknown array
+    of at most 64 bytes is written into the text; for a larger one the result is an empty text.
     """
 
     def aside(value: object) -> int | None:
         number = numbers.get(id(value))
         if number is None and isinstance(value, NDArray) and value._array.nbytes > _SMALL:
-            raise _Elsewhere
+            raise _UnknownArrayError
         return number
 
     try:
         return save_json(module, aside=aside)
-    except _Elsewhere:
+    except _UnknownArrayError:
         return ""
 
 
 def read_module(text: str, arrays: Sequence[NDArray]) -> Any:
-    """The module that ``write_module`` wrote, on these arrays."""
-    slots.operators.get()  # programs name operators: those who define them come first
+    """The module that ``write_module`` wrote, with these arrays."""
+    slots.operators.get()  # import the definitions of operators, which programs name
     slots.relax_operators.get()
     return load_json(text, aside=arrays.__getitem__)
 

@@ -1,4 +1,4 @@
-"""Buffers: typed, shaped views of memory, the loads of their elements, and regions of them."""
+"""Buffers (typed views of memory with a shape), loads of their elements, and their regions."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Buffer(Node):
         return call(self, access_mask, ptr_type, content_lanes, offset, extent)
 
     def offset_of(self, indices: Sequence[object]) -> Array[PrimExpr]:
-        """The flat offset in elements of ``indices``, as an array of one."""
+        """The flat element offset of ``indices``, as an array of length 1."""
         return Array(slots.operators.get().buffer_offset(self, indices))
 
     def get_flattened_buffer(self) -> Buffer:
@@ -143,7 +143,7 @@ class BufferLoad(PrimExpr):
 
 @node
 class BufferRegion(Node):
-    """The part of a buffer at ``region``, one range a dimension."""
+    """The part of a buffer that ``region`` describes: one range for each dimension."""
 
     buffer: Buffer
     region: Array[Range]
@@ -163,7 +163,7 @@ class BufferRegion(Node):
         return BufferRegion(buffer, ranges)
 
     def as_prim_expr(self) -> PrimExpr:
-        """The region in an expression: a load, of a vector where an extent is not 1."""
+        """The region as an expression: a load, with a vector index where an extent is not 1."""
         indices = [
             item.min
             if isinstance(item.extent, IntImm) and item.extent.value == 1
@@ -193,8 +193,8 @@ def decl_buffer(
 ) -> Buffer:
     """A new buffer; parameters as in TVM's ``tir.decl_buffer``.
 
-    Without ``data`` a pointer variable of the buffer's name is made; ``offset_factor`` > 0 with no
-    ``elem_offset`` makes a symbolic offset.
+    Without ``data`` the buffer gets a new pointer variable with its name; ``offset_factor`` > 0
+    without ``elem_offset`` gives it a symbolic offset.
     """
     sizes = shape if isinstance(shape, list | tuple) else (shape,)
     element = DataType("float32" if dtype is None else dtype)

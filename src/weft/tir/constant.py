@@ -1,7 +1,7 @@
-"""Constants of TensorIR, casts, and the type in which two operands meet.
+"""Constants of TensorIR, casts, and the common type of two operands.
 
-Promotion follows TVM 0.20: a scalar broadcasts to a vector's lanes; int meets float as float; the
-wider width wins; of int and uint of the same width uint wins.
+Promotion follows TVM 0.20: a scalar is broadcast to a vector's lanes; int and float give float; the
+wider type wins; int and uint of the same width give uint.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _float_max(dtype: DataType) -> float:
 
 
 def cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
-    """``value`` converted to ``dtype``; constants are converted here; same type: itself."""
+    """``value`` converted to ``dtype``: itself if it has that type, folded if it is constant."""
     expr, target = as_prim_expr(value), DataType(dtype)
     source = expr.dtype
     if source is target:
@@ -106,7 +106,7 @@ def cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
 
 
 def lanes_of(dtype: DataType) -> PrimExpr:
-    """The number of lanes of a type as an expression: of a scalable vector ``n * vscale``."""
+    """The number of lanes of a type as an expression; ``vscale * n`` for a scalable vector."""
     count = IntImm(DataType("int32"), dtype.lanes)
     return nodes.Mul(vscale(), count) if dtype.is_scalable else count
 
@@ -124,7 +124,7 @@ def wrap(value: int, dtype: DataType) -> int:
 
 
 def saturate(value: float, dtype: DataType) -> int:
-    """A float as an integer: truncated, clamped to the type's range, NaN as 0; bool: not 0."""
+    """A float as an integer: truncated, clamped to the range; NaN gives 0; bool: value != 0."""
     if dtype.is_bool:
         return int(value != 0)
     if math.isnan(value):
@@ -134,7 +134,7 @@ def saturate(value: float, dtype: DataType) -> int:
 
 
 def match_types(lhs: ExprLike, rhs: ExprLike) -> tuple[PrimExpr, PrimExpr]:
-    """Both operands in one type (module docstring); raises IRTypeError if there is none."""
+    """Both operands converted to their common type; IRTypeError if there is none."""
     a = lhs if isinstance(lhs, PrimExpr) else as_prim_expr(lhs)
     b = rhs if isinstance(rhs, PrimExpr) else as_prim_expr(rhs)
     if a.dtype is b.dtype:
@@ -169,5 +169,5 @@ def _common_type(a: DataType, b: DataType) -> DataType:
 
 
 def is_const_int(expr: object, value: int | None = None) -> bool:
-    """Whether ``expr`` is an integer constant (and equals ``value``)."""
+    """Whether ``expr`` is an integer constant, and equals ``value`` if that is given."""
     return isinstance(expr, IntImm) and (value is None or expr.value == value)

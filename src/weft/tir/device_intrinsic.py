@@ -1,8 +1,8 @@
-"""Constructors of intrinsics that belong to machines and runtimes, from one table.
+"""Constructors of intrinsics of devices and runtimes, built from one table.
 
-Tensor cores, asynchronous copies, warp shuffles, the runtime's structures: programs that use them
-can be built, printed, parsed and transformed; which of them get code is the code generator's to
-say. Names, parameters and result types are TVM 0.20's.
+These are tensor cores, asynchronous copies, warp shuffles, structures of the runtime. Programs with
+them can be built, printed, parsed and transformed; the code generator decides which of them it
+supports. Names, parameters and result types are TVM 0.20's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.tir.expr import Call
 from weft.tir.intrinsic import CallEffectKind
 
 DTYPE: Final = "its dtype"
-"""The result has the type that the parameter ``dtype`` says, which is no argument of the call."""
+"""Marks a result whose type is the parameter ``dtype``, which is not an argument of the call."""
 
 _MMA: Final = (
     "dtype shape A_layout B_layout A_dtype B_dtype C_dtype multiplicand_a a_index multiplicand_b "
@@ -88,7 +88,7 @@ _TABLE: Final[dict[str, tuple[str, str]]] = {
     "tvm_warp_shuffle_up": ("value", "mask value offset width warp_size"),
     "type_annotation": (DTYPE, "dtype"),
 }  # fmt: skip
-"""Name -> the result's type (or the parameter that has it), the parameters."""
+"""Name -> (the result's type, or the parameter whose type it has; the parameters)."""
 
 
 def _signature(parameters: str) -> inspect.Signature:

@@ -1,4 +1,4 @@
-"""Which steps of an integer expression ``T.is_exact`` asks about."""
+"""The arithmetic steps in an integer expression that ``T.is_exact`` tests for overflow."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _OTHERS: Final = (e.Min, e.Max, e.FloorDiv, e.FloorMod, e.Div, e.Mod)
 
 
 def exact_steps(expr: PrimExpr) -> list[e.BinaryExpr]:
-    """The sums, differences and products of signed integers that ``expr`` is computed of.
+    """The sums, differences and products of signed integers from which ``expr`` is computed.
 
-    Those in quotients, extremes and casts of integers count too; what a variable, an element or a
-    call gives is a number like any other. Each object is named once.
+    The walk looks into quotients, min, max and integer casts as well; it stops at variables, loads
+    and calls. Each object is listed once.
 
     >>> from weft.tir import Var, max
     >>> n = Var("n", "int64")
@@ -38,7 +38,7 @@ def exact_steps(expr: PrimExpr) -> list[e.BinaryExpr]:
 
 
 def _operands(expr: PrimExpr) -> tuple[PrimExpr, ...]:
-    """What an expression that is looked through is computed of."""
+    """The operands into which the walk descends."""
     if isinstance(expr, _STEPS + _OTHERS):
         return expr.a, expr.b
     if isinstance(expr, e.Cast):

@@ -1,7 +1,7 @@
 """Scalar expressions of TensorIR.
 
-Constructors check types and raise; they fold nothing and promote nothing: that is done by the
-functions of ``weft.tir.op``, which Python's operators call.
+The constructors check types and raise errors; they neither fold constants nor promote types. The
+functions of ``weft.tir.op``, which Python's operators call, do both.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SizeVar(Var):
 
 
 class BinaryExpr(PrimExpr):
-    """``a`` and ``b`` have one type; so has the result."""
+    """An operation on two operands of the same type; the result has this type, too."""
 
     a: PrimExpr
     b: PrimExpr
@@ -223,7 +223,7 @@ class Not(PrimExpr):
 
 
 def check_chooses(name: str, condition: PrimExpr, value: PrimExpr) -> None:
-    """Refuse a condition for each lane of values that have another number of lanes."""
+    """Raise IRTypeError if a vector condition has another number of lanes than the values."""
     lanes, wanted = condition.dtype, value.dtype
     if lanes.is_scalable or wanted.is_scalable or lanes.lanes in (1, wanted.lanes):
         return
@@ -428,9 +428,9 @@ class IterVar(ExprOp, Node):
 
     @property
     def accumulates(self) -> bool:
-        """Whether a block's instances along the axis build on each other, from its ``init`` on.
+        """Whether the iterations along this axis accumulate a result that ``init`` starts.
 
-        Those of a reduction do in any order, those of an ordered axis one after the other.
+        Those of a reduction axis may run in any order, those of an ordered axis only in sequence.
         """
         return self.iter_type in (IterType.CommReduce, IterType.Ordered)
 
@@ -467,5 +467,5 @@ class Reduce(PrimExpr):
 register_conversion("Var", Var, lambda value: getattr(value, "var", value))
 
 
-if not TYPE_CHECKING:  # TVM's place of BufferLoad, which stands beside the Buffer here
+if not TYPE_CHECKING:  # TVM has BufferLoad in this module; here it is beside Buffer
     __getattr__, _ = module_getattr(__name__, {"BufferLoad": "weft.tir.buffer"})

@@ -1,9 +1,10 @@
-"""Extents as text that Python, and the printers for C, compute as native code computes them.
+"""Extents as text, which Python and C evaluate to the same numbers as native code.
 
-A compiled function takes the shapes of its arguments as numbers; its caller compares them with
-what the function expects, which travels as a text over symbols. Python's integers have no width: an
-operator whose result depends on the width or the sign of its operands is written out; what has no
-such text is refused, since a check of another number than native code uses would be no check.
+A compiled function takes the shapes of its arguments as numbers. Its caller compares them with the
+expected extents, which are stored as text over symbols. Python's integers have unlimited width, so
+an operator whose result depends on the width or the sign of its operands is written out. An
+expression that has no such text gives None: a check against another number than native code
+computes would be no check.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ _INFIX: Final = {
     e.LT: "<", e.LE: "<=", e.GT: ">", e.GE: ">=", e.EQ: "==", e.NE: "!=",
 }  # fmt: skip
 _RING: Final = (e.Add, e.Sub, e.Mul)
-"""What may wrap without harm: equal numbers modulo 2**bits stay equal under these."""
+"""Operators whose operands need not be wrapped: numbers equal modulo 2**bits stay equal."""
 _WRAPS_IN: Final = 32
-"""The width whose sums and products are wrapped in the text where they may exceed it."""
+"""The width of sums and products that the text wraps where they may exceed it."""
 
 
 def extent_text(
     expr: object, name: Callable[[e.Var], str], takes_any: Callable[[e.Var], bool] | None = None
 ) -> str | None:
-    """The text of an integer expression, or None where no text computes the same number.
+    """The text of an integer expression, or None if no text computes the same number.
 
-    ``name`` gives the name of a variable. ``takes_any`` tells which variables may have any value of
-    their type (scalar parameters); others are extents of arrays, so far from the ends of their type
-    that sums with constants do not wrap. ``truncdiv(n, 2)`` → ``(n // 2 if n >= 0 else
-    0 - (0 - n) // 2)``; a cast that narrows → None.
+    ``name`` gives the name of a variable. ``takes_any`` says which variables may have any value of
+    their type (scalar parameters). All others are extents of arrays, which are so small that adding
+    a constant does not wrap. ``truncdiv(n, 2)`` gives ``(n // 2 if n >= 0 else
+    0 - (0 - n) // 2)``; a narrowing cast gives None.
     """
     return _Writer(name, takes_any or (lambda var: False)).text(expr)
 
@@ -66,7 +67,7 @@ class _Writer:
         return f"{word}({a}, {b})" if word else f"({a} {_INFIX[type(expr)]} {b})"
 
     def exact(self, expr: PrimExpr) -> str | None:
-        """The text of an operand whose number itself counts, not only its lowest bits."""
+        """The text of an operand whose exact value matters, not only its value modulo 2**bits."""
         text = self.text(expr)
         if text is None or not self.may_wrap(expr):
             return text
@@ -74,7 +75,7 @@ class _Writer:
         return f"(({text} + {half}) % {2 * half} - {half})"
 
     def may_wrap(self, expr: PrimExpr) -> bool:
-        """Whether 32 bits may be too few for the sums and products that give this number."""
+        """Whether a 32-bit sum or product in this expression may overflow."""
         if expr.dtype.bits != _WRAPS_IN:
             return False
         if isinstance(expr, e.Select):
@@ -97,7 +98,7 @@ class _Writer:
         return f"({parts[1]} if {parts[0]} else {parts[2]})"
 
     def truncated(self, expr: e.Div | e.Mod) -> str | None:
-        """Division towards 0 by a number above 0."""
+        """The text of a truncating division by a positive constant."""
         a = self.exact(expr.a)
         if a is None or not isinstance(expr.b, IntImm) or expr.b.value <= 0:
             return None
@@ -106,7 +107,7 @@ class _Writer:
 
 
 def _widens(cast: e.Cast) -> bool:
-    """Whether the type that is cast to holds every number of the other one."""
+    """Whether the target type of a cast can hold every value of the source type."""
     old, new = cast.value.dtype, cast.dtype
     if not (old.is_integral and new.is_int):
         return False

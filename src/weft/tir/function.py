@@ -22,9 +22,10 @@ from weft.tir.stmt import Stmt
 
 @node
 class PrimFunc(BaseFunc):
-    """``params`` are scalars and handles; ``buffer_map`` gives each handle its buffer.
+    """A function of loops over buffers.
 
-    The constructor also takes buffers among ``params`` and makes their handles, as TVM does.
+    ``params`` are scalars and handles; ``buffer_map`` maps each handle to its buffer. The
+    constructor also takes buffers among ``params`` and creates handles for them, as TVM does.
     """
 
     params: Array[Var] = field(defines=True)
@@ -58,7 +59,7 @@ class PrimFunc(BaseFunc):
         for given in params:
             param = given
             if not isinstance(given, Node) and hasattr(given, "asobject"):
-                param = given.asobject()  # memory made by tir.ir_builder
+                param = given.asobject()  # a buffer of tir.ir_builder
             if isinstance(param, Buffer):
                 handle = Var(f"{param.name}_handle", "handle")
                 mapping[handle] = param
@@ -113,7 +114,7 @@ class PrimFunc(BaseFunc):
 
 
 def _folded(item: Node) -> Node | None:
-    """The operator applied to constants that a parameter's value has brought in."""
+    """The value of an operator whose operands became constants; None for anything else."""
     function = OPERATORS.get(item.KIND)
     if function is None:
         return None

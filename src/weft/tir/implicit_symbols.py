@@ -1,6 +1,7 @@
-"""Symbols of a PrimFunc's buffers that are no parameters: who calls it has to know their values.
+"""Symbols in the buffers of a PrimFunc that are no parameters: its caller must supply their values.
 
-Python's callers read them off the arrays; another PrimFunc passes them behind the arguments.
+A call from Python reads them from the arrays; a call from another PrimFunc passes them after the
+arguments.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from weft.tir.function import PrimFunc
 
 
 def implicit_symbols(func: PrimFunc) -> list[Var]:
-    """The symbols in the order in which a call passes them: buffer by buffer, in the order of the
-    parameters; of each the shape, the strides, the offset.
+    """The symbols in the order in which a call passes them.
 
-    ``f(x: (n, m), k: int32, y: (m, k))`` → ``[n, m]``
+    Buffers are in the order of the parameters; of each, first the shape, then the strides, then the
+    offset. ``f(x: (n, m), k: int32, y: (m, k))`` gives ``[n, m]``.
     """
     known = {id(param) for param in func.params if param not in func.buffer_map}
     symbols: list[Var] = []

@@ -1,4 +1,4 @@
-"""IndexMap: a mapping of indices to other indices, as layouts and ``transform_layout`` use it.
+"""IndexMap: a mapping from indices to indices, used by layouts and ``transform_layout``.
 
 ``IndexMap.from_func(lambda i: [i // 4, i % 4])`` maps buffers of 16 elements to 4 × 4. Names and
 results are TVM's; inverses come from the iteration maps of ``weft.arith.iter_map``.
@@ -52,11 +52,11 @@ _PADDING_ROUNDS: Final = 10
 class IndexMap(Node):
     """``final_indices`` as expressions of ``initial_indices``.
 
-    ``inverse_index_map``, where given, is taken for the inverse as it is.
+    ``inverse_index_map``, if given, is used as the inverse without a check.
     """
 
     AXIS_SEPARATOR: ClassVar[str] = AXIS_SEPARATOR
-    """What a mapping function returns between indices that are flattened apart."""
+    """A mapping function returns this between groups of indices that are flattened separately."""
 
     initial_indices: Array[Var] = field(defines=True)
     final_indices: Array[PrimExpr]
@@ -85,9 +85,9 @@ class IndexMap(Node):
         *,
         index_dtype: str = "int64",
     ) -> IndexMap:
-        """The map of a function from index variables to an index or a list of indices.
+        """The map that a Python function from indices to an index or a list of indices describes.
 
-        ``ndim`` is needed where the function takes ``*args``.
+        ``ndim`` is needed if the function takes ``*args``.
         """
         index_map, separators = IndexMap.from_func_with_separators(
             mapping_function, ndim, inverse_index_map, index_dtype=index_dtype
@@ -128,7 +128,7 @@ class IndexMap(Node):
         return IndexMap(initial, indices, inverse_index_map), separators
 
     def is_equivalent_to(self, other_map: IndexMap) -> bool:
-        """Whether both always give equal indices."""
+        """Whether both maps are proved to give equal indices."""
         if len(self.initial_indices) != len(other_map.initial_indices):
             return False
         if len(self.final_indices) != len(other_map.final_indices):
@@ -202,7 +202,7 @@ class IndexMap(Node):
     def non_surjective_inverse(
         self, shape: Sequence[Range | ExprLike]
     ) -> tuple[IndexMap, PrimExpr]:
-        """The inverse, and the condition on its indices under which they lie in padding."""
+        """The inverse, and the condition under which its indices are in padding."""
         return _inverse(self, _domain(shape), IterMapLevel.NoCheck, "non_surjective_inverse")
 
     def to_python_string(self, f_name_map: Callable[[Var], str | None] | None = None) -> str:
@@ -230,7 +230,7 @@ class IndexMap(Node):
 def _variables(
     function: Callable[..., object], ndim: int | None, dtype: str
 ) -> tuple[list[Var], dict[str, Var]]:
-    """The variables that a mapping function is called with: positional ones, keyword ones."""
+    """New variables for the positional and the keyword parameters of a mapping function."""
     args: list[Var] = []
     kwargs: dict[str, Var] = {}
     rest = None
@@ -266,11 +266,11 @@ def _items(returned: object) -> Iterator[object]:
 # ---- evaluation
 
 Indices: TypeAlias = Any
-"""The values of an index: an array of numpy, or a number of it where all are equal."""
+"""The values of an index: a numpy array, or a numpy scalar if all are equal."""
 
 
 class _Substitute(Mutator):
-    """Replaces variables; operands of different integer types are promoted."""
+    """Replaces variables; if the operands then have different integer types, promotes them."""
 
     def __init__(self, mapping: Mapping[Var, object]) -> None:
         self.mapping = mapping
@@ -340,10 +340,10 @@ def _domain(shape: Sequence[Range | ExprLike]) -> list[Range]:
 
 
 def _mapped_ranges(index_map: IndexMap, ranges: list[Range], analyzer: Analyzer) -> list[Range]:
-    """Ranges from the iteration map: an index has the extent of its largest term.
+    """The ranges of the mapped indices: the extent of each is that of its iteration map.
 
-    Where there is no such map, the bounds of the values: these leave out padding (``i // 4`` of
-    3 elements is one value, ``i % 4`` then 3).
+    These include padding: over 6 elements, ``[i // 4, i % 4]`` has the extents 2 and 4. If there is
+    no iteration map, the ranges are the bounds of the values, without padding.
     """
     domain = dict(zip(index_map.initial_indices, ranges, strict=True))
     iter_map = detect_iter_map(
@@ -375,7 +375,7 @@ def _mapped_ranges(index_map: IndexMap, ranges: list[Range], analyzer: Analyzer)
 def _inverse(
     index_map: IndexMap, ranges: list[Range], level: IterMapLevel, what: str
 ) -> tuple[IndexMap, PrimExpr]:
-    """The inverse over ranges, and where its indices are padding."""
+    """The inverse over ranges, and the condition under which its indices are in padding."""
     index_map._check_rank(ranges, what, "ranges")
     if index_map.inverse_index_map is not None:
         return index_map.inverse_index_map, op.const(False)
@@ -410,7 +410,7 @@ def _inverse(
 
 
 def _narrowed(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
-    """``low <= index`` as ``index == low`` where low is the largest value of the index."""
+    """Rewrite ``low <= index`` to ``index == low`` where ``low`` is the index's largest value."""
 
     def narrow(expr: Node) -> Node | None:
         if isinstance(expr, LE) and analyzer.can_prove(LE(expr.b, expr.a)):
@@ -424,7 +424,7 @@ def _narrowed(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
 
 
 def _renamed(index_map: IndexMap, name_of: Callable[[Var], str | None] | None) -> IndexMap:
-    """The map with unique names, those of ``name_of`` first."""
+    """The map with unique names of variables; ``name_of`` may choose them."""
     taken: set[str] = set()
     mapping: dict[Var, Var] = {}
     if name_of is not None:

@@ -1,7 +1,7 @@
-"""Intrinsics of TensorIR: one table row each, and the functions that call them.
+"""The intrinsics of TensorIR, registered with their effects, and the functions that call them.
 
-A row is ``name: (effect, arity)``; effects are TVM's call effect kinds and say what a pass may do
-with a call (drop, reorder, merge). The functions build ``Call`` nodes of an operand's type.
+Effects are TVM's call effect kinds; they say whether a pass may drop, reorder or merge a call. The
+functions build ``Call`` nodes, mostly of the operand's type.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weft.tir.expr import Call, Cast, Var
 
 
 class CallEffectKind(IntEnum):
-    """What a call does to the world; the numbers are TVM's."""
+    """The side effects of a call; the numbers are TVM's."""
 
     ExprAnnotation = 0
     Pure = 1
@@ -37,7 +37,7 @@ class CallEffectKind(IntEnum):
 
 
 _NO_SHARE: Final = -800.0
-"""From here down gelu and silu keep no share of x in float64; -inf times 0 is no number."""
+"""Below this, gelu and silu are 0 in float64; clamping x to it avoids -inf * 0, which is NaN."""
 
 
 def _sigmoid(x: float) -> float:
@@ -68,7 +68,7 @@ UNARY_FLOAT: Final[dict[str, Callable[[Any], float]]] = {
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "nearbyint": np.rint,
     "expm1": np.expm1, "gelu": _gelu, "gelu_tanh": _gelu_tanh, "silu": _silu, "erfc": math.erfc,
 }  # fmt: skip
-"""Functions of one floating-point value, and what each means in float64."""
+"""Functions of one floating-point value -> their value in float64."""
 BINARY_FLOAT: Final = "atan2 copysign fmod hypot ldexp nextafter".split()
 
 _PURE: Final = (
@@ -111,7 +111,7 @@ for _names, _effect in (
 
 
 def effect_of(call: Call) -> CallEffectKind:
-    """What the call does; calls of module functions are opaque."""
+    """The effect of a call; calls of functions of the module are opaque."""
     if isinstance(call.op, Op):
         effect = call.op.get_attr("TCallEffectKind")
         return CallEffectKind.Opaque if effect is None else effect
@@ -126,7 +126,7 @@ def intrinsic(dtype: str, name: str, *args: ExprLike, span: Span | None = None) 
 _ROUNDED: Final[dict[str, Callable[[float], float]]] = {
     "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "nearbyint": np.rint,
 }  # fmt: skip
-"""What these functions do to a constant: exact, so that folding changes no result."""
+"""The functions that are folded for constants: they are exact, so folding changes no result."""
 
 
 def _unary(name: str) -> Callable[..., PrimExpr]:
@@ -181,27 +181,27 @@ def fma(x: ExprLike, y: ExprLike, z: ExprLike, span: Span | None = None) -> Prim
 
 
 def uncontracted(value: ExprLike, span: Span | None = None) -> PrimExpr:
-    """``value``, in which each product and sum is rounded: native code fuses none of them.
+    """``value``, in which native code must not contract a product and a sum to an fma.
 
-    Lowering writes it around formulas whose accuracy depends on what is rounded.
+    Lowering wraps formulas in it whose accuracy depends on each product and sum being rounded.
     """
     expr = as_prim_expr(value)
     return intrinsic(expr.dtype, "uncontracted", expr, span=span)
 
 
 def scaleb(x: ExprLike, power: ExprLike, where: ExprLike, span: Span | None = None) -> PrimExpr:
-    """x * 2**power, rounded once, in the lanes ``where`` a condition holds, and 0 in the others.
+    """x * 2**power, rounded once, in the lanes for which ``where`` holds; 0 in the others.
 
-    ``power`` is a whole number of the type of ``x``.
+    ``power`` has the (floating-point) type of ``x`` and an integral value.
     """
     expr = as_prim_expr(x)
     return intrinsic(expr.dtype, "scaleb", expr, power, where, span=span)
 
 
 def lookup(table: ExprLike, places: ExprLike, span: Span | None = None) -> PrimExpr:
-    """The lanes of the vector ``table`` at unsigned ``places``, counted round.
+    """Elements of the vector ``table`` at unsigned indices, taken modulo its length.
 
-    Lane ``i`` is lane ``places[i] % n`` of a table of ``n`` lanes.
+    Lane ``i`` of the result is lane ``places[i] % n`` of a table of ``n`` lanes.
     """
     numbers, lanes = as_prim_expr(table), as_prim_expr(places)
     element, count = numbers.dtype.element, lanes.dtype.lanes
@@ -264,10 +264,11 @@ def checked(
     value: ExprLike, condition: ExprLike, kind: str, message: str, *numbers: ExprLike,
     span: Span | None = None,
 ) -> PrimExpr:  # fmt: skip
-    """``value``, where ``condition`` holds in every lane; else a fault with ``message``.
+    """``value`` if ``condition`` holds in every lane; otherwise an error with ``message``.
 
-    The condition is computed first. ``{a}`` and ``{b}`` in the message are the two integers
-    ``numbers``; of a vector it is the largest one in whose lane the condition does not hold.
+    The condition is evaluated before the value. ``{a}`` and ``{b}`` in the message are replaced by
+    the two integers ``numbers``; if one is a vector, by its largest lane that violates the
+    condition.
 
     ``kind`` is ``"division"``, ``"index"``, ``"allocation"`` or ``"assertion"``. Lowering writes it
     where an operand must be tested before it is used:
@@ -282,16 +283,16 @@ def checked(
 
 
 def unchecked_cast(dtype: str, value: ExprLike, span: Span | None = None) -> PrimExpr:
-    """A float cut to an integer type in whose range it is known to lie."""
+    """A float truncated to an integer type in whose range it is known to be."""
     return intrinsic(dtype, "unchecked_cast", as_prim_expr(value), span=span)
 
 
 def is_exact(value: ExprLike, span: Span | None = None) -> PrimExpr:
-    """Whether no step of an integer expression wraps: then it is a number, not one modulo 2**n.
+    """Whether no step of an integer expression overflows.
 
-    Steps are the sums, differences and products of signed integers in ``value``, those in its
-    quotients, extremes and casts too (``weft.tir.exact_steps``). Lowering writes it where memory or
-    a loop is sized: ``T.checked(m * n, T.is_exact(m * n), "index", "...")``.
+    Steps are the sums, differences and products of signed integers in ``value``, also those inside
+    of quotients, min, max and casts (``weft.tir.exact_steps``). Lowering tests the sizes of memory
+    and of loops with it: ``T.checked(m * n, T.is_exact(m * n), "index", "...")``.
     """
     return intrinsic("bool", "is_exact", as_prim_expr(value), span=span)
 
@@ -303,17 +304,17 @@ def ret(val: ExprLike, span: Span | None = None) -> PrimExpr:
 
 
 def assume(cond: ExprLike = True) -> PrimExpr:
-    """Promise that ``cond`` holds: bounds proofs and simplification use it."""
+    """Promise that ``cond`` holds, so that bounds proofs and simplification may use it."""
     return intrinsic("bool", "assume", as_prim_expr(cond))
 
 
 def undef() -> PrimExpr:
-    """A value that is never looked at."""
+    """An arbitrary value; the program must not depend on it."""
     return intrinsic("int32", "undef")
 
 
 def vscale() -> PrimExpr:
-    """The run-time multiple of scalable vectors."""
+    """The factor by which scalable vectors are longer than their base length, known at run time."""
     return intrinsic("int32", "vscale")
 
 
@@ -342,7 +343,7 @@ def call_pure_extern(dtype: str, func_name: str, *args: ExprLike, span: Span | N
 
 
 def call_tir(global_var: object, *args: ExprLike) -> Call:
-    """A call of another PrimFunc of the module; without a known result type it gives nothing."""
+    """A call of another PrimFunc of the module; void if its result type is not known."""
     returned = getattr(getattr(global_var, "struct_info", None), "ret", None)
     return Call(getattr(returned, "dtype", None) or "void", global_var, args)
 
@@ -383,7 +384,7 @@ def call_llvm_pure_intrin(
 def _llvm_name(name: object) -> StringImm:
     if isinstance(name, StringImm):
         return name
-    if isinstance(name, int | IntImm):  # a number that llvm_lookup_intrinsic_id gave
+    if isinstance(name, int | IntImm):  # the result of llvm_lookup_intrinsic_id
         return StringImm(name_of(int(name)))
     if not isinstance(name, str) or not name.startswith("llvm."):
         raise IRKeyError(f"expected the name of an LLVM intrinsic (llvm.<name>), got {name!r}")

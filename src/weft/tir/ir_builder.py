@@ -1,6 +1,6 @@
-"""Statements built by running Python: loops, branches and stores in the order of the calls.
+"""IRBuilder: builds statements imperatively; each call adds a loop, a branch or a store.
 
-The style of ``te.extern`` bodies and of topi's sort and scan::
+The bodies of ``te.extern``, and topi's sort and scan, are written so::
 
     ib = create()
     out = ib.buffer_ptr(buffer)
@@ -47,7 +47,7 @@ Wrap = Callable[[Stmt], Stmt]
 
 
 class WithScope:
-    """A scope entered by ``with``; the value bound is what the scope defines (a loop variable)."""
+    """A scope for ``with``; ``as`` binds the variable that the scope defines, such as a loop's."""
 
     def __init__(self, value: object, on_exit: Callable[[], None]) -> None:
         self._value = value
@@ -112,7 +112,7 @@ class BufferVar:
             indices = []
             for extent in reversed(shape[1:]):
                 if op.is_const_int(extent, 0):
-                    extent = IntImm(extent.dtype, 1)  # never run, but must be written down
+                    extent = IntImm(extent.dtype, 1)  # the code never runs; avoid a division by 0
                 indices.append(op.floormod(rest, extent))
                 rest = op.floordiv(rest, extent)
             indices = [rest, *reversed(indices)]
@@ -129,14 +129,14 @@ class IRBuilder:
         self._unnamed = 0
 
     def _loop_name(self, name: str) -> str:
-        """``i`` stands for the next of i, j, k, i_0, i_1, ...; any other name for itself."""
+        """The default name ``i`` becomes the next of i, j, k, i_0, i_1, ...; others stay."""
         if name != "i":
             return name
         number, self._unnamed = self._unnamed, self._unnamed + 1
         return "ijk"[number] if number < 3 else f"i_{number - 3}"
 
     def _close(self) -> Stmt:
-        """The statements of the innermost scope as one, and leave it."""
+        """Leave the innermost scope, and return its statements as one."""
         body: list[Stmt] = []
         for item in reversed(self._sequences.pop()):
             if isinstance(item, Stmt):
@@ -154,9 +154,9 @@ class IRBuilder:
         self._sequences[-1].append(stmt)
 
     def scope_attr(self, node: object, attr_key: str, value: ExprLike) -> None:
-        """Put an attribute around what follows in this scope.
+        """Wrap the rest of this scope in an attribute.
 
-        A ``thread_extent`` is at least 1: extents of dynamic shapes may be 0.
+        A ``thread_extent`` is raised to at least 1, since an extent of a dynamic shape may be 0.
         """
         owner = as_prim_expr(node) if isinstance(node, str | int) else node
         if isinstance(node, BufferVar):
@@ -195,13 +195,13 @@ class IRBuilder:
         return WithScope(None, lambda: self.emit(While(as_prim_expr(condition), self._close())))
 
     def if_scope(self, cond: ExprLike) -> WithScope:
-        """What is run if the condition holds."""
+        """A scope that runs if the condition holds."""
         self._sequences.append([])
         test = as_prim_expr(cond)
         return WithScope(None, lambda: self.emit(IfThenElse(test, self._close())))
 
     def else_scope(self) -> WithScope:
-        """What is run otherwise; directly after an if_scope."""
+        """A scope that runs if the condition of the if_scope directly before it does not hold."""
         last = self._sequences[-1][-1] if self._sequences[-1] else None
         if not isinstance(last, IfThenElse) or last.else_case is not None:
             raise IRValueError("else_scope: it must follow an if_scope")
@@ -247,7 +247,7 @@ class IRBuilder:
         return BufferVar(self, decl_buffer([1], content_type, name, scope=scope), content_type)
 
     def buffer_ptr(self, buf: Buffer, shape: object = None) -> BufferVar:
-        """A buffer to read and write by index; with another shape it is viewed so."""
+        """Access to a buffer by index; ``shape`` views it with another shape."""
         if shape is not None:
             buf = decl_buffer(shape, buf.dtype, buf.name, buf.data, scope=buf.scope())
         return BufferVar(self, buf, buf.dtype)

@@ -1,5 +1,5 @@
-"""Dimensions that one number walks: ``y[i // 7, i % 7]``, where rows have 7 elements, is y's
-element ``i``.
+"""Indices that together are one flat index: ``y[i // 7, i % 7]``, where rows of y have 7 elements,
+is element ``i`` of the flat y.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.tir.expr import FloorDiv, FloorMod
 def walks(
     indices: Iterable[PrimExpr], shape: Iterable[PrimExpr]
 ) -> list[tuple[PrimExpr, list[PrimExpr]]]:
-    """Each index of a compact tensor with the extents that it walks, mostly one.
+    """The indices of a compact tensor, joined where possible, each with the extents it covers.
 
     >>> from weft import tir
     >>> i, j = tir.Var("i", "int32"), tir.Var("j", "int32")
@@ -33,7 +33,7 @@ def walks(
 
 
 def _joined(row: PrimExpr, column: PrimExpr, width: PrimExpr) -> PrimExpr | None:
-    """What walks rows of ``width`` elements by two indices; None if they say something else."""
+    """The flat index ``i`` if row and column are ``i // width`` and ``i % width``, else None."""
     if not isinstance(row, FloorDiv) or not isinstance(column, FloorMod):
         return None
     sizes = [size.value for size in (row.b, column.b, width) if isinstance(size, IntImm)]

@@ -1,4 +1,4 @@
-"""Lanes of vector expressions: one of them, or the first with how far on each other one is."""
+"""Lanes of vector expressions: a single lane, or the first lane and the stride between lanes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.tir.expr import Add, BinaryExpr, Broadcast, Call, Cast, CompareExpr, M
 
 
 def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
-    """Lane ``at`` of what ramps, broadcasts, arithmetic and loads make of lanes.
+    """Lane ``at`` of a vector expression of ramps, broadcasts, arithmetic and loads.
 
     >>> from weft import tir
     >>> i = tir.Var("i", "int32")
@@ -21,7 +21,7 @@ def lane_of(vector: PrimExpr, at: int) -> PrimExpr:
 
 
 class _Lane(Mutator):
-    """Takes vectors for one of their lanes."""
+    """Replaces each vector by one of its lanes."""
 
     def __init__(self, at: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class _Lane(Mutator):
         return op.add(ramp.base, op.multiply(ramp.stride, self.at))
 
     def visit_Call(self, call: Call) -> PrimExpr:
-        """The lane of a tested vector, all of which is tested."""
+        """The lane of a checked vector; the condition still tests all lanes."""
         if getattr(call.op, "name", "") != "tir.checked":
             rebuilt: PrimExpr = self.visit_default(call)
             return rebuilt
@@ -45,7 +45,7 @@ class _Lane(Mutator):
 
 
 def _signed(stride: IntImm) -> int:
-    """The stride as it moves an index: of uint64, 2**64 - 1 is one step back."""
+    """The stride as a signed number: the uint64 stride 2**64 - 1 is -1."""
     bits = stride.dtype.bits
     is_back = stride.dtype.is_uint and stride.value >= 1 << (bits - 1)
     return stride.value - (1 << bits) if is_back else stride.value

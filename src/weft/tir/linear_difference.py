@@ -1,7 +1,7 @@
-"""The difference of two index expressions, where it is plainly a constant.
+"""The difference of two index expressions, if it is a constant that is easy to see.
 
-``constant_difference(i * 4 + 3, i * 4)`` is 3. Slices and access regions ask this so often that it
-is done here by adding up terms, without an Analyzer; what needs one is the Analyzer's to prove.
+``constant_difference(i * 4 + 3, i * 4)`` is 3. Slices and access regions need this so often that it
+is computed here by collecting terms, which is faster than an Analyzer; harder cases need one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Terms = list[tuple[PrimExpr, int]]
 
 
 def constant_difference(lhs: PrimExpr, rhs: PrimExpr) -> int | None:
-    """``lhs - rhs`` if it is the same for all values of the variables and easily seen to be."""
+    """``lhs - rhs`` if all terms but constants cancel, else None."""
     if lhs is rhs:
         return 0
     if isinstance(lhs, Var) and isinstance(rhs, Var):

@@ -1,8 +1,8 @@
-"""Operator functions of TensorIR: type promotion, constant folding, then a node.
+"""Operator functions of TensorIR: they promote types, fold constants, or else build a node.
 
-Python's operators on expressions call these through the slot ``operators``. The names are those of
-``weft.tir.arithmetic`` (which adds, compares, chooses), ``constant`` (constants, casts), ``access``
-(buffers) and ``intrinsic`` (``exp``, ``popcount``, ``call_extern`` ...).
+Python's operators on expressions call these through the slot ``operators``. The module collects the
+functions of ``weft.tir.arithmetic`` (arithmetic, comparisons, choices), ``constant`` (constants,
+casts), ``access`` (buffers) and ``intrinsic`` (``exp``, ``popcount``, ``call_extern`` ...).
 """
 
 from __future__ import annotations

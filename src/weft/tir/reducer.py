@@ -1,9 +1,9 @@
-"""The commutative reductions that are known: how partial results combine, and what to start from.
+"""The table of known commutative reducers: how partial results combine, and their identities.
 
 A reduction over part of its iterations gives a partial result; a commutative and associative
-combiner joins such parts in any order. rfactor rests on that, and on this table. The first rows are
-those of TVM's ``ReducerRegistry``; every reducer with which ``te.comm_reducer`` has built an
-expression is known too, for the dtypes it was built for.
+reducer can combine partial results in any order. rfactor depends on that, and looks the reducer up
+here. The first rows are those of TVM's ``ReducerRegistry``. A reducer that ``te.comm_reducer`` has
+built an expression with is added, for the dtypes of that expression.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Identity = Callable[[Sequence[PrimExpr]], Sequence[PrimExpr | int]]
 class ReducerRule(NamedTuple):
     """A reduction of ``size`` values at once, for any dtypes.
 
-    ``identity`` is None where combining a value with itself gives that value (min, max, argmax):
-    partial results may then start from whatever the whole starts from.
+    ``identity`` is None if combining a value with itself gives that value (min, max, argmax):
+    partial results may then start from the same value as the whole reduction.
     """
 
     size: int
@@ -35,7 +35,7 @@ class ReducerRule(NamedTuple):
     identity: Identity | None
 
     def instance(self, dtypes: Sequence[DataType], start: Sequence[PrimExpr]) -> CommReducer:
-        """The reducer of these dtypes; ``start`` is its identity where the rule has none."""
+        """The reducer for these dtypes; ``start`` is its identity if the rule has none."""
         lhs = [Var(f"x{i}", dtype) for i, dtype in enumerate(dtypes)]
         rhs = [Var(f"y{i}", dtype) for i, dtype in enumerate(dtypes)]
         units = start if self.identity is None else self.identity(start)
@@ -48,7 +48,7 @@ class ReducerRule(NamedTuple):
 
 
 class KnownReducer(NamedTuple):
-    """A reducer for certain dtypes; ``any_start`` as in rules without an identity."""
+    """A reducer for certain dtypes; ``any_start`` if its rule needs no identity."""
 
     reducer: CommReducer
     any_start: bool
@@ -60,7 +60,7 @@ Test = Callable[[ExprLike, ExprLike], PrimExpr]
 
 
 def _keeps_left(better: Test) -> Combine:
-    """(index, value) pairs by value; of equal values the left one's."""
+    """The combiner of (index, value) pairs that takes the better value; the left one if equal."""
 
     def combine(x: Pair, y: Pair) -> list[PrimExpr]:
         return [
@@ -75,11 +75,14 @@ _WORSE: Final[dict[Test, Test]] = {op.greater: op.less_equal, op.less: op.greate
 
 
 def breaks_ties(better: Test, first: Test = op.less, *, nan: bool = False) -> Combine:
-    """(index, value) pairs by value; of equal values by index; with ``nan``, NaN is best."""
+    """The combiner of (index, value) pairs that takes the better value.
+
+    Of equal values, that with the index that is ``first``. With ``nan``, NaN is the best value.
+    """
 
     def combine(x: Pair, y: Pair) -> list[PrimExpr]:
         wins, same = better(x[1], y[1]), op.equal(x[1], y[1])
-        if nan:  # all comparisons fail, so that a NaN on the left is not worse than a number
+        if nan:  # comparisons with NaN are false, so `not worse` makes a NaN on the left win
             mine, its = op.isnan(x[1]), op.isnan(y[1])
             not_worse = op.logical_not(_WORSE[better](x[1], y[1]))
             wins = op.logical_and(not_worse, op.logical_not(its))
@@ -118,7 +121,7 @@ RULES: Final[list[ReducerRule]] = [
     ReducerRule(2, breaks_ties(op.less), None),
     ReducerRule(1, lambda x, y: [Select(y[0] > x[0], y[0], x[0])], None),
 ]
-"""Sum, product, min, max, two sums, argmax, argmin, in TVM's order; max without regard to NaN."""
+"""Sum, product, min, max, two sums, argmax, argmin, in TVM's order; then max that ignores NaN."""
 
 BOOLEAN_RULES: Final = (
     ReducerRule(1, lambda x, y: [op.logical_and(x[0], y[0])], None),
@@ -137,11 +140,11 @@ PAIR_RULES: Final = tuple(
 )
 
 _GIVEN: Final[dict[int, list[CommReducer]]] = {}
-"""Reducers that programs have declared, by structural hash."""
+"""Structural hash -> reducers that programs have declared."""
 
 
 def known_reducers(dtypes: Sequence[DataType], start: Sequence[PrimExpr]) -> Iterator[KnownReducer]:
-    """Every known reducer of these dtypes; ``start`` is what the reduction starts from."""
+    """Every known reducer for these dtypes; ``start`` are the initial values of the reduction."""
     for rule in [*RULES, *_rules_for(dtypes)]:
         if rule.size == len(dtypes):
             yield KnownReducer(rule.instance(dtypes, start), rule.identity is None)
@@ -152,7 +155,7 @@ def known_reducers(dtypes: Sequence[DataType], start: Sequence[PrimExpr]) -> Ite
 
 
 def has_reducer_of(size: int) -> bool:
-    """Whether a known reducer takes so many values at once, of any dtypes."""
+    """Whether a known reducer reduces that many values at once, for some dtypes."""
     rules = [*RULES, *BOOLEAN_RULES, *FLOAT_PAIR_RULES, *PAIR_RULES]
     given = [reducer for same_hash in list(_GIVEN.values()) for reducer in same_hash]
     return size in {*(rule.size for rule in rules), *(len(item.lhs) for item in given)}
@@ -166,18 +169,18 @@ def _rules_for(dtypes: Sequence[DataType]) -> tuple[ReducerRule, ...]:
 
 
 def declare_reducer(reducer: CommReducer) -> None:
-    """Take a reducer as commutative and associative, which its author vouches for."""
+    """Add a reducer to the table; its author promises that it is commutative and associative."""
     bucket = _GIVEN.setdefault(structural_hash(reducer), [])
     if not any(structural_equal(reducer, known) for known in bucket):
         bucket.append(reducer)
 
 
 def register_reducer(n_buffers: int, combiner: Combine, identity: Identity) -> None:
-    """Make a reduction over ``n_buffers`` values known, for all dtypes.
+    """Add a reducer of ``n_buffers`` values to the table, for all dtypes.
 
-    ``combiner`` takes the variables of both sides, as two lists, and gives the combined values;
-    ``identity`` takes what a reduction starts from (for its dtypes) and gives what it should start
-    from. The caller vouches for its being commutative and associative.
+    ``combiner`` takes the values of both sides, as two lists, and returns the combined values;
+    ``identity`` takes the initial values of a reduction (which show its dtypes) and returns the
+    identities. The caller promises that the combiner is commutative and associative.
     TVM's ``tir.schedule.RegisterReducer``.
 
     Example:

@@ -1,8 +1,8 @@
-"""Reading a reduction out of a block: its updates, where they start, which known reducer it is.
+"""Recognises the reduction of a block: its updates, its initial values, and its known reducer.
 
-A block may store each buffer of its reduction directly, through let variables, or in statements one
-after the other. What counts is that all stored values are computed from the buffers as they were
-before the instance. TVM's ``GetReducerAndCombinerLhsRhs``, which takes the let form alone.
+A block may store each buffer of its reduction directly, through let variables, or in several
+statements. All stored values must be computed from the buffers' contents before the block runs. It
+corresponds to TVM's ``GetReducerAndCombinerLhsRhs``, which accepts only the form with lets.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _TURNED: Final[dict[type, type[CompareExpr]]] = {GT: LT, LT: GT, GE: LE, LE: GE}
 
 
 class ReductionReadError(ScheduleError):
-    """The init or body of a block is none that can be taken apart; the text says what is there."""
+    """The init or body of a block has not the form of a reduction; the text says what it has."""
 
 
 class NoKnownReducerError(ReductionReadError):
-    """What the block computes is no known commutative reducer."""
+    """The block reduces, but by no known commutative reducer."""
 
 
 class Reduction(NamedTuple):
@@ -83,9 +83,9 @@ def read_reduction(block: Block) -> Reduction:
 
 
 def read_update(stmt: Stmt) -> tuple[Reduction, bool] | None:
-    """The reduction that a statement goes on with, wherever that started; None if it is none.
+    """The reduction that a statement updates, whatever its initial value; None if it is none.
 
-    And whether combining a value with itself gives that value, as the largest of two does.
+    The second result says whether combining a value with itself gives that value (as for max).
     """
     try:
         updates = _stores(stmt, "body")
@@ -107,7 +107,7 @@ def read_update(stmt: Stmt) -> tuple[Reduction, bool] | None:
 def _recognised(
     updates: list[BufferStore], starts: list[PrimExpr]
 ) -> tuple[Reduction, bool] | None:
-    """The reduction, and whether it may start from any value."""
+    """The reduction, and whether any initial value is an identity; None if no reducer fits."""
     values = [update.value for update in updates]
     loads = [BufferLoad(update.buffer, update.indices) for update in updates]
     for known in known_reducers([update.buffer.dtype for update in updates], starts):
@@ -148,7 +148,7 @@ def _stores(stmt: Stmt, part: str) -> list[BufferStore]:
 
 
 def _aligned(inits: list[BufferStore], updates: list[BufferStore]) -> list[PrimExpr]:
-    """What each updated buffer starts from; both parts store the same elements."""
+    """The initial value of each updated buffer; init and body must store the same elements."""
     if len(inits) != len(updates):
         raise ReductionReadError(
             f"its init stores {len(inits)} buffers and its body {len(updates)}"
@@ -228,7 +228,7 @@ def _same(a: Sequence[PrimExpr], b: Sequence[PrimExpr], analyzer: Analyzer) -> b
 def _operands(
     reducer: CommReducer, loads: Sequence[PrimExpr], values: Sequence[PrimExpr]
 ) -> list[PrimExpr] | None:
-    """What is joined to the loads so that the reducer gives the values; None if nothing is."""
+    """The operands ``y`` with ``values == reducer(loads, y)``; None if there are none."""
     for pattern in _orders(reducer.result):
         bound: dict[Var, PrimExpr] = dict(zip(reducer.lhs, loads, strict=True))
         holes = {*reducer.lhs, *reducer.rhs}
@@ -239,7 +239,7 @@ def _operands(
 
 
 def _orders(result: Sequence[object]) -> Iterator[Sequence[object]]:
-    """The combined values, and those with the operands of symmetric operations exchanged."""
+    """All variants of the result with the operands of symmetric operations exchanged."""
     return itertools.product(
         *[
             (part, part.with_(a=part.b, b=part.a)) if isinstance(part, SYMMETRIC) else (part,)
@@ -249,7 +249,7 @@ def _orders(result: Sequence[object]) -> Iterator[Sequence[object]]:
 
 
 def _matches(pattern: Any, value: Any, bound: dict[Var, PrimExpr], holes: set[Var]) -> bool:
-    """Whether ``value`` is the pattern with its holes filled; fills them."""
+    """Whether ``value`` matches the pattern; binds the variables ``holes`` of the pattern."""
     if isinstance(pattern, Var) and pattern in holes:
         known = bound.setdefault(pattern, value)
         return known is value or expr_deep_equal(known, value)
@@ -261,7 +261,7 @@ def _matches(pattern: Any, value: Any, bound: dict[Var, PrimExpr], holes: set[Va
                 return False
         return True
     turned = _TURNED.get(type(pattern))
-    if turned is not None and type(value) is turned:  # as simplifying writes it
+    if turned is not None and type(value) is turned:  # the simplifier turns a > b into b < a
         pattern = turned(pattern.b, pattern.a)
     if type(pattern) is not type(value):
         return False

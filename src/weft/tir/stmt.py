@@ -259,7 +259,7 @@ class MatchBufferRegion(Node):
 class Block(Stmt):
     """The unit of computation that schedules move: axes, regions read and written, init, body.
 
-    Its name is no part of its structure: blocks that differ in the name alone are equal.
+    Structural equality ignores its name.
     """
 
     iter_vars: Array[IterVar] = field(defines=True)
@@ -281,7 +281,7 @@ class Block(Stmt):
 
 @node
 class BlockRealize(Stmt):
-    """An instance of a block: its axes bound to ``iter_values``, run where ``predicate``."""
+    """A block with its axes bound to ``iter_values``; it runs if ``predicate`` holds."""
 
     iter_values: Array[PrimExpr]
     predicate: PrimExpr
@@ -296,7 +296,7 @@ class BlockRealize(Stmt):
 
 
 def make_region(buffer: Buffer, indices: Sequence[slice | ExprLike]) -> BufferRegion:
-    """The region of ``buffer[indices]``, where an index is a slice or one position."""
+    """The region of ``buffer[indices]``, where each index is a slice or a single position."""
     ranges = []
     for axis, index in enumerate(indices):
         if isinstance(index, slice):

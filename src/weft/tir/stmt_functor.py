@@ -49,7 +49,7 @@ def substitute(node: object, vmap: Replacements) -> object:
 
 
 class _Transform(Mutator):
-    """``preorder`` may replace a node (it is not entered), ``postorder`` its rebuilt form."""
+    """``preorder`` may replace a node before its children are visited, ``postorder`` after."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ def ir_transform(
     postorder: Callable[[Node], object] | None,
     only_enable: list[str] | None = None,
 ) -> Any:
-    """Rebuild ``stmt``: see TVM's ``ir_transform``.
+    """Rebuild ``stmt``, as TVM's ``ir_transform`` does.
 
-    Where ``preorder(node)`` returns a node, that stands instead, and is not entered; else the
-    children are rebuilt and ``postorder(node)`` may replace the result. ``only_enable`` names the
-    classes (``"tir.For"``) that both are called on.
+    If ``preorder(node)`` returns a node, that node replaces it and is not visited itself. Otherwise
+    the children are rebuilt, and ``postorder(node)`` may replace the result. ``only_enable`` names
+    the classes (``"tir.For"``) for which both are called.
     """
     only: tuple[type, ...] | None = None
     if only_enable is not None:
@@ -101,7 +101,7 @@ def _class_named(name: str) -> type:
 
 
 class _Renew(Mutator):
-    """Makes a new variable or buffer for every definition, and maps the uses."""
+    """Creates a new variable or buffer for every definition, and replaces the uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ class _Renew(Mutator):
         return node if entry is None else entry[1]
 
     def define_buffer(self, buffer: Buffer, *, symbols: bool = True) -> Buffer:
-        """A new buffer; its data and (of parameters) its symbolic shape become definitions."""
+        """A new buffer with a new data variable and, if ``symbols``, new symbols in its shape."""
         if id(buffer.data) not in self.mapping:
             self.define(buffer.data)
         if symbols:

@@ -1,7 +1,7 @@
-"""``TensorIntrin``: what a machine instruction computes, and how it is called.
+"""``TensorIntrin``: the meaning of a machine instruction, and the code that calls it.
 
-``desc`` says in plain loops what is computed; ``impl`` does it with instructions. ``tensorize``
-finds the first in a program and puts the second in its place. Both take the same buffers.
+``desc`` computes the result with plain loops, ``impl`` with instructions. ``tensorize`` matches
+``desc`` in a program and replaces it by ``impl``. Both take the same buffers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class TensorIntrin(Node):
     impl: PrimFunc
 
     REGISTRY: ClassVar[dict[str, TensorIntrin | Maker]] = {}
-    """Name -> intrinsic, or what makes it at its first use."""
+    """Name -> the intrinsic, or the function that creates it at its first use."""
 
     def _check_(self) -> None:
         for part, func in (("desc", self.desc), ("impl", self.impl)):
@@ -56,12 +56,12 @@ class TensorIntrin(Node):
 
     @staticmethod
     def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False) -> None:
-        """Make an intrinsic known under a name; ``override`` replaces one of that name."""
+        """Register an intrinsic under a name; ``override`` allows to replace an existing one."""
         TensorIntrin._enter(name, TensorIntrin(desc, impl), override)
 
     @staticmethod
     def register_maker(name: str, maker: Maker, override: bool = False) -> None:
-        """As ``register``; ``maker`` gives desc and impl when the intrinsic is first used."""
+        """As ``register``; ``maker`` returns desc and impl when the intrinsic is first used."""
         TensorIntrin._enter(name, maker, override)
 
     @staticmethod

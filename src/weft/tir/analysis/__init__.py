@@ -1,9 +1,9 @@
-"""Questions about TensorIR programs, one module each."""
+"""Analyses of TensorIR programs, one module each."""
 
 from weft.support.facade import module_getattr
 
-# Imported here, not by the table: they are the names of the submodules too, and the first import of
-# a submodule sets the package's attribute.
+# These functions have the names of their submodules. They are imported here and not by the table
+# below, since importing a submodule sets the package's attribute of that name to the module.
 from weft.tir.analysis.domain_touched import domain_touched as domain_touched
 from weft.tir.analysis.undefined_vars import undefined_vars as undefined_vars
 from weft.tir.analysis.verify_well_formed import verify_well_formed as verify_well_formed

@@ -1,10 +1,11 @@
-"""Whether axes of blocks stay in their domains: ``T.axis.spatial(4, j)`` with j up to 7 does not.
+"""Checks that axes of blocks stay in their domains: ``T.axis.spatial(4, j)`` with j up to 7 do not.
 
-A schedule believes in the domain of an axis, the loops run over its binding: where they disagree,
-a schedule changes what the program computes. A fault is an iteration, with numbers for all loops
-that matter, in which a block runs and an axis of it has a value outside. Conditions around the
-block and its predicate count. What depends on data, parameters or symbolic extents is no fault:
-nothing tests it at run time either, but each access to a buffer is tested.
+A schedule relies on the domain of an axis, but the loops determine its values; if they disagree, a
+schedule may change what the program computes. A fault is an iteration, given by the values of the
+loops, in which a block runs and one of its axes has a value outside of its domain. Conditions
+around the block and its predicate are taken into account. A value that depends on data, parameters
+or symbolic extents is not reported. (It is not tested at run time either; each access to a buffer
+is.)
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ from weft.tir.stmt import AssertStmt, AttrStmt, Block, BlockRealize, For, IfThen
 Interval = tuple[int, int]
 """The least and the greatest value."""
 MOST_POINTS: Final = 1 << 13
-"""Iterations looked at for one axis; of more, only the first and the last of every loop are."""
+"""The most iterations to test for one axis; if there are more, only the ends of each loop are."""
 
 
 class AxisDomainError(IRValueError):
-    """An axis of a block takes a value outside of its domain; ``span`` is where it is written."""
+    """An axis of a block takes a value outside of its domain; ``span`` is its source position."""
 
     span: Span | None = None
 
@@ -67,7 +68,7 @@ class _AxisVisitor(Visitor):
 
     @contextmanager
     def defined(self, var: Var, low: PrimExpr, extent: PrimExpr | None) -> Iterator[None]:
-        """A scope in which ``var`` has those values."""
+        """A scope in which ``var`` runs from ``low``, over ``extent`` values (None: only one)."""
         self.context.definitions.append(_Definition(var, low, extent))
         interval = _interval(low, self.intervals)
         if interval is not None and extent is not None:
@@ -156,7 +157,7 @@ class _AxisVisitor(Visitor):
             raise _fault(block, axis, value, (low, extent, taken), points.text(first), first)
 
     def is_whole_loop(self, axis: IterVar, value: PrimExpr) -> bool:
-        """Whether the binding is a loop variable with the very domain of the axis."""
+        """Whether the binding is a loop variable with the same range as the axis."""
         for definition in reversed(self.context.definitions):
             if definition.var is value:
                 dom = axis.dom
@@ -168,7 +169,7 @@ class _AxisVisitor(Visitor):
         return False
 
     def is_bounded(self, axis: IterVar, value: PrimExpr) -> bool:
-        """Whether the ranges of loops alone, without conditions, keep the binding in the domain."""
+        """Whether the loops' ranges, without any condition, keep the binding in the domain."""
         dom = axis.dom
         if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
             return False
@@ -181,9 +182,9 @@ class _AxisVisitor(Visitor):
 def _interval(
     expr: PrimExpr, known: Mapping[Var, Interval], parts: dict[int, Interval | None] | None = None
 ) -> Interval | None:
-    """The least and the greatest value that an expression may have; None where nothing is known.
+    """The least and the greatest value that an expression may have; None if they are not known.
 
-    ``parts`` has those of parts that several others use.
+    ``parts`` holds the results for subexpressions, which may be shared.
     """
     if isinstance(expr, IntImm):
         return expr.value, expr.value
@@ -233,7 +234,7 @@ def _is_same(a: PrimExpr, b: PrimExpr) -> bool:
 
 
 class _Points(dict[Var, np.ndarray]):
-    """Values of variables at ``count`` points, which satisfy all conditions."""
+    """The values of variables at ``count`` iterations, all of which satisfy the conditions."""
 
     count = 1
     loops: tuple[Var, ...] = ()
@@ -244,12 +245,12 @@ class _Points(dict[Var, np.ndarray]):
 
 
 def _points(context: _Context, expressions: Sequence[PrimExpr]) -> _Points:
-    """The iterations that may matter for the values of ``expressions``.
+    """The iterations that may influence the values of ``expressions``.
 
     Raises:
-        UnknownValueError: a condition or extent depends on what only a run knows, or there are
-            too many loops.
-        KeyError: so does a variable.
+        UnknownValueError: a condition or extent is known at run time only, or there are too many
+            loops.
+        KeyError: a variable is known at run time only.
     """
     conditions = [c for c in context.conditions if not isinstance(c, IntImm) or not c.value]
     needed = _needed(context.definitions, [*expressions, *conditions])
@@ -280,7 +281,7 @@ def _needed(
 
 
 def _spread(definitions: Sequence[_Definition], *, ends_only: bool) -> _Points | None:
-    """All iterations of the loops (or those at the ends of each); None if these are too many."""
+    """All iterations of the loops (or those at the ends of each); None if there are too many."""
     points = _Points()
     for definition in definitions:
         low = np.broadcast_to(values_of(definition.low, points.__getitem__), points.count)

@@ -1,14 +1,15 @@
-"""Which buffer regions a block reads and writes, derived from its body.
+"""The buffer regions that a block reads and writes, derived from its body.
 
-The one place where this is computed: the parser completes blocks without ``T.reads``/``T.writes``
-with it, te fills the blocks it makes, fusion and schedule primitives recompute edited blocks.
+All users share this analysis: the parser completes blocks without ``T.reads`` and ``T.writes``, te
+fills in the blocks it creates, fusion and schedule primitives update edited blocks.
 
-An access counts over all that the loops *inside* the block run through (narrowed by the conditions
-around it); the block's own axes, and everything defined outside, stay symbols. An inner block
-counts with the regions it declares, its axes replaced by their bindings. A view made by
-``match_buffer`` counts as the part of its source. What a reduction block (one with an ``init``)
-writes does not count as read. A pointer used by itself is an opaque access of the whole buffer.
-Regions come in order of appearance. Follows TVM's ``GetBlockAccessRegion``.
+The region of an access covers all iterations of the loops *inside* the block, as far as the
+conditions around the access allow them; the block's axes and everything defined outside stay
+symbolic. An inner block contributes the regions that it declares, with its axes replaced by their
+bindings. A view by ``match_buffer`` counts as part of its source buffer. What a reduction block
+(one with an ``init``) writes does not count as read. A buffer's pointer used by itself is an opaque
+access to the whole buffer. Regions are in order of appearance. Follows TVM's
+``GetBlockAccessRegion``.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _IF_THEN_ELSE: Final = "tir.if_then_else"
 
 
 class _AccessDetector(Visitor):
-    """Collects the touched regions of the buffers of ``buffer_var_map``, in order of meeting."""
+    """Collects the accessed regions of the buffers of ``buffer_var_map``, as they appear."""
 
     def __init__(self, buffer_var_map: Mapping[Var, Buffer]) -> None:
         self.buffers = dict(buffer_var_map)
         self.domains: Mapping[Var, IntervalSet] = {}
         self.kept: list[Mapping[Var, IntervalSet]] = []
-        """Domains under conditions, so that no two have one ``id``."""
+        """Keeps the domains under conditions alive, so that their ``id`` is not used again."""
         self.values: dict[Var, PrimExpr] = {}
         self.matches: dict[Var, MatchBufferRegion] = {}
         self.aliases: set[Buffer] = set()
@@ -71,7 +72,7 @@ class _AccessDetector(Visitor):
         self.visit(block.body)
 
     def relax(self, indices: Sequence[PrimExpr]) -> list[IntervalSet]:
-        """The set of every index as the inner loops run."""
+        """The set of values of each index over the inner loops."""
         return [self.relax_one(index) for index in indices]
 
     def relax_one(
@@ -99,14 +100,14 @@ class _AccessDetector(Visitor):
         return eval_set(index, self.domains, self.analyzer)
 
     def is_inner(self, index: PrimExpr) -> bool:
-        """Whether an index comes from memory that only the block itself has."""
+        """Whether an index is loaded from a buffer that is allocated inside the block."""
         return any(
             load.buffer.data not in self.buffers and load.buffer.data not in self.matches
             for load in collect(index, BufferLoad)
         )
 
     def update(self, table: Regions, buffer: Buffer, region: list[IntervalSet]) -> None:
-        """Join a region to what is known of a buffer (or of the source it matches)."""
+        """Add a region to those of a buffer (or of the source buffer that it is a view of)."""
         known = self.buffers.get(buffer.data)
         if known is None:
             return
@@ -125,7 +126,7 @@ class _AccessDetector(Visitor):
                 old[position] = self.join(mine, its)
 
     def join(self, mine: IntervalSet, its: IntervalSet) -> IntervalSet:
-        """The union; ends that are a constant apart need no Analyzer."""
+        """The union; bounds that differ by a constant are compared without an Analyzer."""
         if mine.is_nothing() or its.is_nothing() or not (mine.is_bounded and its.is_bounded):
             return union([mine, its], self.analyzer)
         below = constant_difference(its.min_value, mine.min_value)
@@ -175,7 +176,7 @@ class _AccessDetector(Visitor):
     visit_Let = visit_LetStmt
 
     def in_branch(self, condition: PrimExpr, node: Node | None, negated: bool = False) -> None:
-        """Visit what is reached only where the condition holds (or, negated, does not)."""
+        """Visit a node that runs only if the condition holds (or, negated, does not hold)."""
         if node is None:
             return
         outer = self.domains
@@ -196,7 +197,7 @@ class _AccessDetector(Visitor):
         self.in_branch(node.condition, node.else_case, negated=True)
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> None:
-        """Another buffer on known memory: it may touch any part."""
+        """Record another buffer over known memory: its accesses may touch any part."""
         if node.buffer.data in self.buffers and node.buffer.data not in self.matches:
             if self.buffers[node.buffer.data] is not node.buffer:
                 self.aliases.add(node.buffer)
@@ -212,13 +213,13 @@ class _AccessDetector(Visitor):
         self.walk_indices(node.indices)
 
     def walk_indices(self, indices: Sequence[PrimExpr]) -> None:
-        """What the indices of an access read."""
+        """Visit the indices of an access, which may read buffers themselves."""
         for index in indices:
             if not isinstance(index, Var | IntImm):
                 self.visit(index)
 
     def visit_BlockRealize(self, node: BlockRealize) -> None:
-        """An inner block counts with its own regions, its axes replaced by their values."""
+        """Add the declared regions of an inner block, with its axes replaced by their values."""
         self.visit(node.iter_values)
         self.visit(node.predicate)
         block = node.block
@@ -237,7 +238,7 @@ class _AccessDetector(Visitor):
         self.domains = outer
 
     def relax_range(self, rng: Range, bindings: Mapping[Var, PrimExpr]) -> IntervalSet:
-        """The set of a range of a region as the inner loops run."""
+        """The set of values of one range of a region over the inner loops."""
         if isinstance(rng.extent, IntImm) and rng.extent.value == 1:
             return self.relax_one(rng.min, bindings)
         start, extent = substitute(rng.min, bindings), substitute(rng.extent, bindings)
@@ -256,7 +257,7 @@ class _AccessDetector(Visitor):
             self.visit(node.args)
 
     def access_pointer(self, node: Call) -> None:
-        """A pointer that says what it is for; one for both reads and writes is opaque."""
+        """A tvm_access_ptr with its access mask; one for both reads and writes is opaque."""
         buffer = self.buffers.get(node.args[1]) if isinstance(node.args[1], Var) else None
         mask = node.args[4]
         if buffer is None or not isinstance(mask, IntImm):
@@ -270,7 +271,7 @@ class _AccessDetector(Visitor):
             self.visit(node.args[position])
 
     def visit_Var(self, node: Var) -> None:
-        """A buffer's data used by itself: it may be read and written anywhere."""
+        """A buffer's pointer used by itself: any element may be read and written."""
         buffer = self.buffers.get(node)
         if buffer is not None:
             self.update(self.opaque, buffer, _whole(buffer))
@@ -289,7 +290,7 @@ class _AccessDetector(Visitor):
 
 
     def cover(self, part: IntervalSet, extent: PrimExpr) -> Range:
-        """The range of one dimension; the whole of it where an end is missing."""
+        """The range of one dimension; all of the dimension if a bound is not known."""
         low, high = part.min_value, part.max_value
         if low is high and part.is_bounded:
             return Range.from_min_extent(low, IntImm(low.dtype, 1))
@@ -300,7 +301,7 @@ class _AccessDetector(Visitor):
 
 
 def _computes_in_floats(index: PrimExpr) -> bool:
-    """Whether an index goes through floating point: no region can be made of such a value."""
+    """Whether an index is computed in floating point, whose values have no integer set."""
     if isinstance(index, Var | IntImm):
         return False
     if isinstance(index, Cast):
@@ -321,7 +322,7 @@ def _computes_in_floats(index: PrimExpr) -> bool:
 
 
 class _FloatCasts(Mutator):
-    """Puts a variable that may have any value in the place of every cast from a float."""
+    """Replaces every cast from a float by a new variable that may have any value."""
 
     def __init__(self) -> None:
         super().__init__()

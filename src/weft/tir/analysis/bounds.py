@@ -1,9 +1,9 @@
-"""Bounds of every buffer access: proved inside, proved outside, or unknown (design.md 3.13).
+"""Proofs about the bounds of every buffer access: inside, outside, or unknown.
 
-Loops, block axes, conditions, assertions and ``T.assume`` are what the proofs rest on. An access is
-*outside* only where an execution surely reaches it: no condition around it, every loop around it
-runs, and its index takes the extreme value. Code generation checks the unknown ones at run time
-and refuses those outside.
+The proofs use loops, block axes, conditions, assertions and ``T.assume``. An access is *outside*
+only if it certainly runs with an index out of bounds: there is no condition around it, every loop
+around it has at least one iteration, and the index reaches its extreme value. Code generation
+checks the unknown accesses at run time, and refuses those outside.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from weft.tir.transform.prim_func_pass import make_pass
 
 _INT64: Final = DataType("int64")
 _MAX_CONDITIONS: Final = 6
-"""Conditions of one expression, one in the other, that are told apart."""
+"""The most nested conditions inside one expression that the proofs use."""
 
 
 class AccessStatus(Enum):
@@ -77,7 +77,7 @@ class AccessBound:
     block: str | None
 
     def message(self) -> str:
-        """The fault in one line, with the numbers."""
+        """The error message, with the numbers."""
         place = f", in block {self.block}" if self.block else ""
         extent = self.extent.value if isinstance(self.extent, IntImm) else str(self.extent)
         index = f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
@@ -99,7 +99,7 @@ class _BoundsVisitor(Visitor):
 
     @contextmanager
     def under(self, condition: PrimExpr) -> Iterator[None]:
-        """A scope in which ``condition`` holds, and which may not be reached at all."""
+        """A scope in which ``condition`` holds; it may not run at all."""
         certain, self.certain = self.certain, False
         with self.analyzer.constraint_scope(condition):
             yield
@@ -107,10 +107,10 @@ class _BoundsVisitor(Visitor):
 
     @contextmanager
     def within(self, condition: PrimExpr) -> Iterator[None]:
-        """As ``under`` inside of an expression.
+        """As ``under``, for a condition inside of an expression.
 
-        Each condition that tells something of places is one more way to look at what is below; of
-        those in others, many deep, nothing is taken.
+        A shared subexpression is visited once for each combination of conditions above it. To limit
+        that, conditions that depend on data, and those nested too deep, are not used.
         """
         outer, certain = self.conditions, self.certain
         with ExitStack() as stack:
@@ -135,7 +135,7 @@ class _BoundsVisitor(Visitor):
         self.certain = certain
 
     def visit_BlockRealize(self, node: BlockRealize) -> None:
-        """Axes are their values: what a block says of its axes' ranges is not relied on."""
+        """Bind axes to their values; the domains that the block declares are not trusted."""
         block = node.block
         self.visit(node.iter_values)
         for axis, value in zip(block.iter_vars, node.iter_values, strict=True):
@@ -225,7 +225,7 @@ class _BoundsVisitor(Visitor):
         pass
 
     def access(self, node: BufferLoad | BufferStore) -> None:
-        """Judge every index of an access."""
+        """Record what is known of every index of an access."""
         certain = self.certain
         if node.predicate is not None:
             self.certain = False
@@ -264,7 +264,7 @@ class _BoundsVisitor(Visitor):
         return True
 
     def surely_outside(self, ends: list[PrimExpr], extent: PrimExpr, low: int, high: int) -> bool:
-        """Whether the index reaches a value outside: it takes both ends of its bounds."""
+        """Whether the index certainly takes a value out of bounds: it reaches its extremes."""
         if not isinstance(extent, IntImm) or not all(self.reaches_ends(end) for end in ends):
             return False
         return low < 0 or high >= extent.value
@@ -301,7 +301,7 @@ def _assumption(statement: Stmt) -> PrimExpr | None:
 
 
 def _lane_ends(index: PrimExpr) -> list[PrimExpr]:
-    """The expressions whose bounds are those of every lane."""
+    """The first and the last lane of an index, whose bounds are the bounds of all lanes."""
     if isinstance(index, Broadcast):
         return [index.value]
     if isinstance(index, Ramp) and isinstance(index.lanes, IntImm):

@@ -1,8 +1,8 @@
-"""Smaller domains of variables under a condition: ``i + j < 10`` bounds ``i`` by ``10 - j``.
+"""Narrows the domains of variables by a condition: ``i + j < 10`` bounds ``i`` by ``10 - j``.
 
-Access regions and buffer compaction relax variables over their domains; inside a branch, only the
-values for which the branch may be taken count. Comparisons that are linear in a variable narrow
-it; other conditions leave the domains as they are, which is always sound.
+Access regions and buffer compaction compute the values of an index over the domains of its
+variables; inside a branch, only values for which the condition can hold count. Comparisons that are
+linear in a variable narrow its domain. Other conditions change nothing, which is always sound.
 """
 
 from __future__ import annotations
@@ -32,13 +32,10 @@ def narrowed_domains(
     *,
     negated: bool = False,
 ) -> Mapping[Var, IntervalSet]:
-    """The domains with what the condition, or its negation, says of them.
-
-    The same object where it says nothing.
-    """
+    """The domains narrowed by the condition or its negation; the same object if none changes."""
     narrowed = domains
     for expr in _not_negative(condition, negated):
-        if collect(expr, (BufferLoad, Call)):  # memory may have changed where the access is
+        if collect(expr, (BufferLoad, Call)):  # memory may have changed before the access
             continue
         variables = [var for var in dict.fromkeys(collect(expr, Var)) if var in narrowed]
         for var in variables:

@@ -1,7 +1,7 @@
-"""What a statement touches of a buffer, over all iterations of its loops.
+"""The part of a buffer that a statement accesses over all iterations of its loops.
 
-The regions of all loads (or stores) are joined to one range for each axis: bounds that hold
-everything touched. Conditions narrow the loops around an access. TVM's ``DomainTouched``.
+The regions of all loads (or stores) are united to one range for each axis, which bounds everything
+accessed. Conditions narrow the loops around an access. It is TVM's ``DomainTouched``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _Touched(Visitor):
         self.analyzer = Analyzer()
 
     def touch(self, access: BufferLoad | BufferStore) -> None:
-        """Note an access."""
+        """Record an access."""
         if access.buffer is self.buffer:
             for sets, index in zip(self.axes, access.indices, strict=True):
                 sets.append(eval_set(index, self.domains, self.analyzer))

@@ -1,8 +1,8 @@
 """Values of integer expressions at many points at once, as numpy arrays.
 
-``values_of(i * 4 + j, lookup)`` asks ``lookup`` for the arrays of ``i`` and ``j``. What cannot be
-computed so (loads, calls, floats) raises ``UnknownValueError``, which callers take as "may be
-anything".
+``values_of(i * 4 + j, lookup)`` calls ``lookup`` for the arrays of ``i`` and ``j``. Expressions
+that cannot be computed in this way (loads, calls, floats) raise ``UnknownValueError``; callers then
+assume that the value may be anything.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _CALLS: Final[dict[str, Callable[..., Any]]] = {
 
 
 class UnknownValueError(Exception):
-    """The value depends on more than the variables that are given."""
+    """The value does not depend on the given variables alone."""
 
 
 def values_of(expr: PrimExpr, lookup: Lookup) -> Any:
-    """The values of an integer (or bool) expression, where its variables have those of ``lookup``.
+    """The values of an integer (or bool) expression for the values of variables in ``lookup``.
 
     Raises:
         UnknownValueError: the expression reads memory, calls a function, or divides by zero.
@@ -50,7 +50,7 @@ def values_of(expr: PrimExpr, lookup: Lookup) -> Any:
 
 
 class _Values:
-    """One expression: the values of its objects, each computed once."""
+    """Evaluates one expression; shared subexpressions are computed once."""
 
     def __init__(self, lookup: Lookup) -> None:
         self.lookup = lookup

@@ -1,9 +1,10 @@
-"""What each iteration of a loop has of a buffer to itself.
+"""Finds buffers of which each iteration of a loop accesses a slab of its own.
 
 In ``for i in T.parallel(16): for j in range(48): B[i * 48 + j] = A[i * 48 + j] + C[j]`` iteration i
-touches elements ``48 * i`` to ``48 * i + 47`` of A and B: a slab of 48 along axis 0. C has none.
-Iterations of two loops that have the same slabs of what one of them writes depend on each other
-only where they have the same number, so that both loops may be one.
+accesses elements ``48 * i`` to ``48 * i + 47`` of A and B: a slab of size 48 along axis 0. C has
+no slabs: all iterations share it. If two loops have the same slabs of every buffer that one of them
+writes, iteration i of the second depends on iteration i of the first only, so the loops can be
+fused.
 """
 
 from __future__ import annotations
@@ -24,29 +25,29 @@ from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For
 
 @dataclass(frozen=True)
 class Slab:
-    """Iteration i has ``size * i`` to ``size * (i + 1) - 1`` of an axis, and all of the others."""
+    """Iteration i accesses ``size * i`` to ``size * (i + 1) - 1`` along ``axis``."""
 
     axis: int
     size: int
 
     def times(self, count: int) -> Slab:
-        """The slab of ``count`` iterations that follow each other."""
+        """The slab of ``count`` consecutive iterations."""
         return Slab(self.axis, self.size * count)
 
 
 @dataclass
 class LoopAccesses:
-    """The buffers of a loop that are there before it, known by their data variables."""
+    """The accesses of a loop to buffers from outside of it, keyed by their data variables."""
 
     buffers: dict[Var, Buffer] = field(default_factory=dict)
     slabs: dict[Var, frozenset[Slab]] = field(default_factory=dict)
-    """Of each, what is true of all accesses; empty if iterations share elements."""
+    """The slabs to which all accesses of a buffer keep; empty if iterations share elements."""
     written: set[Var] = field(default_factory=set)
 
 
 @deep_recursion
 def loop_accesses(loop: For) -> LoopAccesses:
-    """The accesses of a loop from 0 on.
+    """The accesses of a loop that starts at 0.
 
     >>> from weft import te, tir
     >>> x = te.placeholder((16,), name="A")
@@ -63,7 +64,7 @@ def loop_accesses(loop: For) -> LoopAccesses:
 
 
 class _Accesses(Visitor):
-    """Collects accesses on the way down, with the axes of blocks replaced by what binds them."""
+    """Collects accesses, with the axes of blocks replaced by the values they are bound to."""
 
     def __init__(self, loop: For) -> None:
         self.loop = loop
@@ -73,7 +74,7 @@ class _Accesses(Visitor):
         self.found = LoopAccesses()
 
     def visit_For(self, loop: For) -> None:
-        """Every loop's range helps to bound indices."""
+        """Bind the loop variable to its range, so that indices can be bounded."""
         self.visit(loop.extent)
         first = substitute(loop.min, self.axes)
         self.analyzer.bind(
@@ -82,12 +83,12 @@ class _Accesses(Visitor):
         self.visit(loop.body)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> None:
-        """A block: its axes, memory of its own, and what it says of memory behind its body."""
+        """A block: bind its axes, and note its own buffers and the sources of its views."""
         block: Block = realize.block
         for item, value in zip(block.iter_vars, realize.iter_values, strict=True):
             self.axes[item.var] = substitute(value, self.axes)
         self.inner.update(buffer.data for buffer in block.alloc_buffers)
-        for match in block.match_buffers:  # what the body does with it is not looked at
+        for match in block.match_buffers:  # accesses through a view are not analysed
             self.inner.add(match.buffer.data)
             self.shared(match.source.buffer)
         for part in (realize.predicate, block.init, block.body):
@@ -95,24 +96,24 @@ class _Accesses(Visitor):
                 self.visit(part)
 
     def visit_Allocate(self, node: Allocate) -> None:
-        """Memory of one iteration's own."""
+        """Memory that each iteration has for itself."""
         self.inner.add(node.buffer_var)
         self.visit(node.body)
 
     def visit_BufferLoad(self, load: BufferLoad) -> None:
-        """An element is read."""
+        """Record a read."""
         self.access(load.buffer, load.indices)
         self.visit(load.indices)
 
     def visit_BufferStore(self, store: BufferStore) -> None:
-        """An element is written."""
+        """Record a write."""
         self.access(store.buffer, store.indices)
         self.found.written.add(store.buffer.data)
         self.visit(store.indices)
         self.visit(store.value)
 
     def visit_Call(self, call: Call) -> None:
-        """An address that is taken may be read and written at any place."""
+        """A buffer whose address is taken may be read and written anywhere."""
         takes_address = getattr(call.op, "name", "") == "tir.address_of"
         for arg in call.args:
             if isinstance(arg, Buffer):
@@ -125,13 +126,13 @@ class _Accesses(Visitor):
         self.visit_default(call)
 
     def shared(self, buffer: Buffer) -> None:
-        """All iterations may read and write all of a buffer."""
+        """Record that all iterations may read and write the whole buffer."""
         self.found.buffers[buffer.data] = buffer
         self.found.slabs[buffer.data] = frozenset()
         self.found.written.add(buffer.data)
 
     def access(self, buffer: Buffer, indices: Sequence[PrimExpr]) -> None:
-        """Narrow the slabs of a buffer down to those that this access agrees with."""
+        """Keep only the slabs of a buffer that this access stays in, too."""
         if buffer.data in self.inner:
             return
         known = self.found.buffers.setdefault(buffer.data, buffer)
@@ -143,12 +144,12 @@ class _Accesses(Visitor):
             self.found.slabs[buffer.data] = mine if before is None else before & mine
 
     def slabs_of(self, indices: Sequence[PrimExpr]) -> frozenset[Slab]:
-        """The axes of which one access stays in the iteration's own slab."""
+        """The slabs in which an access stays: one for each axis whose index does."""
         sizes = [self.size_of(index) for index in indices]
         return frozenset(Slab(axis, size) for axis, size in enumerate(sizes) if size > 0)
 
     def size_of(self, index: PrimExpr) -> int:
-        """The step of an index from one iteration to the next, if it goes no further; else 0."""
+        """The step of an index between iterations, if it stays below that within one; else 0."""
         here = self.loop.loop_var
         if here not in collect(index, Var):
             return 0
@@ -164,7 +165,7 @@ class _Accesses(Visitor):
 
 
 def bytes_of(buffer: Buffer) -> int:
-    """The size of a buffer; 0 where it is not known."""
+    """The size of a buffer in bytes; 0 if it is not constant."""
     sizes = [extent.value for extent in buffer.shape if isinstance(extent, IntImm)]
     if len(sizes) < len(buffer.shape):
         return 0

@@ -1,11 +1,11 @@
-"""Which arguments a kernel may write its result over.
+"""Finds the arguments of a kernel that its result may overwrite.
 
-The result of a kernel, its last buffer, may be the memory of an argument if each element of it is
-stored at most once, by one statement, and nothing else reads that element of the argument. Then no
-order of iterations matters: neither parallel loops nor vectors, nor what lowering makes of them.
-Loops, bindings and guards of the scheduled kernel are taken together, so that these are refused:
-tiles that compute some elements twice (their ``T.min`` moves the last one back), an argument that
-is copied into a tile, windows, transposes, results that are accumulated where they are stored.
+The result of a kernel, its last buffer, may share the memory of an argument if each of its elements
+is stored at most once, by one statement, and only that statement reads the same element of the
+argument. Then the order of iterations does not matter, also in parallel loops and in vectors. The
+analysis looks at the loops, bindings and guards of the scheduled kernel together. So it refuses
+tiles that compute some elements twice (a ``T.min`` that moves the last tile back), an argument that
+is copied into a tile first, windows, transposes, and results that are accumulated in place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.tir.stmt import AttrStmt, Block, BlockRealize, BufferStore, For, LetSt
 
 
 def overwritable_arguments(func: PrimFunc) -> tuple[int, ...]:
-    """The positions, among the buffers, of the arguments that the result may be written over."""
+    """The positions, among the buffers, of the arguments that the result may overwrite."""
     buffers = [func.buffer_map[param] for param in func.params if param in func.buffer_map]
     if len(buffers) < 2:
         return ()
@@ -53,7 +53,7 @@ def overwritable_arguments(func: PrimFunc) -> tuple[int, ...]:
 
 
 def _is_alike(argument: Buffer, result: Buffer) -> bool:
-    """Whether two buffers are of one type and place their elements alike."""
+    """Whether two buffers have the same type, shape and (compact) layout."""
     return (
         argument.data is not result.data
         and argument.dtype == result.dtype
@@ -66,23 +66,23 @@ def _is_alike(argument: Buffer, result: Buffer) -> bool:
 
 @dataclass(frozen=True)
 class _Around:
-    """What surrounds an access: loops, what axes and lets stand for, guards."""
+    """The context of an access: loops, values of axes and let variables, guards."""
 
     loops: Mapping[Var, Range]
     values: Mapping[Var, PrimExpr]
     guards: tuple[PrimExpr, ...] = ()
     repeats: bool = False
-    """Whether the statement runs as often as nobody knows."""
+    """Whether the statement runs an unknown number of times (in a While)."""
 
     def defining(self, values: Mapping[Var, PrimExpr]) -> _Around:
-        """With more variables that stand for something."""
+        """The context with values of more variables."""
         known = {var: substitute(value, self.values) for var, value in values.items()}
         return replace(self, values={**self.values, **known})
 
 
 @dataclass(frozen=True, eq=False)
 class _Access:
-    """A load or a store: the indices in terms of loops, and the statement that it is a part of."""
+    """A load or a store: its indices over loop variables, and the statement it belongs to."""
 
     buffer: Buffer
     indices: Sequence[PrimExpr]
@@ -91,7 +91,7 @@ class _Access:
     is_write: bool
 
     def is_made_once(self, symbols: set[Var]) -> bool:
-        """Whether different iterations of all loops access different elements."""
+        """Whether no two iterations of the loops access the same element."""
         loops = self.around.loops
         if self.around.repeats or collect(list(self.indices), (BufferLoad, Call)):
             return False
@@ -106,7 +106,7 @@ class _Access:
         )
 
     def belongs_to(self, store: _Access) -> bool:
-        """Whether this is a load that a store makes of the very element that it writes."""
+        """Whether this is a load, in a store's value, of the same element that it stores."""
         if self.is_write or self.statement is not store.statement:
             return False
         analyzer = Analyzer()
@@ -119,7 +119,7 @@ class _Access:
 
 
 class _Accesses(Visitor):
-    """The accesses of all buffers, and the memory that goes by other names than a buffer's."""
+    """Collects the accesses of all buffers, and the data variables that are used by themselves."""
 
     def __init__(self) -> None:
         self.found: dict[Var, list[_Access]] = {}
@@ -143,7 +143,7 @@ class _Accesses(Visitor):
         self.found.setdefault(node.buffer.data, []).append(access)
 
     def inside(self, around: _Around, *parts: Node | None) -> None:
-        """Visit parts that more surrounds."""
+        """Visit parts in another context."""
         outer, self.around = self.around, around
         self.visit(list(parts))
         self.around = outer

@@ -1,4 +1,4 @@
-"""Whether a PrimFunc is pure: it writes only what it allocates and calls only pure operators."""
+"""Tests whether a PrimFunc is pure: it writes only its own memory and calls only pure operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PrimFunc needs: bytes allocated by scope, and floating-point operations."""
+"""Resources of a PrimFunc: allocated bytes by scope, and floating-point operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.support.recursion import deep_recursion
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
-from weft.tir.expr import BinaryExpr, Call, Select, Var
+from weft.tir.expr import BinaryExpr, Call, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import Allocate, Block, BlockRealize, BufferStore, For, IfThenElse
 
@@ -21,7 +21,7 @@ _FREE_CALLS: Final = frozenset({"tir.likely", "tir.assume", "tir.if_then_else", 
 
 
 class _Bytes(Visitor):
-    """Sums allocations on the way down; keeps the largest sum of each scope."""
+    """Sums the allocations that are alive at a time; keeps the maximum for each scope."""
 
     def __init__(self) -> None:
         self.current: dict[str, int] = {}
@@ -56,7 +56,7 @@ class _Bytes(Visitor):
 
 
 def _size(extents: Iterable[PrimExpr], itemsize: int) -> int:
-    """Bytes of an allocation; symbolic ones count 0, as in TVM."""
+    """The bytes of an allocation; 0 for a symbolic size, as in TVM."""
     total = itemsize
     for extent in extents:
         if not isinstance(extent, IntImm):
@@ -82,7 +82,7 @@ def calculate_allocated_bytes(func_or_mod: PrimFunc | IRModule) -> dict[str, dic
 
 
 Count: TypeAlias = float | PrimExpr
-"""A number of operations: an expression where symbols decide."""
+"""A number of operations; an expression if it depends on symbols."""
 
 
 def _number(value: Count) -> PrimExpr:
@@ -105,11 +105,11 @@ def _times(a: Count, b: Count) -> Count:
 
 
 class _Flops(Visitor):
-    """Counts arithmetic on floats (and on integers that are no index), times the loops around.
+    """Counts arithmetic on floats (and on integers outside of indices), times the loops around.
 
-    ``total`` is what one step of the loop does that is being looked at, ``tails`` what blocks under
-    a predicate do in it that were counted by their domain: the tails of split loops do nothing.
-    Both are expressions where a loop inside runs to one of ``symbols``.
+    ``total`` is the count for one iteration of the current loop. A block with a predicate (the tail
+    of a split loop) does not run in every iteration: it is counted once over the whole domain of
+    its axes, in ``tails``. Both are expressions if a loop inside runs to one of ``symbols``.
     """
 
     def __init__(self, symbols: Iterable[Var] = ()) -> None:
@@ -134,7 +134,7 @@ class _Flops(Visitor):
         self.total = _plus(outer, _times(steps, self.total))
 
     def steps(self, extent: PrimExpr) -> Count | None:
-        """An extent, at most; an expression where symbols decide, None where nothing does."""
+        """An upper bound of an extent; an expression over ``symbols``, None if it is unbounded."""
         symbols = collect(extent, Var)
         if symbols and all(id(var) in self.symbols for var in symbols):
             return extent
@@ -154,7 +154,7 @@ class _Flops(Visitor):
         self.total = _plus(start, max(totals) if is_plain else op.max(*map(_number, totals)))
 
     def visit_BlockRealize(self, node: BlockRealize) -> None:
-        """Bindings and predicates are indices, which count nothing."""
+        """Count a block; its bindings and predicate are indices, which do not count."""
         (before, self.total), (apart, self.tails) = (self.total, 0.0), (self.tails, 0.0)
         self.visit(node.block)
         once = _plus(self.total, self.tails)
@@ -165,7 +165,7 @@ class _Flops(Visitor):
             self.total, self.tails = before, _plus(apart, _times(points, once))
 
     def domain(self, block: Block) -> Count | None:
-        """The number of points of a block's axes; None where it is not known."""
+        """The number of points of a block's axes; None if it is not known."""
         points: Count = 1
         for axis in block.iter_vars:
             assert axis.dom is not None
@@ -203,21 +203,18 @@ class _Flops(Visitor):
             self.add(node)
         self.visit_default(node)
 
-    def visit_Select(self, node: Select) -> None:
-        self.visit_default(node)
-
     def visit_Call(self, node: Call) -> None:
         name, args = getattr(node.op, "name", ""), node.args
         if name not in _FREE_CALLS:
             self.add(node)
         if name == "tir.if_then_else" and not collect(args[0], BufferLoad):
-            args = args[1:]  # where an instance lies, as around an image, is an index too
+            args = args[1:]  # a test of indices, such as for padding, does not count
         self.visit(args)
 
 
 @deep_recursion
 def count_flops(func: PrimFunc, symbols: Iterable[Var]) -> float | PrimExpr:
-    """As ``estimate_tir_flops``, but an expression where loops run to one of ``symbols``."""
+    """As ``estimate_tir_flops``, but the result is an expression if loops run to ``symbols``."""
     counter = _Flops(symbols)
     counter.visit(func.body)
     total: float | PrimExpr = _plus(counter.total, counter.tails)

@@ -1,4 +1,4 @@
-"""Walks that know which variables are defined where; several analyses derive from them."""
+"""ScopeVisitor: a visitor that tracks which variables are in scope, the base of analyses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ScopeVisitor(Visitor):
         """``var`` is used (hook)."""
 
     def is_defined(self, var: Var) -> bool:
-        """Whether ``var`` is in scope: symbols of matched shapes are defined at first sight."""
+        """Whether ``var`` is in scope: a symbol of a shape is defined where it appears first."""
         return False
 
     def visit_Var(self, node: Var) -> None:
@@ -55,7 +55,7 @@ class ScopeVisitor(Visitor):
         self.leave(defined)
 
     def define_buffer(self, buffer: Buffer, where: Node, *, symbols: bool) -> list[Var]:
-        """Define a buffer's data and, of matched ones, the symbols of its shape."""
+        """Define a buffer's data variable and, if ``symbols``, the symbols of its shape."""
         candidates: list[PrimExpr] = [buffer.data]
         if symbols:
             candidates += [*buffer.shape, *buffer.strides, buffer.elem_offset]
@@ -104,7 +104,7 @@ class ScopeVisitor(Visitor):
     visit_Let = visit_LetStmt
 
     def visit_CommReducer(self, node: CommReducer) -> None:
-        self.visit(node.identity_element)  # its variables and result are closed in themselves
+        self.visit(node.identity_element)  # its result uses only its own variables
 
     def visit_Allocate(self, node: Allocate) -> None:
         self.visit(node.extents)
@@ -162,7 +162,7 @@ class ScopeVisitor(Visitor):
         self.leave(defined)
 
     def enter_block(self, node: Block) -> None:
-        """Called before what is inside of a block, after the domains of its axes (hook)."""
+        """Called after the domains of a block's axes are visited, before its inside (hook)."""
 
     def visit_BufferRegion(self, node: BufferRegion) -> None:
         self.visit(node.buffer.data)

@@ -1,8 +1,8 @@
-"""Every access of a function's buffers with what decides where and by whom it is made.
+"""All accesses of a function to buffers, with the context that decides which elements they touch.
 
-An access knows the loops around it (and which of them are indices of threads), the conditions
-under which it is made, and the kernel it belongs to: the nest below one outermost loop over
-threads. ``points`` gives the elements that it touches, for all threads or for some.
+An access has the loops around it (some are thread indices), the conditions under which it runs, and
+the kernel it belongs to: the loop nest below an outermost loop over threads. ``points`` returns the
+elements that it touches, for all threads or for some.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from weft.tir.stmt import (
 from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 POINTS: Final = 1 << 17
-"""Accesses are followed element by element up to that many; in larger ones loops are sampled."""
+"""The most elements of an access that are enumerated; for more, loops are sampled."""
 SYMBOL: Final = 69
-"""Stands for every symbolic extent: no multiple of what one usually splits by."""
+"""The value taken for every symbolic extent; it is no multiple of usual split factors."""
 EDGE: Final = 4
 _AFFINE: Final = (e.Add, e.Sub, e.Mul, IntImm, Var)
 
 
 @dataclass(frozen=True, eq=False)
 class Loop:
-    """A loop around an access; ``tag`` names the axis of threads that it is bound to."""
+    """A loop around an access; ``tag`` is the thread axis that it is bound to, or None."""
 
     var: Var
     low: PrimExpr
@@ -84,10 +84,10 @@ class Access:
     block: str
 
     def points(self, fixed: Mapping[str, int]) -> tuple[np.ndarray, bool]:
-        """The elements as rows of an array, and whether they are all.
+        """The elements as rows of an array, and whether these are all of them.
 
         Args:
-            fixed: the index of the thread along some axes; along others all threads count.
+            fixed: the thread's index along some axes; along all others, every thread counts.
 
         Raises:
             UnknownValueError: the elements depend on data.
@@ -96,7 +96,7 @@ class Access:
 
     @property
     def is_affine(self) -> bool:
-        """Whether the extremes of the indices are at the extremes of the loops."""
+        """Whether the indices are affine, so that their extremes are at the ends of the loops."""
         seen: list[PrimExpr] = list(self.indices or ())
         while seen:
             item = seen.pop()
@@ -110,7 +110,7 @@ class Access:
 
 
 class _Points:
-    """Runs through the loops around an access that matter for its elements."""
+    """Enumerates the iterations of those loops around an access that influence its elements."""
 
     def __init__(self, access: Access, fixed: Mapping[str, int]) -> None:
         self.access, self.fixed = access, fixed
@@ -133,7 +133,7 @@ class _Points:
         return stacked.astype(np.int64), self.exact
 
     def needed(self, exprs: list[PrimExpr]) -> set[Var]:
-        """The variables that decide some values, those in the bounds of loops included."""
+        """The variables on which some expressions depend, also through the bounds of loops."""
         bounds = {loop.var: (loop.low, loop.extent) for loop in self.access.loops}
         names: set[Var] = set()
         waiting = list(collect(exprs, Var))
@@ -160,7 +160,7 @@ class _Points:
         return self.values[var]
 
     def enter(self, loop: Loop, matters: bool) -> None:
-        """Values for the variable of a loop, and those of outer ones repeated to match."""
+        """Add the values of a loop's variable, and repeat those of outer loops to match."""
         low = np.broadcast_to(self.value(loop.low), self.count)
         extent = np.broadcast_to(self.value(loop.extent), self.count)
         if loop.tag is not None and loop.tag in self.fixed:
@@ -187,7 +187,7 @@ class _Points:
         self.keep(np.tile(steps, len(low)) < extent[outer])
 
     def keep(self, mask: np.ndarray) -> None:
-        """Only the points of the mask."""
+        """Keep only the points where the mask is true."""
         if not mask.all():
             self.select(np.flatnonzero(mask))
 
@@ -204,9 +204,9 @@ class Accesses:
 
     in_order: list[Access] = field(default_factory=list)
     kernels: list[dict[str, PrimExpr]] = field(default_factory=list)
-    """The axes of threads of each kernel."""
+    """For each kernel, thread axis -> extent."""
     synchronised: set[int | None] = field(default_factory=set)
-    """The kernels with barriers of their own."""
+    """The kernels that contain barriers."""
 
 
 def accesses_of(func: PrimFunc) -> Accesses:
@@ -245,7 +245,7 @@ class _Gather(Visitor):
         )  # fmt: skip
 
     def under(self, guard: tuple[PrimExpr, bool] | None, *parts: Node | None) -> None:
-        """Visit what runs under a condition; nothing is known of one that depends on data."""
+        """Visit parts that run under a condition; None stands for one that depends on data."""
         if guard is not None and has_data(guard[0]):
             guard = None
         if guard is None and None in self.guards:
@@ -301,7 +301,7 @@ class _Gather(Visitor):
             self.under((stmt.condition, False), stmt.else_case)
 
     def visit_LetStmt(self, let: LetStmt) -> None:
-        """Values that are stored at once (an argmax's pair) are one statement with their lets."""
+        """Stores of let variables (the pair of an argmax) count as one statement with the lets."""
         outer = self.in_update
         if not outer:
             self.statement += 1
@@ -327,7 +327,7 @@ class _Gather(Visitor):
         self.block, self.definitions = outer, outer_definitions
 
     def visit_Block(self, block: Block) -> None:
-        """The body; of a view, that it may read and write its source anywhere."""
+        """Visit a block; a view may read and write its source anywhere."""
         for match in block.match_buffers:
             self.record(match.buffer, None, True)
             self.record(match.source.buffer, None, True)
@@ -361,7 +361,7 @@ class _Gather(Visitor):
         self.chosen(select.condition, select.true_value, select.false_value)
 
     def visit_Call(self, call: Call) -> None:
-        """What a condition chooses; memory that is passed by pointer may be written anywhere."""
+        """Visit a call; memory that is passed by pointer may be written anywhere."""
         name = getattr(call.op, "name", "")
         if name == "tir.if_then_else":
             self.chosen(*call.args)
@@ -383,7 +383,7 @@ class _Gather(Visitor):
 
 
 def _is_update(stmt: Stmt) -> bool:
-    """Whether lets read all there is to read, and only stores of their variables follow."""
+    """Whether a statement is lets that do all the loads, followed by stores of their variables."""
     while isinstance(stmt, LetStmt):
         stmt = stmt.body
     stores = list(stmt.seq) if isinstance(stmt, SeqStmt) else [stmt]

@@ -1,16 +1,16 @@
-"""Whether threads find in memory what they read: nobody else has it, or it was not yet written.
+"""Checks that threads only read memory that they, or threads they are synchronised with, wrote.
 
-Local memory belongs to a thread, shared memory to a block of threads, and neither outlives its
-kernel. A schedule that leaves the producer of such a buffer in another nest of threads, or in
-other threads of the same nest, computes with what happens to lie there. Global memory is seen by
-all, but no barrier orders the threads: of what a kernel writes there, a thread can only read what
-it wrote itself. (In shared memory, ThreadSync inserts barriers between the threads of a block.)
+Local memory belongs to a thread and shared memory to a block of threads; both end with the kernel.
+If a schedule leaves the producer of such a buffer in another kernel, or in other threads of the
+same kernel, the reader gets undefined contents. Global memory is visible to all threads, but no
+barrier orders them: a thread may only read what it wrote itself in the same kernel. (In shared
+memory, ThreadSync inserts barriers between the threads of a block.)
 
-``find_thread_memory_fault`` follows elements, for threads at the ends and in the middle of each
-axis. What it names is a fault: an element that a thread reads, that this thread (or block) does not
-write before, and another does; or one that it adds to while another thread sets it. Where elements
-depend on data it says nothing; large loops are sampled. The check of all threads, on given data, is
-``tir.interp.run(f, ..., threads=True)``.
+``find_thread_memory_fault`` compares the elements that threads access, for threads at the ends and
+in the middle of each axis. A fault is an element that a thread reads and that another thread
+writes, but not this thread (or block) before; or an element that one thread accumulates while
+another one sets it. Elements that depend on data are not checked; large loops are sampled. To check
+all threads on given data, use ``tir.interp.run(f, ..., threads=True)``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SHARE: Final = "set_scope to 'shared', which gets barriers, or let each thread 
 
 
 class ThreadMemoryError(VerifyError):
-    """A thread would read memory that it does not share with the thread that writes it."""
+    """A thread reads memory that it does not share with the thread that writes it."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class ThreadMemoryFault:
         return f"{who} reads {element}, {written}: {why}\nhint: {hint}"
 
     def _relation(self, scope: str) -> tuple[str, str, str]:
-        """How the two lie to each other, why that is a fault, and what to do."""
+        """Where the writer is relative to the reader, why that is a fault, and what to do."""
         owner = owner_of(scope)
         if self.reader.kernel != self.writer.kernel:
             why = f"{scope} memory belongs to one {owner} of one nest"
@@ -85,7 +85,7 @@ class ThreadMemoryFault:
 
 
 def owner_of(scope: str) -> str:
-    """Who has memory of a storage scope for itself."""
+    """The owner of memory of a storage scope: a thread, a block of threads, or anyone."""
     return _OWNERS.get(scope.partition(".")[0], _BLOCK)
 
 
@@ -94,10 +94,7 @@ def _name(access: Access) -> str:
 
 
 def find_thread_memory_fault(func: PrimFunc) -> ThreadMemoryFault | None:
-    """The first element that a thread of the function reads where only others write it.
-
-    None where every thread finds what it reads, as far as that does not depend on data.
-    """
+    """The first fault of the function, or None; accesses that depend on data are not checked."""
     if not has_threads(func.body):
         return None
     accesses: Accesses = deep_recursion(accesses_of)(lower_cross_thread_reduction(func))
@@ -112,7 +109,7 @@ def find_thread_memory_fault(func: PrimFunc) -> ThreadMemoryFault | None:
 
 
 def verify_thread_memory(func: PrimFunc | IRModule) -> None:
-    """Raise if a thread reads what only threads write with whom it does not share the memory.
+    """Raise if a thread reads memory that only threads write with which it does not share it.
 
     Raises:
         ThreadMemoryError: names the buffer, an element, the two blocks and the thread.
@@ -128,7 +125,7 @@ def verify_thread_memory(func: PrimFunc | IRModule) -> None:
 
 
 class _Search:
-    """Faults in one buffer."""
+    """The search for faults in one buffer."""
 
     def __init__(self, accesses: Accesses, group: Sequence[Access]) -> None:
         self.accesses = accesses
@@ -152,7 +149,7 @@ class _Search:
                     yield fault
 
     def units(self, read: Access, owner: str) -> list[dict[str, int]]:
-        """Some threads (or blocks): the first, last and middle one along each axis."""
+        """Some threads (or blocks): the first, the last and the middle one along each axis."""
         if read.kernel is None:
             return [{}]
         axes = {
@@ -169,7 +166,7 @@ class _Search:
         return [unit for n, unit in enumerate(candidates) if unit not in candidates[:n]]
 
     def fault(self, read: Access, owner: str, unit: dict[str, int]) -> ThreadMemoryFault | None:
-        """An element that the unit reads, does not write before, and another unit writes."""
+        """An element that the unit reads and another unit writes, but not this one before."""
         try:
             left, _ = read.points(unit)
         except UnknownValueError:
@@ -189,9 +186,9 @@ class _Search:
         return None
 
     def repeated(self, read: Access, owner: str, unit: dict[str, int]) -> ThreadMemoryFault | None:
-        """An element that a thread updates in place, and another one updates or starts anew.
+        """An element that one thread updates in place, and another one updates or initialises.
 
-        In shared memory a barrier stands between different statements.
+        In shared memory there is a barrier between different statements.
         """
         if owner is _THREAD or read.kernel is None:
             return None
@@ -225,7 +222,7 @@ class _Search:
         return _first_common(here, there)
 
     def without(self, left: np.ndarray, write: Access, unit: dict[str, int]) -> np.ndarray:
-        """The elements that the write (perhaps under an unknown condition) surely leaves alone."""
+        """The elements that the write, even if all of its conditions hold, does not write."""
         if not self.plain:
             return left[:0]
         try:
@@ -244,7 +241,7 @@ class _Search:
         return remaining
 
     def written(self, left: np.ndarray, write: Access) -> tuple[int, ...] | None:
-        """One of the elements that some thread surely writes."""
+        """One of the elements ``left`` that some thread certainly writes, or None."""
         try:
             all_points, _ = write.points({})
         except UnknownValueError:
@@ -253,14 +250,14 @@ class _Search:
 
 
 def _first_common(rows: np.ndarray, others: np.ndarray) -> tuple[int, ...] | None:
-    """The first of the rows that is among the others."""
+    """The first row that is among the others, or None."""
     for row in rows[_member(rows, others)]:
         return tuple([int(index) for index in row])
     return None
 
 
 def _member(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which rows are among the others."""
+    """A mask of the rows that are among the others."""
     if rows.size == 0 or not len(others):
         return np.full(len(rows), len(others) > 0)
     low = np.minimum(rows.min(axis=0), others.min(axis=0))
@@ -273,9 +270,9 @@ def _member(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _comes_before(write: Access, read: Access) -> bool:
-    """Whether a store of one thread may come before its load, in this iteration or an earlier one.
+    """Whether a thread may run the store before the load, in this iteration or an earlier one.
 
-    An update in place does not count: its first execution reads what another store left.
+    An in-place update does not count: its first execution reads what another store wrote.
     """
     if write.statement == read.statement:
         return False

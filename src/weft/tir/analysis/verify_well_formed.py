@@ -1,7 +1,7 @@
-"""Whether a PrimFunc is well formed: variables defined before use and once, blocks closed.
+"""Well-formedness of PrimFuncs: variables are defined once and before use, blocks are closed.
 
-Inside a block that has axes, only the axes may be used, not the loops around it: that is what lets
-schedules move the block. Axes stay in their domains (weft.tir.analysis.axis_domains).
+Inside a block that has axes, only the axes may be used, not the loops around it; this allows
+schedules to move the block. Axes stay in their domains (weft.tir.analysis.axis_domains).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from weft.tir.stmt import AttrStmt, Block, For
 
 
 class _IllFormed(IRValueError):
-    """The first fault that the walk meets."""
+    """The first fault of the walk."""
 
 
 class IllFormedError(IRValueError):
-    """A PrimFunc is not well formed; ``span`` is the place of the fault, where it is known."""
+    """A PrimFunc is not well formed; ``span`` is the source position of the fault, if known."""
 
     span: Span | None = None
 
@@ -75,7 +75,7 @@ class _Verifier(ScopeVisitor):
             )
 
     def enter_block(self, node: Block) -> None:
-        if node.iter_vars:  # the domains of axes may use the loops, what is inside may not
+        if node.iter_vars:  # only the domains of axes may use the loops around the block
             for var, owner in self.loops.items():
                 if owner is None:
                     self.loops[var] = node.name_hint
@@ -96,7 +96,8 @@ class _Verifier(ScopeVisitor):
 def verify_well_formed(obj: PrimFunc | IRModule, assert_mode: bool = True) -> bool:
     """Whether the function (or every PrimFunc of the module) is well formed.
 
-    With ``assert_mode`` a fault is an IRValueError that names it; else the answer is False.
+    With ``assert_mode`` a fault raises an IRValueError that names it; otherwise the result is
+    False.
     """
     if isinstance(obj, IRModule):
         return all(

@@ -1,4 +1,4 @@
-"""Random arguments for PrimFuncs: what ``verify=True`` runs them on."""
+"""Random arguments for PrimFuncs, on which ``verify=True`` runs them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MOST_ELEMENTS: Final = 1 << 24
 """A function with a larger argument is not run."""
 
 PERIOD: Final = 262_139
-"""Random numbers that are drawn for one argument, at most."""
+"""The most random numbers that are drawn for one argument."""
 
 
 def random_arguments(name: str, func: PrimFunc, seed: int, size: int) -> list[Value] | None:
-    """Arguments of a function, every symbol ``size``; None where one has too many elements.
+    """Arguments of a function, with ``size`` for every symbol; None if one is too large.
 
     The same name and seed give the same arguments.
     """
@@ -55,9 +55,9 @@ def _scalar(dtype: DataType, size: int) -> object:
 def random_values(
     random: np.random.Generator, dtype: DataType, shape: tuple[int, ...]
 ) -> np.ndarray:
-    """Normal floats, booleans, small integers that may serve as indices.
+    """Normally distributed floats, random booleans, or small integers that may serve as indices.
 
-    Large arrays repeat after ``PERIOD`` elements, a prime, so that no two rows are alike.
+    A large array repeats after ``PERIOD`` elements; that is a prime, so that its rows still differ.
     """
     count = math.prod(shape)
     drawn = min(count, PERIOD)

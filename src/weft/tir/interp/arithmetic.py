@@ -1,9 +1,10 @@
-"""The numbers of the reference interpreter: one row an operator (design.md 3.14).
+"""Arithmetic of the reference interpreter: one row for each operator.
 
 A scalar integer is a Python int in its type's range, a bool a Python bool, a float a numpy scalar
 of its type; a vector is a numpy array of its lanes. Integers wrap; floor division and remainder
-are Python's; division by zero is a fault; shifts past the width give 0 (or the sign); float to
-integer saturates and NaN becomes 0; min and max propagate NaN and order -0.0 before 0.0.
+are Python's; division by zero is an error; shifts by the width or more give 0 (or the sign);
+conversion of floats to integers saturates, and NaN becomes 0; min and max propagate NaN, and -0.0
+is less than 0.0.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Binary = Callable[[Value, Value], Value]
 
 
 def is_vector(dtype: DataType) -> bool:
-    """Whether values of the type are arrays of lanes."""
+    """Whether values of the type are vectors: arrays of lanes."""
     return dtype.lanes != 1
 
 
 def finish(dtype: DataType) -> Callable[[Value], Value]:
-    """What brings an exact or wide result into a type: wrap, round, or make a bool."""
+    """The function that converts an exact result to a type: wraps, rounds, or makes a bool."""
     element = dtype.element
     if is_vector(dtype):
         kind = element.numpy
@@ -155,7 +156,7 @@ def _scalar_cast(source: DataType, target: DataType) -> Callable[[Value], object
 
 
 def _round_int(value: int, kind: type[np.floating]) -> Value:
-    """A large integer as a float, rounded once, as the machine converts it."""
+    """A large integer as a float, rounded once, as hardware converts it."""
     return np.int64(value).astype(kind) if value < 1 << 63 else np.uint64(value).astype(kind)
 
 
@@ -172,19 +173,19 @@ def reinterpret(source: DataType, target: DataType) -> Callable[[Value], Value]:
 
 
 def shift_left(a: int, n: int, bits: int) -> int:
-    """a << n; 0 where n is negative or reaches the width."""
+    """a << n; 0 if n is negative or at least the width."""
     return 0 if n < 0 or n >= bits else a << n
 
 
 def shift_right(a: int, n: int, bits: int) -> int:
-    """a >> n; the sign where n is negative or reaches the width."""
+    """a >> n; the sign (0 or -1) if n is negative or at least the width."""
     if n < 0 or n >= bits:
         return -1 if a < 0 else 0
     return a >> n
 
 
 def scaleb(x: Value, power: Value, where: Value) -> Value:
-    """x * 2**power where the condition holds, else 0; no exponent is too large to be computed."""
+    """x * 2**power where the condition holds, else 0; large exponents are clamped for ldexp."""
     exponent = np.clip(np.asarray(power, np.float64), -5000, 5000).astype(np.int64)
     return np.where(where, np.ldexp(x, exponent), np.zeros_like(x))
 

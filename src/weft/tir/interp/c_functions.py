@@ -1,4 +1,4 @@
-"""Functions of the C library that a program of the reference interpreter calls by name."""
+"""Functions of the C library, which programs call by name (``call_extern``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TYPES: Final = {
 
 
 def c_value(value: object) -> object:
-    """A value of the interpreter as ctypes takes it."""
+    """A value of the interpreter, converted for ctypes."""
     return float(value) if isinstance(value, np.floating) else value
 
 

@@ -1,9 +1,9 @@
-"""Whether native code computes what the interpreter says: the last step of ``verify=True``.
+"""Compares native code with the interpreter: the last step of ``verify=True``.
 
-Every function of a lowered module runs on random arguments, interpreted and native. One that is too
-large for the interpreter is made short first (weft.tir.interp.shortened) and compiled again, so
-that the code generator is asked about the same statements. A difference is the code generator's or
-LLVM's: all passes are behind the program that both run.
+Every function of a lowered module runs on random arguments, interpreted and as native code. For a
+function that is too large for the interpreter, all loops are cut short (weft.tir.interp.shortened)
+and the result is compiled, so that at least the same statements are compared. A difference is a bug
+of the code generator or of LLVM, since both run the program after all passes.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ from weft.tir.interp.values import Value
 from weft.tir.stmt import BufferStore
 
 TOLERANCE: Final = {"float64": 1e-9, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
-"""By dtype, relative to the largest: how far values of two ways to compute may differ. The
-interpreter rounds at every operation; native code fuses products and sums, and rounds less often.
+"""dtype -> the allowed difference, relative to the largest value. The interpreter rounds at every
+operation; native code may contract products and sums, and rounds less often.
 """
 
 WHOLE: Final = "as a whole"
 HANDS_BUFFERS: Final = "it hands buffers to kernels; the virtual machine's results are compared"
-"""Why the host function of a graph is left out here (weft.relax.reference.verify)."""
+"""The reason why host functions of graphs are not compared (weft.relax.reference.verify does)."""
 
 Native = Mapping[str, Callable[..., Value]]
-"""Native functions by name."""
+"""Name -> native function."""
 
 
 @dataclass
 class CodeReport:
-    """What was compared: ``problems`` by function, ``compared`` says how, ``left_out`` why not."""
+    """By function: ``problems``, how it was ``compared``, or why it was ``left_out``."""
 
     problems: dict[str, str] = field(default_factory=dict)
     compared: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
 
     def rows(self) -> dict[str, str]:
-        """How each function was compared, ``not: reason`` where it was not."""
+        """Function -> how it was compared, or ``not: reason``."""
         return self.compared | {name: f"not: {why}" for name, why in self.left_out.items()}
 
 
 @dataclass(frozen=True)
 class _Case:
-    """A function and its arguments; how much of it runs."""
+    """A function, its arguments, and a text that says how much of it runs."""
 
     func: PrimFunc
     arguments: list[Value]
@@ -73,8 +73,8 @@ def check_code(
 ) -> CodeReport:  # fmt: skip
     """Compare the native functions of a lowered module with the interpreter's results.
 
-    ``native()`` loads the code of ``mod``; ``compile_module`` makes native functions of lowered
-    functions that are made short, for the same target. Symbolic extents are ``size``.
+    ``native()`` loads the code of ``mod``; ``compile_module`` compiles functions whose loops were
+    cut short, for the same target. Symbolic extents are ``size``.
     """
     report = CodeReport()
     try:
@@ -106,7 +106,7 @@ def check_code(
 def _case_of(
     name: str, func: PrimFunc, mod: IRModule, limit: int, seed: int, size: int
 ) -> _Case | str:
-    """What of a function runs, or why nothing does."""
+    """The case to run for a function, or the reason why none can be run."""
     if any(isinstance(item, Buffer) for call in collect(func.body, Call) for item in call.args):
         return HANDS_BUFFERS
     arguments = random_arguments(name, func, seed, size)
@@ -129,7 +129,7 @@ def _case_of(
 
 
 def _lanes(func: PrimFunc) -> int:
-    """The lanes of the widest store: the interpreter takes as long for each as for an element."""
+    """The lanes of the widest store: the interpreter handles them one by one."""
     stores = collect(func.body, BufferStore)
     return max([store.value.dtype.lanes for store in stores], default=1)
 
@@ -194,7 +194,7 @@ def first_difference(want: object, have: object, *, may_round: bool = False) -> 
 
 
 def _agree(expected: np.ndarray, other: np.ndarray, may_round: bool) -> np.ndarray:
-    """Which elements agree; False as a whole where the shapes differ."""
+    """A mask of the elements that agree; False if the shapes differ."""
     if expected.shape != other.shape:
         return np.asarray(False)
     if not DataType(expected.dtype.name).is_float:

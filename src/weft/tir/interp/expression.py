@@ -1,7 +1,7 @@
-"""Expressions of the reference interpreter: each becomes a Python closure over the state.
+"""Compiles expressions for the reference interpreter: each becomes a Python closure.
 
-``ExprCompiler.compile(expr)`` returns ``(state) -> value``; ``state.values`` holds variables by
-identity, ``state.buffers`` the bound buffers.
+``ExprCompiler.compile(expr)`` returns a function ``(state) -> value``; ``state.values`` holds the
+values of variables by ``id``, ``state.buffers`` the bound buffers.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from weft.tir.interp.state import State, Thunk
 from weft.tir.interp.values import Value
 
 _EXACT: Final = {Add: operator.add, Sub: operator.sub, Mul: operator.mul}
-"""The steps of ``T.is_exact`` on Python's integers, which do not wrap."""
+"""The steps that ``T.is_exact`` tests, on Python's integers, which do not overflow."""
 
 
 class BreakSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
@@ -57,7 +57,7 @@ class BreakSignal(Exception):  # noqa: N818 - control flow of the interpreter, n
 
 
 class ContinueSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
-    """``T.continue_loop()``: goes on with the next iteration of the innermost loop."""
+    """``T.continue_loop()``: continues with the next iteration of the innermost loop."""
 
 
 class ReturnSignal(Exception):  # noqa: N818 - control flow of the interpreter, not an error
@@ -65,7 +65,7 @@ class ReturnSignal(Exception):  # noqa: N818 - control flow of the interpreter, 
 
 
 def _once(expr: PrimExpr, closure: Thunk) -> Thunk:
-    """The closure, evaluated at the first of its places; ``expr`` is kept with its ``id``."""
+    """A closure that evaluates ``expr`` once and caches the value; it keeps ``expr`` alive."""
 
     def evaluate(state: State, key: int = ~id(expr), kept: PrimExpr = expr) -> Value:
         if key not in state.values:
@@ -76,14 +76,15 @@ def _once(expr: PrimExpr, closure: Thunk) -> Thunk:
 
 
 class ExprCompiler:
-    """Turns expressions into closures; one table from node class to method.
+    """Compiles expressions to closures; ``compile_<node class>`` is the method of a class.
 
-    Parts that stand very often in one expression are compiled once and, whenever it is evaluated,
-    evaluated once: ``state.values`` has their values under keys that no variable has.
+    A subexpression that occurs very often in one expression is compiled once, and evaluated once in
+    each evaluation of the whole; ``state.values`` caches its value under a key that no variable
+    has.
     """
 
     _repeated: dict[int, PrimExpr] | None = None
-    """Such parts of the outermost expression that is being compiled."""
+    """The subexpressions of this kind in the expression that is being compiled, by ``id``."""
     _closures: dict[int, Thunk]
 
     def compile(self, expr: PrimExpr) -> Thunk:
@@ -98,7 +99,7 @@ class ExprCompiler:
         return known
 
     def _outermost(self, expr: PrimExpr) -> Thunk:
-        """The closure of an expression that stands in no other."""
+        """The closure of an expression that is no part of another one."""
         repeated = self._repeated = repeated_values(expr)
         self._closures = {}
         try:
@@ -192,7 +193,7 @@ class ExprCompiler:
 
     def compile_Ramp(self, expr: Ramp) -> Thunk:
         base, stride, lanes = (self.compile(x) for x in (expr.base, expr.stride, expr.lanes))
-        kind = expr.dtype.element.numpy  # every step wraps in the type itself
+        kind = expr.dtype.element.numpy  # compute in the type itself, so that every step wraps
 
         def ramp(state: State) -> Value:
             count = lanes(state)
@@ -255,7 +256,7 @@ class ExprCompiler:
         return self.elementwise(name, call)
 
     def elementwise(self, name: str, call: Call) -> Thunk:
-        """Mathematical intrinsics: computed in float64, rounded to the result's type."""
+        """A mathematical intrinsic: computed in float64, rounded to the result's type."""
         args = [self.compile(arg) for arg in call.args]
         end = arithmetic.finish(call.dtype)
         if name in arithmetic.PREDICATE:
@@ -272,7 +273,7 @@ class ExprCompiler:
         raise UnsupportedError(f"the interpreter does not know the intrinsic tir.{name}")
 
     def intrinsic_nextafter(self, call: Call) -> Thunk:
-        """In the operands' own type, whose floats lie closer or farther than those of float64."""
+        """Computed in the operands' own type, since neighbouring floats depend on the type."""
         kind, end = call.dtype.element.numpy, arithmetic.finish(call.dtype)
         here, there = (self.compile(arg) for arg in call.args)
         return lambda state: end(
@@ -436,7 +437,7 @@ class ExprCompiler:
         return lambda state: zero
 
     def intrinsic_prefetch(self, call: Call) -> Thunk:
-        return lambda state: 0  # a hint about memory, which is not read
+        return lambda state: 0  # a hint without effect
 
     def compile_zero(self, dtype: DataType) -> Value:
         """A zero of the type."""
@@ -488,7 +489,7 @@ class ExprCompiler:
     def intrinsic_call_llvm_intrin(self, call: Call) -> Thunk:
         name, *args = call.args
         if args and isinstance(args[0], IntImm) and args[0].dtype == "uint32":
-            args = args[1:]  # the number of types in the signature, which TVM writes
+            args = args[1:]  # TVM's programs pass the number of types in the signature
         text = name.value if isinstance(name, StringImm) else str(name)
         compute = INTRINSICS.get(text)
         if compute is None:
@@ -515,6 +516,6 @@ def _wide(value: Value) -> Value:
 
 
 def _worst(number: object, good: np.ndarray) -> object:
-    """Of a vector, the largest number (as unsigned) in whose lane the condition does not hold."""
+    """The number to report; of a vector, the largest (as unsigned) of the lanes that failed."""
     lanes = np.asarray(number)
     return number if lanes.ndim == 0 else max(lanes[~good].tolist(), key=lambda n: n % (1 << 64))

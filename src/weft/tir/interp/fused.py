@@ -1,8 +1,9 @@
-"""x * y + z rounded once, in numpy, which has no such operation.
+"""Fused multiply-add (x * y + z, rounded once) in numpy, which has no such operation.
 
 After Boldo and Melquiond, *Emulation of a FMA and Correctly Rounded Sums: Proved Algorithms Using
-Rounding to Odd* (2008): a sum that is rounded to the neighbour whose last bit is 1, unless it is
-exact, may be rounded again to fewer bits as if it was the exact one.
+Rounding to Odd* (2008). Rounding to odd means: if a sum is not exact, take the neighbouring float
+whose last bit is 1. Rounding that result again to fewer bits gives the same as rounding the exact
+sum.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import numpy as np
 from weft.tir.interp.values import Value
 
 Numbers = Value
-"""A float of numpy, or an array of floats."""
+"""A numpy float, or an array of floats."""
 
 _SPLITTER: Final = 2.0**27 + 1
 _LARGE: Final = 2.0**480
 _SMALL: Final = 2.0**-480
-"""Between them the product of two numbers, and what it lost by rounding, are normal numbers."""
+"""Between these limits, the product of two numbers and its rounding error are normal numbers."""
 
 
 def fused(x: Numbers, y: Numbers, z: Numbers) -> Numbers:
@@ -35,14 +36,14 @@ def fused(x: Numbers, y: Numbers, z: Numbers) -> Numbers:
 
 
 def _two_sum(a: Numbers, b: Numbers) -> tuple[Numbers, Numbers]:
-    """The rounded sum, and what it lacks (Knuth)."""
+    """The rounded sum, and its rounding error (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def _odd_sum(a: Numbers, b: Numbers) -> Numbers:
-    """a + b: exact, or of the two neighbours the one whose last bit is 1."""
+    """a + b rounded to odd."""
     total, rest = _two_sum(a, b)
     bits = np.asarray(total).view(np.int64)
     is_changed = np.isfinite(total) & np.isfinite(rest) & (rest != 0) & (bits & 1 == 0)
@@ -51,7 +52,7 @@ def _odd_sum(a: Numbers, b: Numbers) -> Numbers:
 
 
 def _two_product(x: Numbers, y: Numbers) -> tuple[Numbers, Numbers]:
-    """The rounded product, and what it lacks (Dekker)."""
+    """The rounded product, and its rounding error (Dekker)."""
     product = x * y
     (a, b), (c, d) = _halves(x), _halves(y)
     return product, ((a * c - product) + a * d + b * c) + b * d
@@ -84,7 +85,7 @@ def _is_far(x: Numbers) -> Numbers:
 
 
 def _exact(x: float, y: float, z: float) -> float:
-    """The same of finite numbers, by fractions."""
+    """x * y + z of finite numbers, computed with fractions."""
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     sign = (exact > 0) - (exact < 0)
     try:

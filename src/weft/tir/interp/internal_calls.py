@@ -1,8 +1,8 @@
-"""Calls between the PrimFuncs of a module: a callee gets pointers, and its buffers lie over them.
+"""Calls between the PrimFuncs of a module: the callee declares its buffers over pointers.
 
-As in native code, the shape that an argument has in the caller does not count: what counts is
-whether the memory from the pointer on holds the callee's buffer. Symbols of the callee's shapes
-follow the arguments (``implicit_symbols``).
+As in native code, the shape of an argument in the caller does not matter; the memory from the
+pointer on must only be large enough for the callee's buffer. The symbols of the callee's shapes are
+passed after the arguments (``implicit_symbols``).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from weft.tir.transform.condition_range import is_call
 
 @dataclass(frozen=True, eq=False)
 class Pointer:
-    """A place in memory: so many bytes behind the start of an array's."""
+    """An address: ``nbytes`` after the start of an array."""
 
     memory: np.ndarray
     nbytes: int
 
 
 class Compiles(Protocol):
-    """What compiles expressions: an ExprCompiler, whose module imports this one."""
+    """The interface of ExprCompiler, whose module imports this one."""
 
     def compile(self, expr: PrimExpr) -> Thunk:
-        """What evaluates an expression."""
+        """The closure that evaluates an expression."""
 
 
 def argument(compiler: Compiles, arg: PrimExpr) -> Thunk:
-    """What evaluates an argument of a call: to a number, or to a Pointer for memory."""
+    """The closure that evaluates an argument of a call: to a number, or to a Pointer."""
     place = _place(arg)
     if place is None:
         return compiler.compile(arg)
@@ -60,7 +60,7 @@ def argument(compiler: Compiles, arg: PrimExpr) -> Thunk:
 
 
 def address(value: Pointer | int | None) -> int:
-    """The address of a pointer; a raw handle is one, and None is 0."""
+    """The address of a Pointer as a number; a raw handle is a number already, None is 0."""
     if isinstance(value, Pointer):
         return int(value.memory.ctypes.data) + value.nbytes
     return value or 0
@@ -70,8 +70,9 @@ _Terms = list[tuple[PrimExpr, PrimExpr]]
 
 
 def _place(arg: Node) -> tuple[Var, _Terms, int] | None:
-    """The data of an argument, its offset as a sum of products, and of how many bytes; None for a
-    number.
+    """The data variable of an argument, its offset as a sum of products, and the bytes of a unit.
+
+    None for an argument that is a number.
     """
     unit = op.const(1, "int64")
     if isinstance(arg, Buffer):
@@ -90,7 +91,7 @@ def _place(arg: Node) -> tuple[Var, _Terms, int] | None:
 
 
 def _offset(buffer: Buffer, indices: Sequence[PrimExpr]) -> _Terms:
-    """The offset of an element, each product for itself: sums of them do not wrap."""
+    """The offset of an element as a list of products; Python adds them up without overflow."""
     terms: _Terms = [(op.convert(buffer.elem_offset), op.const(1, "int64"))]
     strides = list(buffer.strides)
     if not strides:
@@ -102,10 +103,10 @@ def _offset(buffer: Buffer, indices: Sequence[PrimExpr]) -> _Terms:
 
 
 def bind_call(func: PrimFunc, args: Sequence[object], state: State) -> None:
-    """Give a callee its parameters: scalars, symbols, and buffers over the caller's memory.
+    """Bind a callee's parameters: scalars, symbols, and buffers over the caller's memory.
 
-    Raises RuntimeFault where a buffer does not fit, or where a function that promises
-    ``tir.noalias`` is given memory that overlaps and that it writes.
+    Raises RuntimeFault if a buffer does not fit, or if a function that promises ``tir.noalias``
+    gets overlapping memory and writes it.
     """
     symbols = implicit_symbols(func)
     if len(args) != len(func.params) + len(symbols):
@@ -128,7 +129,7 @@ def bind_call(func: PrimFunc, args: Sequence[object], state: State) -> None:
 
 
 def _lay(buffer: Buffer, pointer: object, state: State) -> tuple[int, int]:
-    """Lay a buffer over memory; the addresses of its first byte and of that behind its last."""
+    """Declare a buffer over memory, and return the addresses of its begin and its end."""
     if not isinstance(pointer, Pointer):
         raise UnsupportedError(f"buffer {buffer.name}: the interpreter reads no raw handles")
     size = _itemsize(buffer)
@@ -165,7 +166,7 @@ def _check_apart(spans: Sequence[tuple[Buffer, int, int]], written: set[int]) ->
 
 
 def _written(func: PrimFunc) -> set[int]:
-    """The data variables (by ``id``) that a function stores to, or hands on."""
+    """The data variables (by ``id``) that a function stores to, or passes to other functions."""
     written = {id(store.buffer.data) for store in collect(func.body, BufferStore)}
     for call in collect(func.body, Call):
         for arg in call.args:

@@ -1,9 +1,9 @@
-"""Running PrimFuncs for ``verify=True`` with a limit of work: what is large runs compiled.
+"""Runs PrimFuncs for ``verify=True`` with a limit of work: large ones run as compiled code.
 
-The interpreter takes some 30 microseconds an operation, so that one layer of a large network takes
-hours. A PrimFunc whose loops carry out more than ``verify.max_operations`` stores (an option of
-PassContext) is compiled as it stands and called on the same arguments; one that cannot be compiled
-is not run. The first is said in a VerifyWarning; ``compiled`` and ``skipped`` list all of them.
+The interpreter takes about 30 microseconds for an operation, so one layer of a large network would
+take hours. A PrimFunc whose loops execute more than ``verify.max_operations`` stores (an option of
+PassContext) is compiled as it is and called on the same arguments; if it cannot be compiled, it is
+not run. A VerifyWarning is issued for the first one; ``compiled`` and ``skipped`` list all of them.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from weft.tir.stmt import BufferStore, Evaluate, For, IfThenElse, Stmt
 
 OPTION: Final = "verify.max_operations"
 DEFAULT_LIMIT: Final = 1 << 14
-"""About half a second for one PrimFunc."""
+"""It takes the interpreter about half a second."""
 
 
 class VerifyWarning(UserWarning):
-    """``verify=True`` does less than running everything in the interpreter."""
+    """``verify=True`` does not run everything in the interpreter."""
 
 
 class TooMuchWorkError(UnsupportedError):
-    """A PrimFunc is too large for the interpreter, and cannot be compiled as it stands."""
+    """A PrimFunc is too large for the interpreter, and cannot be compiled as it is."""
 
 
 class LimitedRunner:
-    """Runs PrimFuncs on numpy arguments in place: interpreted, or compiled above the limit.
+    """Runs PrimFuncs on numpy arguments in place: interpreted, or compiled if above the limit.
 
-    ``compiled`` and ``skipped`` are the large ones by name, with their numbers of operations.
+    ``compiled`` and ``skipped`` map the names of the large ones to their numbers of operations.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class LimitedRunner:
     def __call__(
         self, name: str, func: PrimFunc, arguments: Sequence[object], module: IRModule | None
     ) -> Value:
-        """The returned value; buffers are written. TooMuchWorkError if it cannot be run."""
+        """Run a function, and return its value; TooMuchWorkError if it cannot be run."""
         work = self.work(func, arguments)
         limit = PassContext.current().config.get(OPTION, DEFAULT_LIMIT)
         if work <= limit:
@@ -83,7 +83,7 @@ class LimitedRunner:
             self.skipped[name] = work
             return None
         try:
-            with PassContext():  # its passes are not to be verified
+            with PassContext():  # without instruments: these passes need not be verified
                 native: Callable[..., Value] = slots.evaluate.get().compiled(func)
                 return native
         except TVMError:
@@ -101,7 +101,7 @@ class LimitedRunner:
             )
 
     def work(self, func: PrimFunc, arguments: Sequence[Value]) -> int:
-        """How many stores and calls the loops of a function carry out on arguments, at most."""
+        """An upper bound of the stores and calls that a function executes on the arguments."""
         shapes = tuple([np.shape(value) for value in arguments])
         known = self._work.get(id(func))
         if known is None or known[1] != shapes:
@@ -110,10 +110,10 @@ class LimitedRunner:
 
 
 def operations_of(func: PrimFunc, arguments: Sequence[Value]) -> int:
-    """How often loops carry out stores and calls, inits of blocks too; a While counts one round.
+    """The number of stores and calls that are executed, with inits of blocks.
 
-    An extent that depends on an outer loop counts with its value in the last round, one that
-    depends on data as 1.
+    An extent that depends on an outer loop counts with its value in that loop's last iteration, one
+    that depends on data counts as 1, and a While as one iteration.
     """
     values: dict[Var, PrimExpr] = {}
     for param, value in zip(func.params, arguments, strict=True):

@@ -1,6 +1,6 @@
-"""Loops of the interpreter: their rounds, and what a jump out of a body means.
+"""Loops of the interpreter: their iterations, and jumps (break, continue) out of their bodies.
 
-A body runs as a plain action, or as steps between barriers; either way rounds and jumps are these.
+A body is either a plain action, or a generator that waits at barriers; both are supported.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from weft.tir.interp.values import Value
 from weft.tir.stmt import For, ForKind, While
 
 Rounds = Callable[[State], Iterator[None]]
-"""Yields once for each round, after the loop's variable has its value."""
+"""Yields once for each iteration, after it has set the loop variable."""
 Share = tuple[tuple[int, ...], list[Value] | None]
-"""What a thread brings to a reduction: its place in the order, and its values if it has some."""
+"""A thread's part of a reduction: its rank in the order, and its values, or None."""
 
 
 class Request(NamedTuple):
-    """Why a thread waits: for which barrier or reduction, and for which other threads."""
+    """The barrier or reduction for which a thread waits, and the threads that must come to it."""
 
     kind: str
     """``shared`` or ``warp``, the barrier of a block or a warp, or ``allreduce``."""
     site: int
-    """The statement (its ``id``): threads that wait at different ones do not meet."""
+    """The ``id`` of the statement: threads only wait for each other at the same statement."""
     group: Hashable
-    """Threads of one group meet."""
+    """Only threads of the same group wait for each other."""
     combine: Callable[[list[Share]], list[Value]] | None = None
-    """Of a reduction: what all threads of the group get, from what each of them brings."""
+    """For a reduction: computes the result for all threads of the group from their shares."""
     share: Share | None = None
-    """Of a reduction: what this thread brings."""
+    """For a reduction: the share of this thread."""
 
 
 Waiting = Generator[Request, list[Value] | None, None]
-"""A thread at work: it yields where it has to wait, and is sent what a reduction gives."""
+"""A running thread: it yields where it has to wait, and is sent the result of a reduction."""
 Steps = Callable[[State], Waiting]
 """Executes a statement that may wait."""
 
 
 def rounds_of(loop: For | While, expression: Callable[[PrimExpr], Thunk]) -> Rounds:
-    """The rounds of a loop; ``expression`` compiles its bounds or its condition."""
+    """The iterations of a loop; ``expression`` compiles its bounds or its condition."""
     if isinstance(loop, While):
         condition = expression(loop.condition)
 
@@ -59,14 +59,14 @@ def rounds_of(loop: For | While, expression: Callable[[PrimExpr], Thunk]) -> Rou
         for value in range(begin, begin + extent(state)):
             state.values[key] = value
             yield
-        if outer is not None:  # the variable of a loop around this one, too
+        if outer is not None:  # a loop around this one has the same variable
             state.values[key] = outer
 
     return counted
 
 
 def repeated(loop: For | While, rounds: Rounds, body: Action) -> Action:
-    """The action that runs a body in every round."""
+    """The action that runs a body in every iteration."""
 
     def run(state: State) -> None:
         for _ in rounds(state):
@@ -98,7 +98,7 @@ def repeated_steps(loop: For | While, rounds: Rounds, body: Steps) -> Steps:
 
 
 def _leave(loop: For | While) -> None:
-    """Refuse a jump out of a loop whose rounds have no order."""
+    """Raise RuntimeFault for a break out of a parallel loop, whose iterations have no order."""
     if isinstance(loop, For) and loop.kind is ForKind.PARALLEL:
         raise RuntimeFault(
             f"break_loop leaves the parallel loop {loop.loop_var.name}, whose iterations have no "

@@ -1,7 +1,7 @@
-"""The machine of the reference interpreter: buffers, statements, calls.
+"""The reference interpreter itself: statements, buffers, calls.
 
-Statements become closures as expressions do. Every access is checked against the buffer's shape,
-and every buffer against the memory that it is declared over.
+Statements are compiled to closures, as expressions are. Every access is checked against the
+buffer's shape, and every buffer against the memory over which it is declared.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Machine:
         return _result(func, state)
 
     def bound(self, binding: Binding) -> Action:
-        """What is bound to threads: a kernel if it is the outermost, else a choice of the index."""
+        """A loop bound to threads: the outermost one launches a kernel, others select the index."""
         if self.kernel is None:
             return Kernel(self, binding).action()
         return self.kernel.select(binding)
@@ -121,7 +121,7 @@ class Machine:
         return _after(self.prepare_LetStmt(stmt), self.compile(stmt.body))
 
     def prepare_LetStmt(self, stmt: LetStmt) -> Action:
-        """What happens before the body of a LetStmt."""
+        """The action before the body of a LetStmt."""
         key, value = id(stmt.var), self.expression(stmt.value)
 
         def let(state: State) -> None:
@@ -173,7 +173,7 @@ class Machine:
         return _after(self.prepare_Allocate(stmt), self.compile(stmt.body))
 
     def prepare_Allocate(self, stmt: Allocate) -> Action:
-        """What happens before the body of an Allocate."""
+        """The action before the body of an Allocate."""
         extents = [self.expression(extent) for extent in stmt.extents]
         data, tags = stmt.buffer_var, self.tags
         kind, lanes = stmt.dtype.element.numpy, stmt.dtype.lanes
@@ -202,7 +202,7 @@ class Machine:
         return _after(self.prepare_DeclBuffer(stmt), self.compile(stmt.body))
 
     def prepare_DeclBuffer(self, stmt: DeclBuffer) -> Action:
-        """What happens before the body of a DeclBuffer."""
+        """The action before the body of a DeclBuffer."""
         buffer = stmt.buffer
 
         def declare(state: State) -> None:
@@ -218,7 +218,7 @@ class Machine:
         return _after(self.prepare_memory(buffers), body) if buffers else body
 
     def prepare_memory(self, buffers: Sequence[Buffer]) -> Action:
-        """New, zeroed memory for ``buffers``."""
+        """The action that allocates zeroed memory for ``buffers``."""
         tags = self.tags
 
         def allocate(state: State) -> None:
@@ -242,12 +242,11 @@ class Machine:
         return self.with_memory(block.alloc_buffers, body)
 
     def initialised(self, block: Block, body: Action) -> Action:
-        """Run ``init`` where every axis that accumulates is at its first value."""
-        assert block.init is not None
+        """The body, preceded by the block's ``init``."""
         return _after(self.prepare_init(block), body)
 
     def prepare_init(self, block: Block) -> Action:
-        """Run ``init`` where every axis that accumulates is at its first value."""
+        """The action that runs ``init`` if every accumulating axis is at its first value."""
         assert block.init is not None
         init = self.compile(block.init)
         firsts = [
@@ -265,13 +264,13 @@ class Machine:
         return run_block
 
     def matched(self, match: MatchBufferRegion, body: Action) -> Action:
-        """Bind a matched buffer to the region it views."""
+        """The body, preceded by the binding of a matched buffer."""
         return _after(self.prepare_match(match), body)
 
     def prepare_match(self, match: MatchBufferRegion) -> Action:
-        """Bind a matched buffer to the region it views."""
+        """The action that binds a matched buffer to the region it views."""
         target, source = match.buffer, match.source
-        own: set[int] = set()  # variables that this match defines, anew in every instance
+        own: set[int] = set()  # variables that this match defines, again in every execution
 
         def bind(state: State) -> None:
             for key in own:
@@ -307,7 +306,7 @@ class Machine:
         return instance
 
     def prepare_axes(self, realize: BlockRealize) -> Callable[[State], bool]:
-        """Set the axes of a block; False where its predicate does not hold."""
+        """The action that sets the axes of a block; it returns False if the predicate is false."""
         axes = []
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
             axes.append((id(axis.var), self.expression(value)))
@@ -339,7 +338,7 @@ def _zeros(buffer: Buffer, count: int) -> Callable[[], np.ndarray]:
 
 
 def _zeroed(count: int, kind: np.dtype, name: str) -> np.ndarray:
-    """Memory of an allocation; IRValueError where it can have none."""
+    """Zeroed memory of ``count`` elements; IRValueError if it cannot be allocated."""
     if count < 0:
         raise IRValueError(f"{name}: expected an allocation of 0 or more elements, got {count}")
     try:
@@ -349,13 +348,13 @@ def _zeroed(count: int, kind: np.dtype, name: str) -> np.ndarray:
 
 
 def _buffers_over(stmt: Allocate) -> set[int]:
-    """Buffers whose data this allocation is: bound anew at each execution."""
+    """The ids of the buffers over this allocation, which are bound again at each execution."""
     views = collect(stmt.body, Buffer)
     return {id(buffer) for buffer in views if buffer.data is stmt.buffer_var}
 
 
 def _check_region(name: str, window: Sequence[tuple[int, int]], shape: Sequence[int]) -> None:
-    """Raise RuntimeFault unless a region lies within a buffer of that shape."""
+    """Raise RuntimeFault unless a region is inside of a buffer of that shape."""
     for axis, ((low, extent), size) in enumerate(zip(window, shape, strict=True)):
         if low < 0 or extent < 0 or low + extent > size:
             raise RuntimeFault(
@@ -365,7 +364,7 @@ def _check_region(name: str, window: Sequence[tuple[int, int]], shape: Sequence[
 
 
 def _define(state: State, declared: Sequence[object], actual: Sequence[int]) -> None:
-    """Give values to variables among ``declared``; check everything else."""
+    """Set the variables among ``declared`` that have no value yet."""
     for mine, its in zip(declared, actual, strict=False):
         if isinstance(mine, Var) and id(mine) not in state.values:
             state.values[id(mine)] = int(its)
@@ -380,7 +379,7 @@ def _numpy_of(value: object) -> np.ndarray:
 
 
 def _number(param: Var, value: object) -> object:
-    """A scalar argument in its type: floats are rounded to it."""
+    """A scalar argument; a float is rounded to its type."""
     if not param.dtype.is_float:
         return value
     with np.errstate(all="ignore"):
@@ -390,7 +389,7 @@ def _number(param: Var, value: object) -> object:
 def _bind_arguments(
     func: PrimFunc, arguments: Sequence[object], state: State
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Bind parameters; returns pairs to copy back for arrays that are not one piece of memory."""
+    """Bind parameters; for arrays that are not contiguous, returns (array, copy) to copy back."""
     if len(arguments) != len(func.params):
         raise IRValueError(f"expected {len(func.params)} arguments, got {len(arguments)}")
     copies = []
@@ -438,7 +437,7 @@ def _as_threads_run_it(func: PrimFunc, threads: bool) -> PrimFunc:
 
 
 def _result(func: PrimFunc, state: State) -> object:
-    """What a function returns whose parameters are bound."""
+    """Run a function whose parameters are bound, and return its value."""
     with np.errstate(all="ignore"):
         try:
             state.machine.compile(func.body)(state)
@@ -459,10 +458,12 @@ def run(
 ) -> Value:
     """Execute ``func`` on arrays (NDArray or numpy, changed in place) and scalars.
 
-    Returns what ``T.ret`` returned, or None. Raises RuntimeFault where the program faults.
+    Returns the value of ``T.ret``, or None. Raises RuntimeFault for a run-time error of the
+    program.
 
-    With ``threads``, what is bound to GPU threads runs as such: threads of a block meet at
-    barriers, local memory is each thread's own, a race is a fault. Without, they are plain loops.
+    With ``threads``, loops bound to GPU threads run as threads: those of a block wait for each
+    other at barriers, local memory belongs to one thread, and a race is an error. Without
+    ``threads``, they run as plain loops.
     """
     func = _as_threads_run_it(func, threads)
     state = State(Machine(module, threads=threads))

@@ -1,8 +1,8 @@
-"""Races: accesses of one element by different threads with no barrier between them.
+"""Detection of races: accesses of different threads to one element without a barrier between them.
 
-Within a block, everything since the last barrier is compared; in memory that blocks share, every
-access of other blocks, which no barrier orders. Writing the value that another thread has just
-written is no race: that is what all threads do in a statement that no thread index guards.
+Within a block, all accesses since the last barrier are compared. In memory that blocks share, all
+accesses of different blocks are compared, since no barrier orders blocks. Two threads that write
+the same value are no race: all threads do that in a statement that uses no thread index.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.tir.interp.values import Value
 
 
 class _Record:
-    """Who touched an element since the last barrier."""
+    """The threads (or blocks) that accessed an element since the last barrier."""
 
     __slots__ = ("readers", "value", "writers")
 
@@ -26,7 +26,7 @@ class _Record:
 
 
 class RaceLog:
-    """Accesses of elements by address, by threads (or blocks) that no barrier orders."""
+    """The accesses since the last barrier, by address; ``what`` is "thread" or "block"."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -34,11 +34,11 @@ class RaceLog:
         self.names: dict[int, str] = {}
 
     def clear(self) -> None:
-        """A barrier: what comes next is ordered after everything so far."""
+        """Forget all accesses, at a barrier."""
         self.records.clear()
 
     def read(self, who: int, address: int) -> str | None:
-        """Note a read; what it conflicts with."""
+        """Record a read; returns a text about an access that it conflicts with, or None."""
         record = self.records.get(address)
         if record is None:
             record = self.records[address] = _Record()
@@ -48,7 +48,7 @@ class RaceLog:
         return None
 
     def write(self, who: int, address: int, value: object) -> str | None:
-        """Note a write; what it conflicts with."""
+        """Record a write; returns a text about an access that it conflicts with, or None."""
         record = self.records.get(address)
         if record is None:
             record = self.records[address] = _Record()
@@ -65,7 +65,7 @@ class RaceLog:
         return None
 
     def named(self, who: int) -> str:
-        """A thread or block for a message."""
+        """The name of a thread or block in a message."""
         return f"{self.what} {self.names.get(who, who)}"
 
 
@@ -74,7 +74,7 @@ def _same(a: object, b: object) -> bool:
 
 
 class WatchedBound(Bound):
-    """A buffer over memory that several threads reach: accesses go into the race logs."""
+    """A buffer over memory that several threads can access; it records accesses in race logs."""
 
     __slots__ = ("logs", "start", "steps")
 
@@ -85,7 +85,7 @@ class WatchedBound(Bound):
         self.steps = plain.array.strides
 
     def address(self, indices: list[int]) -> int:
-        """Where the element lies."""
+        """The address of an element."""
         return int(self.start + sum([i * s for i, s in zip(indices, self.steps, strict=True)]))
 
     def load(self, indices: list[int]) -> Value:
@@ -106,7 +106,7 @@ class WatchedBound(Bound):
         Bound.store(self, indices, value)
 
     def report(self, conflict: str | None, indices: list[int]) -> None:
-        """Stop at a race."""
+        """Raise RuntimeFault if there is a conflict."""
         if conflict is not None:
             place = ", ".join([str(int(index)) for index in indices])
             raise RuntimeFault(

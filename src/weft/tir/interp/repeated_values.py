@@ -1,4 +1,4 @@
-"""Which parts of an expression are evaluated once, since they stand in it very often."""
+"""Finds subexpressions that occur very often in one expression, to be evaluated once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _FEW: Final = 64
 
 
 def repeated_values(root: PrimExpr) -> dict[int, PrimExpr]:
-    """The parts of an expression that several others use, by ``id``.
+    """The subexpressions, by ``id``, that are operands of several others.
 
-    None of them where the expression as a tree is not much larger than its objects, or where a call
-    may change what is loaded while it is evaluated.
+    Empty if the expression, written as a tree, is not much larger than its number of objects, or if
+    a call in it may change memory that it loads.
     """
     if not is_shared(type(root)):
         return {}

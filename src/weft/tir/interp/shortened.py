@@ -1,8 +1,8 @@
-"""A lowered PrimFunc made short: the interpreter can run what is left of a large one.
+"""Cuts the loops of a large lowered PrimFunc short, so that the interpreter can run it.
 
-``shortened`` cuts every loop to its first iterations, so that the same statements run, fewer times.
-What it computes is another program's result; interpreter and native code have to agree on that one
-too. Memory that the cut loops no longer fill is read by later ones: it is 0 in the interpreter, and
+``shortened`` cuts every loop to its first iterations: the same statements run, but fewer times. The
+result is a different program, but interpreter and native code must agree on it, too. Later loops
+may read memory that the cut loops no longer fill: it is 0 in the interpreter, and
 ``with_zeroed_memory`` makes it 0 in native code.
 
 Example, cut to 2 iterations::
@@ -27,16 +27,16 @@ from weft.tir.stmt import Allocate, BufferStore, DeclBuffer, For, ForKind, Stmt,
 from weft.tir.transform.prim_func_pass import StmtMutator, rewrite_body
 
 LIMITS: Final = (64, 32, 16, 8, 4, 2, 1)
-"""Numbers of iterations that are tried, largest first."""
+"""The numbers of iterations to try, largest first."""
 
 
 def shortened(
     func: PrimFunc, arguments: Sequence[object], most: int
 ) -> tuple[PrimFunc, int] | None:
-    """The function with loops of so few iterations that it carries out at most ``most`` operations.
+    """The function with loops cut so that it executes at most ``most`` operations.
 
-    Returns it with the number of iterations; None if one iteration of each loop is too much, or if
-    a ``While`` decides by data how long it runs.
+    Returns the function and the number of iterations; None if even one iteration of each loop is
+    too much, or if there is a ``While``, whose number of iterations is not known.
     """
     if collect(func.body, While):
         return None
@@ -48,7 +48,7 @@ def shortened(
 
 
 def with_zeroed_memory(func: PrimFunc) -> PrimFunc:
-    """The function with stores of 0 into all memory that it allocates, before it is used."""
+    """The function that sets all memory it allocates to 0 before it uses it."""
     return rewrite_body(func, _Zero())
 
 

@@ -1,4 +1,4 @@
-"""Memory and variables of a running function: what statements and expressions work on."""
+"""The state of a running function: its variables, memory and buffers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Bound:
 
 
 class RunningThread(Protocol):
-    """The thread of a kernel that runs: its place, and which memory it shares with whom."""
+    """The running thread of a kernel: its index, and the memory it shares with other threads."""
 
     index: dict[str, int]
     warp: tuple[tuple[int, ...], int]
@@ -74,55 +74,55 @@ class RunningThread(Protocol):
     def memory_for(
         self, data: Var, scope: str, tags: tuple[str, ...], make: Callable[[], np.ndarray]
     ) -> np.ndarray:
-        """The memory of an allocation: made by the first of the threads that share it."""
+        """The memory of an allocation; the first of the threads that share it allocates it."""
 
     def watched(self, bound: Bound) -> Bound:
-        """A buffer, watched if other threads can reach its memory."""
+        """The buffer, with its accesses recorded if other threads can access its memory."""
 
 
 class Interpreter(Protocol):
-    """What a running function asks of the interpreter: a Machine."""
+    """The methods of Machine that a running function uses."""
 
     def expression(self, expr: PrimExpr) -> Thunk:
-        """What evaluates an expression."""
+        """The closure that evaluates an expression."""
 
     def compile(self, stmt: Stmt) -> Action:
-        """What executes a statement."""
+        """The closure that executes a statement."""
 
     def call_global(self, var: GlobalVar, args: list[Value]) -> Value:
         """Call another PrimFunc of the module."""
 
 
 class State:
-    """What a running function knows: values of variables, memory by data variable, buffers."""
+    """The state of a running function: values of variables, memory by data variable, buffers."""
 
     def __init__(self, machine: Interpreter) -> None:
         self.machine = machine
         self.values: dict[int, Value] = {}
         self.memory: dict[int, np.ndarray] = {}
         self.starts: dict[int, int] = {}
-        """The byte of its memory at which what a data variable reaches starts, where not 0."""
+        """Data variable (``id``) -> the first byte of its memory that it may access, if not 0."""
         self.scopes: dict[int, str] = {}
         self.buffers: dict[int, Bound] = {}
         self.thread: RunningThread | None = None
 
     def bound(self, buffer: Buffer) -> Bound:
-        """The buffer over its memory; one that was never declared is a view of its data."""
+        """The buffer bound to its memory; one that was not declared is bound to its data."""
         known = self.buffers.get(id(buffer))
         if known is not None:
             return known
         declared = self.declare(buffer)
         terms = (*buffer.shape, *buffer.strides, op.convert(buffer.elem_offset))
         if not all(isinstance(term, IntImm) for term in terms):
-            del self.buffers[id(buffer)]  # it lies elsewhere when a variable has another value
+            del self.buffers[id(buffer)]  # its shape or offset changes with the variables
         return declared
 
     def evaluate(self, expr: PrimExpr) -> Value:
-        """The value of an expression now."""
+        """The present value of an expression."""
         return self.machine.expression(expr)(self)
 
     def declare(self, buffer: Buffer) -> Bound:
-        """Lay a buffer over the memory of its data variable."""
+        """Bind a buffer to the memory of its data variable."""
         memory = self.memory.get(id(buffer.data))
         if memory is None:
             raise RuntimeFault(f"buffer {buffer.name} has no memory here")
@@ -140,14 +140,14 @@ class State:
         steps = [stride * flat.itemsize for stride in strides]
         try:
             view = np.lib.stride_tricks.as_strided(flat[offset:], shape, steps)
-        except (ValueError, OverflowError) as error:  # an empty one with huge extents
+        except (ValueError, OverflowError) as error:  # an empty array with huge extents
             text = f"buffer {buffer.name}: no array has shape {tuple(shape)}"
             raise RuntimeFault(text) from error
         bound = self.bind(buffer, view)
         return bound
 
     def layout(self, buffer: Buffer) -> tuple[list[int], list[int], int]:
-        """The shape, strides and offset of a buffer now, in elements."""
+        """The present shape, strides and offset of a buffer, in elements."""
         shape = [int(self.evaluate(extent)) for extent in buffer.shape]
         if min(shape, default=1) < 0:
             raise RuntimeFault(
@@ -158,13 +158,13 @@ class State:
         return shape, strides or compact_strides(shape), offset
 
     def reach(self, buffer: Buffer) -> tuple[int, int]:
-        """From which element behind its data a buffer reaches, and to before which."""
+        """The range [first, last) of elements, relative to its data, that a buffer covers."""
         shape, strides, offset = self.layout(buffer)
         first, last = _reach(shape, strides)
         return first + offset, last + offset
 
     def bind(self, buffer: Buffer, view: np.ndarray) -> Bound:
-        """Let a buffer mean a view; accesses of memory that threads share are watched."""
+        """Bind a buffer to a view; accesses to memory that threads share are recorded."""
         bound = Bound(buffer.name, view)
         if self.thread is not None:
             bound = self.thread.watched(bound)
@@ -172,7 +172,7 @@ class State:
         return bound
 
     def allocate(self, data: Var, tags: tuple[str, ...], make: Callable[[], np.ndarray]) -> None:
-        """Give a data variable memory; under threads, its scope says who shares it."""
+        """Allocate memory for a data variable; under threads, its scope says who shares it."""
         scope = str(getattr(data.type_annotation, "storage_scope", "") or "global")
         if self.thread is not None:
             self.memory[id(data)] = self.thread.memory_for(
@@ -192,7 +192,7 @@ class State:
 
 
 def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """From which element, counted from its first one, a layout reaches, and to before which."""
+    """The range [first, last) of elements that a layout covers, relative to element 0."""
     if 0 in shape:
         return 0, 0
     ways = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
@@ -200,7 +200,7 @@ def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
 
 
 def _seen_as(memory: np.ndarray, kind: np.dtype) -> np.ndarray:
-    """The whole elements of another type that memory holds; bytes left over belong to none."""
+    """The memory as elements of another type; bytes that do not fill an element are cut off."""
     data = memory.view(np.uint8)
     return data[: data.size // kind.itemsize * kind.itemsize].view(kind)
 

@@ -1,7 +1,7 @@
-"""Statements that wait, as generators: what a thread of the interpreter runs between barriers.
+"""Statements that contain barriers, compiled to generators.
 
-A generator yields a request, ``(kind, site, group, ...)``, where the thread has to wait: for a
-barrier of its block or warp, or for the result of a reduction over a group of threads.
+A generator yields a ``Request`` where the thread has to wait: at a barrier of its block or warp, or
+for the result of a reduction over a group of threads.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 
 class Compiler(Protocol):
-    """What compiles statements that never wait: a Machine."""
+    """The methods of Machine that compile statements without barriers."""
 
     tags: tuple[str, ...]
 
@@ -65,18 +65,18 @@ class Compiler(Protocol):
 
 
 class Launch(Protocol):
-    """What the body of a kernel knows of the threads that it runs on."""
+    """The threads of a kernel, as its body sees them."""
 
     thread_tags: list[str]
     variables: dict[int, str]
-    """Variables that are bound to threads -> the tag of the thread axis."""
+    """Variable (``id``) bound to threads -> the tag of the thread axis."""
 
     def entry(self, binding: Binding) -> Callable[[State], bool]:
-        """Set the variable of a binding; False for a thread beyond the loop's extent."""
+        """An action that sets the bound variable; it returns False beyond the loop's extent."""
 
 
 class StepCompiler:
-    """Statements with barriers as generators; what has none runs as a plain action."""
+    """Compiles statements with barriers to generators; statements without are plain actions."""
 
     def __init__(self, machine: Compiler, kernel: Launch) -> None:
         self.machine, self.kernel = machine, kernel
@@ -248,7 +248,7 @@ class StepCompiler:
         return run
 
     def combiner(self) -> Callable[[State, list[Share]], list[Value]]:
-        """Folds the values of a group of threads, in the order of the axes that the call names."""
+        """The function that reduces the values of a group of threads, in order of their ranks."""
         reducer = self.reducer
         if reducer is None:
             raise UnsupportedError(
@@ -281,7 +281,7 @@ def _plain(action: Action) -> Steps:
 
 
 def _waits(stmt: object) -> bool:
-    """Whether a barrier or a reduction over threads is below."""
+    """Whether a statement contains a barrier or a reduction over threads."""
     for item in collect(stmt, Evaluate):
         if sync_of(item) in ("shared", "warp") or is_call(item.value, "tvm_thread_allreduce"):
             return True

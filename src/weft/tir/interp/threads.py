@@ -1,10 +1,10 @@
-"""GPU kernels in the interpreter: blocks one after the other, their threads as coroutines.
+"""GPU kernels in the interpreter: blocks run one after the other, their threads are coroutines.
 
-The outermost statement that is bound to threads is a kernel. For each block, every thread (virtual
-threads too) runs the kernel's body; a loop bound to a tag is entered once, with the thread's index.
-A thread stops at a barrier, or where threads reduce together, until the others have come. Shared
-memory exists once a block, warp memory once for 32 threads, local memory once a thread; other
-memory belongs to the threads that agree on the indices around its allocation.
+The outermost statement that is bound to threads is a kernel. In each block, every thread (also each
+virtual thread) runs the kernel's body; a loop bound to a thread axis runs once, with the thread's
+index. At a barrier, or at a reduction over threads, a thread waits for the others. Each block has
+its own shared memory, each warp of 32 threads its own warp memory, each thread its own local
+memory; other memory is shared by the threads with equal indices in the loops around its allocation.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _POISON = 0x55
 
 
 def prepared(func: PrimFunc) -> PrimFunc:
-    """The function as threads run it: reductions over threads explicit, barriers where none are.
+    """The function prepared for threads: reductions over threads are explicit, barriers inserted.
 
-    A function with a barrier of its own is taken at its word.
+    If the function has any barrier itself, no others are inserted.
     """
     if not has_threads(func.body):
         return func
@@ -71,7 +71,7 @@ class Thread:
     def memory_for(
         self, data: Var, scope: str, tags: tuple[str, ...], make: Callable[[], np.ndarray]
     ) -> np.ndarray:
-        """The memory of an allocation: made by the first of the threads that share it."""
+        """The memory of an allocation; the first of the threads that share it allocates it."""
         if scope == "local":
             return self.private(make())
         if scope == "shared":
@@ -87,16 +87,16 @@ class Thread:
         if memory is None:
             memory = self.team.hold(key, make())
             if scope in ("shared", "warp") and memory.dtype.kind != "b":
-                memory.view(np.uint8)[...] = _POISON  # what nobody has written is no zero
+                memory.view(np.uint8)[...] = _POISON  # reads of unwritten elements show up
         return memory
 
     def private(self, array: np.ndarray) -> np.ndarray:
-        """Remember memory as this thread's own."""
+        """Record that memory belongs to this thread alone."""
         self.own.add(_base(array))
         return array
 
     def watched(self, bound: Bound) -> Bound:
-        """A buffer, watched if other threads can reach its memory."""
+        """The buffer, with its accesses recorded if other threads can access its memory."""
         base = _base(bound.array)
         if base in self.own:
             return bound
@@ -123,14 +123,14 @@ class Team:
         self.own: set[int] = set()
 
     def hold(self, key: tuple[object, ...], array: np.ndarray) -> np.ndarray:
-        """Remember memory that the threads of this block share, and no others."""
+        """Record memory that only the threads of this block share."""
         self.memory[key] = array
         self.own.add(_base(array))
         return array
 
 
 class Machine(Compiler, Protocol):
-    """What compiles a function; inside of a kernel it compiles for that kernel's threads."""
+    """The compiler of a function; while ``kernel`` is set, it compiles for its threads."""
 
     kernel: Kernel | None
 
@@ -146,7 +146,7 @@ class Kernel:
         self.block_tags = [tag for tag in tags if tag.startswith("blockIdx.")]
         self.thread_tags = sorted([tag for tag in tags if tag not in self.block_tags], reverse=True)
         self.real_threads = 1
-        """Threads of a block without virtual ones; set at launch."""
+        """The number of threads of a block without virtual ones; set at launch."""
         self.grid = RaceLog("block")
         self.variables = {id(b.var): b.tag for b in self.bindings}
 
@@ -187,7 +187,7 @@ class Kernel:
         sizes: dict[str, int],
         body: Steps | Action,
     ) -> None:
-        """All threads of a block, from barrier to barrier."""
+        """Run all threads of a block, from barrier to barrier."""
         threads: list[tuple[Thread, State]] = []
         ranges = [range(sizes[tag]) for tag in self.thread_tags]
         for number, inner in enumerate(itertools.product(*ranges)):
@@ -196,11 +196,11 @@ class Kernel:
             thread = Thread(team, {**place, **indices}, number)
             threads.append((thread, _state_of(state, thread)))
         waiting = [steps for steps in [body(own) for _, own in threads] if steps is not None]
-        if waiting:  # an action has run already
+        if waiting:  # a body without barriers has run already
             _Scheduler(team, [thread for thread, _ in threads], waiting).run()
 
     def select(self, binding: Binding) -> Action:
-        """Inside the kernel: the body, for the thread's index."""
+        """Inside of the kernel: runs the body of a loop once, for the thread's index."""
         enter, body = self.entry(binding), self.inside(binding)
 
         def run(state: State) -> None:
@@ -210,14 +210,14 @@ class Kernel:
         return run
 
     def inside(self, binding: Binding) -> Action:
-        """The body's closure, its allocations under one more tag."""
+        """The closure of the body, whose allocations have one more thread axis around them."""
         outer, self.machine.tags = self.machine.tags, (*self.machine.tags, binding.tag)
         body = self.machine.compile(binding.body)
         self.machine.tags = outer
         return body
 
     def entry(self, binding: Binding) -> Callable[[State], bool]:
-        """Set the variable; False for a thread beyond the loop's extent."""
+        """An action that sets the bound variable; it returns False beyond the loop's extent."""
         low = None if binding.low is None else self.machine.expression(binding.low)
         extent, key, tag = self.machine.expression(binding.extent), id(binding.var), binding.tag
 
@@ -231,7 +231,7 @@ class Kernel:
 
 
 def _state_of(parent: State, thread: Thread) -> State:
-    """The state that a thread starts with: values, memory of its own for what is not global."""
+    """The initial state of a thread: the parent's values; non-global memory is allocated anew."""
     own = State(parent.machine)
     own.thread = thread
     own.values = dict(parent.values)
@@ -260,7 +260,7 @@ def _renewed(array: np.ndarray, scope: str, key: int, thread: Thread) -> np.ndar
 
 
 class _Scheduler:
-    """Advances the threads of a block; those that wait go on when their whole group has come."""
+    """Runs the threads of a block; waiting threads continue when all of their group wait."""
 
     def __init__(self, team: Team, threads: list[Thread], running: list[Waiting]) -> None:
         self.team, self.threads = team, threads
@@ -269,7 +269,7 @@ class _Scheduler:
         self.ended: set[int] = set()
 
     def run(self) -> None:
-        """Until all threads have ended."""
+        """Run until all threads have ended."""
         for number in list(self.running):
             self.advance(number, None)
         while self.waiting:
@@ -283,7 +283,7 @@ class _Scheduler:
             self.ended.add(number)
 
     def release(self) -> bool:
-        """Let the groups go on whose threads have all come."""
+        """Continue the groups whose threads all wait; returns whether there is one."""
         groups: dict[tuple[str, int, Hashable], list[int]] = {}
         for number, request in self.waiting.items():
             groups.setdefault((request.kind, request.site, request.group), []).append(number)
@@ -304,7 +304,7 @@ class _Scheduler:
         return moved
 
     def expected(self, kind: str, group: Hashable) -> list[int]:
-        """The threads that must come together."""
+        """The threads that must all wait before any of them continues."""
         if kind == "warp":
             return [t.number for t in self.threads if t.warp == group]
         if kind == "allreduce":

@@ -1,9 +1,9 @@
-"""``VerifyResults``: after every pass the functions still compute what they did.
+"""``VerifyResults`` checks after every pass that PrimFuncs compute the same as before.
 
-An instrument for ``PassContext(instruments=[VerifyResults()])`` (``verify=True`` is
-``weft.relax.reference.verify``, which compares graphs too): each PrimFunc runs in the
-reference interpreter on random arguments before and after a pass; the first pass that changes a
-result is named, with the function, in a VerifyError (design.md 3.3).
+An instrument for ``PassContext(instruments=[VerifyResults()])``. (``verify=True`` uses
+``weft.relax.reference.verify``, which compares graphs, too.) Each PrimFunc runs in the reference
+interpreter on random arguments before and after a pass; a VerifyError names the first pass that
+changes a result, and the function.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.tir.interp.limited import LimitedRunner
 from weft.tir.interp.values import Value
 
 COMPILED_TOLERANCE: Final = 1e-4
-"""How far values of code that ran compiled may differ, relative to the largest."""
+"""The allowed difference between results of compiled code, relative to the largest value."""
 
 Results = dict[str, tuple[PrimFunc, list[Value] | None]]
 
@@ -38,14 +38,14 @@ class VerifyResults(PassInstrument):
     """Compares results before and after each pass.
 
     Args:
-        seed: of the random arguments.
+        seed: the seed of the random arguments.
         size: the value of every symbolic extent.
         rtol: the relative tolerance for floats; integers must be equal.
 
-    A function that faults on the arguments, that takes huge ones, or whose parameters a pass
-    changes, is not compared. One that does much runs compiled (weft.tir.interp.limited).
-    ``code`` says of every function that was built how its native code was compared with the
-    interpreter (weft.driver.code_check).
+    A function is not compared if it raises an error on the arguments, takes huge arguments, or if a
+    pass changes its parameters. A large function runs compiled (weft.tir.interp.limited). ``code``
+    says for every function that was built how its native code was compared with the interpreter
+    (weft.driver.code_check).
     """
 
     def __init__(self, seed: int = 0, size: int = 5, rtol: float = 1e-5) -> None:
@@ -67,7 +67,7 @@ class VerifyResults(PassInstrument):
         self._before.append(self._results(mod))
 
     def run_after_pass(self, mod: IRModule, info: PassInfo) -> None:
-        """Compute them again and compare."""
+        """Compute every function's results again and compare."""
         before = self._before.pop()
         for var, func in mod.functions.items():
             old, expected = before.get(var.name_hint, (None, None))
@@ -107,7 +107,7 @@ class VerifyResults(PassInstrument):
             )
 
     def blame_code(self) -> None:
-        """Where functions ran compiled, ask first whether their code is what is wrong."""
+        """If functions ran compiled, check first whether their native code is wrong."""
         for func in self.runner.compiled_functions():
             with PassContext(instruments=[_CodeOnly(self)]):
                 slots.evaluate.get().compiled(func)
@@ -120,7 +120,7 @@ class VerifyResults(PassInstrument):
         }
 
     def _run(self, name: str, func: PrimFunc, mod: IRModule) -> list[object] | None:
-        """The arguments after a run, and what it returned; None where it faults."""
+        """The arguments after a run, then the returned value; None if the run failed."""
         known, results = self._latest_runs.get(name, (None, None))
         if known is func and not collect(func.body, GlobalVar):
             return results
@@ -150,7 +150,7 @@ class VerifyResults(PassInstrument):
             else:
                 wide = wanted.astype("float64"), other.astype("float64")
                 allowed = self.rtol
-                if name in self.runner.compiled:  # native code rounds less often, in long sums
+                if name in self.runner.compiled:  # native code rounds differently in long sums
                     finite = np.abs(wide[0][np.isfinite(wide[0])])
                     allowed = max(allowed, COMPILED_TOLERANCE * finite.max(initial=0.0))
                 same = np.isclose(*wide, rtol=self.rtol, atol=allowed, equal_nan=True)
@@ -161,7 +161,7 @@ class VerifyResults(PassInstrument):
 
 
 class _CodeOnly:
-    """The instrument that compares code and no passes."""
+    """An instrument that only compares native code with the interpreter."""
 
     def __init__(self, verify: VerifyResults) -> None:
         self.run_after_codegen = verify.run_after_codegen

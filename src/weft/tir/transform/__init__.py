@@ -1,9 +1,9 @@
-"""Passes over PrimFuncs, one a file; ``weft.driver.pipeline`` says in which order they run."""
+"""Passes over PrimFuncs, one in a file; ``weft.driver.pipeline`` has their order."""
 
 from weft.support.facade import module_getattr
 
-# Imported here, not by the table alone: it is the name of the submodule too, and the first import
-# of a submodule sets the package's attribute.
+# This function has the name of its submodule. It is imported here and not by the table alone, since
+# importing a submodule sets the package's attribute of that name to the module.
 from weft.tir.transform.prim_func_pass import prim_func_pass as prim_func_pass
 
 _NAMES = {

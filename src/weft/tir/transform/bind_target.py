@@ -1,4 +1,4 @@
-"""BindTarget: every PrimFunc says for which target it is (attribute ``target``)."""
+"""BindTarget: gives every PrimFunc an attribute ``target``."""
 
 from __future__ import annotations
 

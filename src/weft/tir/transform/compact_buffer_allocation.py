@@ -1,12 +1,14 @@
-"""CompactBufferAllocation: a block's buffer shrinks to the region that is accessed.
+"""CompactBufferAllocation: shrinks the buffers of a block to the region that is accessed.
 
-Needs opaque blocks. For each dimension the accessed interval is estimated over the loops inside
-the allocating block; if its extent is a smaller constant, the dimension shrinks and indices shift
-by the interval's lower end. Without ``is_strict`` a part of a dimension of unknown extent counts
-as smaller, so that tiles of it may be registers, and its last tile whole vectors. The annotation
-``buffer_dim_align`` (of ``storage_align``) becomes strides. Before:
-``B = alloc_buffer((128, 128))`` in the body of loop ``i`` that uses ``B[i, 0:128]``. After:
-``B = alloc_buffer((1, 128))`` with ``B[0, j]``.
+Before: ``B = alloc_buffer((128, 128))`` in the body of loop ``i``, which uses ``B[i, 0:128]``.
+After: ``B = alloc_buffer((1, 128))``, with accesses ``B[0, j]``.
+
+It needs opaque blocks. For each dimension, it computes the interval that is accessed over the loops
+inside of the allocating block. If the interval's extent is a constant smaller than the dimension,
+the dimension shrinks, and the indices are shifted by the lower bound. Without ``is_strict``, a
+constant extent counts as smaller than an unknown one, so that tiles of such a dimension may be kept
+in registers, and its last tile in whole vectors. The annotation ``buffer_dim_align`` (of
+``storage_align``) becomes strides.
 """
 
 from __future__ import annotations
@@ -36,9 +38,9 @@ A = TypeVar("A", BufferLoad, BufferStore)
 
 @dataclass
 class _Usage:
-    """The accesses of one buffer, and the loops inside its allocating block around each.
+    """The accesses of one buffer, each with the loops around it inside of the allocating block.
 
-    The threads that share the memory count as loops inside.
+    Loops over threads that share the memory count as inside.
     """
 
     buffer: Buffer
@@ -79,7 +81,7 @@ class _Gather(Visitor):
         self.visit(block.body)
 
     def visit_Allocate(self, stmt: Allocate) -> None:
-        """After lowering: an allocation with the declaration of its buffer right inside."""
+        """Record a lowered allocation, whose body declares its buffer."""
         if _owned(stmt) is not None:
             self.allocated(_owned(stmt))
         self.visit_default(stmt)
@@ -89,7 +91,7 @@ class _Gather(Visitor):
         self.usages[id(buffer)] = _Usage(buffer, len(self.loops), shared_by)
 
     def visit_AttrStmt(self, attr: AttrStmt) -> None:
-        """Threads count as loops, as they did before lowering."""
+        """Treat a launch of threads as the loop that it was before lowering."""
         binding = binding_of(attr)
         if binding is None:
             self.visit_default(attr)
@@ -117,7 +119,7 @@ class _Gather(Visitor):
         for arg in call.args:
             if isinstance(arg, Var) and arg.dtype.is_handle:
                 self.opaque.add(id(arg))
-            if isinstance(arg, Buffer):  # whoever is called sees all of it
+            if isinstance(arg, Buffer):  # the callee sees the whole buffer
                 self.opaque.add(id(arg.data))
             if isinstance(arg, BufferLoad) and getattr(call.op, "name", "") == "tir.address_of":
                 self.opaque.add(id(arg.buffer.data))
@@ -148,14 +150,14 @@ class _Gather(Visitor):
                 break
 
     def unknown(self, indices: Array[PrimExpr]) -> bool:
-        """Whether an index depends on data or on a let variable: no region follows."""
+        """Whether an index depends on data or on a let variable, so that its values are unknown."""
         if collect(indices, (BufferLoad, Call)):
             return True
         return any(id(var) in self.let_vars for var in collect(indices, Var))
 
 
 def _end_lanes(indices: Array[PrimExpr], lane: int) -> Array[PrimExpr] | None:
-    """Where the first lane (0) or the last one (-1) of an access is; None if that is not plain."""
+    """The indices of the first (0) or last (-1) lane of an access; None if they are not affine."""
     ends = [_end_lane(index, lane) for index in indices]
     plain = [end for end in ends if end is not None]
     return Array(plain) if len(plain) == len(ends) else None
@@ -179,7 +181,7 @@ def _end_lane(index: PrimExpr, lane: int) -> PrimExpr | None:
 
 
 def _owned(stmt: Allocate) -> Buffer | None:
-    """The buffer over a whole allocation that is declared right inside, or None."""
+    """The buffer over a whole allocation, if the allocation's body declares it, or None."""
     decl = stmt.body
     if not isinstance(decl, DeclBuffer) or decl.buffer.data is not stmt.buffer_var:
         return None
@@ -190,7 +192,7 @@ def _owned(stmt: Allocate) -> Buffer | None:
 
 
 def _pointers(body: object) -> set[int]:
-    """Data variables that calls use, or several buffers: their buffers stay as they are."""
+    """The data variables that calls or several buffers use: these buffers cannot shrink."""
     pointers = {
         id(arg) for call in collect(body, Call) for arg in call.args
         if isinstance(arg, Var) and arg.dtype.is_handle
@@ -203,7 +205,7 @@ def _pointers(body: object) -> set[int]:
 
 
 def _is_shared_by(buffer: Buffer, loop: For) -> bool:
-    """Whether all indices of a loop over threads use one memory for the buffer."""
+    """Whether all threads of a loop share the memory of the buffer."""
     binding, scope = binding_of(loop), scope_of(buffer)
     if binding is None or scope not in ("shared", "warp"):
         return False
@@ -211,12 +213,12 @@ def _is_shared_by(buffer: Buffer, loop: For) -> bool:
 
 
 def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, int] | None:
-    """``(lowest index, constant extent)`` of what is accessed along one dimension, or None."""
+    """(lowest index, constant extent) of the accesses along one dimension, or None."""
     low: PrimExpr | None = None
     high: PrimExpr | None = None
     for indices, loops, every in usage.accesses:
         domain: dict[Any, Any] = {loop.loop_var: loop.domain for loop in loops}
-        interval = eval_set(_put_together(indices[axis], every), domain, analyzer)
+        interval = eval_set(_rejoined(indices[axis], every), domain, analyzer)
         if not interval.is_bounded:
             return None
         first, last = interval.min_value, interval.max_value
@@ -230,10 +232,8 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     return analyzer.simplify(low), extent.value
 
 
-def _put_together(index: PrimExpr, loops: list[For]) -> PrimExpr:
-    """The index without divisions of what a loop was split into: an interval forgets that parts
-    are of one number.
-    """
+def _rejoined(index: PrimExpr, loops: list[For]) -> PrimExpr:
+    """Simplify ``i // 4 * 4 + i % 4`` to ``i``: the sum of the parts' intervals is too wide."""
     if not collect(index, (FloorDiv, FloorMod)):
         return index
     analyzer = Analyzer()
@@ -280,7 +280,7 @@ class _Shrink(Mutator):
         return new.with_(indices=Array(shifted))
 
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
-        """A region moves with the elements; one that is not all inside becomes the whole buffer."""
+        """Shift a region; if it is not proved to be inside of the buffer, take the whole buffer."""
         plan = self.plans.get(id(region.buffer))
         if plan is None:
             return region
@@ -319,7 +319,7 @@ def compact_buffer_allocation(func: PrimFunc, is_strict: bool = True) -> PrimFun
 
 
 def _alignments(block: Block) -> list[tuple[int, ...]]:
-    """The annotation that storage_align leaves: ``[buffer, axis, factor, offset]``, several."""
+    """The entries ``[buffer, axis, factor, offset]`` of the annotation that storage_align adds."""
     alignments: list[tuple[int, ...]] = []
     for entry in block.annotations.get("buffer_dim_align", ()):
         numbers = tuple([int(getattr(item, "value", item)) for item in entry])
@@ -335,7 +335,7 @@ def _alignments(block: Block) -> list[tuple[int, ...]]:
 def _strides(
     buffer: Buffer, aligned: dict[int, tuple[int, int]], analyzer: Analyzer
 ) -> Array[PrimExpr] | None:
-    """Strides in which that of each aligned axis is ``offset`` modulo ``factor``."""
+    """Strides, of which that of each aligned axis is ``offset`` modulo ``factor``."""
     if not aligned:
         return None
     strides: list[PrimExpr] = []
@@ -352,10 +352,10 @@ def _strides(
 def _is_part(
     low: PrimExpr, count: int, extent: PrimExpr, analyzer: Analyzer, is_strict: bool
 ) -> bool:
-    """Whether ``count`` elements from ``low`` on are what to keep of a dimension.
+    """Whether to keep only ``count`` elements from ``low`` on of a dimension.
 
-    Of an unknown extent that may be fewer than they are, unless ``is_strict``: those of one
-    iteration of a loop outside, whose place differs from iteration to iteration.
+    Unless ``is_strict``, that is also done if ``extent`` is unknown and ``low`` changes with an
+    outer loop: the elements of one iteration, even though ``extent`` may be smaller than ``count``.
     """
     if not is_strict and not isinstance(extent, IntImm) and collect(low, Var):
         return True
@@ -384,8 +384,8 @@ def _plan(
 def CompactBufferAllocation(is_strict: bool = True) -> Pass:  # noqa: N802 - TVM's name
     """The pass ``tir.CompactBufferAllocation``.
 
-    A buffer never grows with ``is_strict``. Without it, one of unknown extent becomes as large as
-    the region that one iteration of a loop outside accesses, which may be more.
+    With ``is_strict``, a buffer never grows. Without it, a buffer of unknown extent becomes as
+    large as the region that one iteration of an outer loop accesses, which may be larger.
     """
     return make_pass(
         "CompactBufferAllocation", partial(compact_buffer_allocation, is_strict=is_strict)

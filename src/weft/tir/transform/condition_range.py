@@ -1,7 +1,7 @@
-"""For which values of one loop variable a comparison holds, whatever the inner loops do.
+"""Solves a comparison for one loop variable, for all values of the inner loops' variables.
 
-``surely(i*7 + j < 100, i, {j: [0, 6]})`` is ``(-inf, 13]``: there the comparison is true for every
-``j``. Ends may mention variables of outer loops. Used by LoopPartition and by hoisting.
+``surely(i*7 + j < 100, i, {j: [0, 6]})`` is ``(-inf, 13]``: for these ``i`` the comparison is true
+for every ``j``. Bounds may contain variables of outer loops. LoopPartition and hoisting use it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def is_plain(condition: PrimExpr) -> bool:
 
 
 def comparisons(condition: Any) -> list[CompareExpr]:
-    """The integer comparisons that a condition is made of."""
+    """The integer comparisons in a condition, which may be joined by and, or, not."""
     if isinstance(condition, And | Or):
         return comparisons(condition.a) + comparisons(condition.b)
     if isinstance(condition, Not):
@@ -55,7 +55,7 @@ def comparisons(condition: Any) -> list[CompareExpr]:
 
 
 class _Solver:
-    """Solves ``expression >= 0`` (over every value of the inner variables) for one variable."""
+    """Solves ``expression >= 0``, for all values of the inner variables, for one variable."""
 
     def __init__(self, var: Var, inner: Domains, analyzer: Analyzer) -> None:
         self.var, self.inner, self.analyzer = var, inner, analyzer
@@ -64,7 +64,7 @@ class _Solver:
         return any(used is self.var for used in collect(expr, Var))
 
     def not_negative(self, expr: PrimExpr, depth: int = _DEPTH) -> IntervalSet | None:
-        """Where ``expr >= 0`` for all inner values; None if that is not one interval."""
+        """The interval where ``expr >= 0`` for all inner values; None if it is no interval."""
         form = as_sum(self.analyzer.canonical_form(expr))
         mine = [split for split in form.splits if self.mentions(split.index)]
         if len(mine) != 1 or depth == 0:
@@ -101,7 +101,7 @@ class _Solver:
         return self.not_negative(left, depth - 1)
 
     def holds(self, condition: Any) -> IntervalSet | None:
-        """Where the comparison is true."""
+        """The interval where the comparison is true, or None."""
         kind, a, b = type(condition), condition.a, condition.b
         unit = fold.const(a.dtype, 1)
         if kind in (LT, LE):
@@ -117,7 +117,7 @@ class _Solver:
 
 
 def meet(sets: list[IntervalSet], analyzer: Analyzer) -> IntervalSet:
-    """The interval of what lies in all the sets."""
+    """The intersection of intervals."""
     low, high = neg_inf(), pos_inf()
     for item in sets:
         low = _tighter(low, item.min_value, neg_inf(), analyzer, larger=True)
@@ -140,7 +140,7 @@ def _tighter(a: Any, b: Any, nothing: Any, analyzer: Analyzer, *, larger: bool) 
 def surely(condition: PrimExpr, var: Var, inner: Domains, analyzer: Analyzer) -> IntervalSet | None:
     """The values of ``var`` for which the comparison holds for all values of inner variables.
 
-    None: that is no interval, or none could be found.
+    None if they are no interval, or if the solver cannot find it.
     """
     if not is_plain(condition):
         return None
@@ -152,7 +152,7 @@ def surely(condition: PrimExpr, var: Var, inner: Domains, analyzer: Analyzer) ->
 
 
 def is_empty(interval: IntervalSet, analyzer: Analyzer) -> bool:
-    """Whether the interval is proved to hold nothing."""
+    """Whether the interval is proved to be empty."""
     low, high = interval.min_value, interval.max_value
     if low is pos_inf() or high is neg_inf():
         return True
@@ -164,7 +164,7 @@ def is_empty(interval: IntervalSet, analyzer: Analyzer) -> bool:
 
 
 def are_large(bounds: list[PrimExpr], most: int) -> bool:
-    """Whether the bounds of a range have more than ``most`` nodes in all."""
+    """Whether the bounds of a range together have more than ``most`` nodes."""
     stack: list[object] = list(bounds)
     count = 0
     while stack and count <= most:

@@ -1,8 +1,8 @@
 """ConvertSSA: every variable and buffer is defined in one place.
 
-Passes that copy a subtree leave its variables defined twice; the second definition and what it
-covers get a variable of their own. ``for i in 4: A[i] = 0`` twice with one ``i`` becomes the same
-with ``i`` and ``i_1`` (the printed name; the variable keeps its own).
+Passes that copy a subtree leave its variables defined twice; the second definition gets a new
+variable, which replaces the old one in its scope. Two loops over one ``i`` become a loop over ``i``
+and one over ``i_1`` (the printed name; the variable's own name stays ``i``).
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class _Renew(Mutator):
             for value in [*buffer.shape, *buffer.strides, buffer.elem_offset]:
                 self.defined.add(id(value))
         self.symbols = dict.fromkeys(self.defined)
-        """What is in scope everywhere: a view's shape uses it."""
+        """Parameters and symbols, which are in scope everywhere: a view's shape may use them."""
 
     def define(self, var: Var) -> Var:
-        """The variable to define here: itself, or a new one if it has a definition already."""
+        """The variable to define here: itself, or a new one if it is defined already."""
         if id(var) not in self.defined:
             self.defined.add(id(var))
             self.keep.append(var)

@@ -1,10 +1,11 @@
-"""Integer arguments that are data: their arithmetic wraps, as that of buffer elements does.
+"""Marks integer arguments that are data: their arithmetic may overflow, as buffer elements' may.
 
     def f(n: T.int32, B: T.Buffer((1,), "bool")): B[0] = n + 1 > n     # False for n = 2**31 - 1
 
-An argument that is in no index, extent or shape is such data: the function gets a variable that
-``arith.data.has_data`` knows. Of the others (sizes, offsets) and of loop variables the arithmetic
-is taken as exact, since what they index is checked against extents.
+An argument that occurs in no index, extent or shape is data: it is replaced by a variable that
+``arith.data.has_data`` recognises. For other arguments (sizes, offsets) and for loop variables,
+simplification assumes that arithmetic does not overflow; indices computed from them are checked
+against the extents.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ _INDEXING: Final[dict[type[Node], tuple[str, ...]]] = {
     AttrStmt: ("value",), BufferRealize: ("bounds",), BufferRegion: ("region",),
     Buffer: ("shape", "strides", "elem_offset"),
 }  # fmt: skip
-"""What says places and sizes: a class of nodes -> its fields that do."""
+"""Node class -> its fields that hold indices, extents or shapes."""
 
 
 def with_data_arguments(func: PrimFunc) -> PrimFunc:
-    """The function with its integer arguments that are data as variables known to hold data."""
+    """The function with its integer arguments that are data replaced by data variables."""
     scalars = [
         param for param in func.params
         if param not in func.buffer_map and is_index(param.dtype)

@@ -1,4 +1,4 @@
-"""Conditions that a pass has decided become constants; ``and`` and ``or`` around them fold."""
+"""Replaces conditions whose value a pass knows by constants; folds ``and``, ``or`` around them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.tir.transform.prim_func_pass import StmtMutator
 
 
 class DecidedConditions(StmtMutator):
-    """Puts ``value`` where ``is_decided`` says so; a subclass defines that."""
+    """Replaces expressions for which ``is_decided`` holds by ``value``; subclasses define it."""
 
     def __init__(self, value: bool) -> None:
         super().__init__()
@@ -21,7 +21,7 @@ class DecidedConditions(StmtMutator):
         raise NotImplementedError
 
     def visit_PrimExpr(self, expr: PrimExpr) -> PrimExpr:
-        """The value, or what is inside with its conditions decided."""
+        """The value if it is decided, else the expression with its operands visited."""
         return self.value if self.is_decided(expr) else self.visit_default(expr)
 
     def visit_And(self, expr: And) -> PrimExpr:

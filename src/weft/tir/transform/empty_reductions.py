@@ -1,13 +1,13 @@
-"""Reductions over no elements give the identity: what LowerInitBlock does before anything else.
+"""Makes reductions over no elements give the identity; the first step of LowerInitBlock.
 
-A reduction's ``init`` runs at the first value of its axes, so never where a loop over them has no
-iteration. In front of the outermost loop that only serves reduction axes comes a copy of the
-loops inside it that hold the block's ``init`` alone, guarded by "an extent is 0".
+The ``init`` of a reduction runs at the first value of its axes, so it never runs if a loop over
+them has no iteration. This pass inserts the ``init`` for that case, before the outermost loop that
+only drives reduction axes: inside of a copy of the other loops, guarded by "an extent is 0".
 
 Before: ``for i in range(4): for k in range(n): with T.block("C"): ...``
 After: ``for i in range(4): if n <= 0: with T.block("C_init"): C[i] = 0`` and the loop over k.
 
-Nothing is added where all extents are known to be positive. The interpreter applies it as well.
+Nothing is inserted if all extents are known to be positive. The interpreter applies the pass, too.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ class _Nest:
         return conditions
 
     def fallback(self) -> Stmt | None:
-        """The init of every output element, where an extent is 0; None if that cannot be written
-        (an extent depends on another loop of the nest).
+        """The statement that runs the init for every output element if an extent is 0.
+
+        None if it cannot be written, since an extent depends on another loop of the nest.
         """
         inner = self.loops[self.loops.index(self.reduction[0]) :]
         bound = {loop.loop_var for loop in inner}
@@ -90,7 +91,7 @@ class _Nest:
         return BlockRealize(values, self._spatial_predicate(), init_block)
 
     def _spatial_predicate(self) -> PrimExpr:
-        """The parts of the predicate that do not speak of the reduction."""
+        """The parts of the predicate that do not use the reduction's loops."""
         reducing = {loop.loop_var for loop in self.reduction}
         parts = [
             part
@@ -101,7 +102,7 @@ class _Nest:
 
 
 class _Insert(StmtMutator):
-    """Puts the fallbacks in front of the outermost reduction loops."""
+    """Inserts the fallbacks before the outermost reduction loops."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
 """FlattenBuffer: every buffer becomes one dimension, addressed by an element offset.
 
 Before: ``A[i, j]`` of shape (m, n). After: ``A_1[int64(i) * n + int64(j)]`` where
-``A_1 = T.Buffer((m * n,), data=A.data)``. Offsets are int64, unless the constant size of the buffer
-shows that the type of the indices holds them. Strides and element offsets of parameters are part of
-the offset. Declarations go: a buffer over the data of another needs none. bool keeps its type (one
-byte each).
+``A_1 = T.Buffer((m * n,), data=A.data)``. Offsets are int64, unless the buffer has a constant size
+that fits into the type of the indices. The offset includes the strides and the element offset of a
+parameter. Declarations of buffers are removed: a buffer over the data of another needs none. bool
+keeps its type (a byte for each element).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Flatten(Mutator):
         return self.flattened(buffer)
 
     def visit_Call(self, call: Call) -> Call:
-        """A buffer given to a packed function keeps its shape: the function sees an array."""
+        """A buffer that is passed to a packed function keeps its shape: it becomes an array."""
         if not any(isinstance(arg, Buffer) for arg in call.args):
             same: Call = self.visit_default(call)
             return same
@@ -70,7 +70,7 @@ class _Flatten(Mutator):
         return alloc.with_(extents=Array([extent]), body=body)
 
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
-        """What lies between the first and the last element of a region, where blocks are left."""
+        """The flat range from the first to the last element of a region, if there are blocks."""
         buffer = region.buffer
         lows = [self.visit(dom.min) for dom in region.region]
         steps = [op.subtract(self.visit(dom.extent), 1) for dom in region.region]
@@ -95,7 +95,7 @@ class _Flatten(Mutator):
 
 
 def _small(sizes: Sequence[PrimExpr]) -> DataType | None:
-    """The type of constant sizes if it holds their product, else None."""
+    """The type of constant sizes if their product fits into it, else None."""
     count = 1
     for size in sizes:
         if not isinstance(size, IntImm) or size.dtype.bits > 32:
@@ -106,7 +106,7 @@ def _small(sizes: Sequence[PrimExpr]) -> DataType | None:
 
 
 def offset_type(buffer: Buffer) -> DataType:
-    """The type of element offsets: that of the shape where it is constant and small, else int64."""
+    """The type of element offsets: that of a constant, small shape, else int64."""
     small = _small(buffer.shape)
     if small is None or constant_offset(buffer) != 0:
         return INT64
@@ -125,7 +125,7 @@ def constant_offset(buffer: Buffer) -> int | None:
 
 
 def _count(buffer: Buffer) -> PrimExpr:
-    """How many elements the buffer spans."""
+    """The number of elements from the start of the data to the buffer's last element."""
     kind = offset_type(buffer)
     if buffer.strides and buffer.shape:
         span: PrimExpr = IntImm(kind, 1)

@@ -1,9 +1,9 @@
-"""HoistExpression and HoistIfThenElse: conditions and lets that a loop does not change leave it.
+"""HoistExpression and HoistIfThenElse: move loop-invariant conditions and lets out of loops.
 
-``for i: for j: if i < 3: S`` becomes ``for i: if i < 3: for j: S``. What is looked at is chosen by
-the flags of the options ``{"tir.HoistExpression": {"hoisted_conditionals": n,
-"hoisted_let_bindings": n}}`` (``HoistedConditionals``, ``HoistedLetBindings``). What reads memory,
-calls a function or may divide by zero stays.
+``for i: for j: if i < 3: S`` becomes ``for i: if i < 3: for j: S``. The options
+``{"tir.HoistExpression": {"hoisted_conditionals": n, "hoisted_let_bindings": n}}`` choose which
+conditions and lets are moved (``HoistedConditionals``, ``HoistedLetBindings``). An expression that
+reads memory, calls a function or may divide by zero is not moved.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft.tir.transform.unroll_loop import redefined
 
 
 class HoistedConditionals(enum.Flag):
-    """Which conditions HoistExpression looks at."""
+    """The conditions that HoistExpression moves."""
 
     Never = 0
     IfElseStmt = 1
@@ -41,7 +41,7 @@ class HoistedConditionals(enum.Flag):
 
 
 class HoistedLetBindings(enum.Flag):
-    """Which lets HoistExpression moves."""
+    """The lets that HoistExpression moves."""
 
     Never = 0
     RequiredByConditional = 1
@@ -51,7 +51,7 @@ class HoistedLetBindings(enum.Flag):
 
 
 def _is_pure(expr: PrimExpr) -> bool:
-    """Whether the expression means the same wherever its variables are known, and never faults."""
+    """Whether the expression has the same value everywhere, and can be evaluated without error."""
     if collect(expr, (BufferLoad, ProducerLoad, Call)):
         return False
     return all(
@@ -61,7 +61,7 @@ def _is_pure(expr: PrimExpr) -> bool:
 
 
 class _Candidates(Visitor):
-    """The first condition or let below a loop that does not depend on it."""
+    """Finds the first condition or let inside of a loop that does not depend on it."""
 
     def __init__(self, owner: _Hoist, loop_var: Var) -> None:
         self.owner = owner
@@ -114,7 +114,7 @@ class _Candidates(Visitor):
         self.visit_default(call)
 
     def consider(self, condition: PrimExpr) -> None:
-        """Take the condition, or a part of it, if it is free of the loop."""
+        """Take the condition, or a part of it, if it does not depend on the loop."""
         if isinstance(condition, Call) and is_call(condition, "likely"):
             condition = condition.args[0]
         if self.done() or isinstance(condition, IntImm):
@@ -137,7 +137,7 @@ class _Candidates(Visitor):
 
 
 class _Decide(DecidedConditions):
-    """A condition, wherever it stands, has a value; others may follow from it."""
+    """Replaces a condition by its value, and others that follow from it."""
 
     def __init__(self, condition: PrimExpr, value: bool, analyzer: Analyzer) -> None:
         super().__init__(value)
@@ -148,7 +148,7 @@ class _Decide(DecidedConditions):
         return expr.dtype.is_bool and expr_deep_equal(expr, self.condition)
 
     def known(self, condition: PrimExpr) -> PrimExpr:
-        """The condition, or its value."""
+        """The condition, or its value if that is known."""
         new: PrimExpr = self.visit(condition)
         if isinstance(new, IntImm) or not _is_pure(new):
             return new
@@ -177,7 +177,7 @@ class _Decide(DecidedConditions):
 
 
 class _Unlet(StmtMutator):
-    """Without one let, whose variable is defined further out."""
+    """Removes one let, whose variable is now defined outside."""
 
     def __init__(self, gone: Any) -> None:
         super().__init__()
@@ -214,7 +214,7 @@ class _Hoist(StmtMutator):
         return self.hoisted(new, binding.var)
 
     def hoisted(self, loop: For | AttrStmt, var: Var) -> Stmt:
-        """The loop with what does not depend on it outside."""
+        """The loop with invariant conditions and lets moved out of it."""
         search = _Candidates(self, var)
         search.visit(loop.body)
         if search.let is not None:
@@ -231,7 +231,7 @@ class _Hoist(StmtMutator):
         return IfThenElse(condition, yes, redefined(no))
 
     def decided(self, loop: For | AttrStmt, var: Var, condition: PrimExpr, value: bool) -> Stmt:
-        """The loop where the condition holds (or does not)."""
+        """The loop for the case that the condition holds (or does not)."""
         with self.analyzer.constraint_scope(condition if value else Not(condition)):
             body = _Decide(condition, value, self.analyzer).visit(loop.body)
             if is_no_op(body):
@@ -242,7 +242,7 @@ class _Hoist(StmtMutator):
 def hoist_expression(
     func: PrimFunc, conditionals: HoistedConditionals, lets: HoistedLetBindings
 ) -> PrimFunc:
-    """The function with what the flags choose outside of the loops that do not change it."""
+    """The function with the conditions and lets that the flags choose moved out of loops."""
     return rewrite_body(func, _Hoist(conditionals, lets))
 
 
@@ -278,8 +278,9 @@ def HoistExpression() -> Pass:  # noqa: N802 - TVM's name
 def HoistIfThenElse(variant: str | None = None) -> Pass:  # noqa: N802 - TVM's name
     """The pass ``tir.HoistIfThenElse``: conditions of branches only.
 
-    ``variant="basic"`` hoists none that use a thread index, nor over the launch of threads; else
-    the option ``{"tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}`` says so.
+    Conditions that use a thread index, and moves out of a launch of threads, need the option
+    ``{"tir.HoistIfThenElse": {"support_block_scope_hoisting": True}}``; ``variant="basic"`` ignores
+    the option.
     """
     if variant not in (None, "basic"):
         raise PassError(f"HoistIfThenElse: variant: expected None or 'basic', got {variant!r}")

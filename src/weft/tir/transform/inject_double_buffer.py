@@ -1,10 +1,12 @@
-"""InjectDoubleBuffer: a loop fills one half of a buffer while it works on the other.
+"""InjectDoubleBuffer: a loop fills one half of a buffer while it uses the other half.
 
-Under the attribute ``double_buffer_scope`` the buffer's memory doubles and leaves the loop; the
-statement that fills it runs once before the loop, and then in each iteration for the next one.
-Before: ``for i: fill(B, i); use(B, i)``. After: ``fill(B[0], 0)`` and
-``for i: fill(B[(i + 1) % 2], i + 1); use(B[i % 2], i)``, the last iteration apart. The option
-``{"tir.InjectDoubleBuffer": {"split_loop": n}}`` writes out ``n`` iterations in a row.
+Before: ``for i: fill(B, i); use(B, i)``. After: ``fill(B[0], 0)``, then
+``for i: fill(B[(i + 1) % 2], i + 1); use(B[i % 2], i)``, with the last iteration after the loop.
+
+The attribute ``double_buffer_scope`` marks the statement that fills the buffer. The buffer's memory
+is doubled and moved out of the loop; the statement runs once before the loop, and then in each
+iteration for the next one. The option ``{"tir.InjectDoubleBuffer": {"split_loop": n}}`` unrolls the
+loop by ``n``.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ SCOPE = "double_buffer_scope"
 
 @dataclass
 class _Buffered:
-    """One buffer with two halves, and the loop that alternates between them."""
+    """A double buffer, and the loop that alternates between its halves."""
 
     loop: For
     allocation: Allocate
@@ -57,7 +59,7 @@ class _Buffered:
     before: Stmt | None = None
 
     def half(self, number: PrimExpr, stmt: Stmt) -> Stmt:
-        """The statement, working on half ``number % 2``."""
+        """The statement with its accesses moved to half ``number % 2``."""
         two = IntImm(number.dtype, 2)
         sizes = {id(self.allocation.buffer_var): flat_size(self.allocation)}
         where = fold.floormod(number, two)
@@ -128,7 +130,7 @@ class _Inject(StmtMutator):
         return done
 
     def pipelined(self, loop: For, body: Stmt) -> Stmt:
-        """All iterations: ``split`` at a time while another follows, the rest one by one."""
+        """The loop over all iterations: unrolled by ``split``, then the remaining ones."""
         unit = fold.const(loop.extent.dtype, 1)
         count = fold.const(loop.extent.dtype, self.split)
         rounds = fold.floordiv(fold.sub(loop.extent, unit), count)
@@ -157,7 +159,7 @@ class _Inject(StmtMutator):
 
 
 class _Taken(StmtMutator):
-    """Where it is known whether another iteration follows, filling needs no test."""
+    """Removes the test of a fill where it is known whether another iteration follows."""
 
     def __init__(self, follows: bool) -> None:
         super().__init__()
@@ -179,7 +181,7 @@ class _Taken(StmtMutator):
 
 
 class _Halves(StmtMutator):
-    """Filling goes to the next iteration's half, all else to this one's."""
+    """Moves the fill to the half of the next iteration, and all other accesses to this one's."""
 
     def __init__(self, item: _Buffered) -> None:
         super().__init__()

@@ -73,7 +73,7 @@ BOUND_NODES: Final = 24
 
 
 class _Decide(DecidedConditions):
-    """Replaces the given conditions (these very objects, not equal ones) by ``value``."""
+    """Replaces the given conditions, compared by identity, by ``value``."""
 
     def __init__(self, conditions: list[PrimExpr], value: bool) -> None:
         super().__init__(value)

@@ -1,7 +1,7 @@
 """LowerInitBlock: the ``init`` of a reduction becomes a guarded statement before the body.
 
 Before: ``with T.init(): C[vi] = 0`` in a block with the reduction axis ``vk``.
-After: ``if vk == 0: C[vi] = 0`` followed by the update. So it is for an ordered axis.
+After: ``if vk == 0: C[vi] = 0`` followed by the update. An ordered axis is treated the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Lower(StmtMutator):
 
 
 def _guarded(block: Block) -> Stmt:
-    """The init under the condition that every axis that accumulates is at its first value."""
+    """The init, guarded by the condition that every accumulating axis is at its first value."""
     conditions: list[PrimExpr] = [
         op.equal(axis.var, axis.dom.min)
         for axis in block.iter_vars

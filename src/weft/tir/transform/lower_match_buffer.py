@@ -1,8 +1,8 @@
-"""LowerMatchBuffer: ``match_buffer`` inside blocks becomes accesses of the matched buffer.
+"""LowerMatchBuffer: replaces accesses through ``match_buffer`` by accesses of the source buffer.
 
-A load ``B[i]`` of ``B = T.match_buffer(A[2:4, 0:8], (8,))`` becomes ``A[2, i]``: the matched
-dimensions are the last ones, leading ones of extent 1 are dropped. Where B's strides, offset or
-extents are variables, they are bound to A's.
+A load ``B[i]`` of ``B = T.match_buffer(A[2:3, 0:8], (8,))`` becomes ``A[2, i]``: the matched buffer
+has the last dimensions of the source; leading ones must have extent 1. Variables in B's strides,
+offset or extents are bound to the values for A.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Lower(Mutator):
         return self.values.get(id(var), var)
 
     def visit_BlockRealize(self, realize: BlockRealize) -> Stmt:
-        """What a region reads from memory has one value in its block, whatever the block stores."""
+        """Bind bounds of a region that read memory to variables: the block may change it."""
         block, lets = realize.block, []
         matches = []
         for match in block.match_buffers:
@@ -69,7 +69,7 @@ class _Lower(Mutator):
         return self.visit_default(block.with_(match_buffers=Array()))
 
     def bind(self, match: MatchBufferRegion) -> None:
-        """Remember the source of a matched buffer and the values of its variables."""
+        """Record the source of a matched buffer and the values of its variables."""
         source: BufferRegion = self.visit(match.source)
         if id(source.buffer) in self.matched:
             outer = self.matched[id(source.buffer)]
@@ -129,7 +129,7 @@ class _Lower(Mutator):
 
 
 def _named(expr: PrimExpr, name: str) -> tuple[PrimExpr, tuple[Var, PrimExpr] | None]:
-    """An expression, or a new variable for what is read from memory, with its value."""
+    """The expression; if it reads memory, a new variable and the pair (variable, expression)."""
     if not may_change(expr):
         return expr, None
     var = Var(f"{name}_start", expr.dtype)
@@ -137,7 +137,7 @@ def _named(expr: PrimExpr, name: str) -> tuple[PrimExpr, tuple[Var, PrimExpr] | 
 
 
 def _shift(source: BufferRegion, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
-    """Indices of the matched buffer as indices of its source."""
+    """Convert indices of the matched buffer to indices of its source."""
     lead = len(source.region) - len(indices)
     fixed = [rng.min for rng in source.region[:lead]]
     moved = [op.add(r.min, i) for r, i in zip(source.region[lead:], indices, strict=True)]

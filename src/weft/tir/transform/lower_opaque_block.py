@@ -1,8 +1,8 @@
-"""LowerOpaqueBlock: blocks disappear; what they said becomes plain statements.
+"""LowerOpaqueBlock: replaces blocks by plain statements.
 
-Predicates become ``if``, allocated buffers ``allocate`` with ``decl_buffer``, loops of one
-iteration their body, ``pragma_*`` annotations attributes. Needs opaque blocks (no axes, no init,
-no matched buffers).
+Predicates become ``if``, allocated buffers become ``allocate`` with ``decl_buffer``, a loop of one
+iteration becomes its body, and ``pragma_*`` annotations become attributes. It needs opaque blocks
+(without axes, init and matched buffers).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Lower(StmtMutator):
 
 
 def launch_thread(loop: For) -> Stmt:
-    """The loop as the attribute that code generation for threads reads."""
+    """A loop bound to threads as an attribute (``thread_extent`` or ``virtual_thread``)."""
     tag = loop.thread_binding.thread_tag if loop.thread_binding is not None else ""
     dom = loop.domain
     axis = IterVar(dom, loop.loop_var, IterType.ThreadIndex, tag)
@@ -93,9 +93,9 @@ def _with_pragmas(loop: For, body: Stmt) -> Stmt:
 
 
 def pragma_loop(attr: AttrStmt) -> Any:
-    """The variable of the loop that an attribute made of a pragma is for.
+    """The variable of the loop to which an attribute from a pragma belongs.
 
-    It is that of the loop directly below, where there is one: copies of loops have new variables.
+    That of the loop directly below, if there is one: a copied loop has a new variable.
     """
     body = attr.body
     while isinstance(body, AttrStmt):
@@ -108,7 +108,7 @@ def _as_value(value: object) -> object:
 
 
 def allocation_extents(buffer: Buffer) -> list[PrimExpr]:
-    """The extents of memory for a buffer; strides show as wider extents of the inner axes."""
+    """The extents to allocate for a buffer; strides with gaps give larger extents of inner axes."""
     if not buffer.strides or not buffer.shape:
         return list(buffer.shape)
     steps = [stride.value if isinstance(stride, IntImm) else 0 for stride in buffer.strides]

@@ -1,15 +1,17 @@
-"""NarrowDataType: loops and indices in 32 (or 16) bits where nothing can leave that range.
+"""NarrowDataType: computes loops and indices in 32 (or 16) bits if all values fit.
 
-A loop variable, block axis or thread index becomes narrow if it fits, and so does every integer
-expression that it is part of. Constants and casts beside it follow; where a wide value is needed
-(a stored index, an argument of a call) the narrow one is cast back. Never makes anything wider.
+A loop variable, block axis or thread index becomes narrow if it fits, and if every integer
+expression that it is part of fits. Constants and casts next to it are converted; where a wide value
+is needed (a stored index, an argument of a call), the narrow one is cast back. The pass never makes
+anything wider.
 
 Before: ``for i in range(T.int64(16)): B[i * T.int64(8)] = A[i]``.
 After: ``for i in range(16): B[i * 8] = A[i]``.
 
-Bounds are those of ``Analyzer.const_int_bound``, so that loops of symbolic extents keep their type.
-An index inside of an index counts by itself: ``A[B[i] * n]`` only asks what ``i`` is. TVM's pass of
-that name works alike; it does not look at what an extent itself needs.
+Bounds come from ``Analyzer.const_int_bound``, so loops of symbolic extents keep their type. An
+index inside of another index is independent of it: in ``A[B[i] * n]``, ``i`` only needs to fit
+itself. TVM's pass of that name works in the same way, except that it does not check the extent
+expressions.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from weft.tir.transform.threads.thread_scope import LAUNCH
 
 
 class _Widths(Visitor):
-    """How many bits each counting variable needs, in all expressions that it is part of."""
+    """The bits that each loop variable, axis or thread index needs, in all expressions it is in."""
 
     def __init__(self, bits: int) -> None:
         self.target = self.width = bits
@@ -53,7 +55,7 @@ class _Widths(Visitor):
         return bool(self.low <= bound.min_value and bound.max_value <= self.high)
 
     def counts(self, var: Var, domain: Range) -> None:
-        """A variable that may become narrow, if its extent does too."""
+        """Record a variable that may become narrow, if its bounds fit, too."""
         if var.dtype.is_int:
             self.analyzer.bind(var, domain, allow_override=True)
             narrow = self.fits(domain.min) and self.fits(domain.extent)
@@ -80,7 +82,7 @@ class _Widths(Visitor):
             self.found[var] = max(self.found[var], self.width, needed)
 
     def visit_Buffer(self, buffer: Buffer) -> None:
-        """Shapes stay as they are, and so does what they are made of."""
+        """Shapes keep their type, and so do the variables in them."""
         for var in collect([buffer.shape, buffer.strides, buffer.elem_offset], Var):
             if var in self.found:
                 self.found[var] = var.dtype.bits
@@ -105,7 +107,7 @@ class _Widths(Visitor):
         self.visit([let.value, let.body])
 
     def narrow(self) -> dict[Var, Var]:
-        """The variables that change, with their narrow twins."""
+        """Variable -> its narrow replacement."""
         return {
             var: type(var)(var.name, f"int{bits}")
             for var, bits in self.found.items()
@@ -114,7 +116,7 @@ class _Widths(Visitor):
 
 
 class _Narrow(StmtMutator):
-    """``free`` says that the expression at hand may come out narrow: it is an index."""
+    """Rewrites a function; ``free``: the type of the expression being visited may change."""
 
     def __init__(self, widths: _Widths) -> None:
         super().__init__()
@@ -132,12 +134,12 @@ class _Narrow(StmtMutator):
         return narrowed
 
     def index(self, expr: PrimExpr, dtype: DataType | None = None) -> PrimExpr:
-        """An expression that counts, of a type if one is asked for."""
+        """An index expression, which may become narrow; cast to ``dtype`` if that is given."""
         narrowed: PrimExpr = self.within(True, expr)
         return narrowed if dtype is None else op.cast(dtype, narrowed)
 
     def value(self, expr: PrimExpr) -> PrimExpr:
-        """An expression whose type others rely on."""
+        """An expression that must keep its type."""
         narrowed = self.within(False, expr)
         return op.cast(expr.dtype, narrowed) if isinstance(narrowed, PrimExpr) else narrowed
 
@@ -219,7 +221,7 @@ class _Narrow(StmtMutator):
     def visit_BufferRegion(self, region: BufferRegion) -> BufferRegion:
         return region.with_(region=self.visit(region.region))
 
-    # What counts.
+    # Loops, axes and threads.
 
     def visit_IterVar(self, axis: IterVar) -> IterVar:
         var = self.visit_Var(axis.var)

@@ -1,6 +1,6 @@
-"""Memory in several parts of one size: buffers enlarged along their first dimension.
+"""Buffers that are enlarged, along their first dimension, to several parts of equal size.
 
-Virtual threads have a part each; double buffering alternates between two.
+Each virtual thread has a part of its own; double buffering alternates between two parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Access = TypeVar("Access", BufferLoad, BufferStore)
 
 
 def flat_size(stmt: Allocate) -> PrimExpr:
-    """The elements of an allocation."""
+    """The number of elements of an allocation."""
     size: PrimExpr = IntImm(stmt.extents[0].dtype, 1) if stmt.extents else op.const(1)
     for extent in stmt.extents:
         size = op.multiply(size, extent)
@@ -29,14 +29,14 @@ def flat_size(stmt: Allocate) -> PrimExpr:
 
 
 def enlarged_extents(stmt: Allocate, count: int) -> Array[PrimExpr]:
-    """The extents of ``count`` parts."""
+    """The extents of an allocation for ``count`` parts."""
     if not stmt.extents:
         return Array([op.const(count)])
     return Array([op.multiply(stmt.extents[0], count), *stmt.extents[1:]])
 
 
 def enlarged(buffer: Buffer, count: int, who: str) -> Buffer:
-    """The buffer over ``count`` parts; ``who`` is named in errors."""
+    """The buffer enlarged to ``count`` parts; errors name ``who``."""
     if not buffer.shape or buffer.strides:
         raise UnsupportedError(
             f"{who}: {buffer.name} needs {count} parts, and has no dimension or has strides; run "
@@ -47,9 +47,9 @@ def enlarged(buffer: Buffer, count: int, who: str) -> Buffer:
 
 
 class PartOfMemory(Mutator):
-    """Accesses of buffers that were enlarged, in part number ``var``.
+    """Moves accesses of enlarged buffers to part number ``var``.
 
-    ``sizes``: elements of a part by data variable (for pointers); ``buffers``: the new buffers.
+    ``sizes``: data variable -> elements of a part (for pointers); ``buffers``: old -> new buffer.
     """
 
     def __init__(
