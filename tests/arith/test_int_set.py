@@ -20,7 +20,7 @@ from weft.ir.functor import substitute
 from weft.ir.structural import structural_equal
 from weft.tir import op
 from weft.tir.buffer import decl_buffer
-from weft.tir.expr import Ramp, Select, Var
+from weft.tir.expr import Div, FloorDiv, Ramp, Select, Var
 from weft.tir.intrinsic import vscale
 
 I, J, N = (Var(name, "int32") for name in "ijn")
@@ -118,6 +118,16 @@ def test_truncating_division_and_remainder_by_what_is_positive():
     assert texts(op.truncdiv(x, y), 1, 9) == ("T.Div(1, y)", "T.Div(9, y)")
     assert texts(op.truncmod(x, 8), -7, 9) == ("-7", "7")
     assert texts(op.truncmod(x, 8), 17, 19) == ("1", "3")
+
+
+def test_a_quotient_that_wraps_has_no_ends():
+    # -128 // -1 is 128, which is no int8: the ends would be -127 and -128, a set without values
+    x, minus_one = Var("x", "int8"), IntImm("int8", -1)
+    whole = IntervalSet(IntImm("int8", -128), IntImm("int8", 127))
+    for kind in (FloorDiv, Div):
+        quotients = Analyzer().int_set(kind(x, minus_one), {x: whole})
+        assert quotients.min_value is neg_inf()
+        assert quotients.max_value is pos_inf()
 
 
 def test_lanes_of_a_scalable_ramp():

@@ -183,23 +183,19 @@ class SetEvaluator:
             return self.opaque(expr)
         return self.monotone(expr, a, b.min_value, fold.mul)
 
-    def visit_floordiv(self, expr: FloorDiv) -> IntervalSet:
+    def visit_division(self, expr: FloorDiv | Div) -> IntervalSet:
         operands = self.operands(expr)
         if operands is None:
             return IntervalSet(expr, expr)
         a, b = operands
+        divisor = b.min_value
         if not b.is_single_point() or not b.is_bounded:
             return self.opaque(expr)
-        return self.monotone(expr, a, b.min_value, fold.floordiv)
-
-    def visit_truncdiv(self, expr: Div) -> IntervalSet:
-        operands = self.operands(expr)
-        if operands is None:
-            return IntervalSet(expr, expr)
-        a, b = operands
-        if not b.is_single_point() or not self.analyzer.can_prove_greater_equal(b.min_value, 1):
-            return self.opaque(expr)
-        return self.monotone(expr, a, b.min_value, fold.truncdiv)
+        is_narrow = not is_index(expr.dtype.element)
+        if is_narrow and not self.analyzer.can_prove_greater_equal(divisor, 0):
+            return self.opaque(expr)  # -128 // -1 is no int8: it wraps
+        build = fold.floordiv if isinstance(expr, FloorDiv) else fold.truncdiv
+        return self.monotone(expr, a, divisor, build)
 
     def visit_truncmod(self, expr: Mod) -> IntervalSet:
         operands = self.operands(expr)
@@ -331,9 +327,9 @@ _HANDLERS: Final[dict[type[Node], Callable[[SetEvaluator, Any], IntervalSet]]] =
     Add: SetEvaluator.visit_add,
     Sub: SetEvaluator.visit_sub,
     Mul: SetEvaluator.visit_mul,
-    FloorDiv: SetEvaluator.visit_floordiv,
+    FloorDiv: SetEvaluator.visit_division,
     FloorMod: SetEvaluator.visit_floormod,
-    Div: SetEvaluator.visit_truncdiv,
+    Div: SetEvaluator.visit_division,
     Mod: SetEvaluator.visit_truncmod,
     Min: SetEvaluator.visit_min,
     Max: SetEvaluator.visit_max,

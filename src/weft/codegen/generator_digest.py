@@ -5,11 +5,11 @@ another function into a module, a method into a class or a row into a table of w
 weft.tir.lowering changes the code that comes out of the same program, so that the key of a cache
 has to change, too.
 
-What is looked at: the values of the package's modules, of its classes and of its tables. What only
-notes what was met, and so changes as it is used, is left out: subclasses of dict, and ``_MEMOS``. A
-function of weft's counts by its place in the sources and its closure, another by its bytecode,
-constants, default values and closure, so that the digest is the same in every process. As long as
-all these values are the same objects, the last digest is given again.
+What is looked at: the values of the package's modules, of its classes and of its tables. A subclass
+of dict is a memo, which grows as it is used: what it holds is left out. A function of weft's counts
+by its place in the sources and its closure, another by its bytecode, constants, default values and
+closure, so that the digest is the same in every process. As long as all these values are the same
+objects, the last digest is given again.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None), type(Ellipsi
 _SIMPLE: Final = frozenset((str, bytes, int, float, bool, type(None)))
 _DEEPEST: Final = 12
 """Values within values, beyond which only their types count."""
-_MEMOS: Final = frozenset({"_ignored"})
-"""Attributes in which the classes of visitors note which nodes they pass by (weft.ir.functor)."""
 
 
 class _Watch:
@@ -64,7 +62,7 @@ class _Watch:
     def _held(self) -> list[object]:
         held: list[object] = []
         for container in self.containers:
-            held.extend([value for name, value in container.items() if name not in _MEMOS])
+            held.extend(container.values())
         held.extend([value.__code__ for value in held if type(value) is FunctionType])
         return held
 
@@ -109,8 +107,6 @@ def _digest_of(containers: list[Container]) -> bytes:
     digest = hashlib.blake2b(digest_size=16)
     for container in containers:
         for key, value in container.items():
-            if key in _MEMOS:
-                continue
             is_of_python = isinstance(key, str) and key.startswith("__")
             if not is_of_python or type(value) is FunctionType:
                 digest.update(f"{_text(key)}={_text(value)}\n".encode(errors="surrogatepass"))

@@ -41,26 +41,31 @@ The statements of a sequence are no part of the expression around it."""
 
 
 class _Handlers(dict[type, tuple[str, int]]):
-    """Node class -> its method, and how objects of it are visited: a memo that grows with use."""
+    """Node class -> its method, and how objects of it are visited: a memo that grows with use.
+
+    ``ignored`` grows, too: the bits of the nodes that are known to go through ``visit_default``
+    (``weft.ir.summary``). A node that has no others is passed by. 0, which passes nothing by, where
+    a subclass handles every node: where it has a ``visit`` or a ``visit_default`` of its own.
+    """
+
+    __slots__ = ("ignored",)
+
+    def __init__(self, ignored: int) -> None:
+        super().__init__()
+        self.ignored = ignored
 
 
 class _Dispatcher:
     """Finds the handler of a node class: nearest class of its MRO with a ``visit_`` method."""
 
-    _handlers: ClassVar[_Handlers] = _Handlers()
+    _handlers: _Handlers
     MEMOISED: ClassVar[frozenset[str]] = frozenset()
     _walk: Walk | None = None
     """What was visited of the outermost expression; None outside of one."""
-    _ignored: int = IDENTITIES
-    """The bits of the nodes that are known to go through ``visit_default`` (``weft.ir.summary``).
-
-    A node that has no others is passed by. 0, which passes nothing by, where a subclass has a hand
-    in every node: where it has a ``visit`` or a ``visit_default`` of its own."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
-        cls._handlers = _Handlers()
-        cls._ignored = 0 if _has_a_hand_in_all(cls) else IDENTITIES
+        cls._handlers = _Handlers(0 if _handles_every_node(cls) else IDENTITIES)
         for name in cls.__dict__:
             if name.startswith("visit_") and name not in _FRAMEWORK:
                 kind = name.removeprefix("visit_")
@@ -126,9 +131,10 @@ class _Dispatcher:
             how = _IF_NESTED
         elif is_sequence(kind):
             how = _SEQUENCE
-        handler = self._handlers[kind] = (name, how)
-        if name is _DEFAULT and self._ignored and not kind.IS_OPEN:
-            type(self)._ignored |= kind.BIT
+        handlers = type(self)._handlers
+        handler = handlers[kind] = self._handlers[kind] = (name, how)
+        if name is _DEFAULT and handlers.ignored and not kind.IS_OPEN:
+            handlers.ignored |= kind.BIT
         return handler
 
 
@@ -139,7 +145,7 @@ _ABSTRACT = frozenset(
 )
 
 
-def _has_a_hand_in_all(cls: type) -> bool:
+def _handles_every_node(cls: type) -> bool:
     """Whether a subclass has one of the methods through which every node goes."""
     for base in cls.__mro__:
         if base.__module__ == __name__ and base.__name__ in ("Visitor", "Mutator"):
@@ -163,7 +169,7 @@ class Visitor(_Dispatcher):
             handler = self._handler_of(kind)
         method, how = handler
         if method is _DEFAULT:
-            ignored = self._ignored
+            ignored = self._handlers.ignored
             if (node._summary or summary_of(node)) | ignored == ignored:
                 return
         if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
@@ -230,7 +236,7 @@ class Mutator(_Dispatcher):
             handler = self._handler_of(kind)
         method, how = handler
         if method is _DEFAULT:
-            ignored = self._ignored
+            ignored = self._handlers.ignored
             if (node._summary or summary_of(node)) | ignored == ignored:
                 return node
         if how == _EACH_TIME or (how == _IF_NESTED and not is_nested(node)):
@@ -363,7 +369,9 @@ class _Substitute(Mutator):
                 f"{type(mapping).__name__}"
             )
         self.mapping = {id(key): value for key, value in mapping.items()}
-        self._ignored = ~identities(list(mapping))
+        handlers = _Handlers(~identities(list(mapping)))
+        handlers.update(type(self)._handlers)
+        self._handlers = handlers
 
     def visit_Var(self, node: Node) -> object:
         return self.mapping.get(id(node), node)

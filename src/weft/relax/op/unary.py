@@ -96,7 +96,9 @@ def _unary(
     return row(body)
 
 
-abs = _unary("abs", same_as_input, topi.abs, np.abs, "The absolute value.")  # noqa: A001 - TVM's name
+abs = _unary(  # noqa: A001 - TVM's name
+    "abs", same_as_input, topi.abs, np.abs, "The absolute value."
+)
 acos = _unary("acos", same_as_float_input, topi.acos, np.arccos, "The inverse cosine.")
 acosh = _unary(
     "acosh", same_as_float_input, topi.acosh, np.arccosh, "The inverse hyperbolic cosine."
