@@ -215,3 +215,72 @@ def test_a_region_names_each_index_once():
     text = te.create_prim_func([a, made]).script()
     low, high = "T.min(v_j, 0)", "T.max(v_j, 0)"
     assert f"T.reads(A[v_i, {low}:{low} + ({high} + 1 - {low})])" in text
+
+
+def test_arguments_in_any_order():
+    a = te.placeholder((3,), name="A")
+    b = te.compute((3,), lambda i: a[i] * 2.0, name="B")
+    data, result = np.arange(3, dtype="float32"), np.zeros(3, "float32")
+    run(te.create_prim_func([b, a]), result, data)
+    assert result.tolist() == [0, 2, 4]
+
+
+def test_arguments_that_nothing_reads():
+    a, b = te.placeholder((3,), name="A"), te.placeholder((2,), "int8", name="B")
+    n = te.var("n")
+    func = te.create_prim_func([a, n, b])
+    assert [param.name for param in func.params] == ["var_A", "n", "var_B"]
+    run(func, np.zeros(3, "float32"), 1, np.zeros(2, "int8"))
+    assert len(te.create_prim_func([]).params) == 0
+
+
+def test_one_tensor_is_one_argument():
+    a = te.placeholder((3,), name="A")
+    with pytest.raises(ValueError, match="buffer A stands for two parameters"):
+        te.create_prim_func([a, a, te.compute((3,), lambda i: a[i])])
+
+
+def test_what_two_tensors_read_is_computed_once():
+    a = te.placeholder((3,), name="A")
+    shared = te.compute((3,), lambda i: a[i] + 1.0, name="shared")
+    left = te.compute((3,), lambda i: shared[i] * 2.0, name="left")
+    right = te.compute((3,), lambda i: shared[i] - left[i], name="right")
+    func = te.create_prim_func([a, left, right])
+    assert func.script().count('T.block("shared")') == 1
+    assert func.script().count("alloc_buffer") == 1
+    results = [np.zeros(3, "float32"), np.zeros(3, "float32")]
+    run(func, np.arange(3, dtype="float32"), *results)
+    assert [result.tolist() for result in results] == [[2, 4, 6], [-1, -2, -3]]
+
+
+@pytest.mark.parametrize("name", ["for", "a b", "T", "1st", "A.v0", "ä"])
+def test_names_that_are_no_names_of_python(name):
+    from weft.ir.structural import structural_equal
+    from weft.script import from_source
+
+    a = te.placeholder((3,), name=name)
+    func = te.create_prim_func([a, te.compute((3,), lambda i: a[i] + 1.0, name=name)])
+    assert structural_equal(from_source(func.script()), func)
+
+
+def test_tensors_in_attributes_are_buffers_of_the_block():
+    a, w = te.placeholder((3,), name="A"), te.placeholder((3,), name="W")
+    out = te.compute(
+        (3,), lambda i: a[i] * w[i], name="out", attrs={"layout_free_placeholders": [w], "of": a}
+    )
+    func = te.create_prim_func([a, w, out])
+    assert list(func.attrs["layout_free_buffers"]) == [1]
+    text = func.script()
+    assert 'T.block_attr({"of": A})' in text
+    assert "layout_free_placeholders" not in text
+
+
+def test_weights_that_are_computed_stay_an_annotation():
+    a, w = te.placeholder((3,), name="A"), te.placeholder((3,), name="W")
+    twice = te.compute((3,), lambda i: w[i] * 2.0, name="twice")
+    out = te.compute(
+        (3,), lambda i: a[i] * twice[i], name="out", attrs={"layout_free_placeholders": [twice, w]}
+    )
+    func = te.create_prim_func([a, w, out])
+    assert list(func.attrs["layout_free_buffers"]) == [1]
+    assert '"layout_free_placeholders": [twice]' in func.script()

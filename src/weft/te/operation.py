@@ -171,14 +171,14 @@ def placeholder(shape: ShapeLike, dtype: str | None = None, name: str = "placeho
 
 def as_shape(shape: ShapeLike) -> Array[PrimExpr]:
     """Make a shape from one extent or a sequence of extents (ints, expressions)."""
-    if isinstance(shape, PrimExpr | int) or hasattr(shape, "as_prim_expr"):
+    if isinstance(shape, PrimExpr | int | np.integer) or hasattr(shape, "as_prim_expr"):
         shape = (shape,)
     if not isinstance(shape, Iterable) or isinstance(shape, str):
         raise IRTypeError(f"expected a shape such as (128, 128), got {shape!r}")
     extents = []
     for extent in shape:
         size = as_prim_expr(_whole(extent) if isinstance(extent, float) else extent)
-        if not size.dtype.is_integral:
+        if not size.dtype.is_integral or size.dtype.is_bool:
             raise IRTypeError(f"a shape holds integers, got {size.dtype}")
         if isinstance(size, IntImm) and size.value < 0:
             raise IRValueError(f"an extent must not be negative, got {size.value}")
@@ -243,7 +243,11 @@ def compute(
     ]
     result = fcompute(*[axis.var for axis in axes])
     results = result if isinstance(result, list | tuple) else [result]
-    operation = ComputeOp(name, tag, attrs, axes, [as_prim_expr(item) for item in results])
+    elements = [as_prim_expr(item) for item in results]
+    for element in elements:
+        if element.dtype.is_handle:
+            raise IRTypeError(f"compute {name}: expected a number for each element, got {element}")
+    operation = ComputeOp(name, tag, attrs, axes, elements)
     outputs = tuple([operation.output(i) for i in range(operation.num_outputs)])
     return outputs[0] if len(outputs) == 1 else outputs
 
@@ -268,7 +272,7 @@ def _axis_names(
         else:
             names.append(parameter.name)
     rest = ndim - len(names)
-    if rest < 0 or (not variadic and rest > 0 and names):
+    if rest < 0 or (not variadic and rest > 0):
         raise IRValueError(
             f"compute {name}: the shape has {ndim} dimensions, the function takes {len(names)} "
             "indices"

@@ -80,7 +80,12 @@ def create_prim_func(
     statements = [stage for operation in order for stage in builder.stage(operation)]
     func = builder.finish(arguments, statements)
     if index_dtype_override is not None:
-        func = normalize_index_dtype(func, DataType(index_dtype_override))
+        dtype = DataType(index_dtype_override)
+        if not (dtype.is_int or dtype.is_uint):
+            raise IRTypeError(
+                f"create_prim_func: expected an integer type for indices, got {dtype}"
+            )
+        func = normalize_index_dtype(func, dtype)
     func = _collect_layout_free(func)
     func.provenance = "te"
     return func

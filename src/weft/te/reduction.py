@@ -124,6 +124,8 @@ def _axes(name: str, axis: IterVar | Sequence[IterVar]) -> Array[IterVar]:
             raise IRTypeError(f"{name}: an axis must be a te.reduce_axis, got {item!r}")
         if item.iter_type is not IterType.CommReduce:
             raise IRValueError(f"{name}: {item.var.name} is no reduction axis; use te.reduce_axis")
+    if len({id(item) for item in axes}) != len(axes):
+        raise IRValueError(f"{name}: an axis is given twice; make another one by te.reduce_axis")
     return axes
 
 

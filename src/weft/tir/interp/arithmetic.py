@@ -198,6 +198,14 @@ BINARY_INTRINSIC: Final[dict[str, Binary]] = {
     "hypot": np.hypot, "ldexp": lambda x, n: np.ldexp(x, int(n)),
 }  # fmt: skip
 
+
+def multiply_shift(x: int, y: int, q: int, s: int) -> int:
+    """``x * y * 2**(s - q)``, rounded to the nearest integer, a half upwards."""
+    right = q - min(s, 0)
+    half = 1 << (right - 1) if right > 0 else 0
+    return ((int(x) << max(s, 0)) * int(y) + half) >> right
+
+
 PREDICATE: Final[dict[str, Callable[[Value], Value]]] = {
     "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
 }  # fmt: skip

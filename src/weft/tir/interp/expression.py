@@ -272,6 +272,13 @@ class ExprCompiler:
             return lambda state: end(pair(_wide(args[0](state)), _wide(args[1](state))))
         raise UnsupportedError(f"the interpreter does not know the intrinsic tir.{name}")
 
+    def intrinsic_q_multiply_shift(self, call: Call) -> Thunk:
+        """``x * y * 2**(s - q)``, rounded to the nearest integer, a half upwards."""
+        x, y, q, s = [self.compile(arg) for arg in call.args]
+        end = arithmetic.finish(call.dtype)
+        product = np.frompyfunc(arithmetic.multiply_shift, 4, 1)
+        return lambda state: end(product(x(state), y(state), q(state), s(state)))
+
     def intrinsic_nextafter(self, call: Call) -> Thunk:
         """Computed in the operands' own type, since neighbouring floats depend on the type."""
         kind, end = call.dtype.element.numpy, arithmetic.finish(call.dtype)
