@@ -256,6 +256,11 @@ class TupleGetItem(Expr):
             raise IRTypeError(f"expected the number of a field, got {self.index!r}")
         info = self.tuple_value.struct_info
         self.struct_info = None
+        if isinstance(info, TensorStructInfo):
+            raise IRTypeError(
+                f"TupleGetItem: expected a tuple, got {info}; R.take and R.strided_slice give a "
+                "part of a tensor"
+            )
         if isinstance(info, TupleStructInfo):
             if not 0 <= self.index < len(info.fields):
                 raise IRValueError(

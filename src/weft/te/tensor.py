@@ -7,7 +7,7 @@ body of another operation. Arithmetic on whole tensors is topi's, which register
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Union
+from typing import Any, Final, NoReturn, Union
 
 from weft.ir.expr import ExprLike, ExprOp, PrimExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node
@@ -136,6 +136,9 @@ class Tensor(Node):
     def __getitem__(self, indices: Indices) -> TensorSlice:
         return TensorSlice(self, indices)
 
+    def __iter__(self) -> NoReturn:  # of __getitem__ alone, Python would read elements without end
+        raise IRTypeError(f"a tensor is not iterable; read the elements of {self.name} by index")
+
     def __hash__(self) -> int:
         return hash(self.key)
 
@@ -240,6 +243,9 @@ class TensorSlice(ExprOp):
     def __getitem__(self, indices: Indices) -> TensorSlice:
         more = tuple(indices) if isinstance(indices, tuple | list) else (indices,)
         return TensorSlice(self.tensor, self.indices + more)
+
+    def __iter__(self) -> NoReturn:
+        raise IRTypeError(f"a tensor is not iterable; read the elements of {self!r} by index")
 
     @property
     def dtype(self) -> DataType:

@@ -33,13 +33,20 @@ def register_statements(**builders: Callable[..., object]) -> None:
     STATEMENTS.update(builders)
 
 
+def check_index(buffer: Buffer, index: object) -> None:
+    """Raise IRTypeError for an index that is no integer: a text, a real number."""
+    dtype = getattr(index, "dtype", None)
+    if isinstance(index, str | float) or (dtype is not None and not dtype.is_integral):
+        raise IRTypeError(
+            f"buffer {buffer.name}: an index must be an integer or an expression, got "
+            f"{index!r}{'' if dtype is None else f' of type {dtype}'}"
+        )
+
+
 def index_buffer(buffer: Buffer, indices: Sequence[object]) -> BufferLoad | BufferRegion:
     """``buffer[indices]``: a BufferLoad, or a BufferRegion if an index is a slice."""
     for index in indices:
-        if isinstance(index, str | float):
-            raise IRTypeError(
-                f"buffer {buffer.name}: an index must be an integer or an expression, got {index!r}"
-            )
+        check_index(buffer, index)
     nodes_only = [index for index in indices if not isinstance(index, slice)]
     if len(nodes_only) == len(indices):
         return BufferLoad(buffer, indices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, field, node
@@ -65,6 +65,9 @@ class Buffer(Node):
             indices = (indices,)
         element: BufferLoad | BufferRegion = slots.operators.get().index_buffer(self, indices)
         return element
+
+    def __iter__(self) -> NoReturn:  # of __getitem__ alone, Python would read elements without end
+        raise IRTypeError(f"a buffer is not iterable; read the elements of {self.name} by index")
 
     def vload(
         self, begin: object, dtype: str | None = None, predicate: object = None

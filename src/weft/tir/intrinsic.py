@@ -322,6 +322,8 @@ def address_of(obj: Any, span: Span | None = None) -> PrimExpr:
     """The address of a buffer's element (a BufferLoad), or of its first element."""
     buffer = getattr(obj, "buffer", None)
     if buffer is None:
+        if not hasattr(obj, "shape"):
+            raise IRTypeError(f"address_of: expected a buffer or an element of one, got {obj!r}")
         obj = obj[tuple(IntImm(DataType("int32"), 0) for _ in obj.shape)]
         buffer = obj.buffer
     return intrinsic("handle", "address_of", obj, span=span)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, as_prim_expr
 from weft.ir.type import PointerType, PrimType
@@ -91,6 +91,9 @@ class BufferVar:
 
     def __getitem__(self, index: object) -> BufferLoad:
         return BufferLoad(self._buffer, self._indices(index))
+
+    def __iter__(self) -> NoReturn:
+        raise IRTypeError(f"a buffer is not iterable; read {self._buffer.name} by index")
 
     def __setitem__(self, index: ExprLike | tuple[ExprLike, ...], value: ExprLike) -> None:
         if isinstance(value, bool | int | float):

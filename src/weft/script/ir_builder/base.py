@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 from weft.ir.global_info import GlobalInfo
 from weft.ir.module import IRModule
-from weft.support.errors import IRValueError, UnsupportedError
+from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 from weft.support.scopes import Scopes
 from weft.support.span import Span
 
@@ -145,3 +145,10 @@ class IRBuilderFrame:
 
     def _exit(self) -> None:
         raise NotImplementedError
+
+
+def as_attributes(what: str, attrs: object) -> dict[str, object]:
+    """Attributes by name; ``what`` takes them."""
+    if not isinstance(attrs, Mapping) or not all(isinstance(name, str) for name in attrs):
+        raise IRTypeError(f"{what}: expected a dict of values by name, got {attrs!r}")
+    return dict(attrs)

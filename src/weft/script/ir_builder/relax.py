@@ -35,7 +35,7 @@ from weft.relax.expr import Tuple as TupleNode
 from weft.relax.op.definition import FUNCTIONS
 from weft.relax.struct_info import StructInfo
 from weft.script.ir_builder import relax_distributed
-from weft.script.ir_builder.base import IRBuilder
+from weft.script.ir_builder.base import IRBuilder, as_attributes
 from weft.script.ir_builder.relax_call import (  # noqa: F401 - names of this module too
     call_builtin_with_ctx,
     call_dps_packed,
@@ -102,7 +102,7 @@ def func_name(name: str) -> None:
 
 def func_attr(attrs: abc.Mapping[str, object]) -> None:
     """Set attributes of the function: ``R.func_attr({"num_input": 1})``."""
-    find_function("R.func_attr").attrs.update(attrs)
+    find_function("R.func_attr").attrs.update(as_attributes("R.func_attr", attrs))
 
 
 def func_ret_struct_info(ret_sinfo: InfoLike) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
-from weft.script.ir_builder.base import IRBuilder
+from weft.script.ir_builder.base import IRBuilder, as_attributes
 from weft.script.ir_builder.tir_frame import (
     BlockFrame,
     BlockInitFrame,
@@ -46,6 +46,8 @@ def block(name: str = "", no_realize: bool = False) -> BlockFrame:
     >>> len(double.body.block.body.body.block.reads)
     1
     """
+    if not isinstance(name, str):
+        raise IRTypeError(f"T.block: expected a name, got {name!r}")
     return BlockFrame(name, no_realize)
 
 
@@ -78,6 +80,8 @@ def where(predicate: ExprLike) -> None:
     if frame.predicate is not None:
         raise IRValueError(f"block {frame.name!r} has two T.where")
     condition = as_prim_expr(predicate)
+    if condition.dtype.is_handle:
+        raise IRTypeError(f"T.where: expected a condition, got {predicate!r}")
     if not condition.dtype.is_bool:
         condition = tir_op.cast("bool", condition)
     frame.predicate = condition
@@ -122,7 +126,7 @@ def block_attr(attrs: Mapping[str, object]) -> None:
     frame = last_block("T.block_attr")
     if frame.annotations is not None:
         raise IRValueError(f"block {frame.name!r} has two T.block_attr")
-    frame.annotations = {str(key): value for key, value in attrs.items()}
+    frame.annotations = as_attributes("T.block_attr", attrs)
 
 
 class axis:  # noqa: N801 - written T.axis.spatial
@@ -207,6 +211,11 @@ class axis:  # noqa: N801 - written T.axis.spatial
         ...                 C[v_i, v_j] = T.float32(0)
         ...             C[v_i, v_j] += A[v_i, v_k] * B[v_k, v_j]
         """
+        if not isinstance(kinds, str) or not isinstance(bindings, list | tuple):
+            raise IRTypeError(
+                "T.axis.remap: expected a letter for each loop variable and a list of these, such "
+                f"as remap('SR', [i, k]), got {kinds!r} and {bindings!r}"
+            )
         if len(kinds) != len(bindings):
             raise IRValueError(
                 f"T.axis.remap: {len(kinds)} kinds ({kinds!r}) for {len(bindings)} loop variables"
@@ -239,11 +248,15 @@ def _axis(dom: RangeLike, binding: ExprLike, dtype: str, iter_type: IterType) ->
         dom = Range.from_min_extent(begin, extent_between(begin, end))
     elif not isinstance(dom, Range):
         dom = Range(dom)
+    value = as_prim_expr(binding)
+    for part in (dom.min, dom.extent, value):
+        if not part.dtype.is_integral or part.dtype.lanes != 1:
+            raise IRTypeError(f"T.axis: expected integers, got {part} of type {part.dtype}")
     widths = [item.bits for item in (dom.min.dtype, dom.extent.dtype, DataType(dtype))]
     variable = Var("", f"{DataType(dtype).kind}{max(widths)}")
     iter_var = IterVar(dom, variable, iter_type, span=IRBuilder.current().span)
     frame = last_block("T.axis")
     frame.iter_vars.append(iter_var)
-    frame.iter_values.append(as_prim_expr(binding))
+    frame.iter_values.append(value)
     var: Var = iter_var.var
     return var

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
+from weft.script.ir_builder.base import as_attributes
 from weft.script.ir_builder.tir_frame import (
     ForFrame,
     extent_between,
@@ -30,7 +31,8 @@ def _loop(
     dtype = max(begin.dtype, end.dtype, key=lambda item: item.bits)
     begin, end = tir_op.cast(dtype, begin), tir_op.cast(dtype, end)
     dom = Range.from_min_extent(begin, extent_between(begin, end))
-    return ForFrame([dom], kind, dict(annotations) if annotations else None, thread)
+    given = as_attributes("annotations", annotations) if annotations else None
+    return ForFrame([dom], kind, given, thread)
 
 
 def serial(
@@ -115,6 +117,8 @@ def thread_binding(
         if not isinstance(stop, str):
             raise IRValueError("T.thread_binding: expected thread=, such as 'threadIdx.x'")
         stop, thread = None, stop
+    if not isinstance(thread, str):
+        raise IRTypeError(f"T.thread_binding: expected a tag as thread=, got {thread!r}")
     return _loop(start, stop, ForKind.THREAD_BINDING, annotations, thread)
 
 

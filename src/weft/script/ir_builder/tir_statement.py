@@ -13,7 +13,7 @@ import numpy as np
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, StringImm, as_prim_expr
 from weft.ir.type import PrimType, Type
 from weft.runtime.ndarray import NDArray, array
-from weft.script.ir_builder.base import IRBuilder
+from weft.script.ir_builder.base import IRBuilder, as_attributes
 from weft.script.ir_builder.tir_frame import (
     AllocateConstFrame,
     AllocateFrame,
@@ -42,6 +42,7 @@ from weft.script.ir_builder.tir_value import ShapeLike, make_buffer
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
+from weft.tir.access import check_index
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import IterVar, Ramp, Var
 from weft.tir.stmt import BufferStore, MatchBufferRegion, pointer_type
@@ -89,6 +90,7 @@ def func_name(name: str) -> None:
 def func_attr(attrs: Mapping[str, object]) -> None:
     """Set the function's attributes, once: ``T.func_attr({"tir.noalias": T.bool(True)})``."""
     frame = find_function("T.func_attr")
+    attrs = as_attributes("T.func_attr", attrs)
     if frame.attrs is not None:
         raise IRValueError("T.func_attr: the function's attributes are already set")
     if frame.is_private and "global_symbol" in attrs:
@@ -96,7 +98,7 @@ def func_attr(attrs: Mapping[str, object]) -> None:
             "T.func_attr: a private function has no global_symbol; write @T.prim_func without "
             "private=True, or leave the attribute out"
         )
-    frame.attrs = dict(attrs)
+    frame.attrs = attrs
 
 
 def func_ret(ret_type: T) -> T:
@@ -163,6 +165,8 @@ def match_buffer(
         frame = find_function("T.match_buffer")
         if param not in frame.args:
             raise IRValueError(f"T.match_buffer: {param.name} is not a parameter of the function")
+        if not param.dtype.is_handle:
+            raise IRTypeError(f"T.match_buffer: {param.name} is {param.dtype}, expected a T.handle")
         if param in frame.buffer_map:
             raise IRValueError(f"T.match_buffer: {param.name} has a buffer already")
         frame.buffer_map[param] = buffer
@@ -255,6 +259,8 @@ def attr(node: object, attr_key: str, value: ExprLike) -> AttrFrame:
     """Put the statements that follow under an attribute (key, node, value) that passes look
     up.
     """
+    if not isinstance(attr_key, str):
+        raise IRTypeError(f"T.attr: expected the name of an attribute, got {attr_key!r}")
     return AttrFrame(as_node(node), attr_key, as_prim_expr(value))
 
 
@@ -281,6 +287,8 @@ def allocate(
         condition: allocate only where it holds.
         annotations: what passes look up on the statement, by name.
     """
+    if not isinstance(extents, list | tuple):
+        raise IRTypeError(f"T.allocate: expected a list of extents, got {extents!r}")
     var = Var("", pointer_type(dtype, scope))
     certain = as_prim_expr(True if condition is None else condition)
     sizes = [as_prim_expr(item) for item in extents]
@@ -341,6 +349,8 @@ def launch_thread(thread: str | Var, extent: ExprLike) -> LaunchThreadFrame:
         extent: the number of threads.
     """
     size = as_prim_expr(extent)
+    if not size.dtype.is_integral:
+        raise IRTypeError(f"T.launch_thread: expected an integer extent, got {extent!r}")
     if isinstance(thread, str):
         axis = IterVar(None, Var("", size.dtype), IterVar.ThreadIndex, thread)
         return LaunchThreadFrame(size, axis.with_(dom=_thread_range(size)))
@@ -375,6 +385,8 @@ def buffer_store(
     script.
     """
     items = indices if isinstance(indices, list | tuple) else [indices]
+    for item in items:
+        check_index(buffer, item)
     places = [
         slice_as_ramp(item) if isinstance(item, slice) else as_prim_expr(item) for item in items
     ]

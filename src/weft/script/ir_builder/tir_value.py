@@ -136,6 +136,15 @@ def make_buffer(
             raise IRTypeError(
                 f"a buffer's shape holds integers and expressions, got {size!r} in {shape!r}"
             )
+        number = getattr(size, "value", size)
+        if isinstance(number, int) and number < 0:
+            raise IRValueError(f"a buffer's extent must not be negative, got {size!r}")
+    if strides and len(strides) != len(sizes):
+        raise IRValueError(f"a buffer of {len(sizes)} dimensions has {len(strides)} strides")
+    if not isinstance(scope, str):
+        raise IRTypeError(f"a buffer's scope is a text such as 'global', got {scope!r}")
+    if isinstance(data, Var) and not data.dtype.is_handle:
+        raise IRTypeError(f"a buffer's data is a pointer, {data.name} is {data.dtype}")
     index = as_prim_expr(sizes[0]).dtype if sizes else DataType("int32")
     steps = [Var(s, index) if isinstance(s, str) else s for s in strides or ()]
     if isinstance(elem_offset, str):

@@ -200,6 +200,7 @@ class Evaluator:
     def unary(self, node: ast.UnaryOp) -> object:
         value = operand(self.evaluate(node.operand))
         if isinstance(node.op, ast.Not):
+            self.require_known(node, value, "R.logical_not(x)")
             return Not(as_prim_expr(value)) if isinstance(value, ExprOp) else not value
         return UNARY[type(node.op)](value)
 
@@ -207,6 +208,7 @@ class Evaluator:
         is_and = isinstance(node.op, ast.And)
         result: object = None
         for position, item in enumerate(node.values):
+            self.require_known(node, result, "R.logical_and(x, y) or R.logical_or(x, y)")
             if position and not isinstance(result, ExprOp) and bool(result) != is_and:
                 return result
             value = operand(self.evaluate(item))
@@ -219,6 +221,7 @@ class Evaluator:
         for position, (op, item) in enumerate(zip(node.ops, node.comparators, strict=True)):
             right = operand(self.evaluate(item))
             value = self.relation(op, left, right)
+            self.require_known(node, result, "R.logical_and of two comparisons")
             result = value if not position else join(result, value, True)
             left = right
         return result
@@ -230,10 +233,18 @@ class Evaluator:
 
     def choice(self, node: ast.IfExp) -> object:
         test = operand(self.evaluate(node.test))
+        self.require_known(node, test, "R.where(c, x, y), or a statement `if` with both branches")
         if isinstance(test, ExprOp):
             yes, no = operand(self.evaluate(node.body)), operand(self.evaluate(node.orelse))
             return tir_op.if_then_else(test, yes, no)
         return self.evaluate(node.body if test else node.orelse)
+
+    def require_known(self, node: ast.AST, value: object, instead: str) -> None:
+        """Raise for a graph value, of which Python would decide now that it is true."""
+        if isinstance(value, RelaxExpr):
+            raise self.error(
+                node, f"the value is not known before the function runs; write {instead}"
+            )
 
     def string(self, node: ast.JoinedStr) -> str:
         parts = []
@@ -320,7 +331,10 @@ class Evaluator:
         try:
             values = list(value)
         except TypeError:
-            values = [value] if count == 1 else []
+            if count != 1:
+                what = f"expected {count} values to unpack, got one {type(value).__name__}"
+                raise self.error(target, what) from None
+            values = [value]
         star = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
         if star:
             after = count - star[0] - 1

@@ -172,6 +172,9 @@ def visit_while(parser: Parser, node: ast.While) -> None:
 def visit_if(parser: Parser, node: ast.If) -> None:
     """A choice at run time, or at parse time where the condition is a Python value."""
     condition = operand(parser.evaluate(node.test))
+    if isinstance(condition, Buffer):
+        parser.error(node.test, f"expected a condition, got the buffer {condition.name}; read an "
+                     "element: A[0]")  # fmt: skip
     if not isinstance(condition, ExprOp):
         parser.visit_body(node.body if condition else node.orelse)
         return
