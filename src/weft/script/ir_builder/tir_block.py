@@ -15,12 +15,12 @@ from weft.script.ir_builder.tir_frame import (
     ForFrame,
     RegionLike,
     as_buffer_region,
-    extent_between,
     last_block,
 )
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
+from weft.tir.access import extent_between
 from weft.tir.buffer import BufferRegion
 from weft.tir.expr import IterType, IterVar, Var
 

@@ -11,7 +11,6 @@ from typing import Any
 from weft.ir.attrs import as_attrs
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, StringImm, as_prim_expr
 from weft.ir.node import Array, Node
-from weft.ir.structural import structural_equal
 from weft.ir.type import Type
 from weft.runtime.ndarray import NDArray
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
@@ -20,7 +19,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.expr import Add, IterVar, Ramp, Var
+from weft.tir.expr import IterVar, Ramp, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
     Allocate,
@@ -453,16 +452,6 @@ def as_buffer_region(value: RegionLike) -> BufferRegion:
     raise IRTypeError(
         f"expected a buffer region such as A[i, 0:4], got {type(value).__name__}: {value!r}"
     )
-
-
-def extent_between(begin: PrimExpr, end: PrimExpr) -> PrimExpr:
-    """``end - begin``; of ``begin + extent`` the extent."""
-    if isinstance(end, Add):
-        if structural_equal(end.a, begin):
-            return end.b
-        if structural_equal(end.b, begin):
-            return end.a
-    return tir_op.subtract(end, begin)
 
 
 def _index_range(index: PrimExpr) -> Range:

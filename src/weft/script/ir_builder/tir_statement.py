@@ -34,7 +34,6 @@ from weft.script.ir_builder.tir_frame import (
     as_buffer_region,
     as_node,
     evaluate_statement,
-    extent_between,
     find_function,
     last_block,
 )
@@ -42,7 +41,7 @@ from weft.script.ir_builder.tir_value import ShapeLike, make_buffer
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
-from weft.tir.access import check_index
+from weft.tir.access import check_index, extent_between
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
 from weft.tir.expr import IterVar, Ramp, Var
 from weft.tir.stmt import BufferStore, MatchBufferRegion, pointer_type
