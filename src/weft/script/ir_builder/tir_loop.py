@@ -30,7 +30,8 @@ def _loop(
     begin = as_prim_expr(tir_op.const(0, end.dtype) if first is None else first)
     dtype = max(begin.dtype, end.dtype, key=lambda item: item.bits)
     begin, end = tir_op.cast(dtype, begin), tir_op.cast(dtype, end)
-    dom = Range.from_min_extent(begin, extent_between(begin, end))
+    extent = end if first is None else extent_between(begin, end)
+    dom = Range.from_min_extent(begin, extent)
     given = as_attributes("annotations", annotations) if annotations else None
     return ForFrame([dom], kind, given, thread)
 
