@@ -168,6 +168,16 @@ def _searchsorted(p: Pool) -> str | None:
     return None if x is None else f"op.searchsorted({bounds}, {x.name}, right={p.r.random() < 0.5})"
 
 
+def _grouped_matmul(p: Pool) -> str | None:
+    x = p.pick(lambda v: v.is_float and v.ndim == 2 and v.shape[1] <= 16)
+    if x is None:
+        return None
+    groups, columns = p.r.randint(1, 3), p.r.choice((1, 3, 8))
+    weight = p.weights((groups, x.shape[1], columns), x.dtype)
+    ends = sorted(p.r.randint(0, x.shape[0]) for _ in range(groups))
+    return f"op.grouped_matmul({x.name}, {weight}, {p.constant(np.array(ends))})"
+
+
 def _unfold(p: Pool) -> str | None:
     x = p.pick(lambda v: v.ndim >= 1 and min(v.shape) >= 2 and v.array.size <= 32)
     return None if x is None else f"op.unfold({x.name}, {p.axis(x)}, 2, {p.r.randint(1, 2)})"
@@ -190,7 +200,7 @@ SMOOTH: Final[dict[str, Recipe]] = {
     "as_strided": _as_strided, "diagonal": _diagonal, "diagonal_scatter": _diagonal_scatter,
     "logcumsumexp": _logcumsumexp, "image.weighted_taps": _weighted_taps, "linspace": _linspace,
     "nn.im2col": _im2col, "nn.col2im": _col2im, "nn.lrn": _lrn,
-    "reverse_sequence": _reverse_sequence, "unfold": _unfold,
+    "reverse_sequence": _reverse_sequence, "unfold": _unfold, "grouped_matmul": _grouped_matmul,
 }  # fmt: skip
 """Operators whose results move little with their arguments."""
 

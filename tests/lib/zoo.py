@@ -376,6 +376,9 @@ ZOO: Final = (
     _transformer("qwen2", "Qwen2ForCausalLM", "Qwen2Config", tokens(), **DECODER),
     _transformer("gemma", "GemmaForCausalLM", "GemmaConfig", tokens(), **DECODER, head_dim=8),
     _transformer("phi", "PhiForCausalLM", "PhiConfig", tokens(), **DECODER),
+    # Mixtures of experts
+    _transformer("mixtral", "MixtralForCausalLM", "MixtralConfig", tokens(), **DECODER,
+                 num_local_experts=4),
     # Both; speech; images; text and images
     _transformer("t5", "T5Model", "T5Config", _both_sides, vocab_size=96, d_model=32, d_kv=8,
                  d_ff=64, num_layers=2, num_heads=4, use_cache=False),

@@ -50,7 +50,31 @@ def sums():
     yield einsum("ab,ab->", [t("n", 3, dtype="int32"), t("n", 3, dtype="int32")], N)
 
 
-TABLE = Table([*products(), *sums()])
+def grouped():
+    def case(rows, depth, columns, ends, sizes=({},), dtype="float32", kind="int32", note=""):
+        def of_each(data, weight, ends):
+            stops = [int(end) for end in ends]
+            runs = zip([0, *stops], stops, weight, strict=False)
+            products = [data[start:stop] @ matrix for start, stop, matrix in runs]
+            rest = np.zeros((len(data) - stops[-1], weight.shape[2]))
+            return np.concatenate([*products, rest])
+
+        given = [
+            t(rows, depth, dtype=dtype), t(len(ends), depth, columns, dtype=dtype),
+            t(len(ends), dtype=kind, fill=ends),
+        ]  # fmt: skip
+        return Case("grouped_matmul", op.grouped_matmul, given, of_each, sizes, note=note)
+
+    yield case(7, 5, 6, [2, 2, 5, 7], note="an empty group")
+    yield case("n", 33, 70, [0, 1, 3], ({"n": 3}, {"n": 3}, {"n": 8}), note="rows behind the last")
+    yield case("n", "k", 4, [0], ({"n": 0, "k": 3}, {"n": 2, "k": 0}), kind="int64", note="nothing")
+    yield case(3, 4, 1, [1, 3], note="one column")
+    yield case(1, 1, 3, [0, 0, 1], note="one row")
+    yield case(6, 3000, 3, [4, 6], dtype="float16", note="float16")
+    yield case(5, 4, 3, [2, 5], dtype="float64", note="float64")
+
+
+TABLE = Table([*products(), *sums(), *grouped()])
 
 
 @pytest.mark.parametrize("case", TABLE.cases, ids=str)
@@ -70,3 +94,16 @@ def test_ellipsis_is_deduced(infer):
         infer(lambda a: op.einsum([a], "ij->i"), tensor(2, 1, 3))
     with pytest.raises(ValueError, match="an unknown or repeated letter"):
         infer(lambda a: op.einsum([a], "ij->ik"), tensor(2, 3))
+
+
+def test_grouped_matmul_refuses_what_does_not_agree(infer):
+    def tensor(*dims, dtype="float32"):
+        return relax.TensorStructInfo(dims, dtype)
+
+    ends = tensor(4, dtype="int32")
+    with pytest.raises(ValueError, match="rows of 5 elements for .*, got 6"):
+        infer(op.grouped_matmul, tensor(7, 6), tensor(4, 5, 3), ends)
+    with pytest.raises(ValueError, match="an end for each of 3 groups, got 4"):
+        infer(op.grouped_matmul, tensor(7, 5), tensor(3, 5, 3), ends)
+    with pytest.raises(ValueError, match="ends: expected int32 or int64, got float32"):
+        infer(op.grouped_matmul, tensor(7, 5), tensor(4, 5, 3), tensor(4))

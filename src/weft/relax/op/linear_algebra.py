@@ -1,4 +1,4 @@
-"""Matrix products: ``matmul``, ``linear``, ``einsum``, ``outer``."""
+"""Matrix products: ``matmul``, ``grouped_matmul``, ``linear``, ``einsum``, ``outer``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from weft.relax.op.reference import linear_algebra as reference
 from weft.relax.op.reference.rule import in_float64, quiet
 from weft.relax.op.requirements import Required, with_dims
 from weft.relax.struct_info import TensorStructInfo
-from weft.topi import wide_products
+from weft.topi import grouped, wide_products
 
 
 def infer_matmul(call: Call) -> TensorStructInfo:
@@ -82,6 +82,43 @@ def _inner(call: Call) -> Required:
 )
 def matmul(x1: Expr, x2: Expr, out_dtype: Dtype | None = None) -> None:
     """The matrix product, over broadcast batch dimensions."""
+
+
+def infer_grouped_matmul(call: Call) -> TensorStructInfo:
+    """(rows, depth), (groups, depth, columns) and (groups,) give (rows, columns)."""
+    data, weight = check_rank(call, 0, 2), check_rank(call, 1, 3)
+    ends = check_rank(call, 2, 1)
+    dtype = common_dtype(call, [data, weight])
+    if ends.dtype not in (VOID, "int32", "int64"):
+        fail(call, f"ends: expected int32 or int64, got {ends.dtype}")
+    rows, matrices, groups = dims_of(data), dims_of(weight), dims_of(ends)
+    if rows and matrices and differ(rows[1], matrices[1]):
+        fail(call, f"expected rows of {matrices[1]} elements for {weight}, got {rows[1]}")
+    if groups and matrices and differ(groups[0], matrices[0]):
+        fail(call, f"expected an end for each of {matrices[0]} groups, got {groups[0]}")
+    if rows is None or matrices is None:
+        return result(None, dtype, 2, data.vdevice)
+    return result([rows[0], matrices[2]], dtype, vdevice=data.vdevice)
+
+
+def _grouped(call: Call) -> Required:
+    """The depth of the rows and the number of ends are those of the matrices."""
+    groups, depth, _ = dims(call.args[1])
+    return {0: [dims(call.args[0])[0], depth], 2: [groups]}
+
+
+@operator(
+    "relax.grouped_matmul",
+    infer_grouped_matmul,
+    te=grouped.grouped_matmul,
+    requires=_grouped,
+    numpy=reference.grouped_matmul,
+)
+def grouped_matmul(data: Expr, weight: Expr, ends: Expr) -> None:
+    """Runs of rows times a matrix each: a mixture of experts, its rows sorted by expert.
+
+    Rows ``ends[g - 1]`` to ``ends[g]`` meet ``weight[g]``; rows behind the last end are 0.
+    """
 
 
 def linear(

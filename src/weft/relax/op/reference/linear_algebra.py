@@ -15,6 +15,15 @@ def matmul(x1: np.ndarray, x2: np.ndarray, out_dtype: str | None = None) -> np.n
     return np.asarray(np.matmul(wide(convert(x1, out_dtype)), wide(convert(x2, out_dtype))))
 
 
+@quiet
+def grouped_matmul(data: np.ndarray, weight: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """A product for each group of rows."""
+    whole = np.zeros((len(data), weight.shape[2]), wide(data).dtype)
+    for group, (start, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        whole[start:end] = matmul(data[start:end], weight[group])
+    return whole
+
+
 def einsum(operands: Sequence[np.ndarray], subscripts: str) -> np.ndarray:
     """numpy's einsum."""
     return np.asarray(np.einsum(subscripts, *[wide(item) for item in operands]))

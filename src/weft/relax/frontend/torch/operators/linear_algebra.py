@@ -9,6 +9,7 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.torch.context import Context
 from weft.relax.frontend.torch.registry import converter
 from weft.support.dtype import DataType
+from weft.support.errors import UnsupportedError
 
 
 @converter(
@@ -18,6 +19,36 @@ from weft.support.dtype import DataType
 def matmul(context: Context, self: Expr, other: Expr) -> Expr:
     """The product of matrices, batches of them, or vectors."""
     return op.matmul(self, other, out_dtype=context.dtype)
+
+
+@converter("transformers.grouped_mm_fallback.default")
+def grouped_rows(context: Context, input: Expr, weight: Expr, offs: Expr) -> Expr:
+    """The experts' products of transformers: rows sorted by expert, a matrix each."""
+    return op.grouped_matmul(input, weight, offs)
+
+
+@converter("aten._grouped_mm.default")
+def grouped_mm(
+    context: Context, self: Expr, mat2: Expr, offs: Expr | None = None, bias: Expr | None = None,
+    out_dtype: str | None = None,
+) -> Expr:  # fmt: skip
+    """Products of groups of rows, or of columns, that ``offs`` ends; of whole matrices without."""
+    if bias is not None:
+        raise UnsupportedError(
+            "_grouped_mm: expected no bias, as torch has no kernel for it; add it to the product"
+        )
+    if offs is None:
+        return op.matmul(self, mat2, out_dtype=context.dtype)
+    ranks = context.rank(self), context.rank(mat2)
+    if ranks == (2, 3):
+        return context.cast(context.emit(op.grouped_matmul(self, mat2, offs)), context.dtype)
+    if ranks == (3, 2):  # groups of columns: the transpose of groups of rows
+        turned = [op.permute_dims(mat2), op.permute_dims(self, [0, 2, 1])]
+        return op.permute_dims(context.emit(op.grouped_matmul(*map(context.emit, turned), offs)))
+    raise UnsupportedError(
+        "_grouped_mm: expected groups of rows (2 and 3 dimensions) or of columns (3 and 2), got "
+        f"{ranks[0]} and {ranks[1]}; it gives gradients of weights, which PyTorch computes"
+    )
 
 
 @converter("aten.outer.default", "aten.ger.default")
