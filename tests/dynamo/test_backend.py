@@ -71,6 +71,59 @@ def test_dynamic_sizes_are_symbols_not_recompilations(compilations):
     assert len(compilations) == 1
 
 
+def test_constants_of_the_graph_are_read(compilations):
+    def grown(x):
+        return torch.cat([torch.tensor([]), x]) * torch.tensor([1.5, 2.5])
+
+    x = torch.randn(2)
+    torch.testing.assert_close(compiled(grown)(x), grown(x))
+    assert len(compilations) == 1
+
+
+def drawn(x):
+    rows = torch.rand(x.shape[0], 3) - torch.rand(x.shape[0], 3)
+    noise = torch.randn_like(x) * torch.rand(())
+    choice = torch.randperm(5), torch.randint(2, 90, (4,)), torch.bernoulli(torch.full((9,), 0.4))
+    places = torch.multinomial(torch.tensor([1.0, 5.0, 2.0]), 2)
+    return rows, noise, torch.normal(x, 2.0), places, *choice
+
+
+def test_random_numbers_are_those_of_torch(compilations):
+    """In the order of the program, at every call, whatever the size."""
+    fast = compiled(drawn, dynamic=True)
+    for count in (5, 5, 40):
+        results = []
+        for function in (drawn, fast):
+            torch.manual_seed(count)
+            results.append([*function(torch.ones(count, 3)), *function(torch.ones(count, 3))])
+        for mine, its in zip(*results, strict=True):
+            assert torch.equal(mine, its)
+    assert len(compilations) == 1
+
+
+def test_dropout_follows_the_seed(compilations):
+    fast = compiled(torch.nn.Dropout(0.5))
+    results = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        results.append(fast(torch.ones(100)))
+    assert torch.equal(results[0], results[1])
+    assert not torch.equal(results[0], results[2])
+    assert 20 < int((results[0] == 0).sum()) < 80
+    assert len(compilations) == 1
+
+
+def test_symbolic_floats_and_conversions(compilations):
+    def scaled(x, factor):
+        return x.half().float() * factor + x.shape[0] * 0.5
+
+    fast = compiled(scaled, dynamic=True)
+    for size, factor in ((5, 0.3), (6, 0.7), (7, 1.25)):
+        x = torch.randn(size, 3)
+        torch.testing.assert_close(fast(x, factor), scaled(x, factor))
+    assert len(compilations) <= 2  # the first float may be taken for a constant
+
+
 def test_gradients_equal_torch(compilations):
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 2))
     twin = copy.deepcopy(model)

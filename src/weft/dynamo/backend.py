@@ -15,9 +15,11 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.aot_autograd import make_boxed_func
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from weft.driver.pipeline import Pipeline, relax_pipeline_of
 from weft.dynamo.call import GraphCall
+from weft.dynamo.random import GENERATOR
 from weft.relax.frontend.missing import UnsupportedOperatorsError
 from weft.relax.frontend.torch.aten_graph import import_aten_graph
 from weft.relax.frontend.torch.operators import CONVERTERS
@@ -86,10 +88,14 @@ def decompositions() -> dict[torch._ops.OpOverload, Callable[..., object]]:
 def compile_aten(
     graph_module: fx.GraphModule, relax_pipeline: Pipeline, target: TargetLike | None
 ) -> Compiled:
-    """The compiled graph; the graph itself, run by PyTorch, where weft cannot take it."""
+    """The compiled graph; the graph itself, run by PyTorch, where weft cannot take it.
+
+    torch calls this while it traces with stand-ins for tensors; constants of the graph are real.
+    """
     try:
-        imported = import_aten_graph(graph_module)
-        call: Compiled = GraphCall(graph_module, imported, relax_pipeline, target)
+        with unset_fake_temporarily():
+            imported = import_aten_graph(graph_module, GENERATOR)
+            call: Compiled = GraphCall(graph_module, imported, relax_pipeline, target)
     except TVMError as error:
         _tell(error)
         call = graph_module.forward

@@ -34,12 +34,15 @@ class ImportedGraph:
     results: tuple[int | None, ...]
 
 
-def import_aten_graph(graph_module: fx.GraphModule) -> ImportedGraph:
+def import_aten_graph(
+    graph_module: fx.GraphModule, generator: str = "weft.random"
+) -> ImportedGraph:
     """The module of a functional ATen graph; placeholders carry fake tensors as ``meta["val"]``.
 
+    Functions ``<generator>.uniform``, ``<generator>.normal`` and so on draw its random numbers.
     Raises UnsupportedOperatorsError with all operators that have no converter.
     """
-    symbols = SymbolTable()
+    symbols = SymbolTable(generator)
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     define_symbols(symbols, [node.meta.get("val") for node in placeholders])
     inputs = [input_variable(node, symbols) for node in placeholders]

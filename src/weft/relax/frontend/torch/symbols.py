@@ -97,9 +97,13 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
 
 
 class SymbolTable:
-    """The variables that stand for the symbols of one model."""
+    """The variables that stand for the symbols of one model.
 
-    def __init__(self) -> None:
+    ``generator`` is the room of the functions that draw its random numbers.
+    """
+
+    def __init__(self, generator: str = "weft.random") -> None:
+        self.generator = generator
         self._values: dict[str, PrimExpr] = {}
         self._extents: dict[sympy.Basic, PrimExpr] = {}
         self.draws = itertools.count()

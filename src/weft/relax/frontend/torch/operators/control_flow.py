@@ -106,7 +106,7 @@ class GraphFunction:
         operands: Sequence[Value],
     ) -> None:  # fmt: skip
         self.outer = translator
-        self.symbols = SymbolTable()
+        self.symbols = SymbolTable(translator.symbols.generator)
         used = _used_symbols(graphs, translator.symbols)
         self.operands = [
             *(_argument(operand) for operand in operands),

@@ -151,7 +151,8 @@ def clone(context: Context, self: Expr) -> Expr:
 
 
 @converter("aten._to_copy.default", "aten.to.dtype", "aten.to.dtype_layout", "aten.to.device",
-           "aten.type_as.default", "aten.to.other")  # fmt: skip
+           "aten.type_as.default", "aten.to.other",
+           "prims.convert_element_type.default")  # fmt: skip
 def to_copy(context: Context, self: Expr, *_: object, **__: object) -> Expr:
     """The tensor in the data type that torch deduced."""
     return context.cast(self, context.dtype)

@@ -1,6 +1,7 @@
 """Random tensors: calls of the runtime's generator (``weft.random.seed`` sets it).
 
-The numbers are not PyTorch's; shape, data type and distribution are.
+The numbers are not PyTorch's; shape, data type and distribution are. Within ``torch.compile`` they
+are drawn from PyTorch's own generator (``weft.dynamo.random``).
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ def drawn(
     context: Context, name: str, *args: Operand, shape: Sequence[Extent] | None = None,
     dtype: str | None = None,
 ) -> Expr:  # fmt: skip
-    """A call of ``weft.random.<name>`` that fills a tensor, the node's result unless told."""
+    """A call of the generator's function ``name`` that fills a tensor, the node's result unless
+    told; the generator is ``weft.random``, or the one of the import.
+    """
     info = TensorStructInfo(context.shape if shape is None else shape, dtype or context.dtype)
     # a number for each call, so that equal calls are not merged; a nested graph may run twice
     stream = PrimValue(tir_op.const(next(context.symbols.draws), "int64"))
     operands = [arg if isinstance(arg, Expr) else PrimValue(_scalar(arg)) for arg in args]
-    function = ExternFunc(f"weft.random.{name}")
+    function = ExternFunc(f"{context.symbols.generator}.{name}")
     return context.emit(op.call_dps_packed(function, [stream, *operands], info))
 
 
