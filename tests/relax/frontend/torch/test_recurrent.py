@@ -87,7 +87,53 @@ def test_projections_of_layers_without_biases():
     check_model(torch.nn.LSTM(5, 6, 2, proj_size=3, bias=False), torch.randn(3, 2, 5))
 
 
-def test_a_symbolic_length_is_refused_by_torch():
-    steps = torch.export.Dim("steps", min=2, max=64)
-    with pytest.raises(CaptureError, match=r"specialized it to be a constant \(4\)"):
-        capture(torch.nn.GRU(5, 6), (torch.randn(4, 2, 5),), None, ({0: steps},))
+STEPS = torch.export.Dim("steps", min=2, max=64)
+BATCH = torch.export.Dim("batch", min=2, max=64)
+
+
+@pytest.mark.parametrize(
+    ("layer", "axis"),
+    [
+        (torch.nn.LSTM(5, 6, 2, bidirectional=True, batch_first=True), 1),
+        (torch.nn.LSTM(5, 6, proj_size=3), 0),
+        (torch.nn.GRU(5, 6, bidirectional=True), 0),
+        (torch.nn.RNN(5, 6, nonlinearity="relu"), 0),
+        (torch.nn.RNN(5, 6, batch_first=True), 1),
+    ],
+    ids=["lstm", "projected", "gru", "rnn relu", "rnn"],
+)
+@pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+def test_a_symbolic_number_of_steps(layer, axis):
+    def given(steps, batch):
+        return (torch.randn(*((batch, steps) if axis else (steps, batch)), 5),)
+
+    check_model(
+        layer, *given(4, 3), dynamic_shapes=({axis: STEPS, 1 - axis: BATCH},),
+        others=[given(2, 2), given(11, 3), given(3, 7)],
+    )  # fmt: skip
+
+
+def test_a_symbolic_number_of_steps_among_other_operators():
+    class Tagger(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = torch.nn.GRU(5, 6, batch_first=True, bidirectional=True)
+            self.head = torch.nn.Linear(12, 4)
+
+        def forward(self, x):
+            outputs, last = self.encoder(x)
+            return self.head(outputs).softmax(-1), last.sum(0) + outputs.amax((0, 1))[:6]
+
+    check_model(
+        Tagger(), torch.randn(2, 4, 5), dynamic_shapes=({1: STEPS},),
+        others=[(torch.randn(2, 2, 5),), (torch.randn(2, 13, 5),)],
+    )  # fmt: skip
+
+
+def test_torch_is_left_as_it_was():
+    layer = torch.ops.aten.lstm.input
+    before = dict(layer.py_kernels)
+    capture(torch.nn.GRU(5, 6), (torch.randn(4, 2, 5),), None, ({0: STEPS},))
+    with pytest.raises(CaptureError):
+        capture(torch.nn.GRU(5, 6), (torch.randn(4, 2, 7),))
+    assert layer.py_kernels == before

@@ -14,6 +14,7 @@ from typing import Final
 import torch
 from torch.nn.parameter import is_lazy
 
+from weft.relax.frontend.torch.whole_layers import whole_recurrent_layers
 from weft.support.errors import TVMError
 from weft.support.forks import hold_over_forks
 
@@ -29,6 +30,10 @@ _ON_DATA: Final = ("data-dependent", "Data dependent", "data dependent", "zuf0",
 _REWRITE: Final = (
     "rewrite what depends on the values of tensors (torch.cond, torch.where), or use "
     "torch.compile(model, backend=\"weft\"), which splits the model there"
+)
+_EXPERTS: Final = (
+    "torch.export captures no loop over the experts that were chosen; call "
+    "model.set_experts_implementation(\"grouped_mm\") first"
 )
 _INPUTS: Final = "check the example inputs against the parameters of the model's forward"
 _DYNAMIC: Final = (
@@ -65,7 +70,7 @@ def capture(
     with EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), untouched(model):
+            with redirect_stderr(printed), untouched(model), whole_recurrent_layers():
                 program = torch.export.export(
                     model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes,
                     strict=False,
@@ -134,13 +139,14 @@ def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
     shown = "\n".join(f"  {line[:_WIDTH]}" for line in lines[:_SHOWN])
     name, kind = type(model).__name__, type(error).__name__
     head = f"torch.export cannot capture {name} ({kind}):\n{shown}\n"
-    return head + _advice(kind, str(error), dynamic)
+    on_data = "DataDependent" in kind or any(word in str(error) for word in _ON_DATA)
+    if on_data and any(hasattr(part, "set_experts_implementation") for part in model.modules()):
+        return head + _EXPERTS
+    return head + (_REWRITE if on_data else _advice(kind, str(error), dynamic))
 
 
 def _advice(kind: str, text: str, dynamic: bool) -> str:
-    """What to do about an error of torch.export."""
-    if "DataDependent" in kind or any(word in text for word in _ON_DATA):
-        return _REWRITE
+    """What to do about an error of torch.export that is not about control flow on data."""
     if dynamic:
         return _DYNAMIC
     if kind == "TypeError" and "argument" in text:

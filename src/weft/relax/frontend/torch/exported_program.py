@@ -33,6 +33,7 @@ from weft.relax.frontend.torch.translate import (
     stored,
 )
 from weft.relax.frontend.torch.values import ComplexTensor, Value
+from weft.relax.frontend.torch.whole_layers import whole_recurrent_layers
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
@@ -167,7 +168,7 @@ def decompose(
 
     An operator that has one is left whole: the graph keeps ``linear`` and ``layer_norm``.
     """
-    with EXPORTING, warnings.catch_warnings():
+    with EXPORTING, warnings.catch_warnings(), whole_recurrent_layers():
         table = torch.export.default_decompositions()
         for overload in list(table.keys()):
             if overload_name(overload) in converters:
