@@ -3,6 +3,7 @@ import pickle
 import pytest
 
 from weft.runtime.device import CPU, Device, cpu, cuda, device, require_cpu
+from weft.support.errors import IRValueError
 
 
 def test_cpu_has_number_name_and_index():
@@ -47,3 +48,16 @@ def test_other_devices_cannot_be_used():
     with pytest.raises(NotImplementedError, match=r"expected device cpu:0, .* got cpu:1"):
         require_cpu(cpu(1))
     assert require_cpu(None) is CPU
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, "0", None])
+def test_the_number_of_a_device_is_not_negative(number):
+    """``cpu(-1)`` once existed, and held arrays."""
+    with pytest.raises(IRValueError, match="expected the number of a device, 0 or more, got"):
+        Device(1, number)
+
+
+@pytest.mark.parametrize("name", ["cpu:-1", "cpu:²", "cpu:x", ":0", "", "cpu:0:1"])
+def test_names_that_are_no_devices(name):
+    with pytest.raises(IRValueError, match="expected a device such as cpu, cuda"):
+        device(name)

@@ -46,6 +46,8 @@ class Device:
     def __init__(self, device_type: int, device_id: int = 0) -> None:
         if device_type not in NAMES:
             raise IRValueError(f"expected a device type of {sorted(NAMES)}, got {device_type}")
+        if not isinstance(device_id, int) or device_id < 0:
+            raise IRValueError(f"expected the number of a device, 0 or more, got {device_id!r}")
         self.device_type = device_type
         self.device_id = device_id
 
@@ -109,7 +111,7 @@ def device(dev_type: str | int | Device, dev_id: int | None = None) -> Device:
         raise IRTypeError(f"expected a device name or number, got {type(dev_type).__name__}")
     name, _, number = (dev_type.split(maxsplit=1) or [""])[0].partition(":")
     code = _TYPES.get(name)
-    if code is None or (number and not number.isdigit()):
+    if code is None or (number and not (number.isascii() and number.isdecimal())):
         raise IRValueError(
             f"expected a device such as {', '.join(sorted(set(NAMES.values())))} or 'cpu:0', "
             f"got {dev_type!r}"

@@ -105,7 +105,9 @@ class NDArray:
     @property
     def T(self) -> NDArray:
         """The transposed view."""
-        return NDArray(self._array.T)
+        if self.dtype.lanes == 1:
+            return NDArray(self._array.T)
+        return NDArray(self._array.transpose(*reversed(range(self.ndim)), self.ndim), self.dtype)
 
     def numpy(self) -> Array:
         """A copy as a numpy array; ``numpy.from_dlpack(a)`` gives a view."""
@@ -192,7 +194,7 @@ class NDArray:
     def __getitem__(self, index: Any) -> Any:
         """Indexing as in numpy: slices give views, index arrays copies, one element a number."""
         try:
-            part = self._array[index]
+            part = self._array[index if self.dtype.lanes == 1 else _of_vectors(index)]
         except IndexError as error:
             raise self._index_error(error) from error
         return NDArray(part, self.dtype) if isinstance(part, np.ndarray) else part
@@ -201,7 +203,7 @@ class NDArray:
         values = _as_numpy(value)
         dtype_of_values(values)
         try:
-            self._array[index] = values
+            self._array[index if self.dtype.lanes == 1 else _of_vectors(index)] = values
         except IndexError as error:
             raise self._index_error(error) from error
         except ValueError as error:
@@ -234,7 +236,7 @@ class NDArray:
         return read()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return array, (self._array.copy(),)
+        return _restored, (self._array.copy(), str(self.dtype))
 
     def __str__(self) -> str:
         return str(self._array)
@@ -245,11 +247,26 @@ class NDArray:
     def _create_view(self, shape: Sequence[int], dtype: str | None = None) -> NDArray:
         """The same memory under another shape; needs compact data."""
         stored = self._array if dtype is None else self._array.view(storage_dtype(dtype))
+        if min(shape, default=0) < 0:
+            raise IRValueError(f"expected extents of 0 or more, got {tuple(shape)}")
         if not self._compact or stored.size < int(np.prod(shape, dtype=np.int64)):
             raise IRValueError(
                 f"expected compact data of at least {tuple(shape)} elements, got {self.shape}"
             )
         return NDArray(stored.reshape(-1)[: int(np.prod(shape))].reshape(tuple(shape)))
+
+
+def _of_vectors(index: Any) -> tuple[Any, ...]:
+    """The index of numpy's array for one of elements that are vectors: their lanes stay whole."""
+    return (*index, slice(None)) if isinstance(index, tuple) else (index, slice(None))
+
+
+def _restored(values: Array, dtype: str) -> NDArray:
+    """A fresh array of a type, from the values that were pickled."""
+    kind = DataType(dtype)
+    result = fresh(values.shape if kind.lanes == 1 else values.shape[:-1], kind)
+    result._array[...] = values
+    return result
 
 
 class DeviceArray(NDArray):
@@ -322,7 +339,7 @@ class DeviceArray(NDArray):
         return np.asarray(self.numpy(), dtype=dtype)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return array, (self.numpy(),)
+        return _restored, (self.numpy(), str(self.dtype))
 
     def __str__(self) -> str:
         return str(self.numpy())
