@@ -41,13 +41,17 @@ def _drawn(draw: Callable[[np.random.Generator], object]) -> Any:
     """What the generator gives; one thread at a time."""
     if "generator" not in _STATE:
         seed(None)
-    with _LOCK:
-        return draw(_STATE["generator"])
+    try:
+        with _LOCK:
+            return draw(_STATE["generator"])
+    except ValueError as error:  # numpy's words for a deviation below 0, an empty range ...
+        raise IRValueError(f"random numbers: {error}") from error
 
 
 def _fill(out: NDArray, values: object) -> None:
     target = np.dtype(str(out.dtype)) if str(out.dtype) != "bfloat16" else out.numpy().dtype
-    out.copyfrom(np.asarray(values).astype(target).reshape(out.shape))
+    with np.errstate(over="ignore"):  # a number beyond float16 is infinite there
+        out.copyfrom(np.asarray(values).astype(target).reshape(out.shape))
 
 
 @register_func("weft.random.uniform", override=True)
@@ -83,12 +87,18 @@ def integers(_: int, low: int, high: int, out: NDArray) -> None:
 @register_func("weft.random.permutation", override=True)
 def permutation(_: int, out: NDArray) -> None:
     """The numbers 0 .. n - 1 in random order."""
+    if len(out.shape) != 1:
+        raise IRValueError(f"random numbers: expected a list to permute, got shape {out.shape}")
     _fill(out, _drawn(lambda generator: generator.permutation(out.shape[0])))
 
 
 @register_func("weft.random.bernoulli", override=True)
 def bernoulli(_: int, probability: NDArray, out: NDArray) -> None:
     """1 with the probability of each element, else 0."""
+    if probability.shape != out.shape:
+        raise IRValueError(
+            f"random numbers: {out.shape} of probabilities of shape {probability.shape}"
+        )
     drawn = _drawn(lambda generator: generator.random(out.shape))
     _fill(out, drawn < np.asarray(probability.numpy(), np.float64))
 
@@ -96,6 +106,8 @@ def bernoulli(_: int, probability: NDArray, out: NDArray) -> None:
 @register_func("weft.random.exponential", override=True)
 def exponential(_: int, rate: float, out: NDArray) -> None:
     """Exponential with a rate."""
+    if not float(rate) > 0:
+        raise IRValueError(f"random numbers: expected a rate above 0, got {rate}")
     _fill(out, _drawn(lambda generator: generator.exponential(1.0 / float(rate), out.shape)))
 
 

@@ -109,7 +109,7 @@ def _shape_to_tensor(shape: object) -> NDArray:
 
 
 def _copy(value: NDArray) -> NDArray:
-    return NDArray(value.numpy())
+    return NDArray(value.numpy(), value.dtype)
 
 
 def check_limit(function: str, symbol: str, value: int, limit: int) -> None:

@@ -211,15 +211,18 @@ def view(
     wanted = tuple(shape) if shape != () or value.ndim == 0 else tuple(value.shape)
     kind = DataType(dtype) if isinstance(dtype, str) else value.dtype
     start = int(offset) if isinstance(offset, int) else 0
+    if min(wanted, default=0) < 0:
+        raise IRValueError(f"view: expected extents of 0 or more, got {wanted}")
     array = np.ascontiguousarray(value._array)  # noqa: SLF001 - the same room
     numpy_dtype = storage_dtype(kind)
-    size = numpy_dtype.itemsize * int(np.prod(wanted, dtype=np.int64))
+    full = wanted if kind.lanes == 1 else (*wanted, kind.lanes)
+    size = numpy_dtype.itemsize * int(np.prod(full, dtype=np.int64))
     if start < 0 or start + size > array.nbytes:
         raise IRValueError(
             f"view: {size} bytes at offset {start} do not fit into {array.nbytes}: a tensor of "
             f"shape {tuple(value.shape)} and dtype {value.dtype} as {wanted} of {kind}"
         )
-    return NDArray(np.ndarray(wanted, numpy_dtype, array.data, start))
+    return NDArray(np.ndarray(full, numpy_dtype, array.data, start), kind)
 
 
 def to_device(value: object, device_type: int, device_id: int) -> object:
