@@ -1,7 +1,7 @@
-"""What the slot ``legacy`` answers: old names and old forms of calls, from the table of spellings.
+"""The slot ``legacy``: old names and old forms of calls, from the table of spellings.
 
-Lower rooms ask only after their own lookup or binding has failed, and retry a call once with what
-``adapt`` returns. Adapters load when they are needed; importing this module loads tables only.
+Lower packages ask only after their own lookup or binding has failed, and retry a call once with
+what ``adapt`` returns. Adapters are imported when needed; importing this module loads tables only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Legacy:
             self._members.setdefault(row.old, {})[row.owner] = row
 
     def attribute(self, package: str, name: str) -> tuple[bool, object]:
-        """``(True, value)`` if the module had that name in another year.
+        """``(True, value)`` if the module had that name in another release.
 
         Raises IRAttributeError for a name that was removed, naming what replaced it.
         """
@@ -47,7 +47,7 @@ class Legacy:
         return False, None
 
     def member(self, owner: object, name: str) -> tuple[bool, object]:
-        """``(True, value)`` if objects of that class had that attribute in another year."""
+        """``(True, value)`` if objects of that class had that attribute in another release."""
         rows = self._members.get(name)
         if rows is not None:
             for cls in type(owner).__mro__:
@@ -60,11 +60,11 @@ class Legacy:
         return False, None
 
     def old_names(self, package: str) -> set[str]:
-        """The names of other years of a module, for errors that name the nearest one."""
+        """The names a module had in other releases, for errors that suggest the nearest one."""
         return {old for owner, old in self._names if owner == package}
 
     def old_members(self, owner: type) -> set[str]:
-        """The attributes of other years of a class."""
+        """The attributes that a class had in other releases."""
         classes = {f"{cls.__module__}.{cls.__qualname__}" for cls in owner.__mro__}
         return {old for old, rows in self._members.items() if not classes.isdisjoint(rows)}
 
@@ -81,7 +81,7 @@ class Legacy:
 
 
 def today(name: str) -> str | None:
-    """The name with its renamed parts as 0.20 spells them, None if it has none."""
+    """The name as 0.20 has it, with its renamed parts replaced; None if it has no such part."""
     for old, new in PARTS:
         if old in name:
             return name.replace(old, new)
@@ -96,7 +96,7 @@ def load(target: str) -> Any:
 
 
 def removed_message(row: Removed) -> str:
-    """The text for a name that is gone."""
+    """The message for a name that was removed."""
     return f"{row.owner}.{row.old} is gone (last in TVM {row.last}); use {row.instead}"
 
 

@@ -1,8 +1,8 @@
 """Adapters of calls and attributes whose form changed; ``weft.compat.spellings`` names them.
 
-An adapter of a call takes ``(args, kwargs)`` and returns new ones for the one retry, a finished
-node, or None when the arguments are no old spelling either. An adapter of an attribute takes the
-object.
+An adapter of a call takes ``(args, kwargs)``. It returns new ones, with which the call is tried
+once more, or the node itself, or None if the arguments have no old form either. An adapter of an
+attribute takes the object.
 """
 
 from __future__ import annotations

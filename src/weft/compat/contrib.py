@@ -1,4 +1,4 @@
-"""The few helpers of ``tvm.contrib`` that programs use: temporary folders and kept results."""
+"""The helpers of ``tvm.contrib`` that programs use: temporary folders and cached results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TempDirectory:
         self.path = self.temp_dir
 
     def remove(self) -> None:
-        """Remove the folder, unless it was given or is to be kept."""
+        """Remove the folder, unless the caller gave it or asked to keep it."""
         if self._owner is not None:
             self._owner.cleanup()
 
@@ -56,7 +56,7 @@ def tempdir(custom_path: str | None = None, keep_for_debug: bool = False) -> Tem
 
 
 def memoize(key: str, save_at_exit: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Keep a function's results for the life of the process; weft writes none to disk."""
+    """Cache a function's results for the life of the process; none is written to disk."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         kept: dict[object, R] = {}

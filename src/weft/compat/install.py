@@ -1,9 +1,9 @@
 """``install_as_tvm()``: in this process ``import tvm``, and every submodule, means weft.
 
-One finder on ``sys.meta_path`` answers for ``tvm`` and ``tvm.*``. The module objects are weft's
-own, so classes are the same and ``isinstance`` holds. Paths that weft names otherwise stand in
-``weft.compat.modules``. A second finder stands last: ``from tvm.script.parser import tir`` makes
-Python ask for ``weft.script.parser.tir``, since a module knows only its own name.
+A first finder on ``sys.meta_path`` answers for ``tvm`` and ``tvm.*``. The module objects are weft's
+own, so both names give the same classes. Paths that weft names otherwise are in
+``weft.compat.modules``. A second finder is the last of the list: ``from tvm.script.parser import
+tir`` makes Python look for ``weft.script.parser.tir``, as the module's own name is weft's.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TvmFinder:
 
 
 class LastFinder:
-    """Asked when no module of that name exists: paths of TVM, written under ``weft``."""
+    """The last finder: resolves paths of TVM that are written under ``weft``."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -72,7 +72,7 @@ class LastFinder:
             return None
         module = resolve(rest) if rest in ALIASES or rest in SHELLS else None
         if module is None:
-            # Another name than the one asked for: `from weft import x` would swallow that one.
+            # `from weft import x` ignores the error if it names the module that is imported.
             raise ModuleNotFoundError(_unknown(f"{NAME}.{rest}"), name=f"{NAME}.{rest}")
         return ModuleSpec(fullname, AliasLoader(module))
 
@@ -91,7 +91,7 @@ def _exists(name: str) -> bool:
     if name in sys.modules:
         return True
     try:
-        return importlib.util.find_spec(name) is not None  # LastFinder raises, others give None
+        return importlib.util.find_spec(name) is not None  # LastFinder raises instead
     except ModuleNotFoundError:
         return False
 

@@ -93,4 +93,4 @@ SHELLS: Final[dict[str, tuple[str, ...]]] = {
     "script.ir_builder.tir": ("weft.script.ir_builder.tir",),
     "script.parser.core": ("weft.script.parser.core",),
 }
-"""Packages of TVM that weft has not: a module of its own that answers from those modules."""
+"""Packages of TVM that weft does not have -> the modules from which a ``Shell`` takes names."""

@@ -1,4 +1,4 @@
-"""Packages that TVM has and weft has not, such as ``tvm._ffi``, answering from other modules."""
+"""Modules for packages of TVM that weft does not have: ``tvm._ffi`` takes names from others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.compat.modules import ALIASES, SHELLS
 
 
 class Shell(ModuleType):
-    """One of them: its submodules and names come from the tables of ``weft.compat.modules``."""
+    """Such a module: its submodules and names come from the tables of ``weft.compat.modules``."""
 
     def __init__(self, path: str) -> None:
         sources = SHELLS[path]
@@ -37,7 +37,7 @@ class Shell(ModuleType):
 
 @functools.cache
 def shell(path: str) -> Shell:
-    """The package ``tvm.<path>``, one object."""
+    """The package ``tvm.<path>``; the same object at each call."""
     return Shell(path)
 
 

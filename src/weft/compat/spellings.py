@@ -1,9 +1,9 @@
-"""The table of spellings of other years: old name, what it means now, the releases that had it.
+"""The table of names of other releases: old name, what it means now, the releases that had it.
 
 ``NAMES`` are names of modules, ``MEMBERS`` attributes of objects, ``KEYWORDS`` and ``CALLS`` forms
-of calls, ``PARTS`` a renaming inside of names, ``REMOVED`` what is gone and what to use instead.
-``weft.compat.adapt`` looks things up here; nothing below is imported before it is asked for.
-Releases: "2022" is the state of the relax branch that the course's first texts used.
+of calls, ``PARTS`` a renaming inside of names, ``REMOVED`` what was removed and what to use
+instead. ``weft.compat.adapt`` looks things up here; what a row names is imported when it is asked
+for. Releases: "2022" is the state of the relax branch that the course's first texts used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Spelling(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """A name that is gone: the last release that had it, and what to use."""
+    """A name that was removed: the last release that had it, and what to use."""
 
     owner: str
     old: str

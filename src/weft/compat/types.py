@@ -1,9 +1,9 @@
-"""Static types of other years, all of them struct infos: ``DynTensorType``, ``TensorType`` ...
+"""Static types of other releases, all of them struct infos: ``DynTensorType``, ``TensorType`` ...
 
 Until 2023 a graph variable had a static type (rank and dtype) beside its shape; in 0.20 what is
-left of that is ``relax.ty``; since v0.26 the struct infos themselves carry those names. weft has
-one thing, struct info. Each class below builds one, from the arguments of any year, and
-``isinstance`` holds.
+left of that is ``relax.ty``; since v0.26 the struct infos themselves have those names. weft has
+struct infos alone. Each class below builds one, from the arguments of any release, and
+``isinstance`` of the class is true for it.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class TupleType(metaclass=_StaticMeta):
     def make(
         fields: Sequence[StructInfo] | Sequence[ir_type.Type],
     ) -> TupleStructInfo | ir_type.TupleType:
-        """By what the fields are."""
+        """The kind follows from the fields."""
         if any(isinstance(field, StructInfo) for field in fields):
             return TupleStructInfo(_infos(fields))
         return ir_type.TupleType(fields)
@@ -124,7 +124,7 @@ class FuncType(metaclass=_StaticMeta):
     def make(
         arg_types: Sequence[object], ret_type: object, purity: bool = True
     ) -> FuncStructInfo | ir_type.FuncType:
-        """By what the parts are."""
+        """The kind follows from the parts."""
         if any(isinstance(part, StructInfo) for part in (*arg_types, ret_type)):
             return FuncStructInfo(_infos(arg_types), struct_info_of(ret_type), purity)
         return ir_type.FuncType(arg_types, ret_type)

@@ -21,7 +21,7 @@ SCHEDULED = "tir.is_scheduled"
 
 
 class ScheduleRule(ABC):
-    """How functions of some form are scheduled."""
+    """The base of rules: how functions of some form are scheduled."""
 
     @abstractmethod
     def apply(self, func: PrimFunc, target: Target, tunable: bool) -> Schedule | None:
@@ -29,7 +29,7 @@ class ScheduleRule(ABC):
 
         Blocks have the names that tensor expressions give them; ``sch.get_child_blocks`` of the
         block ``root`` lists them. Private functions have no ``global_symbol``. ``tunable`` is
-        False: nothing searches.
+        False, as no search calls the rule.
         """
 
 
@@ -43,9 +43,9 @@ def ApplyDefaultSchedule(*rules: ScheduleRule) -> Pass:  # noqa: N802 - TVM's na
 
 
 def ScheduleGeneratedFunctions(*rules: ScheduleRule) -> Pass:  # noqa: N802 - a pass
-    """The same for functions that the compiler made itself from tensor expressions.
+    """As ``ApplyDefaultSchedule``, for functions that the compiler made from tensor expressions.
 
-    What a user wrote as loops is compiled as written.
+    Functions that a user wrote as loops stay as they are.
     """
     return _pass("ScheduleGeneratedFunctions", rules, lambda func: func.provenance == "te")
 
@@ -73,13 +73,13 @@ def _pass(name: str, rules: tuple[ScheduleRule, ...], wanted: Callable[[PrimFunc
 
 
 def is_scheduled(func: PrimFunc) -> bool:
-    """Whether a function says that it has a schedule."""
+    """Whether a function has the attribute ``tir.is_scheduled``."""
     value: Any = func.attrs.get(SCHEDULED)
     return bool(value.value if isinstance(value, IntImm) else value)
 
 
 def scheduled(func: PrimFunc, rules: tuple[ScheduleRule, ...]) -> PrimFunc | None:
-    """The function by the first rule that fits, marked; None if none does."""
+    """The function, scheduled by the first rule that fits and marked; None if none fits."""
     target = target_of(func)
     for rule in rules:
         schedule = _applied(rule, func, target)

@@ -1,4 +1,4 @@
-"""The default schedules for CPUs under TVM's name; they lie in ``weft.backends.cpu.schedules``."""
+"""The default schedules for CPUs (``weft.backends.cpu.schedules``) under TVM's name."""
 
 from weft.support.facade import module_getattr
 

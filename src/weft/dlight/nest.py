@@ -1,7 +1,7 @@
-"""What a default schedule wants to know of a block: its axes, what it reads, how it accumulates.
+"""What default schedules ask about a block: its axes, what it reads, how it accumulates.
 
-Read from the block and simplified over the ranges of its axes, so that ``x[(j // 64 + i) % 128]``
-with j below 64 and i below 128 reads ``x[i]``. Nothing here changes a program.
+Indices are simplified over the ranges of the axes, so that ``x[(j // 64 + i) % 128]`` with j below
+64 and i below 128 reads ``x[i]``. Nothing here changes a program.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Access:
     indices: tuple[PrimExpr, ...]
 
     def uses(self, axis: Var) -> bool:
-        """Whether the place depends on an axis."""
+        """Whether the element that is read depends on an axis."""
         return any(axis in collect(index, Var) for index in self.indices)
 
     def stride_one(self, axis: Var) -> bool:
@@ -58,7 +58,7 @@ class Access:
         return axis not in collect(rest, Var)
 
     def step(self, axis: Var) -> int | None:
-        """How many elements on the next value of the axis is; None if that is not constant."""
+        """The distance in elements when the axis grows by one; None if that is not constant."""
         place: PrimExpr = op.const(0, axis.dtype)
         for size, index in zip(self.buffer.shape, self.indices, strict=True):
             place = op.add(op.multiply(place, size), index)
@@ -94,12 +94,12 @@ class Nest:
 
     @property
     def reduced(self) -> list[Var]:
-        """The axes that are summed, or else accumulated, over."""
+        """The axes of the reduction."""
         return [axis.var for axis in self.axes if axis.iter_type == IterType.CommReduce]
 
     @property
     def ordered(self) -> list[Var]:
-        """The axes along which values run, one step after the other."""
+        """The axes of a scan, whose steps run one after the other."""
         return [axis.var for axis in self.axes if axis.iter_type == IterType.Ordered]
 
     @property
@@ -109,13 +109,13 @@ class Nest:
 
     @property
     def is_scan(self) -> bool:
-        """Whether values that the block starts run along one axis, and the body only stores."""
+        """Whether the block is a scan along one axis, with an init, and the body only stores."""
         is_ordered = len(self.ordered) == 1 and not self.reduced
         return is_ordered and self.block.init is not None and self._only_stores
 
     @functools.cached_property
     def _only_stores(self) -> bool:
-        """Whether no axis is empty or of a kind unknown here, and the body only stores."""
+        """Whether no axis is empty or of another kind than these, and the body only stores."""
         kinds = (IterType.DataPar, IterType.CommReduce, IterType.Ordered)
         inside = collect(self.block.body, (For, While, BlockRealize, Evaluate))
         return (
@@ -126,7 +126,7 @@ class Nest:
 
     @property
     def is_reduction(self) -> bool:
-        """Whether the block starts a value and accumulates on it."""
+        """Whether the block has an init and accumulates."""
         return self.block.init is not None and bool(self.reduced)
 
     @property
@@ -141,7 +141,7 @@ class Nest:
 
     @functools.cached_property
     def loads(self) -> list[Access]:
-        """What the body reads, without the values it accumulates on."""
+        """The loads of the body, except those of the value that it accumulates."""
         written = {store.buffer for store in self.stores}
         analyzer = self.analyzer()
         return [
@@ -152,7 +152,7 @@ class Nest:
 
     @functools.cached_property
     def calls(self) -> int:
-        """Calls of functions in the body: what makes computing a value twice dear."""
+        """The number of calls of functions in the body, which make it costly to compute twice."""
         return sum(1 for call in collect(self.block.body, Call) if call.op not in _ONE_OPERATION)
 
     def analyzer(self) -> Analyzer:
@@ -171,9 +171,9 @@ class Nest:
         return None
 
     def result_axes(self) -> list[Var] | None:
-        """The axes in the order in which they index the result; None if it is another form.
+        """The axes in the order in which they index the result; None if an index is no axis.
 
-        ``y[i // 7, i % 7]``, of rows of 7, is indexed by ``i``.
+        ``y[i // 7, i % 7]`` with rows of 7 counts as indexed by ``i``.
         """
         if len({store.buffer for store in self.stores}) != 1:
             return None
@@ -187,7 +187,7 @@ class Nest:
         return axes if set(axes) <= set(self.spatial) else None
 
     def simplified(self, index: PrimExpr) -> PrimExpr:
-        """An index, as those of ``loads`` are: an axis of one value is that value."""
+        """A simplified index, in which an axis with one value is replaced by that value."""
         return self.analyzer().simplify(index)
 
 
@@ -211,7 +211,7 @@ def blocks_of(sch: Schedule) -> list[BlockRV]:
 
 
 def loops_of(sch: Schedule, nest: Nest, skip: int = 0) -> dict[Var, LoopRV]:
-    """Of the loops around the block, without the ``skip`` outermost: the one that runs each axis.
+    """Axis -> the loop that runs it, of the loops around the block without the ``skip`` outermost.
 
     An axis that none of these runs (its size is 1, or an outer loop runs it) is left out, and so
     is one that several run.

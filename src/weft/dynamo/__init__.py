@@ -1,1 +1,1 @@
-"""``torch.compile(model, backend="weft")``: sub-graphs of PyTorch programs, compiled (level 10)."""
+"""``torch.compile(model, backend="weft")``: compiles sub-graphs of PyTorch programs (level 10)."""

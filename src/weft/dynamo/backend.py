@@ -1,8 +1,8 @@
 """The backend that ``torch.compile(model, backend="weft")`` finds through its entry point.
 
-torch's Dynamo guards, splits at graph breaks and chooses symbolic sizes; its AOTAutograd makes each
-graph functional (mutation and aliasing are replayed around it) and derives the backward graph. What
-arrives here is a graph of ATen operators on flat arguments.
+torch's Dynamo guards, splits at graph breaks and chooses symbolic sizes. Its AOTAutograd makes each
+graph functional (it replays mutation and aliasing around the graph) and derives the backward graph.
+The backend gets a graph of ATen operators on flat arguments.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from weft.support.errors import IRTypeError, TVMError
 from weft.target.target import TargetLike, target_meant
 
 Compiled = Callable[..., Sequence[object]]
-"""What torch calls: flat tensors and sizes -> the results in order."""
+"""What torch calls with flat tensors and sizes; it returns the results in order."""
 
 
 _OPTIONS: Final = frozenset({"relax_pipeline", "target"})
 
 
 class FallbackWarning(UserWarning):
-    """A sub-graph stays with PyTorch: which operators weft lacks, and how often they occur."""
+    """PyTorch runs a sub-graph: which operators weft lacks, and how often they occur."""
 
 
 def weft_backend(
@@ -62,7 +62,7 @@ def make_backend(
     relax_pipeline: Any = "weft", target: Any = None
 ) -> Callable[..., Compiled]:
     """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
-    target_meant(target)  # refuses what is none, before a graph falls back to PyTorch for it
+    target_meant(target)  # raises for a wrong target, which else would be a reason to fall back
     relax_pipeline_of(relax_pipeline)
 
     def compile_graph(graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> Compiled:
@@ -76,7 +76,7 @@ def make_backend(
 
 
 def decompositions() -> dict[torch._ops.OpOverload, Callable[..., object]]:
-    """torch's decompositions to core ATen, less the operators that have a converter."""
+    """torch's decompositions to core ATen, without those of operators that have a converter."""
     table = torch._decomp.core_aten_decompositions()
     return {
         overload: decomposition
@@ -107,7 +107,7 @@ _told: set[str] = set()
 
 
 def _tell(error: TVMError) -> None:
-    """Warn of a graph that stays with PyTorch, once for each reason."""
+    """Warn that PyTorch runs a graph, once for each reason."""
     if isinstance(error, UnsupportedOperatorsError):
         reason = "no converter for " + "; ".join(str(item) for item in error.operators)
     else:

@@ -14,9 +14,9 @@ from weft.target.target import TargetLike
 
 
 class GraphCall:
-    """Calls ``main`` of an imported graph; tensors share their memory both ways.
+    """Calls ``main`` of an imported graph; arguments and results share memory with torch's tensors.
 
-    Results get the strides that torch deduced, since what follows in PyTorch may view them.
+    Results get the strides that torch deduced, as later operations in PyTorch may view them.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class GraphCall:
 
 
 def _strides(result: object) -> tuple[int, ...] | None:
-    """The strides that a result must have; None where any, or compact ones, will do."""
+    """The strides that a result must have; None if those of a compact tensor are right."""
     fake = result.meta.get("val") if isinstance(result, fx.Node) else None
     if not isinstance(fake, torch.Tensor) or fake.is_contiguous():
         return None

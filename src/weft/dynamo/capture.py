@@ -1,4 +1,4 @@
-"""TVM's own two ways from Dynamo: ``relax_dynamo`` and ``dynamo_capture_subgraphs``."""
+"""TVM's two functions for Dynamo: ``relax_dynamo`` and ``dynamo_capture_subgraphs``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def dynamo_capture_subgraphs(model: object, *params: object, **kwargs: object) -
     """The graphs into which ``torch.compile`` splits a model on these inputs, as one module.
 
     Its functions are ``subgraph_0``, ``subgraph_1`` ...; ``keep_params_as_input=True`` makes
-    weights inputs (their values stand in the attribute ``params``).
+    weights inputs (their values are in the attribute ``params``).
     """
     if not callable(model):
         raise IRTypeError(
@@ -53,7 +53,7 @@ def dynamo_capture_subgraphs(model: object, *params: object, **kwargs: object) -
 
 
 class _WithWeights(torch.nn.Module):
-    """A graph of Dynamo's, whose inputs include the model's weights, with its weights inside."""
+    """Wraps a graph of Dynamo, which takes the model's weights as inputs, and holds the weights."""
 
     def __init__(self, graph_module: fx.GraphModule, example_inputs: Sequence[object]) -> None:
         super().__init__()

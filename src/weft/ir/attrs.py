@@ -43,7 +43,7 @@ class Attrs(Map[str, Any]):
 
 
 def _plain(value: object) -> object:
-    """A value as attributes keep it: one form for each, so that equal attributes compare equal.
+    """A value in the one form in which attributes store it, so that equal ones compare equal.
 
     int32 and bool constants become Python numbers, string constants str, sequences Arrays.
     """

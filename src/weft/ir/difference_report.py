@@ -1,7 +1,7 @@
-"""What ``assert_structural_equal`` says: both paths, and both places underlined in their programs.
+"""The message of ``assert_structural_equal``: both paths, and both places underlined.
 
-The text dialect prints the programs (slot ``text``); a place is looked for from the innermost node
-on its path outwards, since not every node has a place of its own in the text.
+The printer (slot ``text``) prints the programs. Not every node can be underlined in the text, so
+the nodes on the path are tried from the innermost outwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.support.errors import IRTypeError
 from weft.support.object_path import ObjectPath
 
 _TRIES: Final = 4
-"""How many nodes of a path are looked for in the text before the report does without it."""
+"""How many nodes of a path are tried before the report leaves out the text."""
 _WIDTH: Final = 60
 
 
@@ -47,11 +47,11 @@ def _short(value: object) -> str:
 
 
 def _excerpt(root: object, path: ObjectPath) -> list[str]:
-    """The line of the place with what is underlined, and the line before it."""
+    """The line of the place, underlined, and the line before it."""
     nodes = [part for part in path.resolve(root) if isinstance(part, Node)]
     if not nodes or nodes[0] is not root:
         return []
-    inner = nodes[:0:-1][:_TRIES]  # innermost first; the root itself is everywhere
+    inner = nodes[:0:-1][:_TRIES]  # innermost first, without the root: it is the whole text
     for number, node in enumerate(inner):
         lines, marks = _marked(nodes[0], node)
         if not marks:
@@ -65,7 +65,7 @@ def _excerpt(root: object, path: ObjectPath) -> list[str]:
 
 
 def _within(marks: dict[int, str], around: dict[int, str]) -> dict[int, str]:
-    """The marks that stand inside those of the node around; all of them if none does."""
+    """The marks that lie inside those of the enclosing node; all of them if none does."""
     kept = {}
     for line in marks.keys() & around.keys():
         pairs = zip(marks[line], around[line].ljust(len(marks[line])), strict=False)
@@ -81,7 +81,7 @@ def _is_used_often(node: Node) -> bool:
 
 
 def _marks_of_any(root: Node, nodes: Sequence[Node]) -> dict[int, str]:
-    """The marks of the first of some nodes that has any."""
+    """The marks of the first of these nodes that has any."""
     for node in nodes:
         _, marks = _marked(root, node)
         if marks:
@@ -93,7 +93,7 @@ def _marked(root: Node, node: Node) -> tuple[list[str], dict[int, str]]:
     """The lines of the program, and the underlining of ``node`` below each by its number."""
     try:
         text = str(slots.text.get().to_text(root, obj_to_underline=[node]))
-    except (ModuleNotFoundError, IRTypeError):  # a node that has no text
+    except (ModuleNotFoundError, IRTypeError):  # the node cannot be printed
         return [], {}
     lines: list[str] = []
     marks: dict[int, str] = {}

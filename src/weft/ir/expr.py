@@ -1,8 +1,9 @@
 """Expressions that both IRs build on: constants, ranges, references to functions.
 
 Python's operators on a ``PrimExpr`` call the operator functions of ``weft.tir.op`` through the
-slot ``operators``, so that constant folding and type promotion live in one place. ``==`` builds an
-``EQ`` node whose truth value is: equal constants, or the same object (design.md 3.1).
+slot ``operators``, so that constant folding and type promotion are in one place. ``==`` builds an
+``EQ`` node, which is true as a Python bool if both sides are equal constants or the same object
+(design.md 3.1).
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def _binary(name: str, lhs: ExprLike, rhs: ExprLike) -> PrimExpr:
     return result
 
 
-_OPERANDS: Final = (ExprOp, int, float, np.generic)  # a tuple: a union is made anew at each call
+_OPERANDS: Final = (ExprOp, int, float, np.generic)  # isinstance is faster than with a union
 
 
 class PrimExpr(ExprOp, BaseExpr):
@@ -167,18 +168,18 @@ class PrimExpr(ExprOp, BaseExpr):
 
 
 _SCALARS: Final[dict[DataType, tuple[int, int]]] = {}
-"""The ranges of the scalar integer types that constants have had."""
+"""Cache: scalar integer type of a constant -> its range."""
 
 
 class AsPrimExpr(Protocol):
-    """What stands for a scalar expression: ``tir.IterVar``, an element of a ``te.Tensor``."""
+    """An object that converts to a scalar expression: ``tir.IterVar``, an element of a Tensor."""
 
     def as_prim_expr(self) -> PrimExpr:
         """The expression."""
 
 
 ExprLike = PrimExpr | ExprOp | AsPrimExpr | int | float | str | np.generic
-"""What ``as_prim_expr`` takes: an expression, or what has one form as an expression."""
+"""What ``as_prim_expr`` takes: an expression, or a value that converts to one."""
 Extent = PrimExpr | int
 """A size, or a place counted in one: a Python int where it is known, else an expression."""
 

@@ -1,10 +1,10 @@
-"""What the fields of a node may hold, by their annotations: the check of nodes read from a text.
+"""Checks the fields of nodes that are read from a text, by the annotations of the fields.
 
-Constructors convert what they are given; :func:`check_fields` asks that a value is what the
-constructor would have made of it. An annotation is a union of class names, ``Array[...]`` and
-``Map[..., ...]``; where it says ``Any``, ``field(stored=...)`` may say more. Names are those of the
-module that declares the field; classes of nodes are known wherever they are declared, since a lower
-level cannot import them.
+Constructors convert their arguments; :func:`check_fields` requires that a value already is what
+the constructor would store. An annotation is a union of class names, ``Array[...]`` and
+``Map[..., ...]``; where it says ``Any``, ``field(stored=...)`` may say more. Names are looked up in
+the module that declares the field, and then among all node classes, since a lower level cannot
+import those of a higher one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN: Final[dict[str, tuple[type, ...]]] = {
     "dict": (dict,),
 }  # fmt: skip
 VALUES: Final[dict[str, type]] = {}
-"""Name -> class of the values of other rooms that stand in texts (``register_codec``)."""
+"""Name -> class of values, other than nodes, that texts may hold (``register_codec``)."""
 _SLOTS: Final = {"dtype": "DataType"}
 """Slots without a declaration of their own -> what they hold."""
 
@@ -37,7 +37,7 @@ _SLOTS: Final = {"dtype": "DataType"}
 def check_fields(node: Node, given: Mapping[str, object]) -> None:
     """Raise IRTypeError for a field that is missing, or that holds what it cannot.
 
-    The message names the class, the field, what it takes and what stands there::
+    The message names the class, the field, what it takes and what was given::
 
         Buffer: expected PrimExpr in its field elem_offset, got int 5
     """
@@ -56,7 +56,7 @@ def check_fields(node: Node, given: Mapping[str, object]) -> None:
 
 @functools.cache
 def checks_of(kind: type[Node]) -> Mapping[str, tuple[str, Check]]:
-    """Slot -> its annotation and the check of a value, of a class of nodes."""
+    """For a node class: slot -> its annotation, and the check of a value."""
     checks: dict[str, tuple[str, Check]] = {}
     for base in reversed(kind.__mro__):
         for spec in base.__dict__.get("_own_", ()):
@@ -77,7 +77,7 @@ def _check_of(text: str, module: str) -> Check:
 def _check_of_part(text: str, module: str) -> Check:
     head, bracket, rest = text.partition("[")
     if head in ("Any", "Callable"):
-        return lambda value: head == "Any"  # a text holds no function of Python
+        return lambda value: head == "Any"  # a Python function cannot come from a text
     if not bracket:
         classes = classes_named(head, module)
         if not classes:
@@ -117,12 +117,12 @@ def _parts(text: str, between: str) -> Iterator[str]:
 
 
 def _is_called(kind: type, name: str) -> bool:
-    """Whether a class or one that it derives from has the name."""
+    """Whether a class, or a base class of it, has the name."""
     return any(base.__name__ == name for base in kind.__mro__)
 
 
 def classes_named(name: str, module: str) -> tuple[type, ...]:
-    """The classes that a name of a module means; none if the level that has it is not loaded."""
+    """The classes that a name means in a module; none if their module is not imported."""
     if name in _PLAIN:
         return _PLAIN[name]
     if name == "Node":
@@ -137,14 +137,14 @@ def classes_named(name: str, module: str) -> tuple[type, ...]:
 
 
 def subclasses(kind: type[Node]) -> Iterator[type[Node]]:
-    """All classes of nodes below one, of the modules that are loaded."""
+    """All subclasses of a node class in the modules that are imported."""
     for below in kind.__subclasses__():
         yield below
         yield from subclasses(below)
 
 
 def _shown(value: object) -> str:
-    """What stands in a field, in few words."""
+    """The value of a field in few words, for messages."""
     name = type(value).__name__
     if value is None:
         return "None"

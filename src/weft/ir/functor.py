@@ -5,10 +5,11 @@ does not define goes through the node's children. Where both IRs have a class of
 says ``KIND = "RelaxVar"`` and is visited by ``visit_RelaxVar``. A method that names no known node
 is a TypeError when the class is made. Dispatch is one dictionary lookup on ``type(node)``.
 
-Twenty steps ``x = x * x`` are twenty objects and a tree of a million. So each object is visited
-once in an outermost expression, and what was one object stays one (``weft.ir.sharing``). A subclass
-that changes its state inside of an expression does so in ``with self.apart(state)``. What holds no
-node that a subclass has a method for is passed by (``weft.ir.summary``).
+Twenty steps ``x = x * x`` are twenty objects, but a tree of a million nodes. So each object is
+visited once in an outermost expression, and its result is shared as it was (``weft.ir.sharing``). A
+subclass that changes its state inside of an expression does so in ``with self.apart(state)``. A
+node that contains none of the classes that a subclass has methods for is skipped
+(``weft.ir.summary``).
 """
 
 from __future__ import annotations
@@ -27,25 +28,28 @@ from weft.support.recursion import deep_recursion
 N = TypeVar("N", bound=Node)
 V = TypeVar("V")
 Replacements = Mapping[Any, object]
-"""Variables and buffers, and what stands in their places."""
+"""Variable or buffer -> what replaces it."""
 
 _DEFAULT = "visit_default"
 _FRAMEWORK = frozenset({_DEFAULT, "visit_field"})
 _FRAMEWORK_METHODS = _FRAMEWORK | {"visit"}
 _EACH_TIME, _ONCE, _BINDER, _BY_MUTATOR, _SEQUENCE, _IF_NESTED = range(6)
-"""How objects of a class are visited: at each place, or once in an expression or by a mutator.
+"""How the objects of a class are visited.
 
-Tuples are visited once that hold tuples.
-
-The statements of a sequence are no part of the expression around it."""
+- ``_EACH_TIME``: at each place where an object stands;
+- ``_ONCE``: once in an outermost expression;
+- ``_BINDER``: likewise, of a class that gives a variable a value (Let);
+- ``_BY_MUTATOR``: once by a mutator;
+- ``_SEQUENCE``: statements inside of an expression, which are visited as if outside of it;
+- ``_IF_NESTED``: once if it is a tuple that holds tuples, else at each place."""
 
 
 class _Handlers(dict[type, tuple[str, int]]):
     """Node class -> its method, and how objects of it are visited: a memo that grows with use.
 
-    ``ignored`` grows, too: the bits of the nodes that are known to go through ``visit_default``
-    (``weft.ir.summary``). A node that has no others is passed by. 0, which passes nothing by, where
-    a subclass handles every node: where it has a ``visit`` or a ``visit_default`` of its own.
+    ``ignored`` grows, too: the bits (``weft.ir.summary``) of node classes that have no method of
+    their own. A node whose bits are all among them is skipped. It is 0, so that nothing is skipped,
+    if a subclass handles every node, with its own ``visit`` or ``visit_default``.
     """
 
     __slots__ = ("ignored",)
@@ -61,7 +65,7 @@ class _Dispatcher:
     _handlers: _Handlers
     MEMOISED: ClassVar[frozenset[str]] = frozenset()
     _walk: Walk | None = None
-    """What was visited of the outermost expression; None outside of one."""
+    """What was visited of the current outermost expression; None outside of expressions."""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -74,9 +78,9 @@ class _Dispatcher:
 
     @contextmanager
     def apart(self, state: Hashable) -> Iterator[None]:
-        """A part of an expression that is visited in another state of this visitor or mutator.
+        """Visit a part of an expression in another state of this visitor or mutator.
 
-        Objects in it are visited once for each ``state``, which says all that matters::
+        Objects in it are visited once for each ``state``, which has to tell all states apart::
 
             outer, self.is_index = self.is_index, True
             with self.apart(True):
@@ -92,7 +96,7 @@ class _Dispatcher:
                 walk.leave(outer)
 
     def _outermost(self, node: Node, method: str, how: int) -> object:
-        """Visit an expression that stands in no other."""
+        """Visit an expression that is in no other expression."""
         self._walk = Walk(node)
         if how == _BINDER:
             self._walk.meet_binder()
@@ -102,7 +106,7 @@ class _Dispatcher:
             self._walk = None
 
     def _sequence(self, node: Node, method: str) -> object:
-        """Visit statements that stand in an expression: each is looked at by itself."""
+        """Visit statements inside of an expression: each is visited as if outside of it."""
         outer, self._walk = self._walk, None
         try:
             return getattr(self, method)(node)
@@ -302,9 +306,9 @@ def _post_order(
     function: Callable[[N], None],
     seen: dict[int, Node],
 ) -> None:
-    """``function`` on every node of a class, without dispatch: the walk that analyses make most.
+    """Call ``function`` on every node of a class: the most frequent walk, so without dispatch.
 
-    ``bits`` are those of the class; what has none of them is passed by.
+    ``bits`` are those of the class; a part without any of them is skipped.
     """
     if isinstance(value, Node):
         if not (value._summary or summary_of(value)) & bits:
@@ -353,9 +357,9 @@ class _Rewrite(Mutator):
 
 @deep_recursion
 def rewrite(root: N, function: Callable[[Node], Node | None]) -> N:
-    """Rebuild bottom up: each node, its children done, is replaced by what ``function`` returns.
+    """Rebuild bottom up: ``function`` gets each node with rewritten children, and replaces it.
 
-    None keeps the node.
+    If it returns None, the node stays.
     """
     return _Rewrite(function).visit(root)
 
@@ -389,6 +393,6 @@ def substitute(root: V, mapping: Replacements) -> V: ...
 def substitute(root: object, mapping: Replacements) -> object:
     """Replace variables (and whole buffers), by identity, everywhere below ``root``.
 
-    Binding places are replaced too; the caller sees to it that this makes sense.
+    Definitions (a loop variable, say) are replaced, too: the caller must give a variable there.
     """
     return _Substitute(mapping).visit(root) if mapping else root

@@ -1,4 +1,4 @@
-"""Global infos: facts of a whole module that its functions refer to, such as virtual devices."""
+"""Global infos: objects of a module that its functions refer to, such as virtual devices."""
 
 from __future__ import annotations
 

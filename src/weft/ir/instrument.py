@@ -1,9 +1,10 @@
 """Instruments: observers of passes, given to a ``PassContext``.
 
 An instrument is any object with some of ``enter_pass_ctx()``, ``exit_pass_ctx()``,
-``should_run(mod, info) -> bool``, ``run_before_pass(mod, info)``, ``run_after_pass(mod, info)``;
-of builds ``run_after_codegen(mod, native, compile_module)`` (the lowered module; what loads its
-code; what compiles another) and ``run_after_build(mod, executable)`` (the graph that was lowered).
+``should_run(mod, info) -> bool``, ``run_before_pass(mod, info)``, ``run_after_pass(mod, info)``.
+Builds call ``run_after_codegen(mod, native, compile_module)`` with the lowered module, its native
+code and the function that compiles a module, and ``run_after_build(mod, executable)`` with the
+graph that was lowered.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class PassTimingInstrument(PassInstrument):
         self._running: list[tuple[int, float]] = []
 
     def enter_pass_ctx(self) -> None:
-        """Start afresh."""
+        """Forget the times of an earlier context."""
         self.rows.clear()
         self._running.clear()
 
@@ -82,7 +83,7 @@ class PassTimingInstrument(PassInstrument):
         self.rows[index] = (depth, name, time.perf_counter() - begin)
 
     def render(self) -> str:
-        """One line a pass: its time in microseconds and its share of the top-level total."""
+        """One line for each pass: its time in microseconds and its share of the top-level total."""
         total = sum(seconds for depth, _, seconds in self.rows if depth == 0) or 1.0
         lines = [
             f"{'  ' * depth}{name}: {seconds * 1e6:.0f}us ({100 * seconds / total:.2f}%)"
@@ -92,7 +93,7 @@ class PassTimingInstrument(PassInstrument):
 
 
 class PassPrintingInstrument(PassInstrument):
-    """Prints the module before and after the passes of these names (all, where None)."""
+    """Prints the module before and after the passes of these names (None: all passes)."""
 
     def __init__(
         self,

@@ -2,10 +2,10 @@
 
 The text is a flat list of entries, children before parents, so that shared variables stay shared
 and depth costs no recursion. An entry is ``[kind, ...]``: ``["node", class, {field: reference}]``,
-``["Array", [...]]``, ``["Map", [[key, value], ...]]`` and so on; plain values stand where they are
-used. A class is named ``module:Class`` and must be a node of weft; nothing is executed, nothing
-else is imported. Values of other rooms (arrays, targets) come with a codec of their owner's. Spans
-are left out. Pickled nodes travel as this text, too.
+``["Array", [...]]``, ``["Map", [[key, value], ...]]`` and so on; plain values are written where
+they are used. A class is named ``module:Class`` and must be a node of weft; nothing is executed,
+and no other module is imported. Other values (arrays, targets) need a codec that their module
+registers. Spans are left out. Pickled nodes are stored as this text, too.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DECODERS: Final[dict[str, Codec]] = {}
 def register_codec(
     module: str, kind: type[T], encode: Callable[[T], object], decode: Callable[[Any], T]
 ) -> None:
-    """Let values of a class stand in JSON; ``module`` is the one that registers (its ``__name__``).
+    """Let JSON texts hold values of a class; ``module`` is the registering module's ``__name__``.
 
     ``encode`` gives what ``json`` writes; ``decode`` takes that and returns the value.
     """
@@ -70,7 +70,7 @@ def save_json(node: object, *, aside: Callable[[object], int | None] | None = No
 
 @public_entry("load_json")
 def load_json(json_str: str, *, aside: Callable[[int], object] | None = None) -> Any:
-    """What ``save_json`` wrote; raises IRValueError for any other text.
+    """The node that ``save_json`` wrote; raises IRValueError for any other text.
 
     ``aside`` gives the values that are kept elsewhere, by their numbers.
     """
@@ -87,7 +87,7 @@ def load_json(json_str: str, *, aside: Callable[[int], object] | None = None) ->
         return _Reader(content["entries"], aside).read(content["root"])
     except IRValueError:
         raise
-    except Exception as error:  # whatever a class stumbles over is damage of the text
+    except Exception as error:  # any failure means that the text is damaged
         shown = f"{type(error).__name__}: {error}"[:200]
         raise IRValueError(f"load_json: the text is damaged ({shown})") from error
 
@@ -99,7 +99,7 @@ class _Writer:
         self.aside = aside
         self.entries: list[list[object]] = []
         self.known: dict[int, int] = {}
-        self.kept: list[object] = []  # so that no id is used twice
+        self.kept: list[object] = []  # keeps objects alive, so that no id is used twice
 
     def reference(self, root: object) -> Reference:
         """Write everything below ``root``, children first, without recursion."""
@@ -182,7 +182,7 @@ def _children(value: object) -> list[object]:
 
 
 def _fields(item: Node) -> list[tuple[str, object]]:
-    """Every slot that is set, derived ones too, by name."""
+    """The name and value of every slot that is set, derived ones included."""
     fields = []
     for name in sorted(type(item)._all_slots_ - HIDDEN):
         try:
@@ -247,7 +247,7 @@ class _Reader:
         return item
 
     def derived(self, item: Node, given: Mapping[str, object]) -> None:
-        """Give derived fields what the text says of them; what follows from others must agree."""
+        """Set derived fields from the text; one that follows from other fields must agree."""
         for field, value in given.items():
             derived = getattr(item, field)
             if derived is value:

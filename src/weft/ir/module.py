@@ -25,7 +25,7 @@ Renames = (
     | Mapping[GlobalVar, str]
     | Mapping[str, GlobalVar]
 )
-"""New GlobalVars or names, by the GlobalVars or names of today."""
+"""Current GlobalVar or name -> new GlobalVar or name."""
 
 
 @node
@@ -139,7 +139,7 @@ class IRModule(Node):
         return Array(self.functions)
 
     def update(self, other: IRModule | Functions) -> None:
-        """Take over every function of ``other``, in place; same names are replaced."""
+        """Add every function of ``other``, in place; functions of the same name are replaced."""
         functions = other.functions if isinstance(other, IRModule) else other
         for var, func in _pairs(functions):
             self[var] = func
@@ -147,8 +147,8 @@ class IRModule(Node):
     def update_func(self, var: GlobalVar, func: BaseFunc) -> None:
         """Set the function of that name, in place; the variable has its type from then on.
 
-        Calls in other functions keep the type they were given: ``well_formed`` and ``build`` say
-        where one is not the new function's.
+        Calls in other functions keep their struct info: ``well_formed`` and ``build`` report where
+        it does not agree with the new function.
         """
         self[var] = func
         info = getattr(func, "struct_info", None)
@@ -206,7 +206,7 @@ def _pairs(functions: Functions) -> Iterable[tuple[GlobalVar | str, BaseFunc]]:
 
 
 def _name_of(var: object) -> str:
-    """The name that a key of a module means."""
+    """The name of a function, from a key of a module."""
     name: object = var if isinstance(var, str) else getattr(var, "name_hint", None)
     if not isinstance(name, str):
         raise IRTypeError(
@@ -216,7 +216,7 @@ def _name_of(var: object) -> str:
 
 
 def with_functions(module: IRModule, functions: Mapping[GlobalVar, BaseFunc]) -> IRModule:
-    """The module with other functions; the same object if all functions are the same ones."""
+    """The module with these functions; the same object if all functions are the same objects."""
     old = module.functions
     if len(functions) == len(old) and all(func is old[var] for var, func in functions.items()):
         return module

@@ -18,14 +18,14 @@ Kinds of field, chosen by ``field(...)`` or ``derived()`` in the place of a defa
 - plain: a constructor argument that takes part in structural equality and in traversal;
 - ``defines=True``: variables inside are *definitions* (a loop variable, a parameter);
 - ``compare=False``: carried, but ignored by structural equality and hash;
-- ``visit=False``: not a child (traversals pass it by), still compared;
+- ``visit=False``: not a child (traversals skip it), still compared;
 - ``derived()``: no constructor argument; computed in ``_check_``; neither compared nor visited.
 
 Sequences become ``Array`` and mappings ``Map``; a field annotated ``PrimExpr`` takes Python
-numbers too. Nodes are immutable by rule (the type checker's, not the runtime's); facts derived
-later are cached in ``_cache``, and in ``_summary`` what is below (``weft.ir.summary``). Equality
-and hash are identity unless a class says otherwise. A copy of a node is the node itself; pickled,
-it travels as the JSON of ``weft.ir.json_text``.
+numbers too. Nodes are immutable by convention (the type checker enforces it, the runtime does not);
+facts derived later are cached in ``_cache``, and a summary of what is below in ``_summary``
+(``weft.ir.summary``). Equality and hash are identity unless a class says otherwise. A copy of a
+node is the node itself; a pickled node is the JSON of ``weft.ir.json_text``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec:
-    """What is known of one field of a node class."""
+    """The description of one field of a node class."""
 
     name: str
     annotation: str
@@ -60,9 +60,9 @@ class FieldSpec:
     visit: bool = True
     derived: bool = False
     takes_none: bool = False
-    """Whether the constructor takes None and ``_check_`` puts a value there."""
+    """Whether the constructor takes None, which ``_check_`` replaces by a value."""
     stored: str = ""
-    """The annotation of what a text of ``save_json`` has there, where the class says less."""
+    """A more precise annotation, with which ``load_json`` checks the field."""
 
     @property
     def optional(self) -> bool:
@@ -71,7 +71,7 @@ class FieldSpec:
 
 
 class Array(tuple[E, ...]):
-    """The sequence of a node's children: a tuple that prints ``[...]`` and adds to any sequence."""
+    """A sequence in a node: a tuple that prints as ``[...]`` and concatenates with any sequence."""
 
     __slots__ = ()
 
@@ -112,7 +112,7 @@ class Array(tuple[E, ...]):
 
 
 class Map(dict[K, V]):
-    """A mapping inside a node: a dict that nobody changes after construction.
+    """A mapping in a node: a dict that is not changed after construction.
 
     String keys are plain ``str``. ``items()`` keep insertion order.
     """
@@ -125,7 +125,7 @@ class Map(dict[K, V]):
 
 
 def expect(value: object, kind: type[E]) -> E:
-    """``value``, which has to be a ``kind``: what an argument of a call is, its operator says.
+    """``value``, which has to be a ``kind``: for arguments whose class the operator determines.
 
     >>> expect(3, int)
     3
@@ -139,9 +139,9 @@ def field(
     *, default: object = MISSING, defines: bool = False, compare: bool = True, visit: bool = True,
     takes_none: bool = False, stored: str = "",
 ) -> Any:  # fmt: skip
-    """Describe a field whose treatment is not the plain one (see the module's docstring).
+    """Describe a field of another kind than plain (see the module's docstring).
 
-    ``stored`` is what it holds (an annotation) where the class cannot say it: its level is lower.
+    ``stored`` is an annotation of what it holds, for a class whose level cannot import the names.
     """
     return FieldSpec("", "", default, defines, compare, visit, takes_none=takes_none, stored=stored)
 
@@ -194,9 +194,9 @@ class Node(metaclass=NodeMeta):
     STRUCTURE: ClassVar[tuple[tuple[str, bool], ...]] = ()
     """``(field, defines)`` in the order in which structural equality and hash take them."""
     IS_OPEN: ClassVar[bool] = False
-    """Whether children may be set after construction: those of graphs are (struct info)."""
+    """Whether children may be set after construction, as the struct info of graphs is."""
     IS_IDENTIFIED: ClassVar[bool] = False
-    """Whether summaries tell objects of the class apart: variables and buffers."""
+    """Whether objects of the class have bits of their own in summaries: variables, buffers."""
     BIT: ClassVar[int] = 0
     """The bit of the class in the summaries of ``weft.ir.summary``; -1 (all) if it is open."""
 
@@ -205,17 +205,17 @@ class Node(metaclass=NodeMeta):
     span: Span | None
 
     if TYPE_CHECKING:
-        # The generated constructors convert what they are given (numbers, lists, dicts), which no
-        # type checker's transform can say; fields keep their annotated types.
+        # The generated constructors convert their arguments (numbers, lists, dicts), which a type
+        # checker's dataclass transform cannot express; fields keep their annotated types.
         def __init__(self, *args: object, **kwargs: object) -> None: ...
 
     def _check_(self) -> None:
         """Validate the fields and fill the derived ones; called at the end of ``__init__``."""
 
-    if not TYPE_CHECKING:  # the type checker shall go on to refuse unknown attributes
+    if not TYPE_CHECKING:  # so that the type checker still refuses unknown attributes
 
         def __getattr__(self, name: str) -> object:
-            """A spelling of another year; called only where the normal lookup has failed."""
+            """An attribute of another release; called only if the normal lookup has failed."""
             return missing_attribute(self, name)
 
     def same_as(self, other: object) -> bool:
@@ -276,7 +276,7 @@ NODE_TYPES: Final[dict[str, type[Node]]] = {}
 """KIND -> class of every declared node; visitors check their method names against it."""
 
 IDENTITY_BITS: Final = 61
-"""So many low bits of a summary say which variables and buffers are below; a prime."""
+"""How many low bits of a summary are for variables and buffers; a prime."""
 _bits: Final = itertools.count(IDENTITY_BITS)
 C = TypeVar("C", bound=type[Node])
 
@@ -287,7 +287,7 @@ def node(cls: C) -> C:
     for base in reversed(cls.__mro__):
         for spec in base.__dict__.get("_own_", ()):
             if spec.name not in ("_cache", "_summary", "span"):
-                by_name.pop(spec.name, None)  # declared again: it stands where the subclass says
+                by_name.pop(spec.name, None)  # the subclass determines its place in the order
                 by_name[spec.name] = spec
     cls.FIELDS = tuple(by_name.values())
     arguments = [spec for spec in cls.FIELDS if not spec.derived]
@@ -382,19 +382,19 @@ def _sequence(items: object) -> Iterable[object]:
 
 
 Converter = Callable[[Any], object]
-"""From what a constructor is given to what the field holds."""
+"""A function from a constructor's argument to what the field holds."""
 
 CONVERSIONS: Final[dict[str, tuple[type, Converter]]] = {}
 """Annotation name -> (class, conversion of anything else to it), for constructor arguments."""
 
 
 def register_conversion(kind: str, accepted: type, converter: Converter) -> None:
-    """Let fields annotated ``kind`` (or ``Array[kind]``) take what ``converter`` understands."""
+    """Let fields annotated ``kind`` (or ``Array[kind]``) take what ``converter`` converts."""
     CONVERSIONS[kind] = (accepted, converter)
 
 
 def freeze(value: object) -> Any:
-    """Attribute values as nodes keep them: list to Array, dict to Map, recursively."""
+    """Attribute values as nodes store them: list to Array, dict to Map, recursively."""
     if isinstance(value, Array | Map | Node):
         return value
     if isinstance(value, list | tuple):

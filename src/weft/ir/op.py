@@ -1,7 +1,7 @@
 """The registry of operators: one ``Op`` object per name, with attributes by key.
 
-TensorIR intrinsics are ``tir.exp``; graph operators ``relax.add``. What each layer knows of an
-operator (how it infers, lowers, prints) hangs on it as an attribute.
+TensorIR intrinsics have names such as ``tir.exp``, graph operators such as ``relax.add``. What a
+layer knows of an operator (how to infer, lower or print it) is an attribute of the Op.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LEVEL: Final = 10
 """The level of an attribute that ``Op.register`` sets."""
 
 ATTRIBUTE_KINDS: Final[dict[str, type]] = {}
-"""The class of an attribute's values, by its name; modules that own such a class enter it."""
+"""Name of an attribute -> the class of its values; the module of that class adds the entry."""
 
 _LEVELS: Final[dict[tuple[str, str], int]] = {}
-"""The levels of attributes, by the operator's name and theirs."""
+"""(Operator's name, attribute's name) -> the level at which the attribute was set."""
 
 
 @node
@@ -124,7 +124,7 @@ def register_op_attr(
 ) -> object:
     """Set an attribute of an operator; without ``value`` it is a decorator.
 
-    A higher ``level`` than that of the value there is replaces it, as in TVM.
+    A value is replaced if it was set at a lower ``level``, as in TVM.
 
     Raises:
         IRValueError: the operator has another value of the attribute at the same or a higher

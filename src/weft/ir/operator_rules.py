@@ -1,4 +1,4 @@
-"""Rules that a pass has for operators, each beside its function instead of in a list of names.
+"""A pass's rules for operators; a decorator of each function says which operators it is for.
 
 ::
 
@@ -27,7 +27,7 @@ Rule = TypeVar("Rule", bound=Callable[..., object])
 
 
 class OperatorRules(Generic[Rule]):
-    """Rules by the names of operators, behind ``prefix``, and by traits."""
+    """Rules by the names of operators, without ``prefix``, and by traits."""
 
     def __init__(self, prefix: str = "") -> None:
         self.prefix = prefix

@@ -1,7 +1,7 @@
-"""What a PassContext may be given: names of passes that exist, instruments that have a hook.
+"""Checks of what a PassContext is given: names of passes that exist, instruments with a hook.
 
-A name of a pass is known once the pass is defined; weft's own, which are imported when they are
-used, are asked of their packages when a name is not known yet.
+The name of a pass is known once the pass is defined. weft's own passes are imported when used;
+so if a name is not known, their packages are asked for the names they have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOOKS: Final = (
     "enter_pass_ctx", "exit_pass_ctx", "should_run", "run_before_pass", "run_after_pass",
     "run_after_codegen", "run_after_build",
 )  # fmt: skip
-"""The methods of instruments; an instrument has one of them at least."""
+"""The methods of instruments; an instrument has at least one of them."""
 
 
 def check_kind(what: str, value: object, kind: type) -> None:

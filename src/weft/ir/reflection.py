@@ -1,4 +1,4 @@
-"""Nodes by the names that TVM's object system has for their classes: ``make_node``.
+"""``make_node``: nodes by the names that their classes have in TVM's object system.
 
 Generic tools build nodes from a text and fields; programs call the classes themselves.
 """
@@ -21,7 +21,7 @@ _DEFINED_IN: Final[dict[str, tuple[str, ...]]] = {
     "te": ("weft.te.operation",),
     "": ("weft.tir.function", "weft.te.operation", "weft.relax.expr"),
 }
-"""First part of a name -> modules that declare nodes of that room; imported when asked for."""
+"""First part of a name -> the modules that declare such nodes; imported when asked for."""
 
 
 def make_node(type_key: str, **kwargs: object) -> Node | Attrs:

@@ -1,14 +1,14 @@
-"""One expression that is visited: which of its objects were, and what became of them.
+"""The state of a walk through one expression: which objects were visited, with which results.
 
 An expression is a graph whose size is its number of objects. As a tree it can be exponentially
 larger: in ``y = x * x; z = y * y`` the object ``y`` is one node and two operands. Visitors and
-mutators remember an object for as long as they are in the outermost expression, where no statement
-changes what it means. Two things in an expression do:
+mutators remember an object until they leave the outermost expression, as no statement in between
+changes what the object means. Two things inside an expression can change it:
 
 - state of the walk itself, which it declares (``_Dispatcher.apart``);
 - a Let whose variable has another value elsewhere: unrolling makes ``let t = A[0] in t * t`` and
-  ``let t = A[1] in t * t`` with one ``t * t``. Objects that use such a variable from outside of
-  them (``rebound``) are visited anew each time.
+  ``let t = A[1] in t * t`` with one object ``t * t``. Objects in which such a variable is free
+  (``rebound``) are visited anew at each place.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _PLAIN: Final = "no rebound variables"
 
 
 _NESTED: Final = frozenset({"RelaxCall", "TupleGetItem"})
-"""Expressions of graphs that stand in one another until the graph is normalised."""
+"""Graph expressions that may be nested until the graph is normalised."""
 _COMPARED: Final = frozenset({"Tuple", "TupleStructInfo", "FuncStructInfo"})
-"""What is built of objects of its own kind."""
+"""Classes whose objects are made of objects of the same class."""
 
 
 @functools.cache
@@ -41,7 +41,7 @@ def is_shared(kind: type) -> bool:
 
 
 def is_nested(node: Node) -> bool:
-    """Whether it is a tuple of tuples, or a type made of such: visited once, as calls are.
+    """Whether it is a tuple of tuples, or a type of such; these are visited once, as calls are.
 
     A tuple of leaves is visited at each of its places, as its leaves are.
     """
@@ -58,7 +58,7 @@ def is_visited_once(node: Node) -> bool:
 
 
 def is_sequence(kind: type) -> bool:
-    """Whether it holds statements: between two of them the state of a walk may change."""
+    """Whether it holds statements, between which the state of a walk may change."""
     return getattr(kind, "KIND", "") == "SeqExpr"
 
 
@@ -81,14 +81,14 @@ class Walk:
     def __init__(self, root: Node) -> None:
         self.root = root
         self.known: Known = {}
-        """Of the state at hand."""
+        """The objects that were visited in the current state."""
         self.unstable = _NO_IDS
-        """Objects (by ``id``) that mean different things at different places."""
+        """Objects (by ``id``) whose meaning depends on where they stand (see ``rebound``)."""
         self._contexts: dict[Hashable, Known] = {}
         self._has_met_binder = False
 
     def meet_binder(self) -> None:
-        """Before a Let is visited: find out which objects its like make ambiguous."""
+        """Before the first Let is visited: find the objects that Lets make ambiguous."""
         if not self._has_met_binder:
             self._has_met_binder = True
             self.unstable = rebound(self.root)
@@ -97,18 +97,18 @@ class Walk:
                     known.pop(key, None)
 
     def enter(self, state: Hashable) -> Known:
-        """From here on the walk has another state; returns what ``leave`` takes."""
+        """Begin another state of the walk; returns what ``leave`` takes."""
         outer = self.known
         self.known = self._contexts.setdefault(state, {})
         return outer
 
     def leave(self, outer: Known) -> None:
-        """The state is the one before ``enter``."""
+        """Return to the state before ``enter``."""
         self.known = outer
 
 
 def rebound(root: Node) -> frozenset[int]:
-    """Objects (by ``id``) that use, but do not define, a variable that means several things.
+    """Objects (by ``id``) in which a variable is free that several Lets define.
 
     With one object ``s = t * t``: of ``(let t = 1 in s) + (let t = 2 in s)`` it is ``s``.
     """
@@ -137,7 +137,7 @@ def rebound(root: Node) -> frozenset[int]:
 
 
 def _free_of(node: Node, bits: dict[int, int], free: dict[int, int]) -> int:
-    """The variables, as bits, that a node uses and does not define; its parts are done."""
+    """The free variables of a node, as bits; ``free`` has those of its parts already."""
     own = bits.get(id(node), 0)
     if is_binder(type(node)):
         var, value, body = [getattr(node, name) for name in ("var", "value", "body")]
@@ -164,7 +164,7 @@ def post_order_of(
 ) -> list[Any]:
     """Every node below, each object once: parts first, those of one node from left to right.
 
-    ``parts`` says what is right below a node, where a walk looks at some of it only.
+    ``parts`` gives the children of a node that the walk enters.
     """
     order: list[Node] = []
     seen: set[int] = set()

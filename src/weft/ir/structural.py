@@ -2,11 +2,13 @@
 
 Two programs are equal when their nodes agree field by field (``Node.STRUCTURE``). Variables are
 compared through a mapping that grows where fields *define* variables (loop variables, parameters,
-buffers); with ``map_free_vars`` free variables map too. Shared variables must be shared alike.
-The hash agrees with equality, for both take the fields from ``compared_fields``: variables hash by
-the order in which they are met, and every part is delimited, so that no two programs without free
-variables that differ feed the same bytes. A long expression feeds a digest of its own: an object
-that stands in many places is taken once, and a tree of the same structure feeds the same.
+buffers); with ``map_free_vars`` free variables map too. A variable that two places share on one
+side must be shared by the same places on the other.
+
+The hash agrees with equality, for both take the fields from ``compared_fields``. Variables hash by
+the order in which they are met. Every part is delimited, so that two different programs without
+free variables never feed the same bytes. A long expression is replaced by its own digest, so that
+an object that stands in many places is hashed once.
 """
 
 from __future__ import annotations
@@ -29,16 +31,16 @@ from weft.support.object_path import ObjectPath
 from weft.support.recursion import deep_recursion
 
 VARIABLE_KINDS: set[str] = {"Var", "SizeVar", "RelaxVar", "DataflowVar"}
-"""Kinds compared through the mapping."""
+"""Kinds of nodes that are compared through the mapping."""
 MAPPED_KINDS: set[str] = {"Buffer"}
-"""Kinds compared by structure once, and by identity of the pair after that."""
+"""Kinds that are compared by structure once; after that, both have to occur as the same pair."""
 CLOSED_KINDS: set[str] = {"PrimFunc", "Op", "PrimType", "IntImm", "FloatImm", "StringImm"}
-"""Kinds without free variables: the same object on both sides is equal whatever stands around."""
+"""Kinds without free variables: the same object on both sides is equal in any context."""
 
 _LONG: Final = 64
-"""Bytes of an expression beyond which a digest stands for it."""
+"""An expression of more bytes is replaced by its digest."""
 _OF_VARIABLES: Final = (("dtype", False), ("type_annotation", False), ("struct_info", False))
-"""What is compared of a variable; a kind of variable that lacks one of them has None there."""
+"""The fields of a variable that are compared; a kind that lacks one counts as having None."""
 
 
 def compared_fields(item: Node) -> tuple[tuple[str, bool], ...]:
@@ -48,7 +50,7 @@ def compared_fields(item: Node) -> tuple[tuple[str, bool], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first difference: the paths from the two roots, and what stands there."""
+    """The first difference: the paths from the two roots, and the values there."""
 
     lhs_path: ObjectPath
     rhs_path: ObjectPath
@@ -64,7 +66,7 @@ class Mismatch:
 
 
 Step = tuple[str, object, object]
-"""A step of both paths: the method of ObjectPath that makes it, its keys left and right."""
+"""A step of both paths: the method of ObjectPath for it, the keys on the left and the right."""
 
 
 class _Comparer:
@@ -77,7 +79,7 @@ class _Comparer:
         self.path: list[Step] = []
         self.mismatch: Mismatch | None = None
         self.alike: set[tuple[int, int]] = set()
-        """Expressions that were found equal. What their variables map to never changes."""
+        """Expressions that were found equal, which they stay: the mapping only grows."""
 
     def fail(self, lhs: object, rhs: object, reason: str) -> bool:
         if self.mismatch is None:
@@ -209,7 +211,7 @@ def _one_sided(kind: str, key: object, on_the_left: bool) -> Step:
 
 
 def _missing(path: ObjectPath, kind: str, key: object) -> ObjectPath:
-    """The path of what one side lacks and the other has under ``key``."""
+    """The path of the item under ``key`` that only one side has."""
     if kind == "array_index" and isinstance(key, int):
         return path.missing_array_element(key)
     return path.missing_map_entry()
@@ -288,7 +290,7 @@ class _Hasher:
             self.digest.update(_sized(b"p", _plain_bytes(value)))
 
     def key_bytes(self, key: object) -> bytes:
-        """A key as ``key_order`` has it."""
+        """The bytes of a key's ``key_order``."""
         text, number = self.key_order(key)
         return b"%d:" % number + text.encode(errors="surrogatepass")
 
@@ -316,9 +318,9 @@ class _Hasher:
             self.feed(getattr(item, name), defines or field_defines)
 
     def form(self, value: object, defines: bool) -> bytes:
-        """What an expression, or a part of it, feeds: variables in it are numbers.
+        """The bytes of an expression, or of a part of it, with numbers for variables.
 
-        One that is met for the first time is described apart, before the expression.
+        A variable that is met for the first time is described before the expression.
         """
         if isinstance(value, Node):
             return self.form_of_node(value, defines)
@@ -334,7 +336,7 @@ class _Hasher:
         return _sized(b"p", _plain_bytes(value))
 
     def form_of_node(self, item: Node, defines: bool) -> bytes:
-        """As ``form``; an expression once, as a digest where it is long."""
+        """As ``form``, for a node: computed once for each expression, a digest if it is long."""
         kind = item.KIND
         if kind in VARIABLE_KINDS or kind in MAPPED_KINDS:
             if id(item) not in self.numbers:
@@ -361,12 +363,12 @@ class _Hasher:
 
 
 def _sized(kind: bytes, content: bytes) -> bytes:
-    """Bytes of any content, which say first how many they are."""
+    """The content preceded by its length, so that it cannot run into what follows."""
     return b"%b%d;%b" % (kind, len(content), content)
 
 
 class _Identifier(_Hasher):
-    """Feeds the identity of free variables too."""
+    """A hasher that also feeds the identity of free variables."""
 
     def variable(self, item: Node, defines: bool) -> None:
         super().variable(item, defines)
@@ -375,7 +377,7 @@ class _Identifier(_Hasher):
 
 
 def _key_text(key: object) -> str:
-    """Keys of maps: names; those of variables are no part of a program's structure."""
+    """The name that is a key of a map; the names of variables are no part of the structure."""
     if isinstance(key, Node) and key.KIND in VARIABLE_KINDS:
         return ""
     return str(getattr(key, "name_hint", "" if isinstance(key, Node) else key))
@@ -387,7 +389,7 @@ def _plain_bytes(value: object) -> bytes:
         value = value.item()
     if isinstance(value, bool):
         return b"b%d" % value
-    if isinstance(value, int):  # enumerations too: they count as their number
+    if isinstance(value, int):  # an enumeration counts as its number
         return b"i%d" % int(value)
     if isinstance(value, float):
         return b"f" + struct.pack("<d", math.nan if math.isnan(value) else value)
@@ -414,10 +416,10 @@ def structural_hash(root: object, map_free_vars: bool = False) -> int:
 
 @deep_recursion
 def structural_key(root: object) -> bytes:
-    """A key of tables within a process: as ``structural_digest``, but free variables count as such.
+    """A key of tables within a process: as ``structural_digest``, but free variables differ.
 
-    ``x + 1`` and ``y + 1`` have one hash, so a table of many such values by hash has one long row.
-    A table by this key must keep its programs: a variable that is gone may lend its identity.
+    ``x + 1`` and ``y + 1`` have one digest and two keys. A table with this key must keep its
+    programs alive, as the identity of a variable may be used again after its death.
     """
     hasher = _Identifier(False)
     hasher.feed(root, False)

@@ -1,6 +1,6 @@
-"""What is in a node, in one integer: walks pass by what holds nothing that they look for.
+"""What is in a node, as one integer, so that walks skip nodes without what they look for.
 
-A summary is the union of the bits of every node that is there, the node itself among them. Its
+A summary is the union of the bits of the node and of every node below it. Its
 low bits stand for variables and buffers (a hash of the object, as in a Bloom filter), each of the
 others for one class. ``C[i] = A[i] + 1`` has those of BufferStore, BufferLoad, Add, IntImm, Buffer,
 Var, and of ``i``, ``A`` and ``C``. A walk that looks for loops need not enter it, nor does a

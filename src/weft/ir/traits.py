@@ -1,9 +1,9 @@
-"""What an operator is to a pass: traits, which passes ask for instead of listing names.
+"""Traits of operators, which passes ask for instead of listing names.
 
 ``@operator("relax.nn.mish", ..., traits=Trait.ELEMENTWISE)`` says it once, where the operator is
 defined; ``has(call.op, Trait.ELEMENTWISE)`` asks. An operator of a user's own says it the same way,
-or with ``Op.register("my.swish", traits=Trait.ELEMENTWISE)``; the passes that ask leave one that
-says nothing alone. After the traits of MLIR and xDSL.
+or with ``Op.register("my.swish", traits=Trait.ELEMENTWISE)``. Passes that ask leave calls of an
+operator without traits as they are. The idea is that of the traits of MLIR and xDSL.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ class Trait(Flag):
 
     NONE = 0
     ELEMENTWISE = auto()
-    """An element of the result comes from the elements at its place in the tensors, which
-    broadcast as numpy's do. No attribute names an axis."""
+    """An element of the result depends on the elements at the same index of the arguments, which
+    broadcast as in numpy. No attribute names an axis."""
     REDUCTION = auto()
-    """The axes that the attribute ``axis`` lists (None: all) are combined; with ``keepdims`` they
-    stay, of extent one."""
+    """The axes that the attribute ``axis`` lists (None: all) are reduced; with ``keepdims`` they
+    stay, with extent one."""
     ALONG_AXIS = auto()
     """The result has the shape of the argument, and each line along the attribute ``axis`` (None:
     the flat tensor) comes from that line of the argument alone."""
@@ -31,23 +31,23 @@ class Trait(Flag):
     COMMUTATIVE = auto()
     """The two arguments may be exchanged."""
     EXACT = auto()
-    """The numpy reference gives what compiled code gives, bit for bit: integers wrap in both, and
-    IEEE 754 fixes the four operations and the square root (from float64 they round to the same
-    narrower float, having more than twice its digits; Figueroa, 1995)."""
+    """The numpy reference and compiled code give the same bits: integers wrap in both, and IEEE 754
+    fixes the four operations and the square root. (Computed in float64 and rounded to a narrower
+    float they are right, too, as float64 has more than twice its digits; Figueroa, 1995.)"""
     MOVES = auto()
     """Every element of the result is an element of an argument, unchanged."""
     VIEW = auto()
     """The result may be the memory of the first argument."""
     SAME_VALUE = auto()
-    """The result is the first argument; only what the compiler is to know of it differs."""
+    """The result is the first argument; only what the compiler knows of it differs."""
     ALLOCATES = auto()
-    """Two calls with equal arguments give two pieces of memory."""
+    """Each call returns new memory, even for equal arguments."""
     WRITES = auto()
     """The arguments that the attribute ``inplace_indices`` counts are written."""
     KILLS = auto()
-    """The argument's life ends; this is no use of it."""
+    """The memory of the argument is released; the call does not read it."""
     OPAQUE = auto()
-    """A function that nobody can look into gives the result, which may be any memory."""
+    """An unknown function computes the result, which may be any memory."""
 
 
 ATTRIBUTE_KINDS["traits"] = Trait

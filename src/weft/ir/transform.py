@@ -1,8 +1,8 @@
 """Passes: functions from module to module, composed, configured and observed.
 
-A pass is pure: a new module comes out, the input is untouched. ``Pass.__call__`` runs the
-instruments of the current ``PassContext`` around it; on failure it adds a note with the pass and
-the function to the original exception and never changes its class.
+A pass is pure: it returns a new module and does not change its input. ``Pass.__call__`` runs the
+instruments of the current ``PassContext`` around it; if it fails, a note with the names of the pass
+and the function is added to the exception, whose class stays.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from weft.support.registration import refuse_second
 from weft.support.scopes import Scopes
 
 Decorated = Callable[..., Any]
-"""What becomes a pass: a function, or a class with a method that is one."""
+"""What the decorators of passes take: a function, or a class with a method."""
 
 
 @dataclass(frozen=True)
 class PassInfo:
-    """What a context knows of a pass: its name, the level it runs at, what it needs before it."""
+    """What a context knows of a pass: its name, its level, the passes required before it."""
 
     opt_level: int
     name: str
@@ -56,7 +56,7 @@ class PassContext:
     passes raise PassError.
     ``verify=True`` runs every function in the reference interpreters before and after each pass and
     names the first pass, function and binding whose result changes. PrimFuncs of more than
-    ``config={"verify.max_operations": n}`` operations run compiled, which a VerifyWarning says.
+    ``config={"verify.max_operations": n}`` operations run as compiled code, with a VerifyWarning.
     """
 
     _options: ClassVar[dict[str, str]] = {
@@ -238,7 +238,7 @@ class ModulePass(Pass):
 class FunctionPass(Pass):
     """A pass over every function of one class: ``(func, mod, ctx) -> func``.
 
-    The same module comes back when nothing changes. A module pass removes functions.
+    It returns the same module if nothing changes. It cannot remove functions; a module pass can.
     """
 
     def __init__(self, function: Decorated, info: PassInfo, kind: type = BaseFunc) -> None:

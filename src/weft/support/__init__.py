@@ -1,1 +1,1 @@
-"""Level 0: what every room of the compiler stands on. It knows nothing of IR."""
+"""Level 0: what every other package uses. It knows nothing of IR."""

@@ -1,6 +1,6 @@
-"""Diagnostics: a message with the user's file, line and a caret under the guilty text.
+"""Diagnostics: a message with the user's file, line and a caret under the text at fault.
 
-``render`` makes the text, ``Source`` is where the line comes from. At most ten lines in all.
+``render`` makes the text of at most ten lines, ``Source`` has the lines of the user's text.
 """
 
 from __future__ import annotations

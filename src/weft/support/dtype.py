@@ -148,7 +148,7 @@ def _name_of(value: object) -> str:
         return {bool: "bool", int: "int64", float: "float64"}[value]
     try:
         return str(np.dtype(value))  # type: ignore[call-overload] # any object: numpy raises
-    except (TypeError, ValueError) as error:  # ValueError: an object whose dtype is no type
+    except (TypeError, ValueError) as error:  # ValueError: from an object with a wrong ``dtype``
         raise IRTypeError(
             f"expected a data type such as 'float32' or numpy.float32, got {value!r}"
         ) from error

@@ -10,13 +10,13 @@ import re
 from typing import Final
 
 LONG: Final = 240
-"""A first line of so many characters is looked through for long lists."""
+"""In a first line that is longer than this, long lists are cut."""
 _ITEM: Final = r"[\w.+\-*/ ]{1,60}(?:\([\w.+\-*/ ]{0,60}\))?"
 _LIST: Final = re.compile(rf"(?<=[(\[])(?:{_ITEM},\s?){{16,}}(?:{_ITEM})?(?=[)\]])")
 
 
 def cut_lists(message: str) -> str:
-    """The message with every long list in its first line cut, as of a shape of rank 100."""
+    """The message, in whose first line long lists are cut (a shape of rank 100, say)."""
     first, newline, rest = message.partition("\n")
     return _LIST.sub(_cut, first) + newline + rest
 

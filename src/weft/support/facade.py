@@ -1,9 +1,9 @@
-"""Facades: a package ``__init__`` that is one literal table of public names (design.md 2).
+"""Facades: packages whose ``__init__`` is one literal table of public names (design.md 2).
 
 ``module_getattr`` builds the PEP 562 ``__getattr__`` and ``__dir__`` of such a package. A name is
-imported from its defining module at first use; one that TVM 0.20 has and weft has not yet is an
-error that says so; any other is offered to the table of old spellings (slot ``legacy``), and else
-answered with the nearest names.
+imported from its defining module at first use. A name that TVM 0.20 has and weft does not have yet
+is an error that says so. Any other is looked up in the table of old names (slot ``legacy``); if it
+is not there, the error suggests the nearest names.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from weft.support.errors import IRAttributeError, UnsupportedError
 from weft.support.missing import MissingNameError
 
 EXTRAS: Final = ("onnx", "ray", "rich", "safetensors", "torch", "xgboost")
-"""Packages that some rooms need and weft does not; each is an extra of the same name."""
+"""Packages that only parts of weft need; each is an extra of the same name."""
 
 
 class PlannedNameError(IRAttributeError):
-    """A name that weft is to have and has not yet."""
+    """A name that weft is planned to have."""
 
 
 class MissingPackageError(UnsupportedError, ImportError):
-    """A room needs a package that is not installed."""
+    """A part of weft needs a package that is not installed."""
 
 
 def module_getattr(
@@ -42,7 +42,7 @@ def module_getattr(
 
     ``table`` maps a public name to its defining module, or to ``module:other_name`` when the
     public name differs; ``submodules`` are importable as attributes without an import statement;
-    ``planned`` maps names that are to come to what they are part of. What the module ``functions``
+    ``planned`` maps planned names to the feature they belong to. What the module ``functions``
     lists in ``__all__`` is public, too.
     """
     coming = planned or {}
@@ -89,7 +89,7 @@ def _is_module(package: str, name: str) -> bool:
 
 
 def _module(module: str, package: str, name: str) -> ModuleType:
-    """The module; a room that is planned and not there yet is an attribute that is missing."""
+    """The module; AttributeError for one that is planned and does not exist yet."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

@@ -1,6 +1,6 @@
-"""Opening and writing files that may be anything: pipes, devices, folders, links.
+"""Opening and writing files whose paths may name anything: pipes, devices, folders, links.
 
-The open of a pipe waits until somebody opens its other end. So a file is opened without waiting,
+Opening a pipe waits until another process opens its other end. So a file is opened without waiting,
 and what is no regular file is refused.
 """
 
@@ -40,7 +40,7 @@ def read_regular(path: Path) -> bytes:
 
 
 def write_whole(path: Path, data: bytes | memoryview, *, durable: bool = True) -> None:
-    """Write a file beside its name and rename it, so that it is there whole or not at all.
+    """Write a temporary file and rename it, so that the file is complete or not there at all.
 
     A link stays a link, and the file that it leads to is written. OSError for what is no regular
     file. ``durable``: wait until the disk has it.
@@ -49,7 +49,7 @@ def write_whole(path: Path, data: bytes | memoryview, *, durable: bool = True) -
     try:
         _check_regular(os.stat(path).st_mode)
     except FileNotFoundError:
-        pass  # a new file
+        pass  # the file is new
     temporary = target.with_name(f".{target.name[:80]}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         with temporary.open("xb") as file:
@@ -75,4 +75,4 @@ def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        return  # the folder is gone or not ours: so is what we wrote
+        return  # the folder was removed, or is not ours, and the file with it

@@ -1,8 +1,8 @@
-"""Locks and ``os.fork``: a child has only the thread that forked, and the locks as they were.
+"""Locks and ``os.fork``: a child has only the thread that forked, but all locks as they were.
 
-A lock that another thread held stays locked in the child for ever. A lock that guards the state of
-someone else's library cannot be replaced by a new one in the child, as that state may be half
-changed; the thread that forks takes it first, so that nobody is inside.
+A lock that another thread held stays locked in the child for ever. It cannot be replaced by a new
+lock if it guards the state of another library, which may be changed in part. So the thread that
+forks acquires the lock first: then no other thread is inside.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _MODULE_LOCKS: Final[dict[str, Callable[[], object]]] = getattr(
     sys.modules.get("_frozen_importlib"), "_module_locks", {}
 )
 MOST_SECONDS: Final = 60
-"""How long a fork waits for imports, one of which may wait for the thread that forks."""
+"""How long a fork waits for imports. One of them may itself wait for the thread that forks."""
 _HELD: Final[list[AbstractContextManager[object]]] = []
-"""What the fork that is under way holds; more locks may be given meanwhile."""
+"""The locks that the fork in progress holds; others may be registered meanwhile."""
 
 
 def hold_over_forks(lock: AbstractContextManager[object], *, is_outer: bool = False) -> None:
-    """From now on, ``os.fork`` waits until it holds ``lock``; parent and child let go of it.
+    """From now on, ``os.fork`` acquires ``lock`` before; parent and child release it afterwards.
 
-    The lock must be one that a thread may take twice. ``is_outer`` says that threads which hold it
-    take others of these locks.
+    The lock must be one that a thread may acquire twice. ``is_outer`` says that threads which hold
+    it acquire others of these locks.
     """
     if not _LOCKS and hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_take, after_in_parent=_give_back, after_in_child=_give_back)
@@ -46,10 +46,10 @@ def _take() -> None:
 
 
 def _wait_for_imports() -> None:
-    """Wait until no other thread imports a module: Python's locks of modules have no handler.
+    """Wait until no other thread imports a module, as Python does not handle its import locks.
 
-    A child in which a module stays half imported can never import it. A thread that forks while it
-    imports does not wait, as the other one may wait for it.
+    A child can never import a module that another thread had imported in part. A thread that forks
+    during an import of its own does not wait, since the other thread may wait for it.
     """
     end = time.monotonic() + MOST_SECONDS
     while time.monotonic() < end:

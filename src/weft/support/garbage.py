@@ -1,14 +1,15 @@
 """Rare garbage collections while the compiler allocates.
 
-It makes many nodes and hardly any cyclic garbage, yet each 700 new containers start CPython's
-cyclic collector, and now and then it walks everything that is alive: on a graph of 10,000 bindings
-such a walk takes longer than most passes, and the larger the module, the likelier one falls into a
-pass. Inside of ``with rare_collections:`` the youngest generation is collected every 100,000 new
-containers instead; cyclic garbage stays bounded. (mypy raises its threshold for the same reason.)
+The compiler makes many nodes and hardly any cyclic garbage. Yet every 700 new containers start
+CPython's cyclic collector, which now and then walks all objects that are alive: on a graph of
+10,000 bindings such a walk takes longer than most passes, and the larger the module, the more
+often one happens. Inside of ``with rare_collections:`` the youngest generation is collected every
+100,000 new containers instead; cyclic garbage stays bounded. (mypy raises its threshold for the
+same reason.)
 
-The threshold is one for the whole process: it is raised by the first block that is entered, in any
-thread, and put back by the last that is left. A threshold that the user disabled, or set higher,
-or changes inside of a block, is respected.
+The threshold belongs to the whole process: the first block that is entered, in any thread, raises
+it, and the last that is left restores it. If the user has disabled the collector, set a higher
+threshold or changes it inside of a block, that is respected.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from contextlib import ContextDecorator
 from typing import Final
 
 CONTAINERS: Final = 100_000
-"""How many containers are allocated, less those freed, before a collection."""
+"""The number of allocated minus freed containers that starts a collection."""
 
 
 class RareCollections(ContextDecorator):
@@ -51,7 +52,7 @@ class RareCollections(ContextDecorator):
             self._raised = gc.get_threshold()
 
     def forked(self) -> None:
-        """A child has none of the other threads, which may have held the lock."""
+        """In a child process: a new lock, as a thread that does not exist here may hold the old."""
         self._lock = threading.Lock()
 
 

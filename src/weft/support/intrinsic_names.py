@@ -1,7 +1,7 @@
-"""Numbers for the names of LLVM's intrinsics, for programs that carry a number for a name.
+"""Numbers for the names of LLVM's intrinsics, for programs that write a number.
 
 TVM stores LLVM's own numbers, which change with every release of LLVM. weft keeps the name in the
-program; a number here is valid in the process that asked for it, and stands for that name.
+program; a number is valid only in the process that asked for it.
 """
 
 from __future__ import annotations

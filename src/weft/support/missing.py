@@ -1,7 +1,7 @@
-"""Names that are missing: spellings of other years, else an error that says the nearest.
+"""Names that are missing: names of other releases, else an error that suggests the nearest.
 
-A class that users hold defines ``__getattr__`` by one call of ``missing_attribute``; Python calls
-it only after the normal lookup has failed, so names of today pay nothing.
+A class whose objects users have defines ``__getattr__`` by one call of ``missing_attribute``;
+Python calls it only after the normal lookup has failed, so other names cost nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from weft.support.errors import IRAttributeError
 
 
 class MissingNameError(IRAttributeError):
-    """There is no such name. The nearest are looked for when the text is read.
+    """There is no such name. The nearest names are computed when the message is read.
 
-    Who only asks whether there is one (``hasattr``, pytest of every name of a test module) does not
-    wait for them. ``known`` gives the names, ``prefix`` stands before each in the text.
+    So ``hasattr``, which pytest calls for every name of a test module, stays fast. ``known`` gives
+    all names, ``prefix`` stands before each in the message.
     """
 
     def __init__(
@@ -33,12 +33,12 @@ class MissingNameError(IRAttributeError):
         return f"{self.args[0]}; did you mean {names}?" if names else str(self.args[0])
 
     def __reduce__(self) -> tuple[object, ...]:
-        """What another process gets: the text."""
+        """Pickled, the error holds its message alone."""
         return IRAttributeError, (str(self),)
 
 
 def missing_attribute(owner: object, name: str) -> object:
-    """The value that an old spelling stands for; MissingNameError if it is none."""
+    """The value that an old name stands for; MissingNameError if it is no old name."""
     if not name.startswith("__"):
         is_old, value = slots.legacy.get().member(owner, name)
         if is_old:

@@ -2,7 +2,7 @@
 
 Structural comparison reports where two programs differ as a pair of paths; the printer underlines
 or annotates what a path leads to. Names are those of ``tvm.runtime.object_path``. Paths are
-immutable, compare by their steps, and ``resolve`` follows one through real objects.
+immutable and compare by their steps; ``resolve`` applies the steps to an object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ObjectPath:
 
     @staticmethod
     def root(root_name: str | None = None) -> RootPath:
-        """The path of the root itself; ``root_name`` prints in the place of ``<root>``."""
+        """The path of the root itself; ``root_name`` is printed instead of ``<root>``."""
         return RootPath(None, root_name)
 
     def attr(self, attr_key: str | None) -> ObjectPath:
@@ -47,7 +47,7 @@ class ObjectPath:
         return ArrayIndexPath(self, index)
 
     def missing_array_element(self, index: int) -> MissingArrayElementPath:
-        """The element that a sequence lacks and the one compared with it has."""
+        """An element that this sequence lacks and the compared one has."""
         return MissingArrayElementPath(self, index)
 
     def map_value(self, key: object) -> MapValuePath:
@@ -55,7 +55,7 @@ class ObjectPath:
         return MapValuePath(self, key)
 
     def missing_map_entry(self) -> MissingMapEntryPath:
-        """The entry that a mapping lacks and the one compared with it has."""
+        """An entry that this mapping lacks and the compared one has."""
         return MissingMapEntryPath(self)
 
     @property
@@ -96,7 +96,7 @@ class ObjectPath:
         raise LookupError(f"{self} leads nowhere")
 
     def resolve(self, root: object) -> list[object]:
-        """``root`` and each part on the way, as far as the steps lead to something."""
+        """``root`` and the part after each step, up to a step that leads nowhere."""
         values = [root]
         for path in self.steps()[1:]:
             try:

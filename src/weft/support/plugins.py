@@ -5,9 +5,9 @@ A package names what it adds in its ``pyproject.toml``, in one of four groups::
     [project.entry-points."weft.operators"]
     acme = "acme.operators"          # a module, whose import registers operators
 
-Nothing of a plug-in is loaded before somebody asks for it: a target by the name of its kind, an
-operator that is not registered, the converters of a framework at the first import of a model of it,
-a pass by its name. A plug-in that cannot be loaded is a ``PluginError`` that names its package.
+A plug-in is loaded when it is needed: a target when its kind is named, operators when one is not
+registered, the converters of a framework at the first import of such a model, a pass when it is
+named. A plug-in that cannot be loaded is a ``PluginError`` that names its package.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from weft.support.errors import TVMError
 TARGETS: Final = "weft.targets"
 """Name of a kind of target -> its backend (``weft.codegen.backend.Backend``)."""
 PASSES: Final = "weft.passes"
-"""Name -> a pass or a ScheduleRule, or what gives one (``weft.driver.pipeline.insert``)."""
+"""Name -> a pass, a ScheduleRule, or a function that returns one (``weft.driver.pipeline``)."""
 OPERATORS: Final = "weft.operators"
 """Any name -> a module that registers operators and their lowering."""
 CONVERTERS: Final = "weft.converters"
-"""``torch`` or ``onnx``, or a name that begins so (``torch.acme``) -> a module of converters."""
+"""``torch``, ``onnx`` or a name with that prefix (``torch.acme``) -> a module of converters."""
 
 _LOADED: Final[dict[tuple[str, str, str], object]] = {}
-"""(group, name, value) of an entry point -> what it stands for."""
+"""(group, name, value) of an entry point -> the object that it names."""
 _PACKAGES: Final[set[str]] = set()
 """The packages from which something was loaded."""
 
@@ -44,7 +44,7 @@ class PluginError(TVMError, ImportError):
 
 
 def named(group: str, name: str) -> object | None:
-    """What installed packages call ``name`` in a group, loaded; None where none does."""
+    """Load the entry point ``name`` of a group; None if no installed package has it."""
     entries = {entry.value: entry for entry in _entries(group) if entry.name == name}
     if len(entries) > 1:
         owners = " and ".join(sorted(_owner(entry) for entry in entries.values()))
@@ -58,7 +58,7 @@ def names(group: str) -> list[str]:
 
 
 def load_group(group: str, first_word: str = "") -> bool:
-    """Load all of a group, or those whose names begin with a word; whether any was new."""
+    """Load a group, or its names with a prefix; returns whether anything new was loaded."""
     before = len(_LOADED)
     for entry in _entries(group):
         if not first_word or entry.name.partition(".")[0] == first_word:
@@ -80,10 +80,10 @@ def load_module(name: str) -> ModuleType:
 
 
 def digest_of(module: str) -> bytes | None:
-    """What tells the code of a module: nothing for weft's own, which other digests cover.
+    """A digest of a module's code: empty for weft's own, which other digests cover.
 
-    For a plug-in's it digests all sources of its package. None where nothing tells the code: the
-    module belongs to no plug-in.
+    For a module of a plug-in, it is of all sources of the package. None if the module belongs to
+    no plug-in, so that its code is not known.
     """
     if _package(module) == "weft":
         return b""
@@ -123,8 +123,8 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 
 @functools.lru_cache(maxsize=16)
 def _installed(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """The entry points of a group, as long as Python looks into the same folders."""
-    del path  # what importlib.metadata reads
+    """The entry points of a group, cached for one value of ``sys.path``."""
+    del path  # importlib.metadata reads it itself
     return tuple(importlib.metadata.entry_points(group=group))
 
 

@@ -1,4 +1,4 @@
-"""What long work tells of how far it is, to whoever listens: the compiler's rooms have no display.
+"""Reports of progress, from long work in the compiler to a listener that displays them.
 
 >>> with listening(print):
 ...     tell("generating code", 1, 2)
@@ -14,14 +14,14 @@ from contextvars import ContextVar
 from typing import Final
 
 Listener = Callable[[str, int | None, int | None], None]
-"""Takes what is being done, how many parts of it are done, and how many there are."""
+"""Called with what is being done, how many parts of it are done, and how many there are."""
 
 _LISTENER: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 
 
 @contextmanager
 def listening(listener: Listener | None) -> Iterator[None]:
-    """Have what this thread does within told to ``listener``, or to nobody."""
+    """Send the reports of this thread to ``listener``, or to nobody, inside of the block."""
     token = _LISTENER.set(listener)
     try:
         yield
@@ -30,7 +30,7 @@ def listening(listener: Listener | None) -> Iterator[None]:
 
 
 def tell(text: str, done: int | None = None, total: int | None = None) -> None:
-    """Say what is being done from now on, and how many parts of it are done."""
+    """Report what is being done from now on, and how many parts of it are done."""
     listener = _LISTENER.get()
     if listener is not None:
         listener(text, done, total)

@@ -1,16 +1,15 @@
-"""Where programs enter weft: exceptions that weft did not mean become one that says so.
+"""The entries of weft: there, an exception that weft did not raise on purpose becomes a report.
 
-Whatever is wrong with a program, a file or an argument is a TVMError in its own words. Another
-exception that comes out of weft is a fault of weft: :func:`tell_fault` turns it into an
-InternalError that says so and lists what to send; the exception itself is its ``__cause__``, with
-the traceback. It stands at the entries only (``weft.build``, ``weft.compile``, the importers,
-``load_json``, ``weft.load``, ``from_source``, calls of compiled functions, the commands), so that a
-fault is told once, by the innermost entry.
+Whatever is wrong with a program, a file or an argument is a TVMError that explains it. Any other
+exception that leaves weft is a bug of weft: :func:`tell_fault` turns it into an InternalError that
+says so and lists what to send; the exception itself is its ``__cause__``, with the traceback. Only
+entries do that (``weft.build``, ``weft.compile``, the importers, ``load_json``, ``weft.load``,
+``from_source``, calls of compiled functions, the commands), and the innermost one reports.
 
-What the caller's own code raises stays as it is: a registered function, a converter, a pass, the
-``forward`` of a model. It is told from weft's by the frames between the entry and the place of the
-exception: those of weft, of Python's library and of the packages that weft uses are not the
-caller's.
+An exception from the caller's own code stays as it is: from a registered function, a converter, a
+pass, the ``forward`` of a model. It is recognized by the frames between the entry and the place
+where it was raised: a frame that is not in weft, in Python's library or in a package that weft uses
+is the caller's.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _calls_of_callers: Final[set[CodeType]] = set()
 
 
 def public_entry(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function that programs call: see the module. ``what`` names it in messages.
+    """Decorate an entry (see the module's docstring). ``what`` names it in messages.
 
     >>> @public_entry("double")
     ... def double(text: str) -> int:
@@ -65,13 +64,13 @@ def public_entry(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def calls_of_callers(function: Callable[P, R]) -> Callable[P, R]:
-    """Mark a function that calls one of the caller's: that may be of C, and have no frame."""
+    """Mark a function that calls the caller's code, which has no frame if it is written in C."""
     _calls_of_callers.add(function.__code__)
     return function
 
 
 def tell_fault(error: Exception, what: str) -> None:
-    """Raise the TVMError that stands for an exception of weft; return for every other one.
+    """Raise an InternalError for a bug of weft; return if the exception is another one.
 
     To be called in the ``except`` clause of an entry, before a plain ``raise``::
 
@@ -148,7 +147,7 @@ def _frames(traceback: TracebackType | None) -> list[tuple[FrameType, int]]:
 
 
 def _lacks_package(error: Exception) -> bool:
-    """Whether a package is not installed that weft needs for this."""
+    """Whether the reason is a missing package that weft needs here."""
     name = getattr(error, "name", None) if isinstance(error, ModuleNotFoundError) else None
     return isinstance(name, str) and name.partition(".")[0] != "weft"
 
@@ -162,7 +161,7 @@ def is_callers(error: Exception) -> bool:
 
 
 def _is_foreign(frame: FrameType) -> bool:
-    """Whether a frame is neither weft's nor that of a library which weft uses."""
+    """Whether a frame belongs neither to weft nor to a library that weft uses."""
     module = frame.f_globals.get("__name__")
     if not isinstance(module, str):
         return False  # generated code

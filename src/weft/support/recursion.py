@@ -1,12 +1,13 @@
 """Deep programs: a raised recursion limit around recursive walks (design.md 3.1).
 
-Python 3.11 and later spend no C stack on Python-to-Python calls, so a high limit is safe as long
-as the walk stays in plain function calls. What is deeper still becomes a TVMError. Outside of walks
-the user's own limit holds, so that endless recursion of a program is an error, not a crash.
+Python 3.11 and later use no C stack for calls between Python functions, so a high limit is safe as
+long as the walk consists of plain function calls. A program that is even deeper is a TVMError.
+Outside of walks the user's own limit holds, so that endless recursion of a program is an error, not
+a crash.
 
-That does not hold while another library evaluates frames itself (PEP 523): each call is one of C
-then. torch.compile does so while it runs, and leaves it so where a backend raises. In that case the
-limit is what the stack can take.
+While another library evaluates frames itself (PEP 523), each call does use C stack. torch.compile
+does so while it runs, and goes on with it if a backend raises. Then the limit is what fits into the
+stack.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from weft.support.errors import TVMError
 
 LIMIT: Final = 200_000
 FRAME: Final = 1024
-"""Bytes of C stack for a Python call where frames are evaluated by a hook; torch's takes 400."""
+"""Bytes of C stack for a Python call when a hook evaluates frames; torch's hook takes 400."""
 SMALL_STACK: Final = 8 << 20
-"""The stack that is counted on where the system sets no limit."""
+"""The size of the stack that is assumed if the system sets no limit."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def _default_evaluator() -> int | None:
-    """The address of Python's own evaluator of frames; None where it cannot be asked for."""
+    """The address of Python's own evaluator of frames; None if it cannot be determined."""
     try:
         evaluate = ctypes.pythonapi._PyEval_EvalFrameDefault
         ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
@@ -48,7 +49,7 @@ _EVALUATOR: Final = _default_evaluator()
 
 
 def calls_use_the_stack() -> bool:
-    """Whether a hook evaluates frames, so that a Python call is one of C."""
+    """Whether a hook evaluates frames, so that a Python call uses C stack."""
     if _EVALUATOR is None:
         return False
     interpreter = ctypes.pythonapi.PyInterpreterState_Get()
@@ -65,7 +66,7 @@ def _limit() -> int:
 
 
 class _Walks:
-    """How many walks run, in all threads: the limit is one for the whole process."""
+    """Counts the walks of all threads, as the limit is one for the whole process."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -83,7 +84,7 @@ class _Walks:
             self.count += 1
 
     def leave(self) -> None:
-        """Put the usual limit back after the last walk; frames deeper than that keep the limit."""
+        """Restore the usual limit after the last walk, unless the stack is deeper than that."""
         with self.lock:
             self.count -= 1
             if self.count == 0 and self.usual < self.raised == sys.getrecursionlimit():
@@ -93,7 +94,7 @@ class _Walks:
                     return
 
     def forked(self) -> None:
-        """A child has none of the other threads, which may have held the lock."""
+        """In a child process: a new lock, as a thread that does not exist here may hold the old."""
         self.lock = threading.Lock()
 
 
@@ -103,7 +104,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Here(threading.local):
-    """Whether this thread is in a walk already: the limit is raised then."""
+    """Whether this thread is in a walk already, so that the limit is raised."""
 
     inside = False
 

@@ -1,7 +1,7 @@
 """Registries: a second entry under a name is an error unless the caller says ``override=True``.
 
-Two libraries that take the same name, or a cell of a notebook that runs again, would otherwise
-change what a name means without a word.
+Two libraries that use the same name, or a cell of a notebook that runs again, would otherwise
+change silently what a name means.
 """
 
 from __future__ import annotations

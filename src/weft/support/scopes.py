@@ -1,6 +1,6 @@
 """Scopes: what ``with`` makes current for the code inside of it, in one thread.
 
-One mechanism serves all that is current for a while: targets, pass contexts, builders, exporters.
+Targets, pass contexts, builders and exporters all use this one mechanism.
 A scope is a context variable, so each thread starts with none open, and a task of asyncio has
 those that were open where it was started.
 """

@@ -1,4 +1,4 @@
-"""The late-bound slots: the only calls from a lower room to a higher one (design.md 2).
+"""The late-bound slots: the only calls from a lower package to a higher one (design.md 2).
 
 Each slot is filled exactly once, by its owner, at the owner's import; reading an empty one imports
 the owner by name. A house test lists them.
@@ -63,7 +63,7 @@ reference: Final = Slot("reference", "weft.relax.reference.verify")
 weft.relax.reference."""
 
 legacy: Final = Slot("legacy", "weft.compat.adapt")
-"""``adapt(what, args, kwargs) -> (args, kwargs) | None``: spellings of other years: owner compat.
+"""``adapt(what, args, kwargs) -> (args, kwargs) | None``: names of other releases: owner compat.
 
 Called only after normal binding has failed, and followed by one retry."""
 

@@ -1,4 +1,4 @@
-"""What LLVM is and offers, under the names of ``tvm.target.codegen``."""
+"""Facts about LLVM, under the names of ``tvm.target.codegen``."""
 
 from __future__ import annotations
 

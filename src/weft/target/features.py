@@ -1,4 +1,4 @@
-"""Instruction sets that code for a target may use: what a processor must have to run it."""
+"""The instruction sets that a processor must have to run code for a target."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from weft.target.host import LLVMOptions, host_cpu, host_features
 def required_features(options: LLVMOptions) -> tuple[str, ...]:
     """The instruction sets that code compiled with these options may use, sorted.
 
-    Of a processor that its architecture does not list, code is taken to use all that this machine
-    has, where it is this machine's, else the processor's own name, which no other has.
+    For a processor that its architecture does not list: if it is this machine's, all the sets that
+    this machine has; else the processor's name, which no other processor has.
 
     >>> from weft.target.host import llvm_options
     >>> own, generic = [llvm_options(text) for text in ("llvm", "llvm -mcpu=generic")]

@@ -1,4 +1,4 @@
-"""What LLVM is told about a target: triple, processor, features, and the vector width to prefer."""
+"""LLVM's options for a target: triple, processor, features, and the preferred vector width."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _widest_vector(architecture: Architecture, cpu: str, features: str) -> int:
 
 
 def llvm_options(target: TargetLike | None = None) -> LLVMOptions:
-    """What LLVM is told for ``target`` (None: this machine). Host features are detected."""
+    """LLVM's options for ``target`` (None: this machine). Host features are detected."""
     return _options(as_target("llvm" if target is None else target))
 
 

@@ -93,4 +93,4 @@ TAGS: Final[dict[str, dict[str, object]]] = {
     "apple/m1-gpu": {"kind": "metal", "max_threads_per_block": 1024, "thread_warp_size": 32},
     "apple/m2-gpu": {"kind": "metal", "max_threads_per_block": 1024, "thread_warp_size": 32},
 }  # fmt: skip
-"""Names of machines and what they stand for."""
+"""Name of a machine -> the target it stands for."""

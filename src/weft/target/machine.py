@@ -1,4 +1,4 @@
-"""What passes and schedules ask of a machine: cores, vectors, multiply-add units, caches.
+"""What passes and schedules ask about a machine: cores, vectors, multiply-add units, caches.
 
 The backend of a target says what it has (``weft.codegen.backend.Backend.features``).
 """
@@ -27,10 +27,10 @@ class Machine:
     multiplies_bytes: bool = False
     """Whether one of them takes products of unsigned and signed bytes, four at a time."""
     masked_bits: int | None = None
-    """Bits of the smallest elements of which a load leaves lanes out; None where it cannot."""
+    """Bits of the smallest elements whose loads can be masked; None if no loads can."""
 
     def masks(self, bits: int) -> bool:
-        """Whether a load of elements of ``bits`` bits leaves lanes out as fast as it reads them."""
+        """Whether a masked load of elements of ``bits`` bits is as fast as a full one."""
         return self.masked_bits is not None and bits >= self.masked_bits
 
     def lanes(self, bits: int = 32) -> int:
@@ -42,7 +42,7 @@ class Machine:
         return max(self.vector_bits // bits, 1)
 
     def accumulator_rows(self, vectors: int) -> int:
-        """The rows of so many vectors that registers can hold, with operands of a product.
+        """How many rows of ``vectors`` vectors the registers hold, beside a product's operands.
 
         The operands are a row of vectors and one broadcast number.
 
@@ -53,7 +53,7 @@ class Machine:
 
 
 def vector_count(elements: int, lanes: int) -> int:
-    """How many vectors ``elements`` take; what is left over is cut into powers of two.
+    """How many vectors hold ``elements``; the rest is divided into powers of two.
 
     With 8 lanes, 14 elements are one vector of 8, one of 4 and one of 2:
 

@@ -75,7 +75,7 @@ class Target:
 
     @property
     def num_cores(self) -> int | None:
-        """How many cores schedules are made for and parallel loops use at most, if given."""
+        """The number of cores that schedules assume and parallel loops use at most, if given."""
         value = self.attrs.get("num-cores")
         return None if value is None else int(value)
 

@@ -1,4 +1,4 @@
-"""Tensor cores of NVIDIA GPUs: the table of intrinsics and the groups that schedules take.
+"""Tensor cores of NVIDIA GPUs: the table of intrinsics and the groups that schedules use.
 
 ``WMMA_…`` are CUDA's wmma fragments, ``LDMATRIX_…`` and ``MMA_…`` PTX's mma on 16x16 tiles. An
 intrinsic is made when it is first used. Names are TVM 0.20's, constants included.

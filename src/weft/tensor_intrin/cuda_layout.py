@@ -31,14 +31,14 @@ def shared_32x16_to_ldmatrix_32x16_layout(i: Index, j: Index) -> tuple[Index, In
 
 
 def ldmatrix_32x8_to_shared_16x16_layout(thread_id: Index, local_id: Index) -> tuple[Index, Index]:
-    """The element of a 16x16 tile that a thread holds at a place: the inverse of the first."""
+    """The element (i, j) of a 16x16 tile for (thread, local): the inverse of the first layout."""
     row = 8 * (local_id % 4 // 2) + thread_id // 4
     return row, 8 * (local_id // 4) + thread_id % 4 * 2 + local_id % 2
 
 
 @register_func("tir.index_map.shared_16x16_to_ldmatrix_32x8_layout", override=True)
 def index_map_shared_16x16_to_ldmatrix_32x8_layout(ind: Sequence[PrimExpr]) -> Array[PrimExpr]:
-    """The first layout as an index map that traces name."""
+    """The first layout as an index map, by whose name traces refer to it."""
     return Array([as_prim_expr(item) for item in shared_16x16_to_ldmatrix_32x8_layout(*ind)])
 
 
@@ -46,7 +46,7 @@ def index_map_shared_16x16_to_ldmatrix_32x8_layout(ind: Sequence[PrimExpr]) -> A
 def index_map_m16n8k8_matrixC(  # noqa: N802 - TVM's name
     ind: Sequence[PrimExpr],
 ) -> Array[PrimExpr]:
-    """Where m16n8k8 keeps an element of its result: 8x8 pieces, column pairs apart."""
+    """The place of an element of m16n8k8's result: in 8x8 pieces, divided into column pairs."""
     i, j = ind[0], ind[1]
     places = (i // 8 // 2, j // 8, i // 8 % 2, j % 8 % 2)
     return Array([as_prim_expr(item) for item in places])

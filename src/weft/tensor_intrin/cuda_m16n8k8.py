@@ -1,7 +1,7 @@
 """mma.sync.m16n8k8: half precision with fragments in the scopes ``m16n8k8.matrixA`` to ``C``.
 
-The buffers have the shape of the matrices; where a thread holds an element is the code generator's
-matter (``tir.index_map_m16n8k8.matrixC`` for results).
+The buffers have the shape of the matrices; the code generator decides which thread holds an element
+(``tir.index_map_m16n8k8.matrixC`` for results).
 """
 
 from __future__ import annotations

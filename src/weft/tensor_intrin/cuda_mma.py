@@ -45,9 +45,9 @@ def _check_loadable(k_dim: int, dtype: str, matrix_name: str, transposed: bool) 
 def _source_offset(
     k_dim: int, is_b: bool, transposed: bool
 ) -> Callable[[PrimExpr, PrimExpr], PrimExpr]:
-    """Where in shared memory a thread (tx) starts to load, in rows of ``stride``."""
+    """The offset in shared memory, in rows of ``stride``, at which thread ``tx`` starts to load."""
     if k_dim == 32 and is_b and not transposed:
-        return lambda _, stride: stride  # bytes do not transpose on loading: a loop is emitted
+        return lambda _, stride: stride  # ldmatrix cannot transpose bytes: a loop is emitted
     if k_dim == 32 and not is_b:
         return lambda tx, stride: stride * (tx % 16) + 16 * (tx // 16)
     step = 8 if k_dim == 16 else 16

@@ -1,7 +1,7 @@
-"""Tiles filled, copied and multiplied: what wmma and mma.sync.m16n8k8 have in common.
+"""Filling, copying and multiplying tiles: what wmma and mma.sync.m16n8k8 have in common.
 
-A description says it with loops over the elements; an implementation is one call, which is told
-where the tiles lie (the buffers, and the strides of their rows).
+A description is a loop nest over the elements; an implementation is one call, which gets the
+buffers of the tiles and the strides of their rows.
 """
 
 from __future__ import annotations

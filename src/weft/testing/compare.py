@@ -21,7 +21,7 @@ SYMBOL: Final = "global_symbol"
 
 
 class CompareBeforeAfter:
-    """The base of tests that a pass makes ``expected`` of ``before``.
+    """The base of tests that a pass turns ``before`` into ``expected``.
 
     - ``transform``: a pass, or a method or fixture that gives a pass or a function of modules;
     - ``before``: a function or module, a method or fixture that gives one, or the bare text of one:
@@ -113,7 +113,7 @@ def _program(given: object) -> object:
 
 
 def _undecorated(given: type) -> list[str]:
-    """The names of functions in a class's body that no decorator has made functions of weft."""
+    """The names of functions in a class's body that have no decorator of weft."""
     return [name for name, value in vars(given).items() if inspect.isfunction(value)]
 
 
@@ -132,7 +132,7 @@ def _module_of(given: type, methods: list[str], check: bool) -> IRModule:
 
 
 def _named(program: Program) -> Program:
-    """A function whose symbol is its role in the class (``before``) becomes ``main``."""
+    """Rename a function that is called by its role in the class (``before``) to ``main``."""
     if isinstance(program, BaseFunc) and program.attrs.get(SYMBOL) in ("before", "expected"):
         return program.with_attr(SYMBOL, "main")
     return program
@@ -148,7 +148,7 @@ def _transform(given: object) -> object:
 
 
 def _applied(transform: object) -> Callable[[Any], Any]:
-    """The pass on a module; a single function is put into a module and taken out again."""
+    """Apply the pass to a module, or to a single function as a module of one function."""
     if not isinstance(transform, Pass) and not callable(transform):
         raise IRTypeError(f"transform: expected a pass, got {type(transform).__name__}")
 

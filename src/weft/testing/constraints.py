@@ -24,7 +24,7 @@ from weft.tir.expr import And, Var
 Points = np.ndarray | np.generic
 """The values of an expression at every point; one value where it is a constant."""
 _LIMIT: Final = 1 << 20
-"""Up to so many points all are tried; beyond, so many that a fixed seed chooses."""
+"""Up to this many points all are tried; of more, a sample of this size with a fixed seed."""
 _FUNCTIONS: Final[dict[type, Callable[..., np.ndarray]]] = {
     nodes.Add: np.add, nodes.Sub: np.subtract, nodes.Mul: np.multiply, nodes.Min: np.minimum,
     nodes.Max: np.maximum, nodes.EQ: np.equal, nodes.NE: np.not_equal, nodes.LT: np.less,

@@ -1,4 +1,4 @@
-"""What a test needs of the machine: ``@requires_llvm``, ``@requires_package("torch")`` and so on.
+"""What a test needs: ``@requires_llvm``, ``@requires_package("torch")`` and so on.
 
 A test whose need is not met is skipped, with the reason.
 """
@@ -23,17 +23,17 @@ SUPPORT: Final = ("compile-and-run", "compile-only", "optional")
 """What a test may need of a feature; ``optional`` marks it and never skips."""
 
 Check = Callable[[], bool | str]
-"""True, or False, or a text that says why not."""
+"""Returns True, or False, or a text that says why not."""
 
 _BUILT_WITH: Final = frozenset({"USE_LLVM"})
-"""Of TVM's build options the ones that weft answers to; no other is ever on."""
+"""TVM's build options that count as on; all others are off."""
 
 
 Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Feature:
-    """Something that a machine has or has not; an instance is a decorator of tests.
+    """Something that a machine may have; an instance is a decorator of tests.
 
     ``@feature`` and ``@feature()`` do the same; ``feature.marks()`` is the list of pytest marks:
     one with the feature's name (``-m cuda`` chooses by it; the plugin registers it), and one that
@@ -76,7 +76,7 @@ class Feature:
         return [*ancestors, self]
 
     def compile_reasons(self) -> list[str]:
-        """Why code for this feature alone, without its parents, cannot be made here."""
+        """Why code for this feature, leaving its parents aside, cannot be compiled here."""
         reasons = _failed(self.compile_time_check, f"weft cannot compile for {self.long_name}")
         if self.cmake_flag is not None and self.cmake_flag not in _BUILT_WITH:
             reasons.append(f"weft has no {self.long_name} support ({self.cmake_flag})")
@@ -139,7 +139,7 @@ class Feature:
 
 
 def _mark(name: str) -> pytest.MarkDecorator:
-    """The mark of that name, registered or not: who loads no plugin gets no warning of typos."""
+    """The mark of that name, without pytest's warning if no plugin has registered it."""
     return pytest.MarkDecorator(pytest.Mark(name, (), {}, _ispytest=True), _ispytest=True)
 
 

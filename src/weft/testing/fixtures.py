@@ -1,7 +1,7 @@
-"""Parameters and fixtures of tests, as ``tvm.testing`` writes them, on pytest.
+"""Parameters and fixtures of tests as in ``tvm.testing``, on top of pytest.
 
-``parameter`` makes a fixture that takes each of some values; ``parameters`` several fixtures whose
-values go together (``weft.testing.plugin`` ties them); ``fixture`` may keep what it computed.
+``parameter`` makes a fixture that takes each of some values, ``parameters`` several fixtures whose
+values change together (done by ``weft.testing.plugin``); ``fixture`` may cache what it computes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from weft.support.errors import IRTypeError, IRValueError
 GROUP: Final = "_weft_parameter_group_"
 """Attribute of a fixture's function: ``(group, values, ids)`` of ``parameters``."""
 USES: Final = "_weft_fixture_uses_"
-"""Attribute of the function of a kept fixture: its ``Uses``."""
+"""Attribute of the function of a cached fixture: its ``Uses``."""
 Decorator = Callable[[Callable[..., object]], Callable[..., object]]
 _GROUPS = itertools.count()
 
@@ -46,7 +46,7 @@ def parameter(
 
 
 def _current(request: pytest.FixtureRequest) -> object:
-    """The fixture of a parameter: its value; static, so that a class may hold one, too."""
+    """The function of a parameter's fixture: its value; static, so that classes may hold it."""
     return request.param
 
 
@@ -67,9 +67,9 @@ def parameters(*value_sets: Sequence[object], ids: Sequence[str] | None = None) 
 def fixture(func: Callable[..., object] | None = None, *, cache_return_value: bool = False) -> Any:
     """A pytest fixture; with ``cache_return_value`` computed once for equal arguments.
 
-    A kept value is handed out as a copy, so a test cannot change what another one gets; it is
-    dropped after the last test that uses it (the plugin counts them). ``TVM_TEST_DISABLE_CACHE=1``
-    in the environment computes it for every test.
+    Tests get copies of a cached value, so that none changes what another gets; it is dropped after
+    the last test that uses it (the plugin counts them). With ``TVM_TEST_DISABLE_CACHE=1`` in the
+    environment it is computed for every test.
     """
     if func is None:
         return functools.partial(fixture, cache_return_value=cache_return_value)
@@ -78,7 +78,7 @@ def fixture(func: Callable[..., object] | None = None, *, cache_return_value: bo
 
 
 class Uses:
-    """How many tests use a kept fixture, and how many have."""
+    """How many tests use a cached fixture, and how many of them have run."""
 
     def __init__(self) -> None:
         self.planned = 0

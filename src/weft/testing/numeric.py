@@ -71,8 +71,8 @@ def check_numerical_grads(
     """Compare gradients with central differences of ``function``, whose result is summed.
 
     ``input_values`` and ``grad_values`` are sequences for positional arguments or mappings for
-    named ones. Gradients and differences may be apart (Euclidean distance) by ``atol * sqrt(n)``,
-    n being their size, and ``rtol`` times the length of the differences.
+    named ones. The Euclidean distance of gradients and differences may be ``atol * sqrt(n)``, with
+    n their size, plus ``rtol`` times the norm of the differences.
     """
     named = isinstance(input_values, Mapping)
     inputs, gradients = _by_key(input_values), _by_key(grad_values)

@@ -1,8 +1,8 @@
-"""The pytest plugin: marks, ``target`` and ``dev``, and parameters that go together.
+"""The pytest plugin: marks, ``target`` and ``dev``, and parameters that change together.
 
 Load it with ``pytest_plugins = ["weft.testing.plugin"]`` in the top ``conftest.py``, or with
-``-p weft.testing.plugin``. It is no entry point on purpose: who has weft installed and tests
-something else shall not have fixtures named ``target`` and ``dev``, nor tests in another order.
+``-p weft.testing.plugin``. It is no entry point on purpose: users who have weft installed and test
+something else must not get fixtures named ``target`` and ``dev``, nor tests in another order.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Count the uses of kept fixtures; keep the tests of a function together, in their order.
+    """Count the uses of cached fixtures; sort tests by the order of the source.
 
-    pytest would put tests that share a parameter next to each other. A kept value can be dropped
-    sooner, and output reads better, in the order of the source.
+    pytest puts tests that share a parameter next to each other. In the order of the source a
+    cached value can be dropped earlier, and the output is easier to read.
     """
     for item in items:
         if not _is_skipped(item):
@@ -76,7 +76,7 @@ def _count_uses(item: pytest.Item) -> None:
 
 
 def _target_to_requirement(target: TargetLike) -> list[pytest.MarkDecorator]:
-    """The marks of a test that needs a target; none for what is no target of a known kind."""
+    """The marks of a test that needs a target; none if the kind of target is unknown."""
     try:
         kind = targets.kind_of(target)
     except (ValueError, TypeError):
@@ -109,7 +109,7 @@ def _names(mark: pytest.Mark) -> list[str]:
 
 
 def _require_targets(mark: pytest.Mark) -> None:
-    """Give each row of ``parametrize`` the marks of its target, so that it skips where it must."""
+    """Give each row of ``parametrize`` the marks of its target, so that it may be skipped."""
     rows = mark.args[1] if len(mark.args) > 1 else mark.kwargs.get("argvalues")
     if not isinstance(rows, list):  # an iterator is used up by reading, a tuple cannot be changed
         return

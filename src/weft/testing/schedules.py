@@ -1,4 +1,4 @@
-"""What every schedule must keep: the meaning of the program, and a trace that makes it again."""
+"""Checks of schedules: the program computes the same, and the trace gives it again."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ def assert_same_meaning(
     """Both programs give the same results on random arguments.
 
     ``before`` and ``after`` run in the interpreter, ``after`` also lowered and, with ``native``, as
-    LLVM code. Integers must be equal; floats within 1e-5 of the largest value, or of the largest
-    that the absolute values of the arguments give: a schedule may add in another order, and terms
-    of both signs may leave hardly any sum.
+    LLVM code. Integers must be equal. Floats may differ by 1e-5 of the largest value, or of the
+    largest value for the absolute values of the arguments: a schedule may add in another order, and
+    a sum of terms of both signs may be much smaller than its terms.
     """
     first, second = _function(before), _function(after)
     given = random_arguments(first, sizes, seed)
@@ -102,7 +102,7 @@ def assert_same_in_place(
 
 
 class _Expected:
-    """What a function makes of its arguments, and of their absolute values.
+    """What a function computes from its arguments, and from their absolute values.
 
     ``over`` is the argument that the last one, the result, is to be written over.
     """
@@ -116,7 +116,7 @@ class _Expected:
 
     @functools.cached_property
     def magnitudes(self) -> list[np.ndarray]:
-        """Rounding scales by these: of a sum of products, the sum of the absolute products."""
+        """The scale of rounding errors: for a sum of products, the sum of absolute products."""
         with np.errstate(all="ignore"):
             return self._of([np.abs(item) if _is_float(item) else item for item in self.given])
 
@@ -170,7 +170,7 @@ def _compare(how: str, expected: _Expected, results: list[np.ndarray]) -> None:
             np.testing.assert_array_equal(got, want, err_msg=f"{how}: argument {position}")
             continue
         wide, other = want.astype("float64"), got.astype("float64")
-        known = np.isfinite(wide)  # infinity, as the maximum of nothing, and NaN must be the same
+        known = np.isfinite(wide)  # infinity (the maximum of nothing) and NaN must be equal
         np.testing.assert_array_equal(other[~known], wide[~known], f"{how}: argument {position}")
         scale = _largest(wide)
         worst = float(np.max(np.abs(other[known] - wide[known]), initial=0.0))

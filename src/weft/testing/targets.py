@@ -40,7 +40,7 @@ def device_of(target: TargetLike) -> Device:
 def test_targets() -> list[str]:
     """The targets to be tested: of the environment if one of them can run here, else the default.
 
-    A list of which nothing can run is replaced by the default, with one line in the log.
+    If none of a list can run here, the default is used, and the log says so.
     """
     text = os.environ.get("TVM_TEST_TARGETS", "")
     wanted = list(dict.fromkeys([item.strip() for item in text.split(";") if item.strip()]))

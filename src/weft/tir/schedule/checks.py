@@ -1,6 +1,6 @@
-"""The questions of ``flags``, asked so that "no" is an error with its reason.
+"""The questions of ``flags`` as checks: where the answer is no, an error says why.
 
-All of them pass when the state's ``enable_check`` is off, but for the root block.
+With the state's ``enable_check`` off all of them pass, except the one for a root block.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 Canonical = Callable[[Session, dict[str, Any]], None]
 MOVES = ("ComputeAt", "ReverseComputeAt")
-"""The instructions that take a place instead of a loop."""
+"""The instructions whose loop may be a place that ``sample_compute_location`` returned."""
 
 
 def primitive(

@@ -1,8 +1,8 @@
-"""Failures of schedule primitives: the numbers, the guilty place underlined, one suggestion.
+"""Failures of schedule primitives: the numbers, the place at fault underlined, one suggestion.
 
-Each failure is a small class of its own below ``ScheduleFailure``, next to the primitive that
-raises it. The text is made when it is read: a search that tries a thousand schedules pays for the
-reason only. At most ten lines: what is wrong, up to six lines of the function, what to do.
+Each failure is a small subclass of ``ScheduleFailure``, next to the primitive that raises it. The
+text is put together when it is read, so that a search that tries a thousand schedules computes the
+reason alone. It has at most ten lines: what is wrong, up to six lines of the function, what to do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOWN_LINES = 6
 class ScheduleFailure(ScheduleError):
     """A primitive does not apply.
 
-    ``reason`` says what is wrong, with the numbers; ``at`` are the guilty loops and blocks;
+    ``reason`` says what is wrong, with the numbers; ``at`` are the loops and blocks at fault;
     ``hint`` is one suggestion (a class may have one for all its cases).
     """
 
@@ -56,7 +56,7 @@ class ScheduleFailure(ScheduleError):
         return "\n".join(lines)
 
     def _shown(self) -> list[str]:
-        """The guilty lines of the function, each underlined."""
+        """The lines of the function that are at fault, each underlined."""
         if self.function is None:
             return []
         text: str = slots.text.get().underlined_heads(self.function, self.places)
@@ -76,7 +76,7 @@ class RootBlockError(ScheduleFailure):
 
 
 class NotStagePipelineError(ScheduleFailure):
-    """The scope is no stage pipeline (weft.tir.schedule.flags says what that is)."""
+    """The scope is no stage pipeline (defined in weft.tir.schedule.flags)."""
 
 
 class NotAffineBindingError(ScheduleFailure):
@@ -84,11 +84,11 @@ class NotAffineBindingError(ScheduleFailure):
 
 
 class IncompleteBlockError(ScheduleFailure):
-    """The block is no complete block (weft.tir.schedule.flags says what that is)."""
+    """The block is no complete block (defined in weft.tir.schedule.flags)."""
 
 
 class NotReductionBlockError(ScheduleFailure):
-    """The block is no reduction block (weft.tir.schedule.flags says what that is)."""
+    """The block is no reduction block (defined in weft.tir.schedule.flags)."""
 
 
 class NotCompleteOrReductionBlockError(ScheduleFailure):

@@ -1,4 +1,4 @@
-"""What kind of block a block is: the conditions that make the moves of schedules legal.
+"""The kinds of blocks: the conditions under which schedule primitives may change a program.
 
 - *affine binding*: the values of its axes are a surjective quasi-affine map of the loops around it;
 - *region cover*: what it reads of buffers of its scope has been written by the producers before
@@ -7,16 +7,17 @@
   write and write after write, and there is nothing but loops and blocks in it;
 - *complete*: data-parallel axes, the only writer of its outputs, does not read what it writes;
 - *reduction*: an init, affine bindings, data-parallel and reduction axes, the only writer of its
-  outputs, which no reduction axis indexes;
+  outputs, in whose indices no reduction axis occurs;
 - *scan*: an init, affine bindings, data-parallel and ordered axes, the only writer of its outputs;
-  what the init stores, the running values, no ordered axis indexes, and all others do;
-- *decomposed*: a part of what decompose_reduction leaves. An update has affine bindings and axes
-  that accumulate, none of which indexes an output, and no init; an init is complete but for the
-  update, which writes its outputs too.
+  no ordered axis occurs in the indices of what the init stores (the running values), and all of
+  them occur in those of the other outputs;
+- *decomposed*: one of the two blocks that decompose_reduction leaves. An update has affine bindings
+  and no init; none of the axes along which it accumulates occurs in the indices of an output. An
+  init is complete, except that the update writes its outputs, too.
 
 The definitions are those of TensorIR (Feng et al., ASPLOS 2023, section 3.3) as TVM 0.20 applies
-them, but for scans, which it does not know; a block under a condition, a ``while`` or a let is
-neither complete, reduction nor scan here.
+them; scans are an addition of weft. A block under a condition, a ``while`` or a let is neither
+complete nor a reduction nor a scan here.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class CachedFlags(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """The first condition that a block breaks: its number, and the case at hand."""
+    """The first condition that a block breaks: its number, and how the block breaks it."""
 
     number: int
     reason: str
@@ -72,7 +73,7 @@ def affine_binding_of(realize: BlockRealize, loops: Sequence[For]) -> bool:
 
 
 def is_one_to_one(realize: BlockRealize, loops: Sequence[For]) -> bool:
-    """Whether affine bindings, constant extents and no predicate show each instance to run once."""
+    """Whether each instance surely runs once: affine bindings, constant extents, no predicate."""
     affine, instances = _affine(realize, loops)
     iterations = 1
     for loop in loops:
@@ -84,7 +85,7 @@ def is_one_to_one(realize: BlockRealize, loops: Sequence[For]) -> bool:
 
 def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | None]:
     """Whether the bindings are affine, and how many instances there are (None: not known)."""
-    # In no order: what is a map of the loops stays one when they are reordered.
+    # A set, since the order of the loops does not matter: a map of them stays one in any order.
     key = frozenset([(id(loop.loop_var), id(loop.min), id(loop.extent)) for loop in loops])
     known = (realize._cache or {}).get("schedule.affine")
     if known is not None and known[0] == key:
@@ -100,7 +101,10 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
 def remember_map(
     realize: BlockRealize, ranges: Mapping[Var, Range], iter_map: IterMapResult
 ) -> tuple[bool, int | None]:
-    """Keep with a realization below loops of these ranges what the map of its bindings says."""
+    """Note with a realization below loops of these ranges what ``_affine`` would find.
+
+    ``iter_map`` is the map of its bindings, which the caller has at hand.
+    """
     affine = bool(iter_map.indices) or not realize.iter_values
     instances: int | None = 1
     for total in iter_map.indices:
@@ -171,8 +175,8 @@ def scan_violation(
 ) -> Violation | None:
     """Why the block is no scan below ``realize_scope``; None if it is one.
 
-    A scan stores the running values on the way, so the order along its ordered axes counts; of its
-    other axes it does not.
+    A scan stores the running values as it goes, so it has to run in order along its ordered axes;
+    along the others it need not.
     """
     block = sref.stmt
     assert isinstance(block, Block)
@@ -209,7 +213,7 @@ def decomposed_violation(
 ) -> Violation | None:
     """Why the block is no part of a decomposed reduction below ``realize_scope``.
 
-    What the other blocks below the scope write is not asked.
+    Other blocks below the scope may write its outputs: the other half of the reduction does.
     """
     block = sref.stmt
     assert isinstance(block, Block)
@@ -229,7 +233,7 @@ def decomposed_violation(
 
 
 def is_update(block: Block) -> bool:
-    """Whether the block builds on what its outputs hold, along an axis and without an init."""
+    """Whether the block adds to what its outputs hold, along an axis and without an init."""
     return block.init is None and any(axis.accumulates for axis in block.iter_vars)
 
 

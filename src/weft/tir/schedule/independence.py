@@ -1,8 +1,8 @@
-"""Whether iterations may run in another order or at the same time: places of their own.
+"""Whether iterations may run in another order or at the same time.
 
-The flags of blocks (``flags``) say who reads and writes which buffer; they do not say that two
+The kinds of blocks (``flags``) say who reads and writes which buffer. They do not say that two
 instances of a block write different elements, nor that what one block writes in an iteration is
-not what another one reads in a later one. These questions are asked here, of declared regions.
+not what another one reads in a later one. That is decided here, from the declared regions.
 An axis is *pinned* if instances that differ in it access different elements of every buffer that
 the block writes.
 """
@@ -47,7 +47,7 @@ def _is_unit(dom: Range | None) -> bool:
 
 
 def _pinned_by(block: Block, regions: Sequence[BufferRegion]) -> set[Var]:
-    """The axes that one dimension of all the regions tells, or all dimensions together."""
+    """The axes that one dimension common to all regions determines, or all such together."""
     first = regions[0]
     same = [
         all(
@@ -67,7 +67,7 @@ def _pinned_by(block: Block, regions: Sequence[BufferRegion]) -> set[Var]:
 
 
 def _digit(item: Range) -> Var | None:
-    """The variable of ``v``, ``v + c``, ``c - v``, ``v * n : v * n + m`` with ``m <= n``."""
+    """``v`` of a range that determines it: ``v + c``, ``c - v``, ``v * n : v * n + m``, m <= n."""
     index: PrimExpr = item.min
     factor = 1
     if isinstance(index, Add | Sub):
@@ -99,7 +99,7 @@ def _told_together(block: Block, ranges: Iterable[Range]) -> set[Var]:
 
 
 class Carried(NamedTuple):
-    """A buffer through which the iterations of a loop may depend on each other."""
+    """A buffer through which iterations of a loop may depend on each other."""
 
     region: BufferRegion
     writer: Block
@@ -113,7 +113,7 @@ class _Access(NamedTuple):
 
 
 def carried_between_blocks(state: SRefTree, loop: StmtSRef) -> Carried | None:
-    """What one block below the loop writes and another accesses, perhaps in another iteration."""
+    """A buffer that one block below the loop writes and another may access in another iteration."""
     assert isinstance(loop.stmt, For)
     hazards = hazards_below(loop.stmt)
     if len(hazards.blocks) < 2:
@@ -137,7 +137,7 @@ def carried_between_blocks(state: SRefTree, loop: StmtSRef) -> Carried | None:
 def _is_remade(
     state: SRefTree, loop: StmtSRef, data: Var, accesses: Sequence[_Access]
 ) -> bool:
-    """Whether each iteration writes all that it reads, and nothing else sees the memory."""
+    """Whether each iteration writes all that it reads, and nothing else uses the memory."""
     scope = tree.scope_of(loop)
     assert scope is not None
     assert isinstance(scope.stmt, Block)
@@ -199,7 +199,7 @@ def _is_apart(state: SRefTree, loop: StmtSRef, accesses: Sequence[_Access]) -> b
 
 
 def _follow(sets: Sequence[IntervalSet], variable: Var, analyzer: Analyzer) -> bool:
-    """Whether all the intervals of an iteration are before (or after) all those of the next."""
+    """Whether all intervals of an iteration lie before (or after) all intervals of the next."""
     after = {variable: variable + 1}
     lows = [substitute(item.min_value, after) for item in sets]
     highs = [substitute(item.max_value, after) for item in sets]

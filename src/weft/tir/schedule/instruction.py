@@ -1,8 +1,8 @@
-"""Kinds of calls of a schedule, and calls that were made.
+"""Instructions of a trace: the kinds of calls of a schedule, and recorded calls.
 
 A kind is derived from the signature of the method that ``@primitive`` declares: which parameters
-are inputs (random variables and expressions of them), which are attributes. So a recorded call is
-applied again, printed and written as JSON by one generic rule.
+are inputs (random variables and expressions of them), which are attributes. So one generic rule
+replays, prints and serializes the calls of all kinds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.tir.schedule.random_variable import RandomVariable
 DECISION = "decision"
 """The parameter of sampling methods that is neither an input nor an attribute."""
 Codec: TypeAlias = tuple[Callable[[Any], object], Callable[[object], object]]
-"""An attribute's JSON form, and the attribute from that."""
+"""The functions from an attribute to its JSON form, and back."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class InstructionKind:
         default_factory=dict
     )
     texts: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    """How arguments are printed that have a form of their own, by the name of the parameter."""
+    """Parameter -> how its argument is printed, for those that have a form of their own."""
 
     REGISTRY: ClassVar[dict[str, InstructionKind]] = {}
 
@@ -132,12 +132,12 @@ class InstructionKind:
 
     @property
     def returns_list(self) -> bool:
-        """Whether the method returns a list, also of one."""
+        """Whether the method returns a list, even if that has one item."""
         return spelled(self.signature.return_annotation).lower().startswith("list")
 
 
 class Call:
-    """A call under way: what errors and expired references name.
+    """A call that is being executed; errors and expired references name it.
 
     ``decision`` is set by methods that sample.
     """
@@ -203,7 +203,7 @@ def python_text(value: object) -> str:
 
 
 def index_map_text(index_map: IndexMap) -> str:
-    """An index map as a lambda whose numbers are plain: they take the type of the axes."""
+    """An index map as a lambda with plain numbers, which take the type of the axes."""
     return re.sub(r"T\.int64\((-?\d+)\)", r"\1", index_map.to_python_string())
 
 

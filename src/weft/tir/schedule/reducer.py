@@ -15,11 +15,11 @@ from weft.tir.stmt import Block
 
 
 class ReductionFormError(ScheduleFailure):
-    """The init or body of a reduction block is none that can be taken apart."""
+    """The init or body of a reduction block has a form that is not understood."""
 
 
 class UnknownReducerError(ScheduleFailure):
-    """No known commutative reducer is what the block computes."""
+    """The block computes no known commutative reduction."""
 
     hint = (
         "known are sum, product, min, max, and, or, argmax, argmin, those made by te.comm_reducer "

@@ -1,9 +1,9 @@
 """Region cover: whether the producers of a block write, before it runs, all that it reads.
 
-At every place where a producer and the block meet (their innermost common loop or block), what is
+The *meeting place* of a producer and the block is their innermost common loop or block. What is
 surely written below it (a lower bound) must contain what is read below it (an upper bound). Several
-producers may cover a region together; loops over threads that share the memory count as if they
-stood around its reads and writes. The definition is that of TensorIR (Feng et al., ASPLOS 2023,
+producers may cover a region together; a loop over threads that share the memory counts as if it
+were inside of the meeting place. The definition is that of TensorIR (Feng et al., ASPLOS 2023,
 section 3.3); covers by several producers and by threads are additions of weft.
 """
 
@@ -63,7 +63,7 @@ def _surroundings(state: SRefTree, sref: StmtSRef) -> list[object]:
         elif isinstance(stmt, Block):
             parts.append(stmt.iter_vars)
         if isinstance(stmt, For | Block) and not tree.is_only_loops_and_blocks(stmt):
-            parts.append(stmt)  # what stands between matters too
+            parts.append(stmt)  # a condition or let between the two matters, too
         item = item.parent
     return parts
 
@@ -122,10 +122,10 @@ def _runs_with(
     analyzer: Analyzer,
     shared: Mapping[Var, Range],
 ) -> bool:
-    """Whether a producer runs where ``read`` holds: where something that exists is read.
+    """Whether a producer runs whenever ``read`` holds (an element inside of the buffer is read).
 
-    Asked is the part of its predicate that no loop below the meeting place decides: the rest is
-    seen in the region that it writes.
+    This is about the part of its predicate that depends on no loop below the meeting place: the
+    other part is accounted for in the region that it writes.
     """
     source = state.sref_of(producer)
     if tree.is_conditional(source, meeting):
@@ -166,8 +166,8 @@ def _below(sref: StmtSRef, meeting: StmtSRef) -> dict[Var, Range]:
 def sharing_threads(scope: str, place: StmtSRef) -> list[StmtSRef]:
     """The loops over threads, from ``place`` outwards, that see one memory of a storage scope.
 
-    What is below such a loop runs, as far as that memory goes, as if it stood around it: threads
-    wait for each other between the blocks that write shared memory and those that read it.
+    For that memory, a block below such a loop counts as if the loop were directly around it:
+    threads wait for each other between the blocks that write shared memory and those that read it.
     """
     if not scope.startswith(("shared", "warp")):
         return []
@@ -193,7 +193,7 @@ def relaxed_region(
 ) -> Sequence[IntervalSet]:
     """The region of a block over all iterations below ``meeting``: an upper bound, per axis.
 
-    ``shared`` are other loops to run through.
+    ``shared`` are further loops, around ``meeting``, whose iterations count as well.
     """
     realize = tree.realize_of(state, sref)
     ranges = substitute(region.region, tree.bindings_of(realize))

@@ -115,7 +115,7 @@ class Substitution(BlockMutator):
         return self.visit_default(node) if replacement is None else replacement
 
     def visit_BinaryExpr(self, node: BinaryExpr) -> PrimExpr:
-        """Constants that the substitution brings are folded; other forms stay as written."""
+        """Fold an operation on constants that the substitution brought; keep other forms."""
         expr = self.visit_default(node)
         function = OPERATORS.get(node.KIND)
         brought = expr is not node and (
@@ -180,8 +180,8 @@ class _SimpleBindings(BlockMutator):
         )  # fmt: skip
         if iter_map.indices:
             realize = node.with_(iter_values=indices_of(iter_map, analyzer))
-            # As the flag of affine bindings is defined; a predicate still speaks of the bindings as
-            # they were, so with one the map of the simpler ones is asked for again.
+            # The map decides whether bindings are affine. A predicate still uses the bindings as
+            # they were; with one, the map of the simpler bindings is computed again when needed.
             if self.keep_units and op.is_const_int(node.predicate, 1):
                 flags.remember_map(realize, self.loops, iter_map)
             return realize

@@ -1,4 +1,4 @@
-"""``Schedule``: a program taken apart and put together faster, step by step, never wrong.
+"""``Schedule`` makes a program faster step by step and keeps what it computes.
 
 The class is the table of primitives; each lives with its family in ``primitive/``, and what they
 share in ``session``.

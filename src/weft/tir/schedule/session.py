@@ -1,6 +1,6 @@
-"""What a schedule is before it has a primitive: the program, names in it, a trace, random numbers.
+"""A schedule without its primitives: the program, random variables, a trace, random numbers.
 
-Primitives speak to a ``Session``; ``Schedule`` is a session with the table of primitives.
+Primitives work on a ``Session``; ``Schedule`` is a session with the table of primitives.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORK_FACTOR: Final = 1999999973
 
 
 class Session(ABC):
-    """A program that primitives rewrite, and what they share."""
+    """A program that primitives rewrite, and the methods that they share."""
 
     def __init__(
         self,

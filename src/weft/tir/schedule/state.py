@@ -63,7 +63,7 @@ class ScheduleState:
         self.debug_mask = _mask(debug_mask)
         self.enable_check = enable_check
         self.current_call: object = None
-        """The call under way (its text is the user's): what an expired reference will name."""
+        """The call of the user that is running: an expired reference will name it."""
         self.roots: dict[GlobalVar, StmtSRef] = {}
         self._given = mod
         self._functions: dict[GlobalVar, PrimFunc] = {}
@@ -86,7 +86,7 @@ class ScheduleState:
         if len(set(references)) < len(references) or not self._stmt2ref.keys().isdisjoint(
             references
         ):
-            func = renew_defs(func)  # one object at two places: each place gets its own
+            func = renew_defs(func)  # an object that stands at two places becomes two
         root = StmtSRef(None, None)
         self._functions[var] = func
         if func is not self._given[var]:
@@ -94,7 +94,7 @@ class ScheduleState:
         self.roots[var] = root
         self._attach(func.body, None, {}, {}, set(), first=root)
 
-    # ---- what is there
+    # ---- the program and its references
 
     @property
     def mod(self) -> IRModule:
@@ -206,7 +206,7 @@ class ScheduleState:
                 self._attach(inner, parent, loops, blocks, kept)
             return
         sref = first or self._known(node, loops, blocks, kept)
-        if sref.stmt is node and id(sref) not in kept and first is None:  # the same object: intact
+        if sref.stmt is node and id(sref) not in kept and first is None:  # the same object stays
             self._keep_all(node, kept)
             self._set(sref, node, parent)
             return
@@ -311,7 +311,7 @@ class ScheduleState:
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """Edits made inside are undone at the end, whatever comes out of them."""
+        """Edits made inside are undone at the end, whether they succeed or not."""
         outer, self._undo = self._undo, []
         mod = self._mod
         try:
@@ -351,8 +351,9 @@ class ScheduleState:
     def verify_flags(self) -> None:
         """Check the kept facts of all blocks against those of a copy of the program.
 
-        The copy is of new nodes, so nothing is kept with them (VERIFY_CACHED_FLAGS). Half of the
-        edits of a schedule only say how loops run, which no fact is about: their copy is the last.
+        The nodes of the copy are new, so no fact is kept with them and all are derived again
+        (VERIFY_CACHED_FLAGS). Half of the edits of a schedule only change how loops run, which no
+        fact depends on: after these, the facts of the last copy are used.
         """
         for var, root in self.roots.items():
             func = self._functions[var]
@@ -381,7 +382,7 @@ class ScheduleState:
 
 
 class _Plain(Mutator):
-    """Loops and blocks without what says how they run: kinds (but for threads) and annotations."""
+    """Removes what says how loops run: kinds (except for threads) and annotations."""
 
     def visit_For(self, loop: For) -> For:
         kind = loop.kind if loop.thread_binding is not None else ForKind.SERIAL

@@ -1,4 +1,4 @@
-"""What the primitives that move or dissolve blocks share: cutting a block out, checks of instances.
+"""What primitives that move or inline blocks share: cutting a block out, checks of instances.
 
 ``edited`` changes several places below one loop or block at once, so that a block taken out at one
 place and put in at another keeps its reference.
@@ -127,7 +127,7 @@ def check_self_contained(state: ScheduleState, sref: StmtSRef, loops: Sequence[S
 
 
 def check_pure(state: ScheduleState, sref: StmtSRef, exprs: Sequence[Node]) -> None:
-    """No call in the expressions has an effect: repeated or moved, it would be another program."""
+    """No call in the expressions has an effect, as it must not be repeated or moved."""
     for call in collect(exprs, Call):
         if effect_of(call) not in (
             CallEffectKind.Pure, CallEffectKind.ReadState, CallEffectKind.ExprAnnotation
@@ -250,7 +250,7 @@ def runs_once_per_instance(realize: BlockRealize, loops: Sequence[For]) -> bool:
 
 
 def adds_each_term_once(realize: BlockRealize, loops: Sequence[For]) -> bool:
-    """Whether a reduction runs whole, from its init on, without a term twice.
+    """Whether a reduction runs all its terms, from the init on, and none of them twice.
 
     From the outermost loop over terms inwards, no instance runs twice. Loops further out may
     repeat the whole sum.

@@ -23,7 +23,7 @@ from weft.tir.stmt import BlockRealize, BufferStore, For, IfThenElse, LetStmt, S
 
 
 class Mismatch(Exception):
-    """The first difference: what it is of, here and in the description."""
+    """The first difference: what differs, its form in the program and in the description."""
 
     def __init__(self, what: str, here: object, there: object) -> None:
         super().__init__(what)
@@ -39,7 +39,7 @@ def _text(value: object) -> str:
 
 
 class Matched:
-    """What a successful comparison has found: each buffer of the description, and where it lies."""
+    """The result of a successful comparison: which buffer is which, and where its region starts."""
 
     def __init__(self) -> None:
         self.buffers: dict[Buffer, Buffer] = {}

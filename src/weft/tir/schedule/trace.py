@@ -1,4 +1,4 @@
-"""The calls that made a schedule: printed as a program, stored as JSON, applied again."""
+"""The recorded calls of a schedule: printed as a program, stored as JSON, replayed."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Trace:
             return self.insts[: names.index(POSTPROC)]
         return list(self.insts)
 
-    # ---- again
+    # ---- replay
 
     def apply_to_schedule(
         self,
@@ -132,7 +132,7 @@ class Trace:
                 _apply_entry(_checked_entry(index, entry), decisions.get(index), sch, named)
             except (TVMError, MemoryError, RecursionError):
                 raise
-            except Exception as error:  # whatever a primitive stumbles over is damage of the text
+            except Exception as error:  # any failure means that the JSON text is damaged
                 shown = f"{type(error).__name__}: {error}".splitlines()[0][:200]
                 raise IRValueError(
                     f"apply_json_to_schedule: instruction {index} ({entry[0]}) has arguments that "

@@ -2,8 +2,8 @@
 
 What is inside is answered from the nodes alone. Statements are immutable, so what is derived from
 one is kept with it (``Node._cache``): after an edit only the rebuilt path is walked again. What is
-around is asked of a reference of a state, which knows its parent. ``BlockRealize`` and ``For`` are
-the statements that references point at (through the block); everything between two of them is glue.
+around a node is answered by a reference, which knows its parent. References point at ``For`` and at
+the block of a ``BlockRealize``; the statements between two of these are called glue.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def child_references(stmt: For | Block) -> tuple[For | BlockRealize, ...]:
-    """The nearest loops and block realizations inside ``stmt``, in program order."""
+    """The outermost loops and block realizations inside ``stmt``, in program order."""
     result: tuple[For | BlockRealize, ...] = derived(stmt, "schedule.children", nearest)
     return result
 
@@ -217,7 +217,7 @@ ROOT_MARK = StmtSRef(None, None)
 
 
 class SRefTree(Protocol):
-    """What a question about a program asks of the state that holds it."""
+    """What the functions of this package need of a ``ScheduleState``."""
 
     def sref_of(self, stmt: Block | For | BlockRealize) -> StmtSRef:
         """The reference to a statement that is known to be in the program."""
@@ -249,7 +249,7 @@ def loops_above(sref: StmtSRef, stop: StmtSRef | None = None) -> list[StmtSRef]:
 
 
 def alone_in(sref: StmtSRef, loops: Sequence[StmtSRef]) -> int:
-    """How many of the loops around a block, given from the innermost on, run nothing else."""
+    """How many of the loops, given from the innermost on, run nothing else than the block."""
     inner = sref.stmt
     for count, loop in enumerate(loops):
         assert isinstance(loop.stmt, For)

@@ -21,12 +21,12 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.expr import And, Call, Div, FloorDiv, FloorMod, Let, Mod, Not, Or, ProducerLoad, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import AttrStmt, Evaluate, For, ForKind, IfThenElse, LetStmt, Stmt
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
 from weft.tir.transform.threads.thread_scope import binding_of
-from weft.tir.transform.unroll_loop import redefined
 
 
 class HoistedConditionals(enum.Flag):

@@ -35,6 +35,7 @@ from weft.tir.stmt import (
     Stmt,
     seq,
 )
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.part_of_memory import (
     PartOfMemory,
     enlarged,
@@ -43,7 +44,6 @@ from weft.tir.transform.part_of_memory import (
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
-from weft.tir.transform.unroll_loop import redefined
 
 SCOPE = "double_buffer_scope"
 

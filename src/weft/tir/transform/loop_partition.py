@@ -41,6 +41,7 @@ from weft.tir.stmt import (
     While,
     seq,
 )
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.condition_range import (
     are_large,
     is_call,
@@ -58,7 +59,6 @@ from weft.tir.transform.partition_conditions import (
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.simplify import simplify
-from weft.tir.transform.unroll_loop import redefined
 from weft.tir.transform.vectorize_loop import has_masked_form
 
 HINT: Final = "pragma_loop_partition_hint"

@@ -1,4 +1,4 @@
-"""The conditions in a loop that hold for a known range of its variable (for LoopPartition)."""
+"""For LoopPartition: the conditions in a loop that hold for a known range of its variable."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class ConditionFinder(Visitor):
         """Add each comparison of a condition to ``found`` with the ranges where it is known."""
         parts = [part for part in comparisons(condition) if not self.decided(part)]
         if self.settings.guarded and isinstance(condition, And) and self.never(condition):
-            return  # the whole branch is removed by the simplifier
+            return  # the simplifier removes the whole branch
         for part in parts:
             if any(id(var) in self.local for var in collect(part, Var)):
                 continue
@@ -139,7 +139,7 @@ class ConditionFinder(Visitor):
                 self.found.append(ConditionRange(part, true, false))
 
     def decided(self, part: PrimExpr) -> bool:
-        """Whether a comparison is constant without any cut; then it gives no place to cut."""
+        """Whether a comparison has one value for the whole loop: then no cut makes it simpler."""
         return self.settings.guarded and isinstance(self.analyzer.simplify(part), IntImm)
 
     def never(self, condition: And) -> bool:

@@ -1,4 +1,4 @@
-"""PlanAndUpdateBufferAllocationLocation: memory is declared where it is first needed.
+"""PlanAndUpdateBufferAllocationLocation allocates a buffer in the innermost loop that may own it.
 
 A buffer that a block allocates moves into the loop that holds all its accesses if each iteration
 is proved to write, before it reads, every element that it reads: then each iteration, and so each
@@ -76,7 +76,10 @@ class _Accesses(Visitor):
         self.found.setdefault(id(buffer), []).append(access)
 
     def exact(self, index: PrimExpr) -> PrimExpr:
-        """An index over loops; the parts of a split or fused loop are put together again."""
+        """An index over loops; what split and fused loops divided is one sum again.
+
+        Of a fused loop ``f``: ``f // 8 * 8 + f % 8`` -> ``f``.
+        """
         over_loops: PrimExpr = substitute(index, self.values)
         if not collect(over_loops, (FloorDiv, FloorMod)):
             return over_loops
@@ -129,7 +132,7 @@ class _Accesses(Visitor):
             self.path.pop()
 
     def visit_MatchBufferRegion(self, match: MatchBufferRegion) -> None:
-        """All of a region may be read: its first element and its last one say where that is."""
+        """The block may read all of the region: note its first and its last element as loads."""
         region = match.source.region
         for corner in (
             [part.min for part in region],
@@ -165,7 +168,7 @@ def _is_private(scope: For, depth: int, buffer: Buffer, accesses: list[_Access])
         return False
     around = [item for item in first.path[: depth + 1] if isinstance(item, For)]
     if any(id(loop.loop_var) in first.reducing for loop in around):
-        return False  # init runs in the first of the iterations only
+        return False  # init runs in the first iteration only: the others read what it wrote
     if any(isinstance(item, IfThenElse | While) for item in inner):
         return False
     guards = [item.predicate for item in inner if isinstance(item, BlockRealize)]
@@ -240,7 +243,7 @@ def _stored_together(accesses: list[_Access]) -> dict[int, tuple[PrimExpr, PrimE
 
 
 def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer) -> bool:
-    """Whether a guard says no more than that an element lies below the extents of the buffer."""
+    """Whether a guard only asks whether the element lies below the extents of the buffer."""
     analyzer = Analyzer()
     return all(
         isinstance(part, LT)
@@ -253,7 +256,7 @@ def _says_inside(guard: PrimExpr, indices: tuple[PrimExpr, ...], buffer: Buffer)
 
 
 def _interval(loops: list[For], index: PrimExpr) -> tuple[PrimExpr, PrimExpr] | None:
-    """``(first, extent)`` of the elements that ``index`` takes over loops; None if with gaps.
+    """``(first, extent)`` of the values of ``index`` over loops; None if they have gaps.
 
     The loop with the longest steps may be of unknown extent.
     """

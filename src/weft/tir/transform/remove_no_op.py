@@ -1,6 +1,7 @@
-"""RemoveNoOp: statements without effect disappear.
+"""RemoveNoOp removes statements without effect.
 
-Loops that run zero times, loops and branches over nothing, values evaluated for nothing.
+These are loops that run zero times, loops and branches with an empty body, and values that are
+evaluated though nothing uses them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def is_assumption(value: PrimExpr) -> bool:
 
 
 def has_effect(expr: PrimExpr) -> bool:
-    """Whether evaluating ``expr`` can be seen: it calls something impure, or may fault."""
+    """Whether evaluating ``expr`` can be observed: it calls something impure, or may fault."""
     if collect(expr, (BufferLoad, Div, Mod, FloorDiv, FloorMod)):
         return True
     return any(
@@ -106,7 +107,7 @@ class _Forget(StmtMutator):
 
 
 def remove_assume(func: PrimFunc) -> PrimFunc:
-    """The function without ``T.assume``, and without what has no effect then."""
+    """The function without ``T.assume``, and without the statements that have no effect then."""
     return remove_no_op(rewrite_body(func, _Forget()))
 
 

@@ -1,13 +1,14 @@
-"""Simplify: expressions in their simplest form, branches whose condition is known resolved.
+"""Simplify brings expressions to their simplest form and resolves branches with a known condition.
 
 Loop ranges, thread extents, shapes of parameters, let values and enclosing conditions are known to
-the analyzer while it works. Let variables that stand for a constant or a variable are inlined, and
-a store of what its element already holds disappears.
+the analyzer while it works. Let variables whose value is a constant or a variable are inlined, and
+a store of the value that its element already holds (``A[i] = A[i]``) is removed.
 
 The option ``{"tir.Simplify": {name: bool}}`` of the pass context takes TVM's names. Of these,
 ``transitively_prove_inequalities`` is always on; ``convert_boolean_to_and_of_ors`` and
 ``apply_constraints_to_boolean_branches`` enable the Analyzer's extensions of these names; the two
-that follow values through buffers (``propagate_knowns_...``) are refused: they are not there yet.
+that follow values through buffers (``propagate_knowns_...``) are refused, as they are not
+implemented yet.
 """
 
 from __future__ import annotations
@@ -138,14 +139,17 @@ class _Simplify(StmtMutator):
         return stmt.with_(condition=condition, then_case=then_case, else_case=else_case)
 
     def spelled_out(self, condition: PrimExpr) -> PrimExpr:
-        """The condition with the values of boolean let variables in their place."""
+        """The condition in which each boolean let variable is replaced by its value."""
         if not self.conditions:
             return condition
         plain: PrimExpr = substitute(condition, self.conditions)
         return plain
 
     def visit_SeqStmt(self, stmt: SeqStmt) -> Stmt:
-        """What ``T.assume`` says holds for the statements after it (elements of buffers aside)."""
+        """What ``T.assume`` says holds for the statements after it.
+
+        What it says about elements of buffers is left out: a store may change them.
+        """
         visited: list[Stmt] = []
         with ExitStack() as scopes:
             for item in stmt.seq:
@@ -178,21 +182,21 @@ class _Simplify(StmtMutator):
 
 
 def _is_element(value: PrimExpr, buffer: Buffer, indices: Array[PrimExpr]) -> bool:
-    """Whether the value is what the element holds already."""
+    """Whether the value is a load of the very element that it is stored to."""
     if not isinstance(value, BufferLoad) or value.buffer is not buffer or value.predicate:
         return False
     return all_deep_equal(value.indices, indices)
 
 
 def _shapes_a_buffer(let: LetStmt) -> bool:
-    """Whether a buffer of the body is defined by the variable, which has to stay then."""
+    """Whether the definition of a buffer in the body uses the variable, which has to stay then."""
     if let.var.dtype.is_handle:
         return True
     return any(let.var in collect(buffer, Var) for buffer in collect(let.body, Buffer))
 
 
 def _extensions() -> Extension:
-    """What the options of the pass context ask of the Analyzer."""
+    """The extensions of the Analyzer that the options of the pass context enable."""
     enabled = Extension.NoExtensions
     for name, value in PassContext.current().config.get("tir.Simplify", {}).items():
         if name not in EXTENSIONS and name not in PLANNED:

@@ -1,4 +1,4 @@
-"""StorageRewrite: temporaries that are never alive together share memory.
+"""StorageRewrite lets temporaries that are never alive at the same time share memory.
 
 Where a sequence of statements stands under several allocations, a buffer is alive from the first
 statement that mentions it to the last. One that starts to live after another has ended takes that
@@ -25,7 +25,7 @@ from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_bo
 
 @dataclass
 class _Life:
-    """An allocation, and the statements of the sequence from first to last mention."""
+    """An allocation, and the numbers of the first and last statement that mention it."""
 
     stmt: Allocate
     elements: int
@@ -35,7 +35,7 @@ class _Life:
 
 @dataclass
 class _Storage:
-    """Memory that several buffers use in turn: the first one's, large enough for all."""
+    """Memory that several buffers use in turn: that of the first, enlarged to hold each of them."""
 
     stmt: Allocate
     elements: int
@@ -53,7 +53,7 @@ def _constant(stmt: Allocate) -> int | None:
 
 
 def _kind(stmt: Allocate) -> tuple[int, int, str]:
-    """What two allocations must have in common."""
+    """What two allocations must agree in to share memory."""
     annotation: object = stmt.buffer_var.type_annotation
     bits = 8 if stmt.dtype.is_bool else stmt.dtype.bits
     return bits, stmt.dtype.lanes, str(getattr(annotation, "storage_scope", "") or "global")
@@ -119,7 +119,7 @@ def _mentioned(stmt: Stmt) -> set[int]:
 
 
 def _viewed(data: Var, chain: list[object]) -> bool:
-    """Whether all that is known of the memory is declared here, in a way that can move."""
+    """Whether one declaration gives the memory its buffer, whose offset may change."""
     declared = [item for item in chain if isinstance(item, DeclBuffer) and item.buffer.data is data]
     return len(declared) == 1 and not isinstance(declared[0].buffer.elem_offset, Var)
 

@@ -1,9 +1,10 @@
-"""UnrollLoop: loops of kind ``unrolled`` (or under a pragma) become their bodies in a row.
+"""UnrollLoop replaces a loop of kind ``unrolled`` (or under a pragma) by copies of its body.
 
 ``pragma_auto_unroll_max_step``, or the option ``{"tir.UnrollLoop": {"auto_max_step": n}}`` of the
 pass context, unrolls serial loops while the steps stay below its value. Under
 ``pragma_unroll_explicit`` 0 (option ``explicit_unroll``), and where the bodies would be more than
-``LIMIT`` statements, loops stay, of kind ``unrolled``: code generation tells LLVM to unroll them.
+``LIMIT`` statements, loops stay and have kind ``unrolled``: code generation tells LLVM to unroll
+them.
 """
 
 from __future__ import annotations
@@ -15,21 +16,18 @@ from weft.ir.functor import collect, substitute
 from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
-from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import (
-    Allocate,
     AttrStmt,
     BufferStore,
-    DeclBuffer,
     Evaluate,
     For,
     ForKind,
-    LetStmt,
     SeqStmt,
     Stmt,
     seq,
 )
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 
 LIMIT: Final = 4096
@@ -106,7 +104,7 @@ _PRAGMAS: Final = {
 
 
 def _statements(stmt: Stmt) -> int:
-    """The stores and calls that a statement runs, its loops run through."""
+    """The number of stores and calls that run, those in a loop counted once for each iteration."""
     if isinstance(stmt, For):
         extent = stmt.extent.value if isinstance(stmt.extent, IntImm) else 1
         return max(extent, 1) * _statements(stmt.body)
@@ -131,32 +129,8 @@ def unrolled(loop: For, count: int) -> Stmt:
     return seq(*copies)
 
 
-def redefined(body: Stmt) -> Stmt:
-    """A copy in which everything the body defines is new (SSA: one definition a variable)."""
-    defined = collect(body, (For, LetStmt, Allocate, DeclBuffer))
-    mapping: dict[object, object] = {}
-    for item in defined:
-        if isinstance(item, For):
-            mapping[item.loop_var] = _fresh(item.loop_var)
-        elif isinstance(item, LetStmt):
-            mapping[item.var] = _fresh(item.var)
-        elif isinstance(item, Allocate):
-            mapping[item.buffer_var] = _fresh(item.buffer_var)
-    variables = dict(mapping)
-    for item in defined:
-        if isinstance(item, DeclBuffer):
-            buffer = substitute(item.buffer, variables)
-            if buffer is not item.buffer:
-                mapping[item.buffer] = buffer
-    return substitute(body, mapping) if mapping else body
-
-
-def _fresh(var: Var) -> Var:
-    return type(var)(var.name, var.type_annotation)
-
-
 def unroll_loop(func: PrimFunc) -> PrimFunc:
-    """The function with its unrolled loops expanded (option ``tir.UnrollLoop``)."""
+    """The function with copies of the body for each unrolled loop (option ``tir.UnrollLoop``)."""
     options = PassContext.current().config.get("tir.UnrollLoop", {})
     unknown = sorted(set(options) - {*OPTIONS, "unroll_local_access"})
     if unknown:

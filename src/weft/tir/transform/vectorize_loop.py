@@ -1,11 +1,11 @@
 """VectorizeLoop: a loop of kind ``vectorized`` becomes vector expressions.
 
-``for i in T.vectorized(4): B[i] = A[i] + 1.0`` becomes
-``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``. An ``if_then_else`` whose condition differs by lane is a
-``T.Select`` if what it chooses from may be read in any case. Of a loop with the annotation
-``MASKED_LANES`` it also is one where only lanes decide: then its loads have the condition as their
-predicate. What has no vector form (a branch that differs by lane, a call without one, an inner loop
-bound by the lane) keeps the loop, serial.
+``for i in T.vectorized(4): B[i] = A[i] + 1.0`` becomes ``B[0:4] = A[0:4] + T.Broadcast(1.0, 4)``.
+An ``if_then_else`` whose condition differs by lane is a ``T.Select`` if both values may be read in
+any case. In a loop with the annotation ``MASKED_LANES`` it also becomes one if its condition
+depends on nothing but lanes: its loads then have the condition as their predicate. A loop whose
+body has no vector form (a branch that differs by lane, a call without a vector form, an inner loop
+whose extent depends on the lane) stays, serial.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ LANE_WISE = frozenset(
 MASKED_LANES: Final = "tir.masked_lanes"
 """The annotation of a vectorized loop for a processor whose loads leave lanes out at no cost."""
 MAX_LANES: Final = 1024
-"""A longer loop stays serial: LLVM chooses the width, in far less time than for one huge vector."""
+"""A longer loop stays serial and LLVM chooses the width: one huge vector takes it far more time."""
 
 
 class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, not an error
@@ -75,10 +75,11 @@ class NotVectorizable(Exception):  # noqa: N818 - a signal within this module, n
 
 
 class Vectorizer(StmtMutator):
-    """Replaces one loop variable by a ramp; scalars meet vectors as broadcasts.
+    """Replaces one loop variable by a ramp; a scalar beside a vector is broadcast.
 
-    ``analyzer`` knows the ranges of variables; without one no load is proved to be inside.
-    ``unrolled`` are variables that will be numbers when lanes are masked; None: lanes are not.
+    ``analyzer`` knows the ranges of variables; without it no load is proved to be inside of its
+    buffer. ``unrolled`` are the variables of loops that will be unrolled, so that conditions on
+    them are constant; None: no lanes are masked.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ class Vectorizer(StmtMutator):
         return buffer
 
     def wide(self, value: PrimExpr) -> PrimExpr:
-        """The value in the full number of lanes."""
+        """The value as a vector of all lanes; a scalar is broadcast."""
         lanes = value.dtype.lanes
         if lanes == self.lanes:
             return value
@@ -183,13 +184,13 @@ class Vectorizer(StmtMutator):
             arms = zip(call.args[1:], args[1:], (flags, Not(flags)), strict=True)
             chosen, other = [self.arm(*arm) for arm in arms]
             if isinstance(chosen, BufferLoad) and chosen.predicate is flags and _is_zero(other):
-                return chosen  # what is not read is zero
+                return chosen  # a masked load gives zero, which is the other arm
             return Select(flags, chosen, other)
         dtype = call.dtype.with_lanes(self.lanes)
         return Call(dtype, call.op, [args[0], self.wide(args[1]), self.wide(args[2])])
 
     def arm(self, arm: PrimExpr, wide: PrimExpr, flags: PrimExpr) -> PrimExpr:
-        """One arm of a choice: its loads have a predicate where they need the condition."""
+        """One arm of a choice; loads that are safe only under the condition get it as predicate."""
         harmful = [
             part for part in collect(arm, (BufferLoad, Call)) if not self.is_harmless(part)
         ]  # fmt: skip
@@ -202,7 +203,7 @@ class Vectorizer(StmtMutator):
         return self.wide(_Masked(flags).visit(wide))
 
     def is_harmless(self, part: PrimExpr) -> bool:
-        """Whether it needs no condition: a function of lanes, a load proved to be inside."""
+        """Whether it may be computed in every lane: no load, or a load proved to be inside."""
         if not isinstance(part, BufferLoad):
             return isinstance(part, Call) and _name(part) in LANE_WISE
         return self.analyzer is not None and part.predicate is None and all(
@@ -276,7 +277,7 @@ def _name(call: Call) -> str:
 
 
 def _is_zero(value: PrimExpr) -> bool:
-    """Whether a value is made of bits that are all 0, in each lane."""
+    """Whether a value is 0 in each lane, and no -0.0 (all its bits are 0)."""
     scalar = value.value if isinstance(value, Broadcast) else value
     if isinstance(scalar, FloatImm):
         return scalar.value == 0 and math.copysign(1, scalar.value) > 0
@@ -301,7 +302,7 @@ def _ramp_arithmetic(kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
 
 
 class _Masked(Mutator):
-    """Reads vectors only in the lanes that are wanted."""
+    """Adds a predicate to loads, which then read only the lanes for which it is true."""
 
     def __init__(self, flags: PrimExpr) -> None:
         super().__init__()
@@ -337,7 +338,7 @@ class _Loops(StmtMutator):
 
 
 def has_masked_form(loop: For, analyzer: Analyzer) -> bool:
-    """Whether a vectorized loop is to become vectors some of whose lanes are masked, and can."""
+    """Whether a vectorized loop has the annotation ``MASKED_LANES`` and a form with masks."""
     if MASKED_LANES not in loop.annotations or not isinstance(loop.extent, IntImm):
         return False
     try:
@@ -351,10 +352,10 @@ def vectorized(
     loop: For, lanes: int, analyzer: Analyzer | None = None,
     unrolled: Collection[Var] | None = None,
 ) -> Stmt:  # fmt: skip
-    """The vector form of a loop; a sequence keeps a serial loop around the parts without one.
+    """The vector form of a loop.
 
-    Splitting a sequence is legal only if all its parts have a vector form in order, so one part
-    without keeps the whole loop serial.
+    A loop over a sequence is not divided into vector and serial parts, which could change the order
+    of accesses: one statement without a vector form keeps the whole loop serial.
     """
     try:
         parts = [

@@ -1,4 +1,8 @@
-"""Index arithmetic in int64: where axes of int32 meet sizes of int64, casts hide what is equal."""
+"""Index arithmetic in int64.
+
+Where axes are int32 and sizes int64, casts keep the simplifier from seeing that two indices are
+equal; after all is int64, it does.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ _NARROW: Final = 1 << 31
 
 
 def widened(expr: PrimExpr, analyzer: Analyzer) -> PrimExpr:
-    """An integer expression as int64, computed there as far as it surely does not wrap before.
+    """An integer expression as int64, its casts moved inwards wherever it surely does not wrap.
 
     >>> from weft import tir
     >>> from weft.ir.expr import Range

@@ -1,9 +1,9 @@
-"""Choices: a number, the extents of tiles, a place to compute at; drawn, recorded, made again.
+"""Random choices: a number, the extents of tiles, a place to compute at.
 
 Each method draws from the schedule's own random numbers (``seed``, ``fork_seed``), or takes the
-``decision`` that a trace holds. Tilings are drawn uniformly from all that there are: an exponent of
-a prime is shared out among the tiles, and products are weighted by the number of ways to make them,
-so nothing is drawn and thrown away.
+``decision`` that a trace holds. Tilings are drawn uniformly without rejection: for each prime
+factor of the extent, its exponent is divided among the tiles, and products are weighted by the
+number of tilings that have them.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class DecisionError(ScheduleFailure):
 def _plain_lists(self: Session, arguments: dict[str, Any]) -> None:
     arguments["candidates"] = [_integer("candidates", item) for item in arguments["candidates"]]
     probs = [float(getattr(item, "value", item)) for item in arguments["probs"]]
-    # Whole numbers are recorded as such, as TVM writes them.
+    # Whole numbers are recorded as int, as TVM writes them.
     arguments["probs"] = [int(item) if item.is_integer() else item for item in probs]
 
 
@@ -322,7 +322,7 @@ def _fitted(tiles: Sequence[int], extent: int) -> list[int]:
 
 
 def _decide(self: Session, decision: object) -> None:
-    """Leave the decision with the call, for the trace."""
+    """Note the decision with the call, for the trace."""
     assert self._call is not None
     self._call.decision = decision
 

@@ -8,7 +8,7 @@ import math
 from weft.tir.schedule.session import Session
 
 SMALL = 1 << 20
-"""Below this one random number is enough to choose from; above it takes three."""
+"""Up to this many choices one random number is enough; for more, three are combined."""
 
 
 @functools.lru_cache(maxsize=4096)

@@ -1,1 +1,1 @@
-"""Passes over the threads of GPU kernels: reductions, barriers, and kernels as loops on a CPU."""
+"""Passes over the threads of GPU kernels: reductions, barriers, and kernels run by a CPU."""

@@ -1,10 +1,10 @@
-"""One thread stores what all threads would: the last step of LowerCrossThreadReduction.
+"""The last step of LowerCrossThreadReduction: one thread stores what all threads would store.
 
 After a reduction over threads, a block of the same kernel may read the result outside of the loops
 over these threads. Each of them would then store the same value to the same place. Before:
 ``for k in thread_binding(32, "threadIdx.x"): (R = sum); with T.block("C"): C[i] = R[i]``. After:
 ``for tx in thread_binding(32, "threadIdx.x"): with T.block("C"): T.where(tx == 0); C[i] = R[i]``.
-Blocks that store to local memory stay: there, each thread needs the value.
+Blocks that store to local memory stay as they are: there, each thread needs the value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.tir.transform.threads.thread_scope import Binding, binding_of, has_thr
 
 
 class BroadcastResults(StmtMutator):
-    """``results`` says, by the variable of its memory, over which threads a buffer is reduced."""
+    """``results``: data variable of a buffer -> the loops over the threads that reduce into it."""
 
     def __init__(self, results: dict[Var, list[For]]) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class BroadcastResults(StmtMutator):
         return _by_the_first(realize, missing) if missing else self.visit_default(realize)
 
     def missing(self, realize: BlockRealize) -> list[For]:
-        """The loops over threads that reduced what the block reads, and do not stand around it."""
+        """The loops over threads that reduced what the block reads and are not around the block."""
         block = realize.block
         if any(scope_of(region.buffer) == "local" for region in block.writes):
             return []
@@ -64,7 +64,7 @@ class BroadcastResults(StmtMutator):
 
 
 def _by_the_first(realize: BlockRealize, threads: list[For]) -> Stmt:
-    """The block under loops over the threads, run by the first of them."""
+    """The block inside loops over the threads, with a condition that only the first one runs it."""
     own = []
     predicate = realize.predicate
     for loop in threads:

@@ -1,14 +1,14 @@
 """LowerCrossThreadReduction: a reduction axis bound to threads becomes a reduction over threads.
 
 Before: ``for k in thread_binding(32, "threadIdx.x"): with T.block("B"): B[vi] += A[vi, vk]``.
-After: each thread reduces what is its own into ``in_thread_B``, ``T.tvm_thread_allreduce`` combines
-the threads' parts into ``cross_thread_B``, and the first thread (every thread, if ``B`` is local)
-writes it back. Serial reduction loops outside of the bound ones move inside. A block that reduces
-several values at once (argmax) has such a pair of buffers for each, and one call for all.
+After: each thread reduces its own iterations into ``in_thread_B``, ``T.tvm_thread_allreduce``
+combines these into ``cross_thread_B``, and the first thread (every thread, if ``B`` is local)
+stores that to ``B``. Serial reduction loops outside of the bound ones move inside. A block that
+reduces several values at once (argmax) has such a pair of buffers for each, and one call for all.
 
-Threads are combined in the order of the bound loops. An argmax that keeps the first of equal values
-may therefore find another one than the loops do, where a thread's own iterations are not next to
-each other; one that compares the indices of equal values finds the same.
+Threads are combined in the order of the bound loops. Where the iterations of one thread are not
+consecutive, an argmax that keeps the first of equal values may therefore give another index than
+the loops do; an argmax that compares the indices of equal values gives the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TRUE = IntImm(DataType("bool"), 1)
 
 
 class CrossThreadReductionError(ScheduleError, ValueError):
-    """A reduction that is bound to threads, and has a form in which they cannot share it."""
+    """A reduction is bound to threads, but has a form that they cannot compute together."""
 
     def __init__(self, realize: BlockRealize, reason: str) -> None:
         name = realize.block.name_hint
@@ -79,7 +79,7 @@ class _Found:
         return [loop for loop in self.threads if loop.loop_var in self.reducing]
 
 
-# ---- finding the blocks, and refusing what cannot be
+# ---- finding the blocks, and refusing those that cannot be reduced by threads
 
 
 class _Scan(Visitor):
@@ -107,7 +107,7 @@ class _Scan(Visitor):
 
 
 def _considered(realize: BlockRealize, path: list[Stmt]) -> _Found | None:
-    """What there is to do for a block; None if no thread shares a reduction of it."""
+    """A block that several threads reduce, with its loops; None for other blocks."""
     if realize.block.init is None:
         return None
     reducing = _variables(realize, IterType.CommReduce)
@@ -132,7 +132,7 @@ def _variables(realize: BlockRealize, kind: int) -> set[Var]:
 
 
 def _check_path(realize: BlockRealize, path: list[Stmt], reducing: set[Var]) -> None:
-    """Between the outermost reduction loop and the block stand such loops, and threads."""
+    """Only reduction loops and loops over threads stand from the outermost one to the block."""
     first, spatial = path[0], _variables(realize, IterType.DataPar)
     assert isinstance(first, For)
     for stmt in path:
@@ -165,7 +165,7 @@ def _check_path(realize: BlockRealize, path: list[Stmt], reducing: set[Var]) -> 
 
 
 def _check_result(realize: BlockRealize, path: list[Stmt], reduction: Reduction) -> None:
-    """The result does not depend on the reduction axes, and nobody needs it half finished."""
+    """The result does not depend on the reduction axes, and nothing reads it before it is done."""
     block, buffers = realize.block, reduction.buffers
     axes = {axis.var for axis in block.iter_vars if axis.iter_type == IterType.CommReduce}
     for var in collect(list(reduction.indices), Var):
@@ -210,7 +210,7 @@ def _check_neighbours(
             )
 
 
-# ---- what comes in their place
+# ---- the statements that replace them
 
 
 class _Lower(StmtMutator):
@@ -240,7 +240,7 @@ class _Lower(StmtMutator):
         return body
 
     def steps(self, item: _Found) -> list[Stmt]:
-        """What stands for the reduction from its outermost loop on, for one thread."""
+        """The statements of one thread that replace the reduction from its outermost loop on."""
         buffers, block = item.reduction.buffers, item.realize.block
         item.cross = [_scratch(f"cross_thread_{buffer.name}", buffer) for buffer in buffers]
         self.added += item.cross
@@ -259,7 +259,7 @@ class _Lower(StmtMutator):
 
 
 class _Own(StmtMutator):
-    """The loops around a block without those over threads, the block replaced or left out."""
+    """Removes the loops over threads around a block, and replaces the block or leaves it out."""
 
     def __init__(self, item: _Found, new: BlockRealize | None) -> None:
         super().__init__()
@@ -282,7 +282,7 @@ class _Own(StmtMutator):
 
 
 class _Redirect(Mutator):
-    """Accesses of the results become accesses of a thread's own parts."""
+    """Turns accesses of the results into accesses of the thread's own buffers."""
 
     def __init__(self, item: _Found) -> None:
         pairs = zip(item.reduction.buffers, item.in_thread, strict=True)
@@ -303,7 +303,7 @@ class _Redirect(Mutator):
 
 
 def _in_thread(item: _Found) -> BlockRealize:
-    """The block, which now reduces into the thread's own parts."""
+    """The block, which now reduces into the thread's own buffers."""
     block = item.realize.block
     results = item.reduction.buffers
     changed = block.with_(
@@ -316,7 +316,7 @@ def _in_thread(item: _Found) -> BlockRealize:
 
 
 def _combined(item: _Found) -> Stmt:
-    """The call that reduces over threads, with the parts or the operands themselves."""
+    """The call that combines the threads' values: their own buffers, or the operands themselves."""
     block, count = item.realize.block, IntImm(DataType("uint32"), len(item.cross))
     sources = [BufferLoad(part, [_zero()]) for part in item.in_thread] or item.reduction.operands
     targets = [BufferLoad(buffer, [_zero()]) for buffer in item.cross]
@@ -334,7 +334,7 @@ def _combined(item: _Found) -> Stmt:
 
 
 def _write_back(item: _Found) -> Stmt:
-    """The results go where they belong: by one thread, or by all if that is local."""
+    """The block that stores the results: in one thread, or in all if the buffer is local."""
     realize, block = item.realize, item.realize.block
     buffers = item.reduction.buffers
     axes, values, fresh = [], [], {}
@@ -388,7 +388,7 @@ def _opaque(name: str, reads: list[Buffer], writes: list[Buffer], body: Stmt) ->
 
 
 def lower_cross_thread_reduction(func: PrimFunc) -> PrimFunc:
-    """The function with its reductions over threads explicit."""
+    """The function with a ``tvm_thread_allreduce`` for each reduction over threads."""
     scan = _Scan()
     scan.visit(func.body)
     if not scan.found:

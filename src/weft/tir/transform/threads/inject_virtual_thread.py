@@ -1,9 +1,9 @@
-"""InjectVirtualThread: the statements of virtual threads stand next to each other.
+"""InjectVirtualThread replaces a virtual thread by a copy of its statements for each index.
 
-Memory that virtual threads write, each its own part, grows by their number; every statement that
-depends on the virtual thread is repeated for each of them, in turn. Before: ``B[i] = A[i + vx]``
+Memory that each virtual thread writes for itself is multiplied by their number; every statement
+that depends on the virtual thread is repeated for each of them. Before: ``B[i] = A[i + vx]``
 under ``virtual_thread`` of 2. After: ``B[i] = A[i + 0]; B[i + n] = A[i + 1]``. Up to
-``UNROLLED`` copies are written out, more become a loop.
+``UNROLLED`` copies are written out; more become a loop.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from weft.tir.stmt import (
     While,
     seq,
 )
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.part_of_memory import (
     PartOfMemory,
@@ -41,7 +42,6 @@ from weft.tir.transform.part_of_memory import (
 )
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of
-from weft.tir.transform.unroll_loop import redefined
 
 UNROLLED: Final = 16
 
@@ -74,7 +74,7 @@ class _Touched(Visitor):
                 self.touched.add(id(store.buffer.data))
 
     def visit_Call(self, call: Call) -> None:
-        """A pointer that is written through, in a call that depends on the thread."""
+        """A call that depends on the thread may write through its pointers."""
         if is_call(call, "call_extern", "call_packed") and self.depends(call.args):
             for item in collect(call.args, Call):
                 if is_call(item, "tvm_access_ptr") and getattr(item.args[4], "value", 2) & 2:
@@ -101,7 +101,7 @@ class _Inject(StmtMutator):
         self.prepare(body)
 
     def prepare(self, body: Stmt) -> None:
-        """Larger buffers for the memory that the threads do not share."""
+        """Enlarge the buffers that each thread has for itself."""
         for item in collect(body, Allocate):
             if id(item.buffer_var) in self.search.touched:
                 self.sizes[id(item.buffer_var)] = flat_size(item)
@@ -117,7 +117,7 @@ class _Inject(StmtMutator):
         return self.search.depends(node)
 
     def copies(self, stmt: Stmt) -> Stmt:
-        """The statement for each virtual thread."""
+        """A copy of the statement for each virtual thread."""
         if self.count >= UNROLLED:
             var = Var(f"{self.var.name}_s", self.var.dtype)
             body = substitute(

@@ -1,15 +1,16 @@
-"""LowerThreadAllreduce: a reduction over threads becomes a tree in shared memory.
+"""LowerThreadAllreduce replaces a reduction over threads by a tree of steps in shared memory.
 
-Each thread puts its values into shared memory; with a barrier between the rounds, half of the
-threads add what the other half holds, until one sum is left, which all threads read. Before:
+Each thread stores its values to shared memory. In each round half of the threads add what the other
+half holds, with a barrier between rounds, until one sum is left, which all threads read. Before:
 ``tvm_thread_allreduce(1, v, cond, r[0], tx)``. After: ``red[tx] = v; barrier; if tx < 16: red[tx] =
 red[tx] + red[tx + 16]; barrier; ...; r[0] = red[0]; barrier``. The first thread starts with the
 identity, which may be more than that (``max`` from 5 on).
 
-Values that are reduced together (argmax) are joined with those of the next thread first, then with
-those of the next two, and so on: that keeps their order, so that the first of equal values wins.
+Values that are reduced together (argmax) are combined with those of the next thread first, then
+with those of the next two, and so on: that keeps their order, so that the first of equal values
+wins.
 
-UnifyThreadBinding runs first: the call stands inside of all threads of its kernel then.
+UnifyThreadBinding runs before, so that the call is inside of all thread loops of its kernel.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _barrier() -> Stmt:
 def _rounds(
     index: PrimExpr, count: int, *, in_order: bool
 ) -> Iterator[tuple[PrimExpr, PrimExpr, PrimExpr]]:
-    """Which place each thread joins with which other one, and which threads do, round by round."""
+    """For each round: the element a thread updates, the one it reads, and which threads do so."""
     step, width = 1, count
     while width > 1:
         half = (width + 1) // 2
@@ -148,7 +149,7 @@ def _rounds(
 
 
 def lower_thread_allreduce(func: PrimFunc) -> PrimFunc:
-    """The function with its reductions over threads as trees in shared memory."""
+    """The function with its reductions over threads lowered to trees in shared memory."""
     calls = [call for call in collect(func.body, Call) if is_call(call, "tvm_thread_allreduce")]
     if not calls:
         return func

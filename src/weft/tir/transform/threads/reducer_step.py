@@ -1,4 +1,4 @@
-"""One step of a reducer as statements: what reductions over threads are lowered to."""
+"""One step of a reducer as statements, to which reductions over threads are lowered."""
 
 from __future__ import annotations
 

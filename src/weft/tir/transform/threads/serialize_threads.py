@@ -1,9 +1,10 @@
-"""SerializeThreads: kernels for GPU threads as loops, so that a CPU runs them.
+"""SerializeThreads turns kernels for GPU threads into loops, so that a CPU runs them.
 
-Blocks of threads become iterations of a parallel loop. Threads become loops around each stretch
+Blocks of threads become iterations of a parallel loop. Threads become loops around the statements
 between two barriers: ``a; barrier; b`` runs as ``for tx: a`` and then ``for tx: b``; a loop with a
-barrier in it stays outside of the loops over threads. Local memory that lives across a barrier gets
-one place a thread, warp memory one a warp; shared memory stands once in the body of the block.
+barrier in it stays outside of the loops over threads. Local memory that is used on both sides of a
+barrier gets one element for each thread, warp memory one for each warp; shared memory is allocated
+once in the body of the block.
 Needs plain statements (after LowerOpaqueBlock); does nothing to functions without threads.
 """
 
@@ -38,6 +39,7 @@ from weft.tir.stmt import (
     While,
     seq,
 )
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.condition_range import is_call
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
@@ -51,7 +53,6 @@ from weft.tir.transform.threads.thread_scope import (
 )
 from weft.tir.transform.threads.thread_sync import thread_sync
 from weft.tir.transform.threads.unify_thread_binding import unify_thread_binding
-from weft.tir.transform.unroll_loop import redefined
 
 Access = TypeVar("Access", BufferLoad, BufferStore)
 
@@ -85,7 +86,7 @@ def _waits(stmt: object) -> bool:
 
 
 class _Expand(Mutator):
-    """Accesses of a thread's own memory get the thread's indices in front."""
+    """Puts the thread's indices before the others in accesses of memory that each thread has."""
 
     def __init__(self, buffers: dict[int, Buffer], where: dict[int, list[PrimExpr]]) -> None:
         super().__init__()
@@ -117,7 +118,7 @@ class _Kernel:
         self.reducer: CommReducer | None = None
 
     def varies(self, expr: object) -> bool:
-        """Whether threads may disagree."""
+        """Whether the value may differ between threads."""
         return any(var in self.thread_vars for var in collect(expr, Var))
 
     def loops(self, body: Stmt, axes: list[_Axis] | None = None) -> Stmt:
@@ -193,7 +194,7 @@ class _Kernel:
         return allocate(own, seq(first, body))
 
     def temporary(self, name: str, dtype: DataType) -> Buffer:
-        """Memory with one place a thread."""
+        """Memory with one element for each thread."""
         return decl_buffer([axis.extent for axis in self.threads], dtype, f"{name}_of_threads")
 
     def attribute(self, stmt: AttrStmt) -> Stmt:
@@ -370,7 +371,7 @@ class _Serialize(StmtMutator):
 
 
 def serialize_threads(func: PrimFunc) -> PrimFunc:
-    """The function with loops in the place of threads."""
+    """The function with loops instead of threads."""
     if not has_threads(func.body):
         return func
     unified = unify_thread_binding(func)

@@ -1,8 +1,8 @@
-"""What threads read and write in one storage scope, and whether two accesses may meet.
+"""What threads read and write in one storage scope, and whether two accesses conflict.
 
-Two accesses of one buffer, at least one a store, conflict unless it is proved that different
-threads never touch the same element: either the regions are apart, or every thread keeps to a part
-of its own. ThreadSync puts a barrier between conflicting accesses.
+Two accesses of one buffer, at least one of them a store, conflict unless it is proved that
+different threads never access the same element: either the regions are disjoint, or every thread
+accesses a part of its own. ThreadSync puts a barrier between conflicting accesses.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Conflicts:
         return False
 
     def meet(self, a: Access, b: Access) -> bool:
-        """Whether different threads may touch the same element."""
+        """Whether different threads may access the same element."""
         if not self.threads:
             return False
         if a.region is None or b.region is None or a.buffer is not b.buffer:
@@ -128,7 +128,7 @@ class Conflicts:
 
 
 def flat_range(access: Access) -> tuple[PrimExpr, PrimExpr] | None:
-    """The lowest and the highest offset that an access touches."""
+    """The lowest and the highest offset of an access."""
     buffer, region = access.buffer, access.region
     if buffer is None or region is None:
         return None

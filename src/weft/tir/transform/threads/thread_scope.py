@@ -2,7 +2,7 @@
 
 A loop of kind ``thread_binding``, and the attributes ``thread_extent`` and ``virtual_thread`` that
 LowerOpaqueBlock makes of it, say that the variable is an index of the running thread. A kernel is
-the outermost of these; all loops inside it that are bound to one tag speak of the same threads.
+the outermost of these; all loops inside it that are bound to one tag run over the same threads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""ThreadSync: barriers between accesses of shared memory by different threads.
+"""ThreadSync puts barriers between accesses of shared memory by different threads.
 
 Before: ``S[tx] = A[tx]; B[tx] = S[31 - tx]``. After: ``T.tvm_storage_sync("shared")`` stands
-between the two. Statements of a sequence, and the iterations of a loop, are compared; what every
-thread keeps to itself needs no barrier. A barrier cannot stand where not all threads come by: a
-conflict inside a branch on the thread's index is an error.
+between the two. The statements of a sequence, and the iterations of a loop, are compared; elements
+that only one thread accesses need no barrier. Every thread has to reach a barrier: a conflict
+inside a branch on the thread's index is an error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from weft.tir.transform.threads.thread_scope import Binding, binding_of, sync_of
 
 @dataclass
 class _Summary:
-    """Accesses before the first barrier and after the last; of what has none, all in ``head``."""
+    """Accesses before the first barrier and after the last; all in ``head`` if there is none."""
 
     head: list[Access] = field(default_factory=list)
     tail: list[Access] = field(default_factory=list)
@@ -117,7 +117,7 @@ class _Sync(StmtMutator):
         return Conflicts(self.threads, self.analyzer).between(first, second)
 
     def varies(self, expr: object) -> bool:
-        """Whether threads may disagree about the value."""
+        """Whether the value may differ between threads."""
         value = substitute(expr, self.values)
         return any(var in self.threads or id(var) in self.varying for var in collect(value, Var))
 
@@ -288,7 +288,7 @@ class _Sync(StmtMutator):
         return Evaluate(intrinsic("int32", "tvm_storage_sync", StringImm(self.barrier)))
 
     def allowed(self) -> bool:
-        """Whether a barrier may stand here: every thread comes by."""
+        """Whether a barrier may stand here: every thread reaches it."""
         if not self.divergent:
             return True
         if self.strict:
@@ -320,7 +320,7 @@ def _relaxed(summary: _Summary, domain: Any, analyzer: Analyzer) -> _Summary:
 def thread_sync(func: PrimFunc, scope: str, strict: bool = True) -> PrimFunc:
     """The function with barriers for one storage scope.
 
-    Not ``strict``: where no barrier can stand there is none, and no error.
+    Without ``strict``, a conflict where no barrier can stand is left as it is and is no error.
     """
     if scope.partition(".")[0] not in ("shared", "warp"):
         return func
@@ -330,7 +330,7 @@ def thread_sync(func: PrimFunc, scope: str, strict: bool = True) -> PrimFunc:
 def ThreadSync(storage_scope: str) -> Pass:  # noqa: N802 - TVM's name
     """The pass ``tir.ThreadSync`` for ``shared``, ``shared.dyn`` or ``warp`` memory.
 
-    Blocks have no barrier between them, so there is nothing to insert for other scopes; the
+    There is no barrier between blocks of threads, so nothing is inserted for other scopes; the
     interpreter reports conflicts in them.
     """
     return make_pass("ThreadSync", lambda func: thread_sync(func, storage_scope))

@@ -1,4 +1,4 @@
-"""UnifyThreadBinding: one variable for all loops of a kernel that are bound to one tag.
+"""UnifyThreadBinding gives all loops of a kernel that are bound to one tag one variable.
 
 Before: ``for tx in thread_binding(32, "threadIdx.x")`` twice inside one ``blockIdx.x`` loop. After:
 ``for bx in ...: for tx in ...:`` around both bodies. All loops of one tag must have one extent.
@@ -86,7 +86,7 @@ class _Unify(StmtMutator):
 
 
 def unify_thread_binding(func: PrimFunc) -> PrimFunc:
-    """The function with one variable a thread tag in each kernel."""
+    """The function with one variable for each thread tag in each kernel."""
     return rewrite_body(func, _Unify())
 
 

@@ -1,6 +1,6 @@
-"""VerifyThreadMemory: no thread reads what only threads write that have other memory.
+"""VerifyThreadMemory: no thread reads memory that only threads with another copy of it write.
 
-The functions stay as they are; what ``tir.analysis.find_thread_memory_fault`` names is an error.
+The functions stay as they are; what ``tir.analysis.find_thread_memory_fault`` reports is an error.
 Runs first of all lowering, while blocks still have names.
 """
 

@@ -1,8 +1,8 @@
-"""A block divided: the loops from one inwards become the inside of a block of their own.
+"""What blockize and tensorize share: a block is divided into an outer and an inner block.
 
 The values of the axes are divided into ``outer * extent + inner`` (``subspace_divide``): the outer
 block has the outer parts as axes, the old block inside of it the inner ones. An init goes to the
-outer block. What blockize and tensorize share.
+outer block.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BlockizeOuterError(ScheduleFailure):
 
 
 class Division(NamedTuple):
-    """How the axes of a block divide: the axes and values of both sides, and conditions."""
+    """How the axes of a block are divided: axes, their values and the condition of both blocks."""
 
     outer_axes: list[IterVar]
     outer_values: list[PrimExpr]
@@ -171,7 +171,7 @@ def _affine_part(
     outer, inner = pair
     is_single = all(op.is_const_int(side.extent, 1) for side in pair)
     if is_single and not op.is_const_int(domain(bound[0]).extent, 1):
-        # One value of many: a constant, or a loop around the block that is around this one.
+        # The axis has one value here: a constant, or a loop outside of the block around this one.
         return _one_place(state, sref, bound, loops)
     for side in pair:
         source = side.source
@@ -310,7 +310,7 @@ def blockized(
 
 
 def _check_not_ordered(state: ScheduleState, sref: StmtSRef) -> None:
-    """No axis is ordered: the init of an outer block would start what is stored on the way, too."""
+    """No axis is ordered: the outer block's init would run once for all values of the scan."""
     for axis in tree.block_of(sref).iter_vars:
         if axis.iter_type == IterVar.Ordered:
             raise BlockizeInitError(
@@ -363,7 +363,7 @@ def substituted(block: Block, division: Division) -> tuple[Block, rewrite.Reuse]
 
 
 def relaxed(regions: Sequence[BufferRegion], domains: dict[Var, Range]) -> list[BufferRegion]:
-    """The regions over all values of the inner axes."""
+    """The union of the regions over all values of the inner axes."""
     boxes = []
     for region in regions:
         sets = eval_region(region.region, domains)
@@ -397,7 +397,7 @@ def _outer_init(
 def _check_runs_once(
     state: ScheduleState, sref: StmtSRef, division: Division, inner: Sequence[StmtSRef]
 ) -> None:
-    """The inner loops run each instance once: one init serves no second run of a reduction."""
+    """The inner loops run each instance once: a second run of the reduction would get no init."""
     used = set(collect(division.inner_values, Var))
     ranges = tree.domains(inner)
     analyzer = tree.analyzer_above(sref)

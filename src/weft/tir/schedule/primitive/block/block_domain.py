@@ -3,7 +3,7 @@
 A block *provides* a region of a buffer per instance (what it writes, or, moved to its producers,
 what it reads), and a region is *required* there. Where the provided point is a bijective affine map
 of the axes, its inverse is evaluated over the required region; else each dimension is solved by its
-form (``v``, ``v * e``, ``v // e``). Domains are supersets of what is needed: intervals throughout.
+form (``v``, ``v * e``, ``v // e``). A domain is an interval, which may hold more than is needed.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def solve(
 
 
 def _settled(given: AxisDomain, analyzer: Analyzer) -> AxisDomain:
-    """The domain without a limit that says nothing."""
+    """The domain, whose limit is removed if all of ``dom`` is inside of it."""
     if given.dom.is_nothing() or not given.dom.is_bounded:
         return AxisDomain(_simple(given.bound, analyzer), NOTHING)
     dom, bound = _simple(given.dom, analyzer), _simple(given.bound, analyzer)
@@ -174,7 +174,7 @@ def _by_dimension(
     domains = []
     for extent, have, need in zip(buffer.shape, provided, required, strict=True):
         if variables.isdisjoint(collect([have.min_value, have.max_value], Var)):
-            continue  # the same for every instance
+            continue  # it is the same for every instance
         if not need.is_bounded:
             continue  # any instance may be needed
         have, need = _simple(have, analyzer), _simple(need, analyzer)
@@ -198,7 +198,7 @@ def _solve(
         if isinstance(index, FloorDiv) and analyzer.can_prove_greater_equal(index.b, 1):
             need, whole = (_multiplied(part, index.b, analyzer) for part in (need, whole))
             return _solve(variables, _point(index.a), need, whole, analyzer)
-        if isinstance(index, FloorMod):  # every value of the remainder has instances all over
+        if isinstance(index, FloorMod):  # instances everywhere have any value of the remainder
             return _axis_below(variables, index.a), UNKNOWN
     if isinstance(index, Mul):
         for var, factor in ((index.a, index.b), (index.b, index.a)):

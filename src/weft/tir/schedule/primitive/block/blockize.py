@@ -220,7 +220,7 @@ def _inner_part(
 
 
 def _united(regions: Sequence[BufferRegion]) -> list[BufferRegion]:
-    """One region a buffer: the box around all of its regions."""
+    """One region for each buffer: the box around all of its regions."""
     analyzer = Analyzer()
     by_buffer: dict[Buffer, list[BufferRegion]] = {}
     for region in regions:

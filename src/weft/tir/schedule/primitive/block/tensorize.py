@@ -182,7 +182,7 @@ def _places(
 def _check_like(
     state: ScheduleState, sref: StmtSRef, name: str, buffer: Buffer, model: Buffer
 ) -> None:
-    """The buffer of the implementation is like that of the description."""
+    """Check that the buffer of the implementation agrees with that of the description."""
     analyzer = Analyzer()
     same = buffer.dtype is model.dtype and len(buffer.shape) == len(model.shape)
     if not same or not all(
@@ -238,7 +238,7 @@ def _is_in_one_piece(region: BufferRegion, rank: int) -> bool:
 class _WholeUses(Visitor):
     """Finds accesses of a buffer that go beyond one element or one row.
 
-    What a call does with a bare pointer is the author's matter.
+    Calls that get a bare pointer are not checked.
     """
 
     def __init__(self, buffer: Buffer) -> None:

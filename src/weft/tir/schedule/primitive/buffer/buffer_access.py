@@ -1,6 +1,6 @@
-"""What blocks declare to read and write, said by the user: hidden, or given by hand.
+"""Primitives with which a user hides, or sets, what a block declares to read and write.
 
-Other primitives trust these declarations, so both are for those who know more than the analysis.
+Other primitives trust these declarations, so both are for users who know more than the analysis.
 """
 
 from __future__ import annotations

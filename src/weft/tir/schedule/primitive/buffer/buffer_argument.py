@@ -1,4 +1,4 @@
-"""How users name a buffer of a block: its place, its name or itself."""
+"""The ways to name a buffer of a block: its place among the accesses, its name or the Buffer."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from weft.tir.stmt import Block, BufferStore, For
 
 ALIGN = "buffer_dim_align"
 SHARED_BY = {"shared": ("threadIdx", "vthread"), "warp": ("threadIdx.x",)}
-"""The thread axes that see one copy of a buffer, by the kind of its scope; others see none."""
+"""Kind of scope -> the thread axes that share one copy of a buffer; in other scopes none do."""
 
 
 class NotAllocatedError(ScheduleFailure):
@@ -125,9 +125,10 @@ def _allocation(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> StmtSRe
 
 
 def _check_threads(state: ScheduleState, site: StmtSRef, buffer: Buffer, scope: str) -> None:
-    """Threads that do not share memory of this scope use the buffer each for itself.
+    """Threads that do not share memory of this scope must not pass values through the buffer.
 
-    So where the blocks that use it meet must be inside of every loop over such threads.
+    So the innermost statement around all blocks that use it must be inside of every loop over such
+    threads.
     """
     if scope == "global" or scope.startswith("global.") or not state.enable_check:
         return
@@ -161,7 +162,7 @@ def _check_threads(state: ScheduleState, site: StmtSRef, buffer: Buffer, scope: 
 
 
 def _users(stmt: For | Block | None, data: Var) -> Iterator[Block]:
-    """The blocks inside a statement that use a buffer, but none that only have such blocks."""
+    """The blocks inside a statement that use a buffer themselves, not only in blocks inside."""
     assert stmt is not None
     for realize in tree.child_realizes(stmt):
         if data in rewrite.variables_of(realize.block):
@@ -169,7 +170,7 @@ def _users(stmt: For | Block | None, data: Var) -> Iterator[Block]:
             yield from inner or [realize.block]
 
 
-# ---- replacing a buffer and what stands for parts of it
+# ---- replacing a buffer and its views
 
 
 class _Replaced(rewrite.BlockMutator):
@@ -379,7 +380,7 @@ def storage_align(
 
 
 def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
-    """The alignments that the block has already."""
+    """The alignments in the block's annotation."""
     assert isinstance(sref.stmt, Block)
     given = sref.stmt.annotations.get(ALIGN, [])
     alignments = []

@@ -70,7 +70,7 @@ def accesses(stmt: Node | None, buffer: Buffer) -> Accesses:
 
 
 class Glue(Visitor):
-    """The variables that a scope uses outside of its blocks: read by loads, or otherwise."""
+    """The variables that a scope uses outside of its blocks: data that it loads, and others."""
 
     def __init__(self) -> None:
         self.loaded: set[Var] = set()

@@ -1,10 +1,10 @@
 """What must hold so that a copy of a buffer between two blocks keeps the meaning of the program.
 
-A copy is made at one place and used at others, so it must have everything that is read from it, and
-nothing may change the original behind its back or the copy's. TVM 0.20 checks region cover and the
-single writer; the other conditions here are where it would give a wrong program: conditional and
-strided stores into results, accumulation on what the caller passed, loop-carried reads, accesses
-that no block declares, views, opaque pointers into a copy of another shape.
+A copy is filled at one place and used at others, so it must hold everything that is read from it,
+and neither the original nor the copy may change in between. TVM 0.20 checks region cover and the
+single writer. The other conditions are here because without them the result would be wrong:
+conditional and strided stores into results, accumulation on what the caller passed, loop-carried
+reads, accesses that no block declares, views, opaque pointers into a copy of another shape.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def readers_around(
     edges = hazards_below(scope.stmt).of_source.get(id(writer), [])
     after = {id(edge.dst) for edge in edges if edge.kind is DepKind.RAW}
     readers = readers_of(buffer, scope)
-    # An edge may be there for another buffer of the writer, but then its target is after it too.
+    # An edge may concern another buffer of the writer; its target is after the writer even so.
     late = [item for item in readers if id(item) in after]
     return [item for item in readers if id(item) not in after], late
 
@@ -181,7 +181,7 @@ def check_redirectable(
     )
 
 
-# ---- loops that run a reader and a writer in turns
+# ---- loops that run a reader and a writer alternately
 
 
 def common_loop(first: StmtSRef, second: StmtSRef) -> StmtSRef | None:
@@ -379,7 +379,7 @@ class _SureWrites(Visitor):
         self.visit(node.indices)
 
     def visit_Var(self, node: Var) -> None:
-        # A pointer: what is declared is believed.
+        # A pointer into the buffer: we trust what the block declares.
         self.found = self.found or node is self.buffer.data or node in self.views
 
     def visit_Buffer(self, node: Buffer) -> None:

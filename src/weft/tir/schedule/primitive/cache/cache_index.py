@@ -1,4 +1,4 @@
-"""cache_index: expressions of a block's axes are computed once, before the block, and looked up.
+"""cache_index computes expressions of a block's axes once, before the block, which loads them.
 
 Candidates are the largest pure expressions in the block's stores; one that occurs fewer times than
 the threshold is broken into its parts. Expressions that simplify to the same count as one. What
@@ -365,7 +365,7 @@ class _Replace(Mutator):
 
 
 class _LookUp(rewrite.BlockMutator):
-    """Makes the stores of the block itself look the values up."""
+    """Makes the stores of the block itself load the values."""
 
     def __init__(self, terms: _Terms, stages: Sequence[_Stage]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""cache_read, cache_write, cache_inplace: a copy of a buffer between those who write and read it.
+"""cache_read, cache_write, cache_inplace: a copy of a buffer between its writer and its readers.
 
 The copy stands where TVM 0.20 puts it: at the start of the scope for what the scope only reads, at
 its end for what nothing in it reads, else before the first reader, in the innermost loop around it

@@ -111,9 +111,9 @@ def relaxed_ranges(
 def copied_ranges(ranges: Sequence[Range], buffer: Buffer, place: StmtSRef) -> list[Range]:
     """The ranges as a copy that stands in ``place`` can have them.
 
-    Whole dimensions where they depend on what is in memory: where the copy is made, that may be
-    something else than where the copied elements are used. No extent is negative, as that of what
-    a condition leaves empty may be.
+    A range that depends on values in memory becomes the whole dimension: these may be different
+    where the copy is filled and where it is used. Where a condition leaves nothing, an extent
+    may be negative; then it becomes 0.
     """
     analyzer = tree.analyzer_above(place)
     return [
@@ -230,7 +230,7 @@ class Copy(NamedTuple):
 
 
 def conjuncts(predicate: PrimExpr) -> list[PrimExpr]:
-    """The conditions that a predicate joins; none of true."""
+    """The conditions of a conjunction; an empty list for true."""
     return [part for part in parts_of(predicate) if not op.is_const_int(part, 1)]
 
 
@@ -297,7 +297,7 @@ def points(buffer: Buffer, indices: Sequence[PrimExpr]) -> BufferRegion:
 def bounds(
     copy: Copy, place: StmtSRef, loops: Sequence[Var], predicate: PrimExpr | None
 ) -> list[PrimExpr]:
-    """The conditions under which the copied element is one of the original, where it may be none.
+    """The conditions that keep the copy inside of the original, where it may leave it.
 
     ``predicate`` is known to hold.
     """

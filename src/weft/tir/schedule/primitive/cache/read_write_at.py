@@ -1,7 +1,7 @@
 """read_at, write_at: one block in a loop that copies all that the loop reads or writes of a buffer.
 
-The copy is not a loop nest of blocks but one block with the loops inside, annotated ``auto_copy``:
-what is copied is decided once, how (coalesced, vectorised, by which threads) later.
+The copy is not a loop nest of blocks but one block with the loops inside, annotated ``auto_copy``.
+A later pass decides how it copies: coalesced, vectorized, by which threads.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class NotInLoopError(ScheduleFailure):
 
 
 class AccessOrderError(ScheduleFailure):
-    """The loop reads and writes the buffer in turns, so that no one copy will do."""
+    """The loop reads and writes the buffer alternately, so that one copy is not enough."""
 
 
 class _Users(NamedTuple):
@@ -79,7 +79,7 @@ def read_at(
 
     Raises:
         NotInLoopError: the block is not inside the loop.
-        AccessOrderError: the loop reads and writes the buffer in turns: one copy would not do.
+        AccessOrderError: the loop reads and writes the buffer alternately.
 
     >>> from weft import te, tir
     >>> A = te.placeholder((8, 32), name="A")
@@ -131,7 +131,7 @@ def write_at(
 
     Raises:
         NotInLoopError: the block is not inside the loop.
-        AccessOrderError: the loop reads and writes the buffer in turns: one copy would not do.
+        AccessOrderError: the loop reads and writes the buffer alternately.
 
     >>> from weft import te, tir
     >>> A = te.placeholder((8, 32), name="A")

@@ -1,7 +1,7 @@
 """reindex: a copy of a buffer with one dimension for each axis of the block that accesses it.
 
-Also what ``reindex_cache`` needs: the one access of a block, whether indices tell elements apart,
-blocks repointed to other indices.
+Also what ``reindex_cache`` needs: the one access of a block, whether different axes give different
+indices, and blocks whose accesses get other indices.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LoopChainError(ScheduleFailure):
 
 
 class NotInjectiveError(ScheduleFailure):
-    """Two elements would get one place."""
+    """Two elements would be stored at one place."""
 
 
 # ---- what a block accesses
@@ -139,7 +139,7 @@ def is_injective(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> b
 
 
 def _is_invertible(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) -> bool:
-    """Whether there is a map that gives the variables back (as for ``[v // 5, v % 5]``)."""
+    """Whether the map to the indices has an inverse, as ``v -> [v // 5, v % 5]`` has."""
     index_map = IndexMap(list(domains), list(indices))
     try:
         inverse, _ = index_map.non_surjective_inverse(list(domains.values()))
@@ -156,7 +156,7 @@ def _is_invertible(indices: Sequence[PrimExpr], domains: Mapping[Var, Range]) ->
 
 
 class Repoint(rewrite.BlockMutator):
-    """Makes the accesses of ``buffer`` in a block accesses of ``cache`` at ``indices``."""
+    """Replaces the accesses of ``buffer`` in a block by accesses of ``cache`` at ``indices``."""
 
     def __init__(self, buffer: Buffer, cache: Buffer, indices: Sequence[PrimExpr]) -> None:
         super().__init__()

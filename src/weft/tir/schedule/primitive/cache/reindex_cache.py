@@ -1,8 +1,8 @@
-"""reindex_cache_read, reindex_cache_write: a cache laid out by a map of the axes of its user.
+"""reindex_cache_read, reindex_cache_write: a cache whose layout is a map of its user's axes.
 
-Where ``cache_read`` copies a region in a loop nest of its own, the copy here has the loops and axes
-of the block that uses it, those that the access needs. The block must access the buffer at one
-place only.
+While ``cache_read`` copies a region in a loop nest of its own, the copy here has those loops and
+axes of the block using it that occur in the access. The block must access the buffer by one set
+of indices.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class AxisStartError(ScheduleFailure):
 
 
 class PredicateError(ScheduleFailure):
-    """The predicate of the block ties loops that the copy has to loops that it has not."""
+    """A condition of the block uses both loops that the copy has and loops that it has not."""
 
 
 def _with_map(self: Session, arguments: dict[str, Any]) -> None:
@@ -325,7 +325,7 @@ def _kept_conditions(
     kept: set[Var],
     dropped: set[Var],
 ) -> PrimExpr:
-    """The part of the block's predicate that speaks of the loops of the copy."""
+    """The part of the block's predicate that uses the loops of the copy."""
     left = []
     for condition in conjuncts(predicate):
         used = set(collect(condition, Var))

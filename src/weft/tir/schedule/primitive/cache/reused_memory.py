@@ -1,9 +1,9 @@
-"""Buffers that a loop fills anew at every iteration: who leaves the loop reads the last filling.
+"""Buffers that every iteration of a loop fills anew.
 
-Region cover asks whether what a block reads was written before it, not when: below one loop both
-may hold at every iteration though the iterations overwrite each other. So a block that leaves a
-loop it shares with a producer needs to know that the producer's iterations write different places,
-or the same values.
+A block that moves out of the loop would read what the last iteration wrote, at each of its
+instances. Region cover does not see that: it asks whether an element was written before it is
+read, not in which iteration. So a block may leave a loop that it shares with a producer only if
+the producer's iterations write different elements, or the same values.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""rolling_buffer: keep only the tile of an intermediate buffer, as a ring, and compute what is new.
+"""rolling_buffer keeps one tile of an intermediate buffer, as a ring, and computes what is new.
 
 Where adjacent tiles of a producer overlap, the outermost such axis is folded: index ``i`` becomes
-``i % extent`` of the tile, and a predicate leaves out what the tile before has computed. Tiles then
-depend on each other: the folded axis becomes opaque, which keeps later primitives from reordering.
-Beyond TVM 0.20, refused are loops that are not serial, consumers that read more than their tile,
-and blocks whose axes are not the indices of the buffer, in order.
+``i`` modulo the tile's extent, and a predicate leaves out what the tile before has computed. Tiles
+then depend on each other, so the folded axis becomes opaque, which keeps later primitives from
+reordering them. Beyond TVM 0.20, refused are loops that are not serial, consumers that read more
+than their tile, and blocks whose axes are not the indices of the buffer, in order.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _rewritten(scope: Block, work: _Ring) -> tuple[Block, rewrite.Reuse]:
 def _check_dependences(
     state: ScheduleState, sref: StmtSRef, scope: StmtSRef, buffer: Buffer
 ) -> list[StmtSRef]:
-    """The consumers of the block, which depends on others, and they on it, by reads only."""
+    """The consumers of the block; all dependences to and from the block are reads of writes."""
     block = sref.stmt
     assert isinstance(block, Block)
     assert isinstance(scope.stmt, Block)
@@ -246,7 +246,7 @@ def _rolling_axis(
 def _checked_predicate(
     state: ScheduleState, sref: StmtSRef, region: BufferRegion, axes: Sequence[_Axis]
 ) -> PrimExpr:
-    """The predicate of the block: what the tiles before have computed is left out."""
+    """The predicate of the block, without the elements that earlier tiles have computed."""
     realize = tree.realize_of(state, sref)
     block = realize.block
     condition: PrimExpr = realize.predicate
@@ -319,7 +319,7 @@ def _writes_once(block: Block, region: BufferRegion) -> bool:
 
 
 class _Ring(rewrite.BufferMutator):
-    """Accesses of the buffer in the ring; the axis there becomes opaque in all blocks."""
+    """Turns accesses of the buffer into accesses of the ring, and the axis into an opaque one."""
 
     def __init__(
         self, old: Buffer, new: Buffer, position: int, producer: Block, predicate: PrimExpr
@@ -329,7 +329,7 @@ class _Ring(rewrite.BufferMutator):
         self.producer, self.predicate = producer, predicate
 
     def moved(self, indices: Sequence[PrimExpr]) -> list[PrimExpr]:
-        """The indices with the one of the ring modulo its size."""
+        """The indices, the folded one modulo the size of the ring."""
         in_ring = list(indices)
         index = in_ring[self.position]
         size = op.cast(index.dtype, self.new.shape[self.position])

@@ -1,1 +1,1 @@
-"""Primitives that move a block to where its results are used, or dissolve it there."""
+"""Primitives that move a block to where its results are used, or inline it there."""

@@ -1,8 +1,9 @@
-"""compute_at and reverse_compute_at: a block moved to where its results are used, or inputs made.
+"""compute_at and reverse_compute_at move a block to its consumers, or to its producers.
 
 The block leaves its loops and gets new ones below the target loop, over the instances that are
-needed (or can run) at one iteration there (``block_domain``). A producer may be computed anew at
-several iterations; a consumer must have its inputs there, and a reduction must stay whole.
+needed (or can run) at one iteration there (``block_domain``). Several iterations may compute the
+same instance of a producer; a consumer must have all its inputs in the iteration, and a reduction
+must have all its terms in one.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from weft.tir.schedule.primitive.compute.move_place import LAST, Move, RequiredB
 from weft.tir.schedule.primitive.compute.reverse_compute_inline import reverse_compute_inline
 from weft.tir.schedule.primitive.loop.loops import loop_of, nest
 from weft.tir.schedule.random_variable import BlockRV, LoopRV
+from weft.tir.schedule.region_cover import sharing_threads
 from weft.tir.schedule.session import Session
-from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK, StmtSRef
-from weft.tir.stmt import Block, BlockRealize, For, ForKind, Stmt, seq, stmt_list
+from weft.tir.schedule.tree import INLINE_MARK, ROOT_MARK
+from weft.tir.stmt import Block, BlockRealize, For, Stmt, seq, stmt_list
 
 
 class DomainUnsolvedError(ScheduleFailure):
@@ -187,7 +189,7 @@ class _Move(Move):
             and surgery.is_implied_by_domains(self.realize, analyzer)
             and self.sums_whole(analyzer)
         ):
-            return declared  # more of them do no harm: nobody else reads what they write
+            return declared  # more instances do no harm: nothing else reads what they write
         values = ", ".join([str(value) for value in self.realize.iter_values])
         condition = self.realize.predicate
         where = "" if op.is_const_int(condition, 1) else f" where {condition}"
@@ -274,10 +276,10 @@ class _Move(Move):
     def relaxed(
         self, region: BufferRegion, bindings: Mapping[Var, PrimExpr], below: Mapping[Var, Range]
     ) -> Sequence[IntervalSet]:
-        """What is used of a buffer as the loops below the target run, and threads that share it."""
+        """The region over all iterations of the loops below the target, and of sharing threads."""
         domains = dict(below)
         if self.producing:
-            domains.update(tree.domains(_sharing_threads(region.buffer.scope(), self.loop)))
+            domains.update(tree.domains(sharing_threads(region.buffer.scope(), self.loop)))
         return eval_region(substitute(region.region, bindings), domains, self.analyzer)
 
     def union(self, regions: Sequence[Sequence[IntervalSet]]) -> list[IntervalSet]:
@@ -287,7 +289,10 @@ class _Move(Move):
         return [interval.union(parts, self.analyzer) for parts in zip(*regions, strict=True)]
 
     def check_independent(self, provided: Mapping[Buffer, Sequence[IntervalSet]]) -> None:
-        """Where several buffers say which instances are needed, each speaks of all axes."""
+        """If several buffers determine which instances are needed, each determines all axes.
+
+        Else the instances needed for one buffer would be combined with those for another.
+        """
         if len(provided) < 2:
             return
         for buffer, region in provided.items():
@@ -306,7 +311,7 @@ class _Move(Move):
     def check_all_read(
         self, provided: Mapping[Buffer, Sequence[IntervalSet]], box: Sequence[Range]
     ) -> None:
-        """Each instance of a consumer reads an element that exists: so one that is written."""
+        """Each instance of a consumer reads an element inside of the buffer, so one written."""
         analyzer = surgery.outer_analyzer(self.state, self.sref)
         for axis, limits in zip(self.block.iter_vars, box, strict=True):
             analyzer.bind(axis.var, limits)
@@ -357,9 +362,9 @@ class _Move(Move):
     def check_reduction(
         self, domains: Sequence[AxisDomain], box: Sequence[Range], realize: BlockRealize, nest: Stmt
     ) -> None:
-        """A reduction is computed whole, from its init on, wherever it is computed.
+        """Wherever a reduction is computed, all its terms are, from the init on.
 
-        And a consumer in a loop that its producers are in too runs once an instance.
+        A consumer that is moved runs each instance once.
         """
         shared = isinstance(self.meeting.stmt, For)
         if self.producing:
@@ -405,7 +410,7 @@ class _Move(Move):
         )
 
     def check_inputs(self) -> None:
-        """What a moved consumer reads has been made at the same iteration."""
+        """What a moved consumer reads has been computed in the same iteration."""
         if not region_cover.is_region_cover(self.state, self.sref, self.scope):
             raise RequiredBlocksError(
                 self.state,
@@ -440,18 +445,4 @@ def _limited(
     return predicate
 
 
-def _sharing_threads(scope: str, loop: StmtSRef) -> list[StmtSRef]:
-    """The loops over threads, from ``loop`` outwards, that see one memory of a storage scope."""
-    if not scope.startswith(("shared", "warp")):
-        return []
-    loops = []
-    item: StmtSRef | None = loop
-    while item is not None:
-        stmt = item.stmt
-        if isinstance(stmt, For) and stmt.kind == ForKind.THREAD_BINDING:
-            assert stmt.thread_binding is not None
-            tag = stmt.thread_binding.thread_tag
-            if tag == "threadIdx.x" if scope.startswith("warp") else not tag.startswith("block"):
-                loops.append(item)
-        item = item.parent
-    return loops
+

@@ -1,7 +1,7 @@
-"""compute_inline: a block dissolved into the expressions of its consumers.
+"""compute_inline replaces loads of what a block computes by the expressions that it computes.
 
 The block stores ``T[f(v)] = value(v)`` with an invertible ``f``. A load ``T[x]`` becomes
-``value(f^-1(x))``; the block and its buffer go. It is legal because the scope is a stage pipeline:
+``value(f^-1(x))``; the block and its buffer are removed. That is legal in a stage pipeline:
 what the block reads is unchanged when its consumers run, and it has written all that they read.
 """
 
@@ -184,7 +184,7 @@ def _with_new_lets(expr: PrimExpr) -> PrimExpr:
 
 
 class _LetVars(rewrite.BlockMutator):
-    """Renames what lets bind."""
+    """Renames the variables that lets bind."""
 
     def __init__(self, fresh: Mapping[Var, Var]) -> None:
         super().__init__()
@@ -196,7 +196,7 @@ class _LetVars(rewrite.BlockMutator):
 
 
 def _plain_axes(block: Block, store: BufferStore) -> list[Var] | None:
-    """The axes in the order in which they are the indices; None if it is not as simple."""
+    """The axes in the order of the indices; None if an index is no axis by itself."""
     if len(block.iter_vars) != len(store.indices):
         return None
     for axis, index in zip(block.iter_vars, store.indices, strict=True):
@@ -239,7 +239,7 @@ def _inverse(
 
 
 class Inliner(rewrite.BlockMutator):
-    """Replaces loads of a buffer by values (if there are), and mends the signatures of blocks."""
+    """Replaces loads of a buffer by values, if given, and updates the regions of blocks."""
 
     def __init__(self, buffer: Buffer, value: Value | None, buffers: Mapping[Var, Buffer]) -> None:
         super().__init__()
@@ -248,7 +248,7 @@ class Inliner(rewrite.BlockMutator):
         self.root: Block | None = None
         self.values: dict[tuple[object, ...], PrimExpr] = {}
         self.expression: object = None
-        """``values`` are of the outermost expression with this walk."""
+        """The outermost expression (its walk) to which ``values`` belong."""
 
     @deep_recursion
     def run(self, root: Block) -> Block:
@@ -281,9 +281,10 @@ class Inliner(rewrite.BlockMutator):
         return self.value_of(self.value, load.indices)
 
     def value_of(self, value: Value, indices: Sequence[PrimExpr]) -> PrimExpr:
-        """The value at a place: one object in an expression that loads it several times.
+        """The value at an index; one object where an expression loads it several times.
 
-        Of stages ``b[i] = a[i] * a[i]``, inlined one into the other, each would double the last.
+        With a copy for each load, each of a chain of stages ``b[i] = a[i] * a[i]`` would double
+        the size of the expression.
         """
         if self.expression is not self._walk:
             self.expression, self.values = self._walk, {}
@@ -295,9 +296,10 @@ class Inliner(rewrite.BlockMutator):
 
 
 def with_regions(block: Block, data: Var, buffers: Mapping[Var, Buffer]) -> Block:
-    """A block whose signature named a buffer that it uses no longer: its regions, found anew.
+    """A block that no longer uses a buffer it declared to access, with its regions derived anew.
 
-    A declared region of another buffer that no access shows (a pointer went out) is kept.
+    A declared region of another buffer stays if no access in the block explains it: the block may
+    pass a pointer to it to a call.
     """
     if not any(region.buffer.data is data for region in [*block.reads, *block.writes]):
         return block

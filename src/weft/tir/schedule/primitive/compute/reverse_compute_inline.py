@@ -1,4 +1,4 @@
-"""reverse_compute_inline: a block dissolved into the store of its only producer.
+"""reverse_compute_inline computes a block in the store of its only producer.
 
 The producer stores ``T[f(u)] = value(u)``, the block stores ``B[h(v)] = w(v, T[g(v)])`` with an
 invertible ``g``. The producer's store becomes ``B[h(v)] = w(v, value(u))`` with ``v = g^-1(f(u))``,
@@ -207,9 +207,9 @@ def _executed(state: ScheduleState, sref: StmtSRef) -> list[Range]:
 
 
 def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer) -> None:
-    """An element keeps the value that the block reads at first: then its place is no matter.
+    """An element has one value while the block may read it, so the block may run earlier.
 
-    It does where the producer is done before the block starts, or writes each element once.
+    That is so if the producer is done before the block starts, or writes each element once.
     """
     meeting = tree.lowest_common_ancestor([producer.sref, sref])
     if not isinstance(meeting.stmt, For):
@@ -283,7 +283,7 @@ def _solved(
 def _inverse(
     sref: StmtSRef, indices: Expressions, outputs: Expressions
 ) -> dict[Var, PrimExpr] | None:
-    """Each axis where the indices have the values ``outputs``; None if that is not known."""
+    """The value of each axis if the indices have the values ``outputs``; None if not known."""
     axes = tree.block_of(sref).iter_vars
     iter_map = detect_iter_map(
         indices, {axis.var: surgery.domain(axis) for axis in axes}, True, IterMapLevel.NoCheck,
@@ -307,7 +307,7 @@ def _inverse(
 
 
 def _is_identity(sref: StmtSRef, inverse: Mapping[Var, PrimExpr]) -> bool:
-    """Whether from its loads' indices each instance of the block is known."""
+    """Whether the indices of its loads determine each instance of the block."""
     analyzer = Analyzer()
     axes = tree.block_of(sref).iter_vars
     for axis in axes:
@@ -362,7 +362,7 @@ def _inlined(
     inside = _at_same_place(analyzer, inside, indices, solved, producer.store.indices)
     realize = tree.realize_of(state, producer.sref)
     _check_written(state, sref, producer, store.value, indices, analyzer, inside)
-    body: Stmt = _Dissolved(solved, producer.store).visit(store)
+    body: Stmt = _Inlined(solved, producer.store).visit(store)
     condition = producer.condition
     if condition is not None:
         if op.is_const_int(inside, 1) or structural_equal(inside, analyzer.simplify(condition)):
@@ -391,7 +391,7 @@ def _at_same_place(
     solved: Mapping[Var, PrimExpr],
     written: Expressions,
 ) -> PrimExpr:
-    """The condition under which the instance found does load the element that is written."""
+    """The condition under which the instance that was solved for loads the element written."""
     with analyzer.constraint_scope(inside):
         differs = [
             op.equal(there, here)
@@ -457,7 +457,7 @@ def _may_skip(value: PrimExpr, buffer: Buffer) -> bool:
 def _predicate(
     state: ScheduleState, sref: StmtSRef, realize: BlockRealize, inside: PrimExpr
 ) -> PrimExpr:
-    """The predicate of the new producer: its old one, and that the instance found is wanted."""
+    """The predicate of the new producer: its old one, and that the block runs that instance."""
     if op.is_const_int(inside, 1):
         predicate: PrimExpr = realize.predicate
         return predicate
@@ -474,7 +474,7 @@ def _predicate(
     return analyzer.simplify(both)
 
 
-class _Dissolved(Mutator):
+class _Inlined(Mutator):
     """The block's store with the producer's value in place of the loads."""
 
     def __init__(self, solved: Mapping[Var, PrimExpr], stored: BufferStore) -> None:

@@ -1,8 +1,9 @@
-"""transform_block_layout: the axes of a block, and the loops around it, mapped by an index map.
+"""transform_block_layout maps the axes of a block, and the loops around it, by an index map.
 
 The block gets one axis ``v0, v1, ...`` and one loop ``ax0, ax1, ...`` for each index of the map;
-its body finds the old axes through the inverse. The instances run in another order, so the block
-must be complete or a reduction; the map is bijective and keeps reduction axes apart from others.
+in its body, the inverse of the map replaces the old axes. The instances run in another order, so
+the block must be complete or a reduction; the map is bijective, and no new axis is a mixture of
+reduction axes and others.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def transform_block_layout(
 def _replace_realize(
     state: ScheduleState, scope: StmtSRef, realize: BlockRealize, body: Stmt, reuse: rewrite.Reuse
 ) -> None:
-    """Put loops in the place of a block that has none."""
+    """Replace a block without loops by loops around a block."""
 
     class Put(rewrite.BlockMutator):
         def visit_BlockRealize(self, node: BlockRealize) -> Stmt:

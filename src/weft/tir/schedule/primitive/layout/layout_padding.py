@@ -1,12 +1,13 @@
 """How the padding that a layout introduces gets its value.
 
-An input, which nothing writes: its padding is assumed to hold the value (``T.assume``). A producer
-that visits the elements in order and has no other effect: it visits those of the new layout and
-writes the value into padding (``T.if_then_else``). Else a block after the last write fills padding.
+- Nothing writes the buffer (an input): its padding is assumed to hold the value (``T.assume``).
+- A producer writes the elements in order and has no other effect: it runs over the new layout and
+  writes the value into padding (``T.if_then_else``).
+- Else a block after the last write fills the padding.
 
-The producer is taken only where its order does not matter and each element of the new layout is
-surely written: alone in serial loops, without conditions, reading of the buffer only the element it
-writes. (TVM 0.20 looks at the loops alone and drops what else is in them.)
+The producer is changed only if its order does not matter and it surely writes each element of the
+new layout: it is alone in serial loops, has no conditions, and reads of the buffer only the element
+that it writes. (TVM 0.20 looks at the loops alone and drops other statements in them.)
 """
 
 from __future__ import annotations

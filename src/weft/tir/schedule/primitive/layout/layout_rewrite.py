@@ -1,4 +1,4 @@
-"""The accesses of a buffer rewritten to another layout, with simple indices.
+"""Rewrites the accesses of a buffer to another layout, with simple indices.
 
 New indices are simplified as maps of the loops and block axes around them, under the conditions of
 the branches they stand in. The regions of the blocks that access the buffer are derived anew.
@@ -86,7 +86,7 @@ class IndexContext(rewrite.BlockMutator):
         if getattr(node.op, "name", "") != "tir.if_then_else":
             return self.visit_default(node)
         condition = self.visit(node.args[0])
-        if has_data(condition):  # it says nothing of places
+        if has_data(condition):  # it says nothing about indices
             args = [condition, self.visit(node.args[1]), self.visit(node.args[2])]
             same = all(new is old for new, old in zip(args, node.args, strict=True))
             return node if same else Call(node.dtype, node.op, args)
@@ -141,7 +141,7 @@ class LayoutRewriter(rewrite.BufferMutator, IndexContext):
         return self.followed(node, self.visit_default(node))
 
     def followed(self, node: Stmt, rewritten: Stmt) -> Stmt:
-        """A statement with what is to come after it."""
+        """A statement and the statement that the plan puts after it."""
         after = self.plan.after.get(id(node))
         return rewritten if after is None else seq(rewritten, self.visit(after))
 

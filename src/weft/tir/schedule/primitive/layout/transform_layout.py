@@ -1,9 +1,9 @@
-"""transform_layout and set_axis_separator: the layout of a buffer, changed wherever it is accessed.
+"""transform_layout and set_axis_separator change the layout of a buffer and all its accesses.
 
-A layout is an injective map of indices. Where its image is not all of the new shape there is
-padding: refused without ``pad_value``; else written by the producer (``layout_padding``) or assumed
-of an input. Beyond TVM 0.20, refused is what TVM would leave half transformed: pointers into the
-buffer, views of it, strides, maps that put two elements at one place.
+A layout is an injective map of indices. If its image is not all of the new shape there is padding.
+That is refused without ``pad_value``; else the producer writes it, or it is assumed of an input
+(``layout_padding``). Beyond TVM 0.20, refused is what TVM would transform in part: pointers into
+the buffer, views of it, strides, maps that put two elements at one place.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class LayoutMapError(ScheduleFailure):
 
 
 class IntroducesPaddingError(ScheduleFailure):
-    """The new shape has places for more elements than there are, and nothing says what is there."""
+    """The new shape has more elements than the old one, and no value for them is given."""
 
     hint = "give pad_value, or assume_injective_transform=True to leave the padding as it is"
 

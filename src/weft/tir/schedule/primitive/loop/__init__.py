@@ -1,1 +1,1 @@
-"""Primitives on loops: their structure, their kinds, merging them, notes on them."""
+"""Primitives on loops: their structure, their kinds, merging them, annotations."""

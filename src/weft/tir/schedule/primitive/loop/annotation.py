@@ -1,4 +1,4 @@
-"""Annotations of loops and blocks: remarks that passes, code generation and search read."""
+"""Annotations of loops and blocks, which passes, code generation and search read."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class LoopCarriedError(ScheduleFailure):
 
 
 class RepeatedReductionError(ScheduleFailure):
-    """Every iteration of the loop would run one and the same reduction into shared memory."""
+    """Every iteration of the loop would run the same reduction into shared memory."""
 
 
 @primitive("Parallel", "loop")

@@ -1,4 +1,4 @@
-"""Loops and axes put together otherwise: loop_partition, add_unit_loop, reorder_block_iter_var."""
+"""loop_partition, add_unit_loop and reorder_block_iter_var."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ def _ends(state: ScheduleState, sref: StmtSRef, factors: Sequence[PrimExpr | Non
 
 
 def _check_no_init(state: ScheduleState, sref: StmtSRef) -> None:
-    """No block below sums over the loop, from an init on."""
+    """No block below is a reduction over the loop that starts with an init."""
     variable = loop_of(sref).loop_var
     for realize in _realizes_below(loop_of(sref)):
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
@@ -316,7 +316,7 @@ def _opaque(name: str, body: Stmt, inside: Sequence[BlockRealize]) -> BlockReali
 
 
 def _declaring(realize: BlockRealize, around: Analyzer) -> BlockRealize:
-    """The block, with empty regions where a tail that is shorter leaves it nothing to do."""
+    """The block, with empty regions where its loops have no iteration in this part."""
     block = realize.block
     reads, writes = (
         [

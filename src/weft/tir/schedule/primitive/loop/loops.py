@@ -288,7 +288,8 @@ def fuse(self: Session, *loops: LoopRV, preserve_unit_iters: bool = True) -> Loo
     analyzer = tree.analyzer_above(srefs[0])
     mapping: dict[Var, PrimExpr] = {}
     total: PrimExpr = IntImm(widest, 1)
-    is_empty = any(op.is_const_int(loop.extent, 0) for loop in olds)  # no iteration, no digits
+    # Without any iteration, there is nothing to divide the fused variable by.
+    is_empty = any(op.is_const_int(loop.extent, 0) for loop in olds)
     for position, loop in reversed(list(enumerate(olds))):
         below, total = total, op.cast(widest, loop.extent) * total
         if is_empty or op.is_const_int(loop.extent, 1):
@@ -422,7 +423,7 @@ def check_reorderable_blocks(state: ScheduleState, top: StmtSRef) -> None:
 def _check_sums_stay_whole(
     state: ScheduleState, chain: Sequence[StmtSRef], order: Sequence[StmtSRef]
 ) -> None:
-    """The first term of each sum, which runs its init, stays the first.
+    """The first term of each reduction, which runs the init, stays the first.
 
     It does in any order if spatial axes and those that accumulate use different loops and no
     instance runs twice; else the loops that matter keep their order.
@@ -451,7 +452,7 @@ def _check_stores_in_order(
 ) -> None:
     """Instances of a block that access one element of what it writes keep their order.
 
-    They may differ in the axes that are not pinned (see ``independence``) only. Terms of a
+    Such instances differ only in axes that are not pinned (see ``independence``). Terms of a
     reduction may be added in any order; instances along an ordered axis keep theirs.
     """
     for realize in tree.child_realizes(loop_of(chain[0])) if state.enable_check else ():

@@ -1,8 +1,8 @@
-"""Merge: loops that run one after the other become one, which runs their bodies in turn.
+"""merge makes one loop, which runs all bodies in each iteration, of loops that follow each other.
 
-An iteration of the new loop runs all bodies before the next begins. So nothing that a later body
-does may come before an iteration of an earlier one that touches the same elements; that is asked of
-the regions that the blocks declare, level by level of the merged loops.
+Iteration ``i`` of a later body now runs before iteration ``i + 1`` of an earlier one. So the two
+must not access the same element there; that is decided from the regions that the blocks declare,
+for one merged loop after the other.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _regions(realize: BlockRealize) -> Iterator[tuple[BufferRegion, bool]]:
         yield region, False
     for region in realize.block.writes:
         yield region, True
-        if realize.block.init is not None:  # a sum reads what it has added so far
+        if realize.block.init is not None:  # a reduction also reads what it writes
             yield region, False
 
 
@@ -250,7 +250,7 @@ def _check_passes(
     mine: Sequence[_Access],
     passed: Sequence[Stmt],
 ) -> None:
-    """A nest that is moved past other statements has nothing to do with them."""
+    """A nest that moves past other statements accesses no element that they write, nor they its."""
     sources = _sources(place)
     touched: dict[Var, bool] = {}
     for access in mine:
@@ -289,9 +289,9 @@ def _check_pair(
     *,
     swapped: bool,
 ) -> None:
-    """The second nest touches nothing that the first has yet to touch in a later iteration.
+    """The second nest accesses nothing that the first accesses in a later iteration.
 
-    ``swapped``: or in the same one.
+    With ``swapped``, the second body also runs before the first one in the same iteration.
     """
     sources = _sources(place)
     for early in accesses[0]:
@@ -311,7 +311,7 @@ def _check_pair(
 
 
 def _sources(place: StmtSRef) -> dict[Var, Var]:
-    """The memory that views around a place stand for."""
+    """Data variable of a view around a place -> that of the buffer it is a view of."""
     sources = {}
     item: StmtSRef | None = place
     while item is not None:
@@ -330,7 +330,7 @@ def _memory(sources: Mapping[Var, Var], data: Var) -> Var:
 def _apart(
     place: StmtSRef, chains: Sequence[Chain], early: _Access, late: _Access, swapped: bool
 ) -> bool:
-    """Whether every pair of iterations that merging turns around touches different elements."""
+    """Whether pairs of iterations whose order merging reverses access different elements."""
     depth = len(chains[0])
     return all(
         _apart_at(place, chains, early, late, level)
@@ -341,7 +341,7 @@ def _apart(
 def _apart_at(
     place: StmtSRef, chains: Sequence[Chain], early: _Access, late: _Access, level: int
 ) -> bool:
-    """Iterations that agree in the outer ``level`` loops; in the next, the second is earlier."""
+    """``_apart`` for iterations that agree in the outer ``level`` loops and differ in the next."""
     analyzer = tree.analyzer_above(place)
     mapping: dict[Var, PrimExpr] = {}
     for number, (mine, its) in enumerate(zip(*chains, strict=True)):

@@ -1,9 +1,10 @@
-"""decompose_padding: fill with the constant first, then compute only what is in bounds.
+"""decompose_padding fills a buffer with a constant first, then computes only what is in bounds.
 
 A padding block stores ``if_then_else(condition, value, constant)``. It becomes a block that stores
 the constant everywhere, before the given loop, and one that stores the value where the condition
-holds, which for conditions on single axes is a smaller box. Beyond TVM 0.20, refused is what would
-overwrite an element that was padding by then: stores whose indices do not tell instances apart.
+holds, which for conditions on single axes is a smaller box. Beyond TVM 0.20, refused are stores in
+which two instances may write one element: the second block would undo a constant that was stored
+after the value.
 """
 
 from __future__ import annotations
@@ -229,7 +230,7 @@ def _bounded(
 
 
 def _conjunction(predicate: PrimExpr, analyzer: Analyzer) -> PrimExpr:
-    """The conjuncts of a predicate, without ``likely``, one after the other; simplified."""
+    """The simplified conjunction of a predicate's parts, without ``likely``."""
     parts: list[PrimExpr] = []
 
     def split(expr: PrimExpr) -> None:

@@ -1,9 +1,9 @@
-"""pad_einsum: a block over more, so that its extents divide, on padded copies of its buffers.
+"""pad_einsum enlarges the extents of a block to multiples, on padded copies of its buffers.
 
 The copies of what it reads hold 0 in the padding; what it writes goes to a padded copy whose
 original part is copied back. Beyond TVM 0.20, a reduction axis is padded only where terms of zeros
 are zero and are added, and refused are blocks whose loops run other blocks, or which access only a
-part of a padded axis; axes that are not padded may make any index (the pixels of a convolution).
+part of a padded axis. Other axes may occur in any index (the pixels of a convolution).
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _check_writes(
 ) -> None:
     """Each instance surely stores an element of its own, which it does not read before.
 
-    That holds of the padded axes: one of extent 1 has a single instance only before.
+    That is asked for the padded axes: an axis of extent 1 gets more instances.
     """
     axes = [
         axis.with_(dom=Range(0, extents[axis.var])) if axis.var in extents else axis

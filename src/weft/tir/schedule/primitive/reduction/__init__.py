@@ -1,1 +1,1 @@
-"""Primitives on reductions: the init apart, partial results."""
+"""Primitives on reductions: decompose_reduction, rfactor."""

@@ -1,4 +1,4 @@
-"""decompose_reduction: the init of a reduction as a block of its own."""
+"""decompose_reduction makes the init of a reduction a block of its own."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class LoopHeightError(ScheduleFailure):
 
 
 class RepeatedBlockError(ScheduleFailure):
-    """A loop runs the block again and again: an init before it would be one for all of them."""
+    """A loop repeats the reduction: an init before the loop would run once for all repetitions."""
 
 
 class LateReductionError(ScheduleFailure):
-    """The block does not run the first term of its sums: somebody else runs the init."""
+    """The block does not run the first term of its sums, so another block runs the init."""
 
 
 class InitPredicateError(ScheduleFailure):
-    """A condition of the block ties its spatial axes to its reduction."""
+    """A condition of the block depends on both spatial and reduction loops."""
 
 
 @primitive("DecomposeReduction", "block loop")

@@ -1,8 +1,8 @@
-"""rfactor: a reduction in two steps, partial results for each iteration of a loop and their join.
+"""rfactor computes a reduction in two steps: partial results for a loop, and their combination.
 
 ``C[i] += A[i, ko * 8 + ki]`` factored over ``ki`` is ``C_rf[i, ki] += A[i, ko * 8 + ki]`` (parallel
-over ``ki``) and then ``C[i] += C_rf[i, ki]``. Sums of floats are taken in another order; of equal
-values, argmax without a tie-break may find another.
+over ``ki``) and then ``C[i] += C_rf[i, ki]``. Floats are added in another order; an argmax that
+does not compare the indices of equal values may give another one of them.
 """
 
 from __future__ import annotations
