@@ -1,7 +1,7 @@
-"""Colours for printed scripts: terminal, notebook, or none (``show()`` and ``_repr_html_``).
+"""Colours for printed scripts: in a terminal, in a notebook, or none (``show()``, ``_repr_html_``).
 
-pygments does the work where it is installed; without it the text is plain. A notebook is an
-IPython kernel; a terminal gets colours only if stdout is one.
+pygments colours the text; if it is not installed the text is plain. An IPython kernel counts as a
+notebook; colours for terminals are used only if stdout is a terminal.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def to_highlighted_html(text: str, style: str | None = None) -> str:
 
 
 def _style(style: str | None) -> str:
-    """The pygments style of one of ours, or one of pygments' own."""
+    """The pygments style for one of TVM's style names, or for a name of pygments."""
     from pygments.styles import get_all_styles  # noqa: PLC0415 - loaded at the first show()
 
     name = STYLES.get(style or "light", style or "default")

@@ -1,9 +1,9 @@
-"""Metadata of printed scripts: what has no literal syntax, as one JSON text, exact to the bit.
+"""Metadata of printed scripts: values without literal syntax, as one JSON text, exact to the bit.
 
-Printed (``show_meta=True``) it is the line ``metadata = tvm.ir.load_json(\"\"\"...\"\"\")`` before
-the script, which then names entries ``metadata["relax.expr.Constant"][0]``. The text is that of
-``weft.ir.save_json`` on a map from each key to its list, so the line means the same to Python; the
-parser reads it back with ``from_json``.
+With ``show_meta=True`` the line ``metadata = tvm.ir.load_json(\"\"\"...\"\"\")`` is printed before
+the script, which refers to entries as ``metadata["relax.expr.Constant"][0]``. The text is
+``weft.ir.save_json`` of a map from each key to its list, so Python gives the line the same meaning;
+the parser reads it with ``from_json``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The form of a program that its text has: neighbouring blocks of one kind are one block.
+"""The form of a program that printing and parsing preserves: neighbouring blocks are joined.
 
-A graph script has no line between two neighbouring binding blocks and nothing for an empty one.
-The parser therefore gives the joined block, also of two ``with R.dataflow():`` in a row, as TVM
-0.20's does; so do the block builder and the pass ``Normalize``.
+A graph script cannot express where one of two neighbouring binding blocks ends, nor an empty block.
+So the parser joins neighbouring blocks of one kind, also two consecutive ``with R.dataflow():``, as
+in TVM 0.20; so do the block builder and the pass ``Normalize``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _MergeBlocks(Mutator):
 
 @deep_recursion
 def text_normal_form(node: Node) -> Node:
-    """The program as printing and parsing gives it back; the same object if it is in this form."""
+    """The program that printing and parsing gives; the same object if it has this form already."""
     merge = _MergeBlocks()
     if not isinstance(node, IRModule):
         normal: Node = merge.visit(node)

@@ -1,6 +1,6 @@
 """``T``: the names of TensorIR scripts (``from weft.script import tir as T``).
 
-``prim_func`` and ``macro`` parse; every other name is ``weft.script.ir_builder.tir``'s.
+``prim_func`` and ``macro`` parse; every other name comes from ``weft.script.ir_builder.tir``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def prim_func(
         func: the function; left out where ``@T.prim_func(...)`` has arguments.
         private: without ``global_symbol``: nothing outside of its module calls it.
         check_well_formed: refuse a program that breaks a rule of the language.
-        s_tir: taken for the sake of programs of later TVM; says nothing here.
+        s_tir: an option of later TVM. With False no root block is added around blocks.
 
     >>> from weft.script import tir as T
     >>> @T.prim_func

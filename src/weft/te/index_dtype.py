@@ -1,7 +1,7 @@
-"""One integer type for every loop, index and extent of a function.
+"""Gives every loop, index and extent of a function one integer type.
 
-Relax counts in int64 while tensor expressions written by hand count in int32; this rewrites loop
-variables, block axes, shapes, indices and the integer constants among them. Values computed keep
+Shapes in Relax are int64, while tensor expressions that users write have int32. This rewrites loop
+variables, block axes, shapes, indices and the integer constants among them. Computed values keep
 their types: where an index is used as a value it is cast back.
 """
 
@@ -70,7 +70,7 @@ class _IndexDtype(Mutator):
         self.kept: list[Var] = []
 
     def index(self, expr: PrimExpr) -> PrimExpr:
-        """An expression that counts: constants and results are of the index type."""
+        """An index or extent, with its constants and its result in the index type."""
         result: PrimExpr = self.visit(expr)
         if isinstance(result, IntImm) and not result.dtype.is_bool:
             return IntImm(self.dtype, result.value)
@@ -85,7 +85,7 @@ class _IndexDtype(Mutator):
         return Array(retyped) if changed else values
 
     def rename(self, variable: Var) -> Var:
-        """The variable of the index type that stands for a counting variable."""
+        """The variable of the index type that replaces a loop variable, axis or symbol."""
         if variable.dtype is self.dtype or not variable.dtype.is_integral:
             return variable
         if id(variable) not in self.variables:
@@ -181,7 +181,7 @@ class _IndexDtype(Mutator):
 
 
 def _both_narrow(mine: PrimExpr, old: PrimExpr, other: PrimExpr) -> PrimExpr:
-    """An index beside data of a narrower type is cast back; beside a constant it stays wide."""
+    """An index that meets data of its old type is cast back; with a constant it stays wide."""
     if mine.dtype is old.dtype or isinstance(other, IntImm):
         return mine
     has_data = isinstance(other, BufferLoad | Call | Cast)

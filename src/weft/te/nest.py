@@ -1,7 +1,7 @@
-"""The loop nests around a computation's block.
+"""The loop nests around the block of a computation.
 
-All axes make one nest, unless the range of one depends on another: such an axis goes one nest
-further in, and the outer nest gets a block of its own.
+There is one nest for all axes, unless the range of one depends on another. Such an axis is in an
+inner nest, and the outer nest gets a block of its own around it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from weft.tir.stmt import Block, BlockRealize
 
 
 class NestLevel:
-    """One nest: its loops, and the axes of the block inside with what they are bound to.
+    """One nest: its loops, and the axes of the block inside with their bindings.
 
     ``variables`` maps ``id(axis variable of the operation)`` to the block's variable.
     """
@@ -96,7 +96,7 @@ def _scalar_level() -> NestLevel:
 
 
 def _grouped(axes: Sequence[IterVar]) -> list[list[IterVar]]:
-    """Axes by nest: each one further in than those that its range mentions."""
+    """The axes of each nest; an axis is in a later nest than the axes that its range uses."""
     position = {id(axis.var): None for axis in axes}
     depths: dict[int, int] = {}
     groups: list[list[IterVar]] = []

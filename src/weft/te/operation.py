@@ -49,7 +49,7 @@ class BaseComputeOp(Operation):
 
 @node
 class ComputeOp(BaseComputeOp):
-    """Every element computed by ``body`` (one expression an output) at the point ``axis``."""
+    """Computes every element as ``body``, one expression for each output, of the ``axis``."""
 
     axis: Array[IterVar] = field(default=(), defines=True)
     body: Array[PrimExpr] = field(default=())
@@ -90,7 +90,7 @@ class ComputeOp(BaseComputeOp):
 
 
 def _check_reductions(compute_op: ComputeOp) -> None:
-    """Reductions stand at the top only, and all outputs share one."""
+    """A reduction is a whole expression of the body, and all outputs have the same one."""
     first = compute_op.body[0]
     inner = first.source if isinstance(first, Reduce) else compute_op.body
     if collect(inner, Reduce):
@@ -142,11 +142,11 @@ class ExternOp(Operation):
 
 ShapeLike = ExprLike | Sequence[ExprLike]
 Element = Callable[..., ExprLike]
-"""From the indices of an element to its expression."""
+"""A function from the indices of an element to its expression."""
 Elements = Callable[..., list[PrimExpr] | tuple[ExprLike, ...]]
-"""The same for several tensors of one shape."""
+"""A function from indices to the elements of several tensors of one shape."""
 Body = Callable[[list[Buffer], list[Buffer]], Stmt | PrimExpr]
-"""From the buffers of the inputs and of the outputs to the statement that writes the outputs."""
+"""A function from the buffers of inputs and outputs to the statement that writes the outputs."""
 Tensors = Tensor | list[Tensor] | tuple[Tensor, ...]
 Buffers = Buffer | list[Buffer] | tuple[Buffer, ...] | None
 Item = TypeVar("Item")
@@ -373,7 +373,7 @@ def extern(
 
 
 def as_list(value: Item | list[Item] | tuple[Item, ...] | None) -> list[Item]:
-    """A list: of nothing for None, of one value, or of those of a list or tuple."""
+    """An empty list for None, a list of one value, or the list of a list or tuple."""
     if value is None:
         return []
     return list(value) if isinstance(value, list | tuple) else [value]
@@ -466,7 +466,7 @@ def reduce_axis(
 def thread_axis(
     dom: RangeLike | None = None, tag: str = "", name: str = "", span: Span | None = None
 ) -> IterVar:
-    """Make an axis that a thread index gives: ``te.thread_axis((0, 64), "threadIdx.x")``."""
+    """Make an axis that is a thread index: ``te.thread_axis((0, 64), "threadIdx.x")``."""
     if isinstance(dom, str):
         tag, dom = dom, None
     if not tag:

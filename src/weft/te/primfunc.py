@@ -1,8 +1,9 @@
-"""From a graph of tensor operations to a TensorIR function, in TVM 0.20's form.
+"""``create_prim_func``: from a graph of tensor operations to a TensorIR function, as TVM 0.20.
 
 Every computation becomes one nest of serial loops around one block; intermediate tensors are
-allocated in the root block. An axis whose range depends on other axes goes into an inner nest of
-its own. Blocks get the operations' names, buffers the tensors', block axes ``v_`` and the axes'.
+allocated in the root block. An axis whose range depends on other axes is in an inner nest of its
+own. Blocks have the names of operations, buffers those of tensors, and the block axis of an axis
+``i`` is ``v_i``.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ from weft.tir.stmt import (
 
 LAYOUT_FREE_PLACEHOLDERS = "layout_free_placeholders"
 LAYOUT_FREE_BUFFERS = "layout_free_buffers"
-"""The attribute of functions that says which parameters are weights."""
+"""The attribute of a function that lists the parameters whose layout may be changed (weights)."""
 LAYOUT_REWRITE_PREPROC = "meta_schedule.layout_rewrite_preproc"
-"""The annotation of blocks that lay weights out anew: SplitLayoutRewritePreproc moves them to where
-the model is built."""
+"""The annotation of blocks that change the layout of weights. SplitLayoutRewritePreproc moves them
+out of the function, so that they run once, when the model is built."""
 STAGES = "te.stages"
-"""The annotation of a block without axes, the body of ``te.extern``, whose blocks and buffers are
-those of the function as if operations had made them: what a schedule can work on."""
+"""The annotation of the block in the body of a ``te.extern`` that is to be dissolved: the blocks
+and buffers in it become those of the function, so that schedules can change them."""
 
 
 @deep_recursion
@@ -132,7 +133,7 @@ class _ToBuffers(Mutator):
 
 
 class _Builder:
-    """The state of one conversion: buffers, allocations and names taken so far."""
+    """The state of one conversion: the buffers, allocations and names so far."""
 
     def __init__(self, arguments: list[Tensor]) -> None:
         self.arguments = arguments
@@ -142,7 +143,7 @@ class _Builder:
         self.analyzer = Analyzer()
 
     def fresh(self, name: str) -> str:
-        """``name``, or with ``_1``, ``_2`` ... where it is taken."""
+        """``name``, with ``_1``, ``_2`` ... appended if it is in use."""
         candidate = name
         while candidate in self.names:
             self.names[name] += 1
@@ -154,7 +155,7 @@ class _Builder:
         return tensor.key in [argument.key for argument in self.arguments]
 
     def bind_extern_inputs(self, order: list[Operation]) -> None:
-        """Inputs read by external bodies through buffers of their own get those buffers."""
+        """Let inputs that external bodies read through buffers of their own have those buffers."""
         for operation in order:
             if not isinstance(operation, ExternOp):
                 continue
@@ -204,7 +205,7 @@ class _Builder:
         annotations = self.annotations(operation)
         leaf = levels[-1]
         if isinstance(first, Reduce):
-            if empty:  # no iteration would run the init: the result is the identity
+            if empty:  # no iteration would run the init, so the identity is stored
                 identity = self.init(operation, first, buffers, leaf)
                 block = self.block(leaf, operation.name, identity, None, annotations)
             else:
@@ -363,7 +364,7 @@ class _Builder:
 
 
 class _Named(Mutator):
-    """Gives blocks names that are not taken."""
+    """Gives blocks names that are not in use."""
 
     def __init__(self, fresh: Callable[[str], str]) -> None:
         super().__init__()
@@ -380,7 +381,7 @@ def contains_block(body: Stmt) -> bool:
 
 
 def _without_offset(buffer: Buffer) -> Buffer:
-    """An allocated buffer has no symbolic offset: nothing would define it."""
+    """The buffer with offset 0 instead of a symbol, which an allocation would not define."""
     offset = buffer.elem_offset
     if offset is None or isinstance(offset, IntImm):
         return buffer
@@ -388,7 +389,7 @@ def _without_offset(buffer: Buffer) -> Buffer:
 
 
 class _LayoutFree(Mutator):
-    """Moves the block annotation ``layout_free_placeholders`` to parameter indices."""
+    """Turns the block annotation ``layout_free_placeholders`` into indices of parameters."""
 
     def __init__(self, parameters: dict[int, int]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Commutative reductions over axes: ``comm_reducer`` and the common ``sum``, ``max``, ``min``.
 
-A reducer called with an axis builds ``Reduce`` nodes (one a component); called with two or more
-values it combines them directly: ``te.max(A(*i), 0)``. ``weft.tir.op`` calls these by name.
+A reducer called with an axis builds ``Reduce`` nodes, one for each component. Called with two or
+more values it combines these: ``te.max(A(*i), 0)``. ``weft.tir.op`` finds these functions by name.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from weft.tir.expr import CommReducer, IterType, IterVar, Reduce, Var
 from weft.tir.reducer import declare_reducer
 
 Combine = Callable[[Any, Any], Any]
-"""From two values, or from two sequences of components, to the combined ones."""
+"""A function that combines two values, or two sequences of components."""
 Identity = Callable[..., Any]
-"""From the data type of each component to the value that changes nothing."""
+"""A function from the data type of each component to the value that changes nothing."""
 Axes = IterVar | Sequence[IterVar]
 
 
 class Reducer(Protocol):
-    """A reduction: of an expression over axes, of a tuple over axes, or of the values given."""
+    """A reduction of an expression or a tuple over axes, or of the given values."""
 
     @overload
     def __call__(
@@ -130,7 +130,7 @@ def _axes(name: str, axis: IterVar | Sequence[IterVar]) -> Array[IterVar]:
 
 
 def _typed(name: str, values: Sequence[ExprLike], dtypes: list[DataType]) -> Array[PrimExpr]:
-    """One expression a component, each of the component's type (numbers are converted)."""
+    """An expression for each component, of the component's type; numbers are converted."""
     if len(values) != len(dtypes):
         raise IRValueError(f"{name}: expected {len(dtypes)} components, got {len(values)}")
     typed = []

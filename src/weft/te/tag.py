@@ -1,6 +1,7 @@
-"""Tags: what a family of computations is, as a string on its operation (``elemwise`` ...).
+"""Tags: a string on an operation that says what kind of computation it is (``elemwise`` ...).
 
-``with tag_scope("elemwise"):`` gives the tag to every ``te.compute`` inside; it also decorates.
+``with tag_scope("elemwise"):`` gives the tag to every ``te.compute`` inside. A scope also is a
+decorator.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class TagScope:
-    """The tag that ``te.compute`` gives to operations without one of their own."""
+    """A scope whose tag ``te.compute`` gives to operations without a tag of their own."""
 
     _open: ClassVar[Scopes[TagScope]] = Scopes("tags")
 

@@ -1,7 +1,7 @@
 """Tensors of tensor expressions, and the operations that produce them.
 
 A ``Tensor`` is one output of an ``Operation``; ``A[i, j]`` and ``A(i, j)`` read an element in the
-body of another operation. Arithmetic on whole tensors is topi's, which registers it here.
+body of another operation. ``weft.topi`` defines arithmetic on whole tensors and registers it here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Operand = Union["Tensor", ExprLike]
 
 
 def register_tensor_operators(**functions: Callable[..., Tensor]) -> None:
-    """``weft.topi`` hands in what ``+``, ``*`` ... do with whole tensors."""
+    """Set the functions that ``+``, ``*`` ... call for whole tensors; ``weft.topi`` does so."""
     TENSOR_OPERATORS.update(functions)
 
 
@@ -40,7 +40,7 @@ def _apply(name: str, *operands: object) -> Tensor:
 
 
 class Operation(Node):
-    """What produces tensors: a placeholder, a computation or an external body."""
+    """A producer of tensors: a placeholder, a computation or an external body."""
 
     name: str
     tag: str = field(default="", compare=False, visit=False)
@@ -57,7 +57,7 @@ class Operation(Node):
         return Array()
 
     def output(self, index: int) -> Tensor:
-        """The tensor that the operation produces in place ``index``."""
+        """The output number ``index`` of the operation."""
         if not 0 <= index < self.num_outputs:
             raise IRIndexError(
                 f"{self.name} has {self.num_outputs} outputs, output {index} does not exist"
@@ -104,7 +104,7 @@ class Tensor(Node):
 
     @property
     def key(self) -> tuple[int, int]:
-        """What identifies the tensor in tables, for ``==`` of 0-d tensors is an expression."""
+        """The identity of the tensor in tables, since ``==`` of 0-d tensors is an expression."""
         return id(self.op), self.value_index
 
     @property
@@ -113,7 +113,7 @@ class Tensor(Node):
         return Array(getattr(self.op, "axis", ()))
 
     def __call__(self, *indices: Any) -> ProducerLoad:
-        """The element at ``indices``, one a dimension."""
+        """The element at ``indices``, one for each dimension."""
         if len(indices) == 1 and isinstance(indices[0], list | tuple) and self.ndim != 1:
             indices = tuple(indices[0])
         if len(indices) != self.ndim:
@@ -143,7 +143,7 @@ class Tensor(Node):
         return hash(self.key)
 
     def __eq__(self, other: object) -> Any:
-        """Whether both are the same output of the same operation; of 0-d tensors, an expression."""
+        """Whether both are one output of one operation; an expression for 0-d tensors."""
         if not isinstance(other, Tensor):
             return _apply("equal", self, other) if isinstance(other, ExprOp) else False
         if self.ndim == 0 and other.ndim == 0:
@@ -222,10 +222,7 @@ class Tensor(Node):
 
 
 class TensorSlice(ExprOp):
-    """``A[i]`` of a tensor with more dimensions: some of the indices are still missing.
-
-    With all of them it stands for the element.
-    """
+    """A tensor with some of its indices: ``A[i]`` of a matrix. With all of them, an element."""
 
     __slots__ = ("indices", "tensor")
 

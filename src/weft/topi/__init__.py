@@ -1,7 +1,7 @@
-"""Operator inventory: the standard operators as tensor expressions.
+"""Tensor operator inventory: the standard operators as tensor expressions.
 
-One family a module; ``weft.topi.nn`` holds those of neural networks. Importing the package gives
-whole tensors their arithmetic: ``A + B``.
+Each module holds one family; ``weft.topi.nn`` has those of neural networks. Importing the package
+also defines arithmetic of whole tensors: ``A + B``.
 """
 
 from weft.te.tensor import register_tensor_operators

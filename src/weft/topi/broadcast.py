@@ -29,7 +29,7 @@ Binary = Callable[[PrimExpr, PrimExpr], PrimExpr]
 
 
 class TensorOperator(Protocol):
-    """An operator that gives a tensor where an operand is one, and of two scalars a scalar."""
+    """An operator whose result is a tensor if an operand is one, and else a scalar."""
 
     @overload
     def __call__(self, lhs: Tensor, rhs: Operand) -> Tensor: ...
@@ -40,7 +40,7 @@ class TensorOperator(Protocol):
 
 
 def by_operands(function: Callable[[Operand, Operand], Tensor | PrimExpr]) -> TensorOperator:
-    """The function itself, typed by its operands: it ends in :func:`binary`."""
+    """The same function with a type that distinguishes tensors from scalars, as ``binary`` does."""
     return cast("TensorOperator", function)
 
 
@@ -71,7 +71,7 @@ def binary(name: str, lhs: Operand, rhs: Operand, function: Binary) -> Tensor | 
         return function(a, b)
     block = f"T_{name}"
     if not isinstance(b, Tensor):
-        assert isinstance(a, Tensor)  # one of them is
+        assert isinstance(a, Tensor)  # one of the two is
         return compute_ax(a.shape, lambda *i: function(a(*i), b), block, tag=tag.ELEMWISE)
     if not isinstance(a, Tensor):
         return compute_ax(b.shape, lambda *i: function(a, b(*i)), block, tag=tag.ELEMWISE)
@@ -84,45 +84,9 @@ def binary(name: str, lhs: Operand, rhs: Operand, function: Binary) -> Tensor | 
     return compute_ax(shape, element, block, tag=tag.BROADCAST)
 
 
-@by_operands
-def add(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """lhs + rhs."""
-    return binary("add", lhs, rhs, op.add)
-
-
-@by_operands
-def subtract(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """lhs - rhs."""
-    return binary("subtract", lhs, rhs, op.subtract)
-
-
-@by_operands
-def multiply(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """lhs * rhs."""
-    return binary("multiply", lhs, rhs, op.multiply)
-
-
-@by_operands
-def divide(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """lhs / rhs; integers truncate towards zero."""
-    return binary("divide", lhs, rhs, op.div)
-
-
-@by_operands
-def floor_divide(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """floor(lhs / rhs)."""
-    return binary("floor_divide", lhs, rhs, _floor_divide)
-
-
 def _floor_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     x, y = op.match_types(a, b)
     return op.floordiv(x, y) if x.dtype.is_integral else op.floor(op.div(x, y))
-
-
-@by_operands
-def trunc_divide(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """lhs / rhs rounded towards zero."""
-    return binary("trunc_divide", lhs, rhs, _trunc_divide)
 
 
 def _trunc_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -130,21 +94,9 @@ def _trunc_divide(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return op.truncdiv(x, y) if x.dtype.is_integral else op.trunc(op.div(x, y))
 
 
-@by_operands
-def mod(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The remainder with the sign of lhs."""
-    return binary("mod", lhs, rhs, _mod)
-
-
 def _mod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     x, y = op.match_types(a, b)
     return op.truncmod(x, y) if x.dtype.is_integral else op.fmod(x, y)
-
-
-@by_operands
-def floor_mod(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The remainder with the sign of rhs; of floats exact, also where the quotient is large."""
-    return binary("floor_mod", lhs, rhs, _floor_mod)
 
 
 def _floor_mod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -158,35 +110,11 @@ def _floor_mod(a: PrimExpr, b: PrimExpr) -> PrimExpr:
 
 
 @by_operands
-def maximum(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The larger; NaN if either is."""
-    return binary("maximum", lhs, rhs, op.maximum)
-
-
-@by_operands
-def minimum(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The smaller; NaN if either is."""
-    return binary("minimum", lhs, rhs, op.minimum)
-
-
-@by_operands
 def power(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Lhs to the power rhs; of integers modulo their type."""
+    """Lhs to the power rhs; integers wrap."""
     if any(isinstance(item, Tensor) and item.dtype.is_integral for item in (lhs, rhs)):
         return integer_power(lhs, rhs)
     return binary("power", lhs, rhs, op.power)
-
-
-@by_operands
-def atan2(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The angle of the point (rhs, lhs)."""
-    return binary("atan2", lhs, rhs, op.atan2)
-
-
-@by_operands
-def log_add_exp(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """log(exp(lhs) + exp(rhs)), without overflow."""
-    return binary("log_add_exp", lhs, rhs, _log_add_exp)
 
 
 def _log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
@@ -197,91 +125,46 @@ def _log_add_exp(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     return op.add(shift, op.log(total))
 
 
-@by_operands
-def left_shift(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Lhs shifted left by rhs bits."""
-    return binary("left_shift", lhs, rhs, op.left_shift)
-
-
-@by_operands
-def right_shift(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Lhs shifted right by rhs bits."""
-    return binary("right_shift", lhs, rhs, op.right_shift)
-
-
-@by_operands
-def greater(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Whether lhs > rhs (bool)."""
-    return binary("greater", lhs, rhs, op.greater)
-
-
-@by_operands
-def less(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Whether lhs < rhs (bool)."""
-    return binary("less", lhs, rhs, op.less)
-
-
-@by_operands
-def equal(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Whether lhs equals rhs (bool)."""
-    return binary("equal", lhs, rhs, op.equal)
-
-
-@by_operands
-def not_equal(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Whether lhs differs from rhs (bool)."""
-    return binary("not_equal", lhs, rhs, op.not_equal)
-
-
-@by_operands
-def greater_equal(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Whether lhs >= rhs (bool)."""
-    return binary("greater_equal", lhs, rhs, op.greater_equal)
-
-
-@by_operands
-def less_equal(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Whether lhs <= rhs (bool)."""
-    return binary("less_equal", lhs, rhs, op.less_equal)
-
-
-@by_operands
-def logical_and(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Lhs and rhs (bool)."""
-    return binary("logical_and", lhs, rhs, op.logical_and)
-
-
-@by_operands
-def logical_or(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Lhs or rhs (bool)."""
-    return binary("logical_or", lhs, rhs, op.logical_or)
-
-
-@by_operands
-def logical_xor(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """Either lhs or rhs, not both (bool)."""
-    return binary("logical_xor", lhs, rhs, _logical_xor)
-
-
 def _logical_xor(a: PrimExpr, b: PrimExpr) -> PrimExpr:
     if not (a.dtype.is_bool and b.dtype.is_bool):
         raise IRTypeError(f"logical_xor: expected booleans, got {a.dtype} and {b.dtype}")
     return op.not_equal(a, b)
 
 
-@by_operands
-def bitwise_and(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The bits set in both."""
-    return binary("bitwise_and", lhs, rhs, op.bitwise_and)
+def _row(name: str, function: Binary, text: str) -> TensorOperator:
+    """An operator that applies ``function`` to every pair of elements of ``lhs`` and ``rhs``."""
+
+    def row(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
+        return binary(name, lhs, rhs, function)
+
+    row.__name__ = row.__qualname__ = name
+    row.__doc__ = text
+    return by_operands(row)
 
 
-@by_operands
-def bitwise_or(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The bits set in either."""
-    return binary("bitwise_or", lhs, rhs, op.bitwise_or)
-
-
-@by_operands
-def bitwise_xor(lhs: Operand, rhs: Operand) -> Tensor | PrimExpr:
-    """The bits set in one only."""
-    return binary("bitwise_xor", lhs, rhs, op.bitwise_xor)
+add = _row("add", op.add, "lhs + rhs.")
+subtract = _row("subtract", op.subtract, "lhs - rhs.")
+multiply = _row("multiply", op.multiply, "lhs * rhs.")
+divide = _row("divide", op.div, "lhs / rhs; integers truncate towards zero.")
+floor_divide = _row("floor_divide", _floor_divide, "floor(lhs / rhs).")
+trunc_divide = _row("trunc_divide", _trunc_divide, "lhs / rhs rounded towards zero.")
+mod = _row("mod", _mod, "The remainder with the sign of lhs.")
+floor_mod = _row("floor_mod", _floor_mod, "The remainder with the sign of rhs; exact for floats.")
+maximum = _row("maximum", op.maximum, "The larger; NaN if either is.")
+minimum = _row("minimum", op.minimum, "The smaller; NaN if either is.")
+atan2 = _row("atan2", op.atan2, "The angle of the point (rhs, lhs).")
+log_add_exp = _row("log_add_exp", _log_add_exp, "log(exp(lhs) + exp(rhs)), without overflow.")
+left_shift = _row("left_shift", op.left_shift, "Lhs shifted left by rhs bits.")
+right_shift = _row("right_shift", op.right_shift, "Lhs shifted right by rhs bits.")
+greater = _row("greater", op.greater, "Whether lhs > rhs (bool).")
+less = _row("less", op.less, "Whether lhs < rhs (bool).")
+equal = _row("equal", op.equal, "Whether lhs equals rhs (bool).")
+not_equal = _row("not_equal", op.not_equal, "Whether lhs differs from rhs (bool).")
+greater_equal = _row("greater_equal", op.greater_equal, "Whether lhs >= rhs (bool).")
+less_equal = _row("less_equal", op.less_equal, "Whether lhs <= rhs (bool).")
+logical_and = _row("logical_and", op.logical_and, "Lhs and rhs (bool).")
+logical_or = _row("logical_or", op.logical_or, "Lhs or rhs (bool).")
+logical_xor = _row("logical_xor", _logical_xor, "Whether exactly one of both is true (bool).")
+bitwise_and = _row("bitwise_and", op.bitwise_and, "The bits set in both.")
+bitwise_or = _row("bitwise_or", op.bitwise_or, "The bits set in either.")
+bitwise_xor = _row("bitwise_xor", op.bitwise_xor, "The bits set in exactly one of them.")

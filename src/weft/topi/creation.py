@@ -23,7 +23,7 @@ from weft.topi.extents import (
 from weft.topi.simplify import simplified
 
 Fill = Tensor | PrimExpr | float
-"""What fills a tensor: a number, an expression or a tensor without axes."""
+"""The value of all elements: a number, an expression or a tensor without axes."""
 
 
 def full(shape: Extents, dtype: str, fill_value: Fill) -> Tensor:
@@ -113,9 +113,9 @@ def _arange_count(begin: PrimExpr, end: PrimExpr, width: PrimExpr) -> Extent:
 def hamming_window(
     window_size: Extent, periodic: ExprLike, alpha: ExprLike, beta: ExprLike, dtype: str
 ) -> Tensor:
-    """alpha - beta * cos(2 pi i / n), n = window_size if periodic, else one less; 1 of size 1.
+    """alpha - beta * cos(2 pi i / n), n = window_size if periodic, else one less.
 
-    Taken in float32 at least (design.md 3.14).
+    The one element of a window of size 1 is 1. Computed in float32 at least (design.md 3.14).
     """
     kind = DataType(dtype)
     wide = kind if kind.bits > 32 else DataType("float32")

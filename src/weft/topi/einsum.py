@@ -14,7 +14,7 @@ from weft.topi.extents import compute_ax, is_const, may_be_equal
 
 
 class _Subscripts:
-    """The letters of operands and result; an ellipsis becomes digits, counted from the right."""
+    """The letters of operands and result; the axes of an ellipsis are digits, from the right."""
 
     def __init__(self, text: str, operands: tuple[Tensor, ...]) -> None:
         left, arrow, right = text.replace(" ", "").partition("->")
@@ -58,7 +58,7 @@ class _Subscripts:
             )
 
     def is_broadcast(self, letter: str, extent: PrimExpr) -> bool:
-        """Whether a tensor's one element along a letter stands for all."""
+        """Whether a tensor has extent 1 along the letter and is broadcast."""
         return is_const(extent, 1) and (letter.isdigit() or not is_const(self.extents[letter], 1))
 
 
@@ -82,7 +82,7 @@ def einsum(subscripts: str, *operand: Tensor | Sequence[Tensor]) -> Tensor:
             ]
             factor = tensor(*source)
             value = factor if value is None else value * factor
-        assert value is not None  # a text names at least one operand
+        assert value is not None  # there is at least one operand
         return te_reduction.sum(value, axis=list(axes.values())) if axes else value
 
     shape = [plan.extents[c] for c in plan.result]

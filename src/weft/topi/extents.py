@@ -1,4 +1,4 @@
-"""Shapes, axes and broadcasting: what the operators share.
+"""Functions of shapes, axes and broadcasting that the operators share.
 
 Extents are expressions; two are equal when they are equal constants or structurally equal. The
 checks raise IRValueError or IRIndexError with the numbers.
@@ -24,7 +24,7 @@ Point = Sequence[PrimExpr]
 Extents = Extent | Sequence[Extent]
 """One number for all axes, or one for each."""
 Axes = Extents | None
-"""Axes of a tensor, the last of which is -1; None are all of them."""
+"""Axes of a tensor; -1 is the last one, None means all."""
 
 
 def compute_ax(
@@ -93,7 +93,7 @@ def product(extents: Shape) -> Extent:
 
 
 def placed(items: Sequence[Item], at: Sequence[int]) -> list[Item]:
-    """Items in the order of a layout: item ``i`` stands in place ``at[i]``.
+    """Items in the order of a layout: item ``i`` comes to position ``at[i]``.
 
     ``placed("NCHW", [0, 3, 1, 2]) -> ["N", "H", "W", "C"]``
     """
@@ -140,7 +140,7 @@ def operand(value: Operand, other: Operand | None = None) -> Tensor | PrimExpr:
 
 
 def broadcast_shape(first: Shape, second: Shape, name: str) -> list[Extent]:
-    """The common shape of two by numpy's rule; a symbolic extent goes with any other."""
+    """The common shape of two shapes by numpy's rule; a symbolic extent fits any other."""
     rank = max(len(first), len(second))
     lhs = [1] * (rank - len(first)) + list(first)
     rhs = [1] * (rank - len(second)) + list(second)
@@ -162,16 +162,17 @@ def _broadcast_extent(a: Extent, b: Extent, context: tuple[Shape, Shape, str]) -
         )
     if is_const(a) or is_const(b):
         return a if is_const(a) else b
-    # Of two symbols the one that is not 1 counts, 0 as well; of two that differ the larger, so that
-    # the other tensor lacks elements and the kernel ends in an error.
+    # If one of two symbols is 1, the result is the other (also if that is 0). If they differ
+    # otherwise, the result is the larger: the other tensor lacks elements, and the kernel fails.
     return op.select(op.equal(a, 1), b, op.select(op.equal(b, 1), a, op.maximum(a, b)))
 
 
 def broadcast_indices(shape: Shape, target: Shape, indices: Point) -> list[PrimExpr]:
-    """Where the element ``indices`` of a tensor broadcast to ``target`` lies in ``shape``.
+    """The indices into a tensor of ``shape`` for ``indices`` into it broadcast to ``target``.
 
-    Where an extent is not proved to be the target's, the kernel compares them: neither equal nor
-    1 is the index -1, so that it ends in an error instead of reading a part of the tensor.
+    If an extent is not proved to be equal to the target's, the kernel compares them: for an extent
+    that is neither equal nor 1, the index is -1, so that the kernel fails instead of reading a
+    part of the tensor.
     """
     offset = len(target) - len(shape)
     source = []

@@ -1,4 +1,4 @@
-"""Counts of elements in equal parts of an interval."""
+"""Histograms: the number of elements in equal parts of an interval."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from weft.tir.stmt import Stmt
 
 
 def histogram(data: Tensor, low: Tensor, high: Tensor, bins: int) -> Tensor:
-    """How many elements of a row lie in each of ``bins`` equal parts of [low, high].
+    """The number of elements of a row in each of ``bins`` equal parts of [low, high].
 
-    ``low`` and ``high`` are 0-d; where they are equal the interval is one wider on both sides.
-    What lies outside, and NaN, is not counted. The counts have the type of the data.
+    ``low`` and ``high`` are 0-d; if they are equal the interval is [low - 1, high + 1]. Elements
+    outside, and NaN, are not counted. The counts have the type of the data.
     """
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:

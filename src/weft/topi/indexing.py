@@ -1,7 +1,7 @@
-"""Operators that pick elements by data: take, gather, where, scatter-free lookups.
+"""Operators that select elements by data: take, gather, where and the like.
 
-Negative indices count from the end in ``mode="wrap"`` of take only, as in TVM 0.20. ``clip`` keeps
-an index inside; ``fast`` takes it as it is (the compiled program still checks it).
+Negative indices count from the end only in ``mode="wrap"`` of take, as in TVM 0.20. ``clip`` limits
+an index to the axis; ``fast`` does not change it (the compiled program still checks it).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from weft.topi.extents import (
 def take(
     a: Tensor, indices: Operand, axis: Extent | None = None, batch_dims: int = 0, mode: str = "clip"
 ) -> Tensor:
-    """Elements of ``a`` along ``axis`` at ``indices`` (of any shape); axis None: of the flat a.
+    """Elements of ``a`` along ``axis`` at ``indices`` (of any shape); axis None flattens ``a``.
 
-    The result has ``indices.shape`` in the place of ``axis``; the first ``batch_dims`` axes of
-    both run together. ``mode``: "clip", "wrap" (negative from the end), "fast", or "nan".
+    In the shape of the result, ``indices.shape`` replaces ``axis``; the first ``batch_dims`` axes
+    are common to both. ``mode``: "clip", "wrap" (negative from the end), "fast", or "nan".
     """
     if mode not in ("clip", "wrap", "fast", "nan"):
         raise IRValueError(f"take: expected mode clip, wrap, fast or nan, got {mode!r}")
@@ -97,7 +97,7 @@ def _nan_outside(a: Tensor, value: PrimExpr, index: PrimExpr, extent: PrimExpr) 
 
 
 def gather(data: Tensor, axis: int, indices: Tensor) -> Tensor:
-    """``data[i0, .., indices[i0, .., in], .., in]``: one index along ``axis`` an element."""
+    """``data[i0, .., indices[i0, .., in], .., in]``: an index along ``axis`` for each element."""
     place = normalize_axis(axis, data.ndim, "gather")
     if indices.ndim != data.ndim:
         raise IRValueError(
@@ -133,7 +133,7 @@ def gather_nd(a: Tensor, indices: Tensor, batch_dims: int = 0) -> Tensor:
 
 
 def index_tensor(data: Tensor, indices: Sequence[Tensor]) -> Tensor:
-    """``data[I0, I1, ...]``: the index tensors broadcast together; negative ones from the end."""
+    """``data[I0, I1, ...]``; the index tensors broadcast, negative indices count from the end."""
     shape = joint_shape(data, indices, "index_tensor")
     rank = len(shape)
 
@@ -193,7 +193,10 @@ def where(condition: Tensor | PrimExpr, x: Operand, y: Operand) -> Tensor:
 def sequence_mask(
     data: Tensor, valid_length: Tensor, mask_value: float = 0, axis: int = 0
 ) -> Tensor:
-    """Elements past ``valid_length[b]`` along ``axis`` (0 or 1, the other is batch) masked."""
+    """The data with ``mask_value`` from ``valid_length[b]`` on along ``axis`` (0 or 1).
+
+    The other of the first two axes is the batch.
+    """
     place = normalize_axis(axis, data.ndim, "sequence_mask")
     if place > 1 or data.ndim < 2:
         raise IRValueError(f"sequence_mask: expected axis 0 or 1 of 2 or more, got {place}")

@@ -1,4 +1,4 @@
-"""Functions of integers that take a loop for each element: powers and greatest common divisors."""
+"""Functions of integers that need a loop for each element: power, greatest common divisor."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from weft.topi.extents import Shape, broadcast_indices, broadcast_shape, product
 from weft.topi.simplify import simplified
 
 Loop = Callable[[IRBuilder, BufferVar, PrimExpr, PrimExpr], PrimExpr]
-"""(builder, three cells, left, right) -> the result; the statements between are emitted."""
+"""(builder, three cells, left, right) -> the result, after emitting the statements for it."""
 
 
 def integer_power(lhs: Operand, rhs: Operand) -> Tensor:
-    """lhs ** rhs modulo the type, by squaring; of a negative exponent 1 / lhs ** -rhs truncated."""
+    """lhs ** rhs with wrapping, by squaring; for a negative exponent, 1 / lhs ** -rhs truncated."""
     return _looped("integer_power", lhs, rhs, _power)
 
 
 def gcd(lhs: Operand, rhs: Operand) -> Tensor:
-    """The greatest common divisor by Euclid's algorithm; of 0 and n it is |n|."""
+    """The greatest common divisor by Euclid's algorithm; gcd(0, n) is |n|."""
     return _looped("gcd", lhs, rhs, _gcd)
 
 
@@ -56,7 +56,7 @@ def _gcd(ib: IRBuilder, state: BufferVar, x: PrimExpr, y: PrimExpr) -> PrimExpr:
 
 
 def _looped(name: str, lhs: Operand, rhs: Operand, loop: Loop) -> Tensor:
-    """``loop`` of every pair of elements of operands that broadcast, with three cells to use."""
+    """``loop`` for every pair of elements of operands that broadcast, with three scratch cells."""
     tensors = [item for item in (lhs, rhs) if isinstance(item, Tensor)]
     dtype = tensors[0].dtype
     shape: Shape = tensors[0].shape

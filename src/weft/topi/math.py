@@ -19,169 +19,60 @@ Bound = PrimExpr | float
 
 
 def elementwise(x: Tensor, function: Scalar, name: str = "compute") -> Tensor:
-    """``function`` of every element; of a scalar expression (not in the types), its value."""
+    """``function`` of every element. At run time a scalar expression is accepted, too."""
     if not isinstance(x, Tensor):
         return function(as_prim_expr(x))
     return compute_one(x.shape, lambda *i: function(x(*i)), name, tag=tag.ELEMWISE)
 
 
-def identity(x: Tensor) -> Tensor:
-    """x."""
-    return elementwise(x, lambda v: v)
+def _row(name: str, function: Scalar, text: str) -> Callable[[Tensor], Tensor]:
+    """An operator that applies ``function`` to every element of its operand ``x``."""
+
+    def row(x: Tensor) -> Tensor:
+        return elementwise(x, function)
+
+    row.__name__ = row.__qualname__ = name
+    row.__doc__ = text
+    return row
 
 
-def negative(x: Tensor) -> Tensor:
-    """-x."""
-    return elementwise(x, op.negative)
-
-
-def exp(x: Tensor) -> Tensor:
-    """e to the power x."""
-    return elementwise(x, op.exp)
-
-
-def erf(x: Tensor) -> Tensor:
-    """The error function of x."""
-    return elementwise(x, op.erf)
-
-
-def tanh(x: Tensor) -> Tensor:
-    """The hyperbolic tangent of x."""
-    return elementwise(x, op.tanh)
-
-
-def tan(x: Tensor) -> Tensor:
-    """The tangent of x."""
-    return elementwise(x, op.tan)
-
-
-def cos(x: Tensor) -> Tensor:
-    """The cosine of x."""
-    return elementwise(x, op.cos)
-
-
-def cosh(x: Tensor) -> Tensor:
-    """The hyperbolic cosine of x."""
-    return elementwise(x, op.cosh)
-
-
-def sin(x: Tensor) -> Tensor:
-    """The sine of x."""
-    return elementwise(x, op.sin)
-
-
-def sinh(x: Tensor) -> Tensor:
-    """The hyperbolic sine of x."""
-    return elementwise(x, op.sinh)
-
-
-def acos(x: Tensor) -> Tensor:
-    """The arc cosine of x."""
-    return elementwise(x, op.acos)
-
-
-def acosh(x: Tensor) -> Tensor:
-    """The inverse hyperbolic cosine of x."""
-    return elementwise(x, op.acosh)
-
-
-def asin(x: Tensor) -> Tensor:
-    """The arc sine of x."""
-    return elementwise(x, op.asin)
-
-
-def asinh(x: Tensor) -> Tensor:
-    """The inverse hyperbolic sine of x."""
-    return elementwise(x, op.asinh)
-
-
-def atan(x: Tensor) -> Tensor:
-    """The arc tangent of x."""
-    return elementwise(x, op.atan)
-
-
-def atanh(x: Tensor) -> Tensor:
-    """The inverse hyperbolic tangent of x."""
-    return elementwise(x, op.atanh)
-
-
-def floor(x: Tensor) -> Tensor:
-    """x rounded down."""
-    return elementwise(x, op.floor)
-
-
-def ceil(x: Tensor) -> Tensor:
-    """x rounded up."""
-    return elementwise(x, op.ceil)
-
-
-def trunc(x: Tensor) -> Tensor:
-    """x rounded towards zero."""
-    return elementwise(x, op.trunc)
-
-
-def round(x: Tensor) -> Tensor:  # noqa: A001 - TVM's name
-    """x rounded to the nearest integer, halves to even."""
-    return elementwise(x, op.nearbyint)
-
-
-def abs(x: Tensor) -> Tensor:  # noqa: A001 - TVM's name
-    """The absolute value of x."""
-    return elementwise(x, op.abs)
-
-
-def isnan(x: Tensor) -> Tensor:
-    """Whether x is NaN (bool)."""
-    return elementwise(x, op.isnan)
-
-
-def isfinite(x: Tensor) -> Tensor:
-    """Whether x is neither infinite nor NaN (bool)."""
-    return elementwise(x, op.isfinite)
-
-
-def isinf(x: Tensor) -> Tensor:
-    """Whether x is infinite (bool)."""
-    return elementwise(x, op.isinf)
-
-
-def log(x: Tensor) -> Tensor:
-    """The natural logarithm of x."""
-    return elementwise(x, op.log)
-
-
-def log2(x: Tensor) -> Tensor:
-    """The logarithm of x to base 2."""
-    return elementwise(x, op.log2)
-
-
-def log10(x: Tensor) -> Tensor:
-    """The logarithm of x to base 10."""
-    return elementwise(x, op.log10)
-
-
-def sqrt(x: Tensor) -> Tensor:
-    """The square root of x."""
-    return elementwise(x, op.sqrt)
-
-
-def rsqrt(x: Tensor) -> Tensor:
-    """1 / sqrt(x)."""
-    return elementwise(x, op.rsqrt)
-
-
-def sigmoid(x: Tensor) -> Tensor:
-    """1 / (1 + exp(-x))."""
-    return elementwise(x, op.sigmoid)
-
-
-def square(x: Tensor) -> Tensor:
-    """x * x."""
-    return elementwise(x, lambda v: v * v)
+identity = _row("identity", lambda v: v, "x.")
+negative = _row("negative", op.negative, "-x.")
+exp = _row("exp", op.exp, "e to the power x.")
+erf = _row("erf", op.erf, "The error function of x.")
+tanh = _row("tanh", op.tanh, "The hyperbolic tangent of x.")
+tan = _row("tan", op.tan, "The tangent of x.")
+cos = _row("cos", op.cos, "The cosine of x.")
+cosh = _row("cosh", op.cosh, "The hyperbolic cosine of x.")
+sin = _row("sin", op.sin, "The sine of x.")
+sinh = _row("sinh", op.sinh, "The hyperbolic sine of x.")
+acos = _row("acos", op.acos, "The arc cosine of x.")
+acosh = _row("acosh", op.acosh, "The inverse hyperbolic cosine of x.")
+asin = _row("asin", op.asin, "The arc sine of x.")
+asinh = _row("asinh", op.asinh, "The inverse hyperbolic sine of x.")
+atan = _row("atan", op.atan, "The arc tangent of x.")
+atanh = _row("atanh", op.atanh, "The inverse hyperbolic tangent of x.")
+floor = _row("floor", op.floor, "x rounded down.")
+ceil = _row("ceil", op.ceil, "x rounded up.")
+trunc = _row("trunc", op.trunc, "x rounded towards zero.")
+round = _row(  # noqa: A001 - TVM's name
+    "round", op.nearbyint, "x rounded to the nearest integer, halves to even."
+)
+abs = _row("abs", op.abs, "The absolute value of x.")  # noqa: A001 - TVM's name
+isnan = _row("isnan", op.isnan, "Whether x is NaN (bool).")
+isfinite = _row("isfinite", op.isfinite, "Whether x is neither infinite nor NaN (bool).")
+isinf = _row("isinf", op.isinf, "Whether x is infinite (bool).")
+log = _row("log", op.log, "The natural logarithm of x.")
+log2 = _row("log2", op.log2, "The logarithm of x to base 2.")
+log10 = _row("log10", op.log10, "The logarithm of x to base 10.")
+sqrt = _row("sqrt", op.sqrt, "The square root of x.")
+rsqrt = _row("rsqrt", op.rsqrt, "1 / sqrt(x).")
+sigmoid = _row("sigmoid", op.sigmoid, "1 / (1 + exp(-x)).")
+square = _row("square", lambda v: v * v, "x * x.")
 
 
 def bitwise_not(data: Tensor) -> Tensor:
-    """All bits of an integer flipped."""
+    """An integer with all its bits inverted."""
     return elementwise(data, op.bitwise_not)
 
 
@@ -208,7 +99,7 @@ def _signed(value: PrimExpr) -> bool:
 
 
 def clip(x: Tensor, a_min: Bound | None, a_max: Bound | None) -> Tensor:
-    """x limited to [a_min, a_max]; None leaves a side open."""
+    """x limited to [a_min, a_max]; None means no limit."""
 
     def limited(value: PrimExpr) -> PrimExpr:
         result = value
@@ -259,8 +150,8 @@ def ceil_log2(x: Tensor) -> Tensor:
 
 
 def _ceil_log2(x: PrimExpr) -> PrimExpr:
-    """By float64, which has not the digits of 64 bits: there the estimate is off by one at most,
-    and the bits above 2**n of x - 1 tell.
+    """Computed in float64. That is exact up to 32 bits; for 64 bits the estimate n may be wrong by
+    one, and is corrected by whether ``(x - 1) >> n`` is 0.
     """
     estimate = op.cast(x.dtype, op.ceil(op.log2(op.cast("float64", x))))
     if x.dtype.bits <= 32:
@@ -274,7 +165,7 @@ def _ceil_log2(x: PrimExpr) -> PrimExpr:
 
 @sharing
 def floor_quotient(bind: Bindings, x: PrimExpr, y: PrimExpr) -> PrimExpr:
-    """The floats' exact quotient rounded down, from the remainder; x / y where y is 0."""
+    """floor(x / y) for floats, from the exact quotient (by the remainder); x / y if y is 0."""
     zero, unit = op.const(0.0, x.dtype), op.const(1.0, x.dtype)
     rest = bind(op.fmod(x, y))
     quotient = bind((x - rest) / y)

@@ -1,10 +1,10 @@
 """Mean and variance of a tensor over some axes, for normalisations and statistics.
 
-Three passes: the mean of distances from the first element gives a centre c; then the two sums of
-e = x - c and of e * e; then whoever asks. Mean = c + E[e] and variance = E[e * e] - E[e] ** 2 hold
-for every c, and as c lies near the mean nothing cancels, however far from zero the mean or however
-far out the first element lies (Chan, Golub, LeVeque 1983, the corrected two-pass form). Sums of
-16-bit floats are taken in float32.
+There are three passes: the mean of the distances from the first element gives a centre c; then come
+the sums of e = x - c and of e * e; then the use of mean and variance. Mean = c + E[e] and
+variance = E[e * e] - E[e] ** 2 hold for every c. As c is near the mean, nothing cancels, however
+far the mean is from zero and the first element from the mean (Chan, Golub, LeVeque 1983, the
+corrected two-pass form). Sums of 16-bit floats are taken in float32.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Moments:
         )
 
     def _reduced(self, outer: Point) -> tuple[list[IterVar], list[PrimExpr]]:
-        """New reduction axes, and the point in the data that they and the outer indices give."""
+        """New reduction axes, and the indices into the data made of them and the outer ones."""
         ks = [
             reduce_axis((0, extent), name=f"k{axis}")
             for axis, extent in zip(self.axes, self.extents, strict=True)
@@ -71,7 +71,7 @@ class Moments:
         return op.cast(self.dtype, self.data(*point))
 
     def _first(self, outer: Point) -> PrimExpr:
-        """The first element of a row; 0 of a row that has none."""
+        """The first element of a row; 0 if the row is empty."""
         value = self._wide_at(
             self._point(outer, [op.const(0, extent.dtype) for extent in self.extents])
         )

@@ -1,4 +1,4 @@
-"""Functions of elements in a wider type, for 16-bit floats and formulas that lose digits."""
+"""Element-wise functions computed in a wider type, for 16-bit floats or for accuracy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.tir import op as tir_op
 
 Number = PrimExpr | float
 Scalar = Callable[..., PrimExpr]
-"""From expressions and Python numbers to an expression."""
+"""A function from expressions and Python numbers to an expression."""
 
 
 def in_wide_float(function: Scalar) -> Scalar:
@@ -25,7 +25,7 @@ def in_wide_float(function: Scalar) -> Scalar:
 
 
 def in_double(function: Scalar) -> Scalar:
-    """The function computed in float64 and rounded once: for formulas that lose digits."""
+    """The function computed in float64 and rounded once, for formulas that lose digits."""
 
     def computed(*values: Number) -> PrimExpr:
         dtype = next(value.dtype for value in values if isinstance(value, PrimExpr))

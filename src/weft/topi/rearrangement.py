@@ -1,4 +1,4 @@
-"""Elements moved and created as graphs say it: lists of new axes, index vectors at the end."""
+"""topi's operators with the arguments of graph operators: new axes as a list, for example."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def expand_dims(x: Tensor, axes: list[int]) -> Tensor:
 
 
 def repeat(x: Tensor, repeats: int, axis: int | None) -> Tensor:
-    """Elements repeated, along the flat tensor if there is no axis."""
+    """Each element repeated along an axis; without an axis, along the flattened tensor."""
     if axis is None:
         x, axis = reshape(x, [simplified(product(x.shape))]), 0
     return plain_repeat(x, repeats, axis)
@@ -45,13 +45,13 @@ def gather_nd(data: Tensor, indices: Tensor, batch_dims: int) -> Tensor:
 
 
 def full(shape: Extents, dtype: str, value: Tensor | PrimExpr | float) -> Tensor:
-    """A tensor of one value: a number, or the element of a tensor without dimensions."""
+    """A tensor filled with a number, or with the element of a tensor without dimensions."""
     scalar = value() if isinstance(value, Tensor) else value
     return plain_full(shape, dtype, scalar.astype(dtype) if hasattr(scalar, "astype") else scalar)
 
 
 def layout_transform(x: Tensor, index_map: IndexMap, pad_value: Extent | None) -> Tensor:
-    """Each element of the result is read where the inverse map says, or is padding."""
+    """The tensor in a new layout: each element is read by the inverse map, or is padding."""
     inverse, padding = index_map.non_surjective_inverse(x.shape)
     where = IndexMap(inverse.initial_indices, [padding])
     fill = tir_const(0, str(x.dtype)) if pad_value is None else pad_value

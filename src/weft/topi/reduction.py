@@ -1,4 +1,4 @@
-"""Reductions over axes: ``axis`` is an int, a tuple or None (all); negative axes count back.
+"""Reductions over axes: ``axis`` is an int, a tuple or None (all); -1 is the last axis.
 
 Sums and products of 16-bit floats are taken in float32 and rounded once (design.md 3.14).
 """
@@ -74,9 +74,9 @@ def comm_reduce(
     data: Tensor, axis: Axes, keepdims: bool, reducer: Reducer, name: str,
     accumulator: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """Reduce ``data``; without an axis to reduce (0-d) it is copied.
+    """Reduce ``data``; a 0-d tensor, which has no axis to reduce, is copied.
 
-    ``accumulator`` is the type that terms are converted to and the result has (None: their own).
+    ``accumulator`` is the type to which terms are converted, and of the result (None: their own).
     """
     plan = ReductionPlan(data, axis, keepdims, name)
     kind = data.dtype if accumulator is None else DataType(accumulator)
@@ -105,7 +105,7 @@ def prod(data: Tensor, axis: Axes = None, keepdims: bool = False) -> Tensor:
 
 
 def _accumulator(data: Tensor) -> DataType | None:
-    """The type that sums and products are taken in; None for what is no tensor."""
+    """The type that sums and products are taken in; None if ``data`` is no tensor."""
     return wide(data.dtype) if isinstance(data, Tensor) else None
 
 
@@ -161,8 +161,10 @@ def argmin(
 
 
 def arg_reducer(largest: bool, select_last: bool) -> Reducer:
-    """NaN counts as the best value, as in numpy. The identity's index loses against any other, so
-    that a row of nothing but the worst value gives a place in the row.
+    """The reducer of argmax or argmin; NaN is the best value, as in numpy.
+
+    The index of the identity loses against any other, so that a row whose values all equal the
+    identity still gives an index in the row.
     """
     better = op.greater if largest else op.less
     order = op.greater if select_last else op.less
@@ -195,7 +197,7 @@ def _arg_reduce(data: Tensor, axis: Axes, keepdims: bool, reducer: Reducer, name
 
 
 def collapse_sum(data: Tensor, target_shape: Shape, accumulator: str | None = None) -> Tensor:
-    """The sum of ``data`` down to ``target_shape``: what undoes a broadcast.
+    """The sum of ``data`` over the axes that broadcasting from ``target_shape`` adds or extends.
 
     ``accumulator`` is the type that sums are taken in (None: as ``sum``).
     """

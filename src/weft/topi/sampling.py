@@ -1,4 +1,4 @@
-"""Draws from distributions, given uniform random numbers."""
+"""Sampling from distributions, given uniform random numbers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Running sums, products and extremes along an axis, as a block with an ordered axis.
 
-The running value of floats is kept in a wider type (float64 for float32), as PyTorch does, so that
-an error does not grow along the row. Which rows run side by side, and how, is a matter of
-schedules.
+The running value of floats has a wider type (float64 for float32), as in PyTorch, so that errors do
+not grow along the row. Schedules decide which rows run in parallel.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ from weft.topi.transform import reshape
 
 
 class _Running(NamedTuple):
-    """A value that runs along a row: how it starts, and what it is after an element."""
+    """A running value: its start, and its value after an element."""
 
     name: str
     start: PrimExpr
     step: Callable[..., PrimExpr]
-    """Of the element, its place, and the running values before it."""
+    """(Element, its index, the running values before) -> the running value after it."""
 
 
 def scanop(
@@ -66,9 +65,9 @@ def scanop(
 
 
 def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """The running maximum (or minimum) along ``axis`` and the last place of each, int64.
+    """The running maximum (or minimum) along ``axis`` and its last index so far, int64.
 
-    A NaN stays the extreme from where it stands on.
+    After a NaN, all are NaN.
     """
     axis = normalize_axis(axis, data.ndim, "running_extreme")
     if [1 for extent in data.shape if is_const(extent, 0)]:
@@ -96,7 +95,7 @@ def _scan(
     data: Tensor, axis: int, running: Sequence[_Running],
     results: Sequence[tuple[DataType, str]], name: str, exclusive: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """The running values along an axis, each cast to a result's type: one block, one loop a row."""
+    """The running values along an axis, cast to the types of results, computed by one block."""
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
         return _stage(ins[0], outs, axis, running, name, exclusive)
@@ -115,7 +114,7 @@ def _stage(
     source: Buffer, targets: Sequence[Buffer], axis: int, running: Sequence[_Running], name: str,
     exclusive: bool,
 ) -> Stmt:  # fmt: skip
-    """The loops over rows and along each, and the block inside, which starts and steps."""
+    """The loops over rows and along each, around the block that computes a step."""
     ndim = len(source.shape)
     order = [*[place for place in range(ndim) if place != axis], axis]
     loops = {place: _variable(source, place, "i" if place != axis else "k") for place in order}
@@ -131,7 +130,7 @@ def _stage(
     steps: list[Stmt] = [
         BufferStore(buffer, value.step(BufferLoad(source, at), axes[axis], *before), row_of)
         for buffer, value in reversed(list(zip(held, running, strict=True)))
-    ]  # the last one first: it looks at what the others were
+    ]  # the last one first, as it reads the old values of the others
     stores: list[Stmt] = [
         BufferStore(target, op.cast(target.dtype, value), at)
         for target, value in zip(targets, before, strict=True)
@@ -197,6 +196,6 @@ def logcumsumexp(data: Tensor, axis: int) -> Tensor:
 
 
 def _replaces(value: PrimExpr, best: PrimExpr, largest: bool) -> PrimExpr:
-    """Whether the next value is the extreme, also one that equals the last."""
+    """Whether the next value becomes the extreme, which it also does if both are equal."""
     better = op.greater_equal(value, best) if largest else op.less_equal(value, best)
     return op.logical_or(better, op.isnan(value)) if value.dtype.is_float else better

@@ -1,4 +1,4 @@
-"""Writes at places given by data; later updates of one place win (or combine, by ``reduction``)."""
+"""Writes at indices given by data; updates of one element combine, or the last one stays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from weft.topi.transform import slice_window
 
 Combine = Callable[[PrimExpr, PrimExpr], PrimExpr]
 Emit = Callable[[IRBuilder, BufferVar, list[BufferVar]], None]
-"""Writes into the copy of the data what the other tensors say."""
+"""(builder, copy of the data, other tensors): emits the writes into the copy."""
 
 
 def _replace(
@@ -77,7 +77,7 @@ def _scatter(data: Tensor, others: list[Tensor], emit: Emit, name: str) -> Tenso
 def scatter_elements(
     data: Tensor, indices: Tensor, updates: Tensor, axis: int = 0, reduction: str = "update"
 ) -> Tensor:
-    """``out[.., indices[p], ..] = updates[p]`` along ``axis`` for every place p of indices.
+    """``out[.., indices[p], ..] = updates[p]`` along ``axis`` for every index p of ``indices``.
 
     A negative index counts from the end.
     """
@@ -132,7 +132,7 @@ def index_put(
 ) -> Tensor:
     """``out[I0, I1, ...] = values`` (or ``+=``): index tensors and values broadcast together.
 
-    The values go one after the other, so that the last of several for one place stays.
+    The values are stored in order, so that of several for one element the last stays.
     """
     shape = joint_shape(data, indices, "index_put")
     chosen = [*shape, *data.shape[len(indices) :]]
@@ -160,7 +160,7 @@ def index_put(
 def slice_scatter(
     data: Tensor, src: Tensor, start: PrimExpr, end: PrimExpr, step: int = 1, axis: int = 0
 ) -> Tensor:
-    """``data`` with ``src`` in the place of ``start:end:step`` along ``axis``, step 1 or more."""
+    """``data`` with ``src`` at ``start:end:step`` along ``axis``; step is at least 1."""
     place = normalize_axis(axis, data.ndim, "slice_scatter")
     width = const_int(step, "slice_scatter: step")
     if width < 1:

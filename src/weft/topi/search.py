@@ -15,7 +15,7 @@ from weft.topi.simplify import simplified
 
 
 def _stands_before(item: PrimExpr, value: PrimExpr, right: bool) -> PrimExpr:
-    """Whether ``value`` goes behind ``item``; NaN is larger than any number, as in numpy."""
+    """Whether ``item`` is before the place of ``value``; NaN is the largest, as in numpy."""
     before: PrimExpr = op.less_equal(item, value) if right else op.less(item, value)
     if not value.dtype.is_float:
         return before
@@ -43,7 +43,7 @@ def _check_rows(sequence: Tensor, values: Tensor) -> None:
 def searchsorted(
     sorted_sequence: Tensor, values: Tensor, right: bool = False, out_dtype: str = "int64"
 ) -> Tensor:
-    """How many elements of a sorted sequence stand before each value (``right``: or equal it).
+    """How many elements of a sorted sequence are less than each value (``right``: or equal).
 
     The sequence is 1-d, or has the leading axes of ``values``, row for row.
     """

@@ -1,4 +1,4 @@
-"""Names for values that one expression uses more than once, so that it stays a short tree.
+"""Let variables for values that an expression uses more than once, so that it stays small.
 
 ::
 
@@ -7,7 +7,7 @@
         square = bind(x * x)
         return square * x + square
 
-The arguments are bound too.
+The arguments are bound to variables, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.tir.expr import Let, Var
 
 
 class Bindings:
-    """Calls give the variable of a value; ``around`` defines all of them."""
+    """Binds values to new variables; ``around`` puts the lets around an expression."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[Var, PrimExpr]] = []
@@ -31,7 +31,7 @@ class Bindings:
     @overload
     def __call__(self, value: PrimExpr | float) -> PrimExpr | float: ...
     def __call__(self, value: PrimExpr | float) -> PrimExpr | float:
-        """A variable of the value; a variable, a constant or a Python number is itself."""
+        """A variable for the value; a variable, a constant or a Python number stays as it is."""
         if not isinstance(value, PrimExpr) or isinstance(value, Var | IntImm | FloatImm):
             return value
         var = Var(f"t{len(self._rows)}", value.dtype)
@@ -39,14 +39,14 @@ class Bindings:
         return var
 
     def around(self, body: PrimExpr) -> PrimExpr:
-        """The expression with the variables defined."""
+        """The expression inside of the lets that define the variables."""
         for var, value in reversed(self._rows):
             body = Let(var, value, body)
         return body
 
 
 def sharing(function: Callable[..., PrimExpr]) -> Callable[..., PrimExpr]:
-    """The function of expressions without its first parameter, the bindings."""
+    """The function without its first parameter, which gets new bindings in each call."""
 
     @functools.wraps(function)
     def computed(*args: PrimExpr | float) -> PrimExpr:

@@ -14,7 +14,7 @@ def simplified(expr: PrimExpr) -> PrimExpr: ...
 @overload
 def simplified(expr: Extent) -> Extent: ...
 def simplified(expr: Extent) -> Extent:
-    """A simpler expression of the same value; numbers pass."""
+    """A simpler expression of the same value; Python numbers are returned as they are."""
     if not isinstance(expr, PrimExpr) or isinstance(expr, IntImm | Var):
         return expr
     return Analyzer().simplify(expr)

@@ -26,9 +26,9 @@ INT64_MAX = (1 << 63) - 1
 
 
 def split(ary: Tensor, indices_or_sections: Extents, axis: int = 0) -> list[Tensor]:
-    """Parts along ``axis``: that many equal ones, or cut at the given positions.
+    """Parts along ``axis``: a number of equal parts, or those between the given positions.
 
-    A position past the end is the end; a negative one counts from there.
+    A position past the end is the end; a negative one counts from the end.
     """
     place = normalize_axis(axis, ary.ndim, "split")
     extent = ary.shape[place]
@@ -39,7 +39,7 @@ def split(ary: Tensor, indices_or_sections: Extents, axis: int = 0) -> list[Tens
         sections = const_int(indices_or_sections, "split: sections")
         if sections <= 0:
             raise IRValueError(f"split: the number of sections must be positive, got {sections}")
-        # As numpy.array_split of torch.chunk: the last part may be shorter.
+        # As in torch.chunk, the last part may be shorter.
         step = op.ceildiv(extent, sections)
         cuts = [*[op.minimum(simplified(step * i), extent) for i in range(sections)], extent]
         name = "T_split_sections"
@@ -50,7 +50,7 @@ def split(ary: Tensor, indices_or_sections: Extents, axis: int = 0) -> list[Tens
 
 
 def _cut(position: Extent, extent: PrimExpr) -> PrimExpr:
-    """A cut as an index from 0 to the extent."""
+    """A position as an index from 0 to the extent."""
     place = as_prim_expr(position)
     if isinstance(place, IntImm) and place.value < 0:
         return simplified(op.maximum(op.add(place, extent), op.const(0, extent.dtype)))
@@ -76,7 +76,7 @@ def strided_slice(
     """``a[begin:end:strides]`` along ``axes`` (the first ones if None), by Python's rules.
 
     With ``slice_mode="size"`` ``end`` holds the lengths (-1: to the end). Symbolic bounds are
-    taken to lie inside (``assume_inbound``) or are clamped.
+    assumed to be inside (``assume_inbound``) or else clamped.
     """
     starts, stops = as_sequence(begin), as_sequence(end)
     places = list(range(len(starts))) if axes is None else normalize_list(a, axes)
@@ -163,7 +163,7 @@ def dynamic_strided_slice(
     strides: Tensor,
     output_shape: Extents,
 ) -> Tensor:
-    """A slice whose begin and strides (1-d tensors) are data; ``output_shape`` is given.
+    """A slice whose begin and strides are 1-d tensors; ``output_shape`` is given.
 
     ``shape_func_dynamic_strided_slice`` computes that shape.
     """
@@ -181,7 +181,7 @@ def dynamic_strided_slice(
 
 
 def _dynamic_bound(a: Tensor, bounds: Tensor, strides: Tensor, position: int) -> PrimExpr:
-    """A begin or end as Python's slices take it: counted from the end if negative, cut off."""
+    """A begin or end by the rules of Python's slices: negative from the end, then clamped."""
     value, extent = op.cast("int64", bounds(position)), op.cast("int64", a.shape[position])
     backward = op.less(strides(position), 0)
     wrapped = op.select(op.less(value, 0), op.add(value, extent), value)

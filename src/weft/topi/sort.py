@@ -1,7 +1,8 @@
-"""Sorting along an axis by a stable merge sort written as loops; NaN counts as the largest.
+"""Sorting along an axis by a stable merge sort written as loops; NaN is larger than any number.
 
-Each row is sorted by indices in two scratch arrays of its length: O(n log n) comparisons. A few
-first elements are found by insertion, with one comparison for each element that is none of them.
+For each row, indices are sorted in two scratch arrays of its length: O(n log n) comparisons. If
+only a few first elements are needed they are found by insertion, which needs one comparison for
+each element that is not among them.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from weft.topi.transform import strided_slice
 
 Key = Callable[[PrimExpr], PrimExpr]
 Order = Callable[[IRBuilder, PrimExpr, Key, bool], BufferVar]
-"""Emits what finds the first indices of 0 .. count - 1 by key; returns the array that has them."""
+"""Emits loops that find the first of the indices 0 .. count - 1 by key; returns their array."""
 
 Kind = tuple[str, DataType]
 """"values" or "indices", and their dtype."""
 
 MOST_INSERTED: Final = 32
-"""Elements that are inserted where they belong; more of them are sorted."""
+"""Up to this many first elements are found by insertion; for more, all are sorted."""
 
 
 def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExpr:
-    """Whether ``first`` must stand before ``second``; false for equal ones."""
+    """Whether ``first`` must come before ``second``; false if they are equal."""
     before = op.less(first, second) if ascending else op.greater(first, second)
     if not first.dtype.is_float:
         return before
@@ -45,7 +46,7 @@ def _comes_before(first: PrimExpr, second: PrimExpr, ascending: bool) -> PrimExp
 
 
 def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> BufferVar:
-    """Emit the sort of 0 .. count - 1 by key; returns the array that holds the order."""
+    """Emit the sort of the indices 0 .. count - 1 by key; returns the array that holds them."""
     order = ib.allocate(count.dtype, [count], "order")
     scratch = ib.allocate(count.dtype, [count], "scratch")
     state = ib.allocate(count.dtype, [3], "state")
@@ -76,7 +77,7 @@ def _merge_sort(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> Bu
 
 
 def _insertion(wanted: int) -> Order:
-    """The order of the first ``wanted`` of all elements, each put where it belongs among them."""
+    """The order that finds the first ``wanted`` elements by insertion."""
 
     def emit(ib: IRBuilder, count: PrimExpr, key: Key, ascending: bool) -> BufferVar:
         order = ib.allocate(count.dtype, [wanted], "order")
@@ -156,7 +157,7 @@ def argsort(
     data: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: bool = True,
     dtype: str = "float32",
 ) -> Tensor:  # fmt: skip
-    """The indices that put the elements in order; equal ones keep theirs."""
+    """The indices that put the elements in order; equal elements keep their order."""
     if valid_count is not None:
         raise IRValueError("argsort: valid_count is not supported; slice the data first")
     place = normalize_axis(axis, data.ndim, "argsort")
@@ -178,7 +179,7 @@ def topk(
 ) -> Tensor | list[Tensor]:  # fmt: skip
     """The k largest (smallest if ``is_ascend``) along ``axis``: ``[values, indices]`` or one.
 
-    k < 1 takes all.
+    k < 1 means all.
     """
     choices = {"both": ("values", "indices"), "values": ("values",), "indices": ("indices",)}
     if ret_type not in choices:

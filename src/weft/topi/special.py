@@ -1,7 +1,7 @@
 """Special functions of one number, as expressions; in float64 where a formula loses digits.
 
-Each takes and gives an expression of a floating-point type. Sources: "AS" is Abramowitz and Stegun,
-Handbook of Mathematical Functions (1964).
+Each takes and returns an expression of a floating-point type. "AS" stands for Abramowitz and
+Stegun, Handbook of Mathematical Functions (1964).
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def erfcx(bind: Bindings, x: PrimExpr) -> PrimExpr:
 
 @sharing
 def erfc(bind: Bindings, x: PrimExpr) -> PrimExpr:
-    """1 - erf(x), with all its digits where it is small."""
+    """1 - erf(x), accurate where it is small."""
     z = bind(op.abs(x))
     tail = bind(_scaled_tail(bind, z) * op.exp(-z * z))
     tail = op.select(op.greater(z, _const(40.0, x)), _const(0.0, x), tail)
@@ -73,7 +73,7 @@ def erfc(bind: Bindings, x: PrimExpr) -> PrimExpr:
 
 
 def _scaled_tail(bind: Bindings, z: PrimExpr) -> PrimExpr:
-    """exp(z**2) * erfc(z) of z >= 0: a Chebyshev sum in t = 2 / (2 + z), by Clenshaw's rule."""
+    """exp(z**2) * erfc(z) for z >= 0: a Chebyshev sum in t = 2 / (2 + z), by Clenshaw's rule."""
     two = _const(2.0, z)
     t = bind(two / (two + z))
     y = bind(_const(4.0, z) * t - two)
@@ -145,7 +145,7 @@ def lgamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
 def digamma(bind: Bindings, x: PrimExpr) -> PrimExpr:
     """The derivative of log gamma: recurrence to x >= 10, then the series AS 6.3.18.
 
-    -inf or inf at 0 by its sign, NaN at negative integers, as PyTorch.
+    At 0 it is -inf or inf by the sign of the zero, at negative integers NaN, as in PyTorch.
     """
     zero, unit = _const(0.0, x), _const(1.0, x)
     low = op.less(x, zero)
@@ -175,7 +175,7 @@ _BERNOULLI: Final = (
 
 
 _ZETA_STEPS: Final = 40
-"""Terms that are added one by one: exact enough for q above 9 - 40."""
+"""The number of terms that are added one by one; accurate for q > 9 - 40."""
 
 
 @sharing
@@ -354,7 +354,8 @@ _QUANTILE_FAR: Final = (
 def normal_quantile(bind: Bindings, p: PrimExpr) -> PrimExpr:
     """The x up to which the normal distribution has the area p: Wichura's quotients (AS 241).
 
-    One in the square of p - 1/2, two in the root of -log(p) or -log(1 - p) for the tails.
+    One quotient is in the square of p - 1/2; two, for the tails, are in the root of -log(p) or
+    -log(1 - p).
     """
     zero, half, unit = _const(0.0, p), _const(0.5, p), _const(1.0, p)
     q = bind(p - half)
@@ -377,10 +378,10 @@ def _quotient(x: PrimExpr, parts: tuple[Sequence[float], Sequence[float]]) -> Pr
 
 
 def next_float(x: PrimExpr, y: PrimExpr) -> PrimExpr:
-    """The float after ``x`` on the way to ``y``.
+    """The next float after ``x`` towards ``y``.
 
-    Of 16 bits, for which there is no function: the bits of a float, taken as an integer, are in the
-    order of its magnitude.
+    There is no intrinsic for 16-bit floats. For these, 1 is added to or subtracted from the bits
+    as an integer, whose order is that of the magnitudes.
 
     >>> from weft.tir import const
     >>> next_float(const(1.0, "float32"), const(2.0, "float32"))

@@ -1,4 +1,4 @@
-"""Sums, means, spreads, medians and scans of graphs, in types that lose no digits."""
+"""Sums, means, variances, medians and scans of graphs, in types that lose no digits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def product_of(extents: Shape) -> Extent:
 
 
 FEW_TERMS = 128
-"""So many float32 terms are added in float32: n terms of one sign err by n * eps / 2 at most."""
+"""Up to this many float32 terms are added in float32: the relative error is at most n * eps / 2."""
 
 
 def accumulator(x: Tensor, axis: int | list[int] | None) -> str:
@@ -43,8 +43,8 @@ def accumulator(x: Tensor, axis: int | list[int] | None) -> str:
 def summing_type(dtype: DataType, count: Extent) -> str:
     """The type that a sum of ``count`` terms is taken in.
 
-    float32 for 16-bit floats; float64 for float32 terms whose number is large or not known, so that
-    100,000 terms far from zero lose no digits.
+    float32 for 16-bit floats; float64 for float32 terms if their number is large or not known, as
+    a sum of 100,000 terms far from zero would lose digits.
     """
     if not dtype.is_float or dtype.bits > 32:
         return str(dtype)
@@ -88,7 +88,7 @@ def _spread(
     x: Tensor, axis: int | list[int] | None, keepdims: bool,
     function: Callable[[PrimExpr], PrimExpr],
 ) -> Tensor:  # fmt: skip
-    """A function of the variance, which is taken in float32 at least."""
+    """A function of the variance, which is computed in float32 at least."""
     axes = sorted(_axes(x, axis))
     moments = Moments(x, axes, x.op.name)
     shape = [
@@ -111,7 +111,7 @@ def _is_number(x: Tensor) -> Tensor:
 def median_of(
     x: Tensor, axis: int | list[int] | None, keepdims: bool
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The lower median, with indices over one axis; the first NaN of a row is its median."""
+    """The lower median, with its index if there is one axis; a row's first NaN is its median."""
     axes = _axes(x, axis)
     kept = [item for item in range(len(x.shape)) if item not in axes]
     rows = transpose(x, [*kept, *axes]) if kept + axes != list(range(len(x.shape))) else x
@@ -127,7 +127,7 @@ def median_of(
 
     def place(point: Point) -> tuple[Point, PrimExpr]:
         outer = [p for item, p in enumerate(point) if item not in axes] if keepdims else point
-        sorted_first = numbers(*outer)  # NaNs come last, in their order
+        sorted_first = numbers(*outer)  # the index of the first NaN, as these come last
         rank = if_then_else(sorted_first < count, sorted_first, floordiv(count - 1, 2))
         return outer, order(*outer, rank)
 
@@ -145,7 +145,7 @@ def scanned(
     scan: Callable[[Tensor, int | None, str | None, bool], Tensor], x: Tensor, axis: int | None,
     dtype: str | None, exclusive: bool,
 ) -> Tensor:  # fmt: skip
-    """Running sums or products in O(n), of a dtype (None: of the terms')."""
+    """Running sums or products in O(n), in a dtype (None: that of the terms)."""
     kind = DataType(dtype or x.dtype)
     sums = scan(x, axis, None if kind.is_bool else str(kind), exclusive)
     return sums if sums.dtype == kind else cast(sums, str(kind))
@@ -155,6 +155,6 @@ def first_place(
     search: Callable[[Tensor, int | None, bool], Tensor], x: Tensor, axis: int | None,
     keepdims: bool,
 ) -> Tensor:  # fmt: skip
-    """Where an extreme value stands, as int64."""
+    """The index of an extreme value, as int64."""
     places = search(x, axis, keepdims)
     return places if places.dtype == "int64" else cast(places, "int64")

@@ -1,6 +1,6 @@
-"""Windows, diagonals and other views by strides, as tensors that read their source.
+"""Windows, diagonals and other strided views, as computed tensors.
 
-Each but ``col2im`` is injective: a kernel that uses it reads the source directly.
+All except ``col2im`` are injective: a kernel that uses one reads the source directly.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from weft.topi.simplify import simplified
 
 
 def as_strided(data: Tensor, shape: Shape, strides: Shape, offset: Extent) -> Tensor:
-    """Element ``i`` of the result is number ``offset + sum(i * strides)`` of the flat data.
+    """Element ``i`` of the result is element ``offset + sum(i * strides)`` of the flattened data.
 
     >>> from weft import te
     >>> x = te.placeholder((6,), name="x")
@@ -45,7 +45,7 @@ def window_counts(
     space: Shape, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
 ) -> list[PrimExpr]:  # fmt: skip
-    """How many windows fit along each axis of space and its padding (before each, after each)."""
+    """How many windows fit along each spatial axis with its padding (before each, after each)."""
     rank = len(kernel)
     padded = [
         as_prim_expr(extent) + padding[i] + padding[rank + i] for i, extent in enumerate(space)
@@ -70,13 +70,13 @@ def unfold(data: Tensor, axis: int, size: int, step: int) -> Tensor:
 
 
 def diagonal_length(rows: Extent, columns: Extent, offset: int) -> PrimExpr:
-    """How many elements a diagonal has; none where it lies outside."""
+    """How many elements a diagonal has; 0 if it is outside of the matrix."""
     length = op.minimum(rows - max(-offset, 0), columns - max(offset, 0))
     return op.maximum(length, op.const(0, "int64")) if offset else length
 
 
 def diagonal(data: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
-    """The diagonal of two axes, which become one at the end; above it for positive offsets."""
+    """The diagonal of two axes as a new last axis; a positive offset is above the diagonal."""
     first, second = axis1 % data.ndim, axis2 % data.ndim
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
     count = simplified(diagonal_length(data.shape[first], data.shape[second], offset))
@@ -96,7 +96,7 @@ def diagonal(data: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
 def diagonal_scatter(
     data: Tensor, values: Tensor, offset: int, axis1: int, axis2: int
 ) -> Tensor:
-    """The data with other values on a diagonal of two axes; the values are as ``diagonal``'s."""
+    """The data with ``values``, of the shape of ``diagonal``, on a diagonal of two axes."""
     first, second = axis1 % data.ndim, axis2 % data.ndim
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
 
@@ -116,8 +116,8 @@ def im2col(
 ) -> Tensor:  # fmt: skip
     """Windows of images: (batch, channels, kernel ..., windows ...) of (batch, channels, ...).
 
-    There is a number for each axis of space (``padding``: before each, then after each); outside
-    of the image there are zeros.
+    Options have a number for each spatial axis (``padding``: before each, then after each); outside
+    of the image are zeros.
     """
     count = len(kernel)
     counts = window_counts(data.shape[2:], kernel, stride, padding, dilation)
@@ -142,7 +142,7 @@ def col2im(
     columns: Tensor, size: Shape, stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:  # fmt: skip
-    """Windows added up where they overlap: what ``im2col`` read, of images of ``size``.
+    """Images of ``size`` from windows as ``im2col`` returns them; overlapping elements are added.
 
     ``columns`` is (batch, channels, kernel ..., windows ...).
     """

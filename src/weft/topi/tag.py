@@ -1,4 +1,4 @@
-"""The tags that operators give their computations: what kind of work a stage does."""
+"""The tags of operators' computations, which say what kind of computation a stage is."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ COMM_REDUCE_IDX: Final = "comm_reduce_idx"
 
 
 def is_injective(tag: str) -> bool:
-    """Whether every output element depends on one place of each input."""
+    """Whether every output element depends on one element of each input."""
     return tag in (ELEMWISE, BROADCAST) or tag.startswith(INJECTIVE)
 
 
 def is_broadcast(tag: str) -> bool:
-    """Whether the computation is element by element, up to broadcasting."""
+    """Whether the computation is element-wise, with broadcasting."""
     return tag in (ELEMWISE, BROADCAST)

@@ -1,4 +1,4 @@
-"""``topi.testing``: what operators compute, by numpy, for those who test them.
+"""``topi.testing``: what operators compute, by numpy, for tests.
 
 The names are TVM's; each takes and returns numpy arrays.
 """
@@ -36,7 +36,7 @@ def batch_matmul(
 ) -> np.ndarray:  # fmt: skip
     """(batch, m, k) times (batch, n, k), or (batch, k, n) without ``trans_y``: (batch, m, n).
 
-    A batch of 1 goes with any other.
+    A batch of 1 is broadcast.
     """
     kind = out_dtype or x.dtype
     lhs = np.swapaxes(x, 1, 2) if trans_x else x
@@ -75,9 +75,9 @@ def attention_python(
 ) -> np.ndarray:  # fmt: skip
     """softmax(q kᵀ * scale + bias) v, for each batch and head, in the layout of ``q``.
 
-    ``layout`` names the axes: batch (B), positions (S), heads (N), features (H). Consecutive heads
-    of queries share a head of keys where these are fewer. ``qk_scale`` "none" is 1 / sqrt(H).
-    ``causal`` is none, TopLeft or BottomRight; a window of w keeps the last w keys that are seen.
+    ``layout`` names the axes: batch (B), positions (S), heads (N), features (H). If there are fewer
+    heads of keys, consecutive heads of queries share one. ``qk_scale`` "none" is 1 / sqrt(H).
+    ``causal`` is none, TopLeft or BottomRight; a window of w leaves the last w of the visible keys.
     """
     if sorted(layout) != sorted("BSNH"):
         raise IRValueError(f"attention_python: expected a layout of BSNH, got {layout!r}")

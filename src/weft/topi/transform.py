@@ -1,6 +1,6 @@
 """Operators that move elements and change shapes, but compute nothing.
 
-Axes may be negative; extents may be symbolic where the result's shape can still be written down.
+Axes may be negative; extents may be symbolic if the shape of the result can be expressed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from weft.topi.slices import (  # noqa: F401 - names of this module too
 
 
 def expand_dims(a: Tensor, axis: Extent, num_newaxis: int = 1) -> Tensor:
-    """``num_newaxis`` axes of extent 1 put in before ``axis`` (of the result, if negative)."""
+    """``num_newaxis`` axes of extent 1 inserted before ``axis`` (of the result, if negative)."""
     place = normalize_axis(axis, a.ndim + 1, "expand_dims")
     count = const_int(num_newaxis, "expand_dims: num_newaxis")
     unit = op.const(1, a.shape[0].dtype if a.ndim else "int32")
@@ -54,7 +54,7 @@ def expand_dims(a: Tensor, axis: Extent, num_newaxis: int = 1) -> Tensor:
 
 
 def squeeze(a: Tensor, axis: Axes = None) -> Tensor:
-    """The axes of extent 1 (or those in ``axis``, which must be) left out."""
+    """The tensor without its axes of extent 1, or without those in ``axis``."""
     if axis is None:
         axes = [i for i, extent in enumerate(a.shape) if is_const(extent, 1)]
     else:
@@ -164,7 +164,7 @@ def concatenate(a_tuple: Sequence[Tensor], axis: int = 0) -> Tensor:
 
     def element(*indices: PrimExpr) -> PrimExpr:
         offsets = itertools.accumulate([tensor.shape[place] for tensor in tensors[:-1]])
-        # the position in each tensor: negative before it
+        # the index into each tensor, negative before its start
         starts = [indices[place], *[indices[place] - offset for offset in offsets]]
         values = [
             tensor(*indices[:place], start, *indices[place + 1 :])
@@ -181,9 +181,10 @@ _CHAIN: Final = 4
 def _last_begun(begun: Shape, values: Sequence[PrimExpr]) -> PrimExpr:
     """The last of the values whose condition holds; each condition implies the one before it.
 
-    A few are asked one after the other, from the last one, as TVM writes it. More are halved, so
-    that a kernel of n tensors has nests of log n conditions and not n: simplifying, which assumes
-    the conditions around an expression, takes time that grows faster than their number.
+    A few conditions are tested one after the other, from the last one, as in TVM. For more, a
+    binary search makes a kernel of n tensors have log n nested conditions instead of n: the time of
+    the simplifier, which assumes the conditions around an expression, grows faster than their
+    number.
     """
     if len(values) == 1:
         return values[0]
@@ -263,7 +264,7 @@ def tile(a: Tensor, reps: Extents) -> Tensor:
 
 
 def flip(a: Tensor, axis: int = 0) -> Tensor:
-    """The order of the elements along ``axis`` turned around."""
+    """The elements in reverse order along ``axis``."""
     place = normalize_axis(axis, a.ndim, "flip")
 
     def element(*indices: PrimExpr) -> PrimExpr:
@@ -276,7 +277,7 @@ def flip(a: Tensor, axis: int = 0) -> Tensor:
 def reverse_sequence(
     a: Tensor, seq_lengths: Tensor, seq_axis: int = 1, batch_axis: int = 0
 ) -> Tensor:
-    """Per batch entry the first ``seq_lengths[b]`` elements of ``seq_axis`` turned around."""
+    """The first ``seq_lengths[b]`` elements along ``seq_axis`` of each batch entry reversed."""
     sequence = normalize_axis(seq_axis, a.ndim, "reverse_sequence")
     batch = normalize_axis(batch_axis, a.ndim, "reverse_sequence")
     if not may_be_equal(seq_lengths.shape[0], a.shape[batch]):

@@ -1,4 +1,4 @@
-"""Small conversions that users of topi call by these names."""
+"""Small conversions under the names that users of topi call."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def equal_const_int(expr: Extent, value: int) -> bool:
 
 
 def simplify(expr: Extent) -> PrimExpr | float:
-    """A simpler expression; a constant comes back as a Python number."""
+    """A simpler expression; a constant is returned as a Python number."""
     simple = simplified(expr)
     if isinstance(simple, IntImm | FloatImm):
         return simple.value
@@ -44,7 +44,7 @@ def simplify(expr: Extent) -> PrimExpr | float:
 
 
 def prod(x: Iterable[Extent]) -> Extent:
-    """The product of a sequence; 1 of none."""
+    """The product of a sequence; 1 if it is empty."""
     result: Extent = 1
     for item in x:
         result = item if isinstance(result, int) and result == 1 else result * item

@@ -1,4 +1,4 @@
-"""Products of graphs: 16-bit floats are multiplied and summed in float32, and rounded once."""
+"""Products for graph operators: 16-bit floats are multiplied in float32, and rounded once."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def rounded(whole: Tensor, dtype: DataType) -> Tensor:
 
 
 def dense(x: Tensor, weight: Tensor, out_dtype: str | None) -> Tensor:
-    """topi's dense, over leading dimensions too."""
+    """topi's dense, also for leading dimensions."""
     dtype = DataType(out_dtype or x.dtype)
     kind = str(wide(dtype))
     if len(x.shape) == 2:

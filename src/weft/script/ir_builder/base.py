@@ -1,8 +1,8 @@
-"""The builder and its frames: a stack that lives while one function or module is built.
+"""The builder and its frames: a stack that exists while one function or module is built.
 
-A frame is entered by ``with``, or by ``enter_rest``, when it lasts until the frame around it ends
-(``x = T.allocate(...)`` as a statement). Leaving a frame makes its node and gives it to the frame
-around it; leaving it because of an error only drops it.
+A frame is entered by ``with``, or by ``enter_rest``; then it lasts until the frame around it ends
+(``x = T.allocate(...)`` as a statement). When a frame is left, its node is built and added to the
+frame around it; a frame that is left by an exception is dropped.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class IRBuilder:
         return _OPEN.innermost is not None
 
     def get(self) -> Any:
-        """What the outermost frame made."""
+        """The result of the outermost frame."""
         if self.result is None:
             raise IRValueError("the IRBuilder has no result: no outermost frame was completed")
         return self.result
@@ -78,7 +78,7 @@ class IRBuilder:
 
     @staticmethod
     def name(name: str, value: V) -> V:
-        """Give a variable or buffer that was just made its name."""
+        """Name a variable or buffer that was just created."""
         rename = getattr(value, "name_", None)
         if rename is not None:
             rename(name)
@@ -98,11 +98,11 @@ class IRBuilder:
 
 
 NAMERS: dict[type, Callable[[Any, str], None]] = {}
-"""Class -> function that names a fresh object of it. Only objects that nobody saw are renamed."""
+"""Class -> function that names a new object of it. An object that has a name keeps it."""
 
 
 class IRBuilderFrame:
-    """The base of frames. ``_enter`` and ``_exit`` say what a frame gives and makes."""
+    """The base of frames. ``_enter`` returns what ``with`` gives, ``_exit`` builds the node."""
 
     def __init__(self) -> None:
         self.callbacks: list[Callable[[], None]] = []
@@ -133,7 +133,7 @@ class IRBuilderFrame:
         IRBuilder.current().frames[-1].callbacks.append(callback)
 
     def enter_rest(self) -> Any:
-        """Enter for the rest of the frame around."""
+        """Enter until the frame around this one ends."""
         frames = IRBuilder.current().frames
         if not frames:
             raise IRValueError("this statement belongs inside a function")

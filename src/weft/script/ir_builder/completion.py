@@ -1,4 +1,4 @@
-"""What a script may leave out: the root block, and the regions that blocks read and write."""
+"""Adds what a script may leave out: the root block, and the regions of blocks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def complete(func: PrimFunc, root_buffers: Sequence[Buffer], adds_root: bool = T
 
 
 class _Completer(Mutator):
-    """Replaces the detection mark of a block by what ``access_regions`` finds."""
+    """Replaces the mark of a block without regions by what ``access_regions`` finds."""
 
     def __init__(self, buffers: list[Buffer], is_root: bool) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class _Completer(Mutator):
         )
 
     def visit_DeclBuffer(self, node: DeclBuffer) -> Any:
-        """Blocks inside see the buffer, unless its memory is known under another one."""
+        """Blocks inside may access the buffer, unless its memory has another buffer already."""
         data = node.buffer.data
         if any(buffer.data is data for buffer in self.buffers):
             return self.visit_default(node)

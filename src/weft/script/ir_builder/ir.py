@@ -1,4 +1,4 @@
-"""The frame of a module, and what a module's class body may say about it."""
+"""The frame of a module, and the functions that a module's class body may call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class IRModuleFrame(IRBuilderFrame):
         self.declared: dict[str, GlobalVar] = {}
 
     def add_function(self, name: str, func: BaseFunc) -> None:
-        """Add a function that a frame inside has made."""
+        """Add a function that a frame inside has built."""
         for var in self.functions:
             if var.name_hint == name:
                 raise IRValueError(f"the module has two functions named {name!r}")

@@ -1,7 +1,7 @@
 """The statements and values of graph functions: what ``R.<name>`` means inside a script.
 
-What is not here is an operator: ``R.nn.relu`` is ``weft.relax.op``'s function of that name, found
-at use, or a plain call of a registered operator that has none.
+Other names are operators: ``R.nn.relu`` is the function of that name in ``weft.relax.op``, which is
+looked up when used, or a plain call of a registered operator that has no function.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def is_callable_value(value: object) -> TypeGuard[RelaxExpr]:
 
 
 py_print: Final = print
-"""Python's own ``print`` and ``str``, where ``R.print`` and ``R.str`` are other things."""
+"""Python's own ``print``; ``R.print`` is an operator."""
 py_str: Final = str
 
 NAMES: Final[dict[str, object]] = {
@@ -308,9 +308,9 @@ NAMES: Final[dict[str, object]] = {
     "str": str_,
     "tuple": tuple_,
 }
-"""Names of ``R`` that are no Python names of this module."""
+"""Names of ``R`` for which this module uses another Python name."""
 COMPOSED: Final = frozenset({"linear"})
-"""Functions of ``relax.op`` that stand for several operators."""
+"""Functions of ``relax.op`` that call several operators."""
 
 
 class Operators:

@@ -1,6 +1,6 @@
 """Distributed tensors as scripts write them: ``R.DTensor(...)``, ``R.dist.const``, ``"mesh[0]"``.
 
-A text names a device mesh of the module's global infos, and a placement.
+A device mesh may be written as its name in the module's global infos, a placement as a text.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def find_mesh(mesh: DeviceMesh | str) -> DeviceMesh:
 
 
 def find_placement(placement: Placement | str) -> Placement:
-    """A placement, also from its text."""
+    """A placement, from itself or from its text."""
     return Placement.from_text(placement) if isinstance(placement, str) else placement
 
 
@@ -86,7 +86,7 @@ def DTensor(  # noqa: N802 - written R.DTensor
 
 
 def const(value: NDArray | npt.ArrayLike, struct_info: InfoLike) -> Constant:
-    """A distributed constant, in the dtype that the struct info says."""
+    """A distributed constant with the dtype of the struct info."""
     info = as_struct_info(struct_info)
     if not isinstance(info, DTensorStructInfo):
         raise IRTypeError(f"R.dist.const: struct_info: expected an R.DTensor, got {info}")
@@ -104,7 +104,7 @@ def _infos(out_sinfo: Infos, what: str) -> list[DTensorStructInfo]:
 
 
 def call_tir(func: Callee, args: RelaxLike, out_sinfo: Infos, tir_vars: TirVars = None) -> Call:
-    """A call of a PrimFunc, or of a registered function, that makes distributed tensors."""
+    """A call of a PrimFunc, or of a registered function, that returns distributed tensors."""
     infos = _infos(out_sinfo, "call_tir")
     if isinstance(func, str | ExternFunc):
         return base.call_dps_packed(func, args, infos)
@@ -125,7 +125,7 @@ def call_tir_local_view(
 def annotate_sharding(
     value: RelaxLike, device_mesh: DeviceMesh | str, placement: Placement | str
 ) -> Call:
-    """The tensor, marked with how it shall lie on a mesh."""
+    """The tensor, annotated with the mesh and the placement that it shall have."""
     mesh = find_mesh(device_mesh)
     return distributed.annotate_sharding(value, mesh, find_placement(placement))
 

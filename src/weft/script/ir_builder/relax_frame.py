@@ -1,6 +1,6 @@
 """The frames of graph functions: functions, dataflow blocks, branches.
 
-They drive one BlockBuilder a function, which normalises each value and infers its struct info.
+Each function has one BlockBuilder, which normalises each value and infers its struct info.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from weft.tir.expr import Var as TirVar
 
 
 def name_var(var: Var, name: str) -> None:
-    """Name a variable that has none yet."""
+    """Name a variable that has no name yet."""
     if not var.name_hint:
         var.name_hint = name
 
@@ -61,7 +61,7 @@ class SeqFrame(IRBuilderFrame):
         return self
 
     def close(self) -> list[BindingBlock]:
-        """The blocks; no more bindings follow."""
+        """The blocks of the finished frame."""
         self.blocks.append(self.bb.end_block())
         self.bb.end_scope()
         return list(merged_blocks(self.blocks))
@@ -114,7 +114,7 @@ class FunctionFrame(SeqFrame):
         self.builder.emitted = self.bb.get()
         ret = self.ret_struct_info or derived
         if isinstance(ret, TupleStructInfo) and not ret.fields:
-            if isinstance(derived, TupleStructInfo):  # `-> R.Tuple` says that it is a tuple
+            if isinstance(derived, TupleStructInfo):  # `-> R.Tuple` only says that it is a tuple
                 ret = derived
         if ret is not derived and not _compatible(ret, derived):
             raise IRTypeError(
@@ -140,7 +140,7 @@ def _compatible(declared: StructInfo, derived: StructInfo) -> bool:
 
 
 class DataflowFrame(IRBuilderFrame):
-    """A dataflow block; variables not given to ``output`` are not seen outside."""
+    """A dataflow block; only the variables given to ``output`` are visible after it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,7 +150,7 @@ class DataflowFrame(IRBuilderFrame):
 
     @property
     def output_vars(self) -> list[Var]:
-        """The variables that are seen outside, once the block has ended."""
+        """The variables that are visible after the block, once it has ended."""
         return list(self.replaced.values())
 
     def _enter(self) -> Any:
@@ -231,14 +231,14 @@ class BranchFrame(SeqFrame):
 
 
 class ThenFrame(BranchFrame):
-    """What is computed where the condition holds."""
+    """The branch for a condition that holds."""
 
     def __init__(self) -> None:
         super().__init__("then")
 
 
 class ElseFrame(BranchFrame):
-    """What is computed otherwise."""
+    """The branch for a condition that does not hold."""
 
     def __init__(self) -> None:
         super().__init__("else")

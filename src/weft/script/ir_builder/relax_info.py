@@ -1,7 +1,8 @@
 """Struct infos as scripts write them: ``R.Tensor(("n", 4), "float32")``, ``R.Shape`` ...
 
-A str dimension is a symbolic variable of the function around, or an expression of such. Outside of
-any function (an annotation that Python evaluates) it stays open: a ``StructInfoProxy``.
+A dimension that is a str names a symbolic variable of the function, or is an expression of such.
+Outside of functions (in an annotation that Python evaluates) it cannot be resolved yet; the result
+is a ``StructInfoProxy``.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
 
 
 _NODES: Final = frozenset("Add Sub Mul Div Mod FloorDiv FloorMod Min Max Cast Select".split())
-"""Constructors that a dimension may spell out where an operator would fold."""
+"""Constructors that the text of a dimension may call where an operator would fold constants."""
 
 
 def _is_open(value: object) -> bool:
@@ -128,7 +129,7 @@ def _is_open(value: object) -> bool:
 
 
 def made_or_open(make: Callable[[], StructInfo], *parts: object) -> StructInfo | StructInfoProxy:
-    """The struct info now if its parts are known, else a proxy."""
+    """The struct info if its parts are known, else a proxy."""
     if current_symbols() is None and _is_open(parts):
         return StructInfoProxy(make)
     return make()

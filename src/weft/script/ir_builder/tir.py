@@ -1,7 +1,7 @@
-"""The names of TensorIR for the builder and for scripts: statements, values, operators.
+"""The names of ``T`` for the builder and for scripts: statements, values, operators.
 
-Statements come from ``tir_statement`` and ``tir_block``, values from ``tir_value``; ``int32x4`` and
-the like are made on demand; every other name is a function of ``weft.tir.op``, a node of
+Statements come from ``tir_statement`` and ``tir_block``, values from ``tir_value``; types such as
+``int32x4`` are created when used. Every other name is a function of ``weft.tir.op``, a node of
 ``weft.tir.expr``, an ``IndexMap`` or a ``Target``, or a plain call of a registered intrinsic.
 """
 
@@ -65,11 +65,11 @@ _RESULTS: dict[str, Callable[[Op], Builder]] = {
         _plain_dtype(dtype), op, (base, limit)
     ),
 }  # fmt: skip
-"""Intrinsics of known result type, which the name of the intrinsic alone does not say."""
+"""Intrinsic -> how its call is built, if the registry does not give the type of its result."""
 
 
 def _typed(function: Builder) -> Builder:
-    """An intrinsic whose first argument is a data type takes ``dtype=`` as well."""
+    """Let an intrinsic whose first argument is a data type also take ``dtype=``."""
 
     def build(*args: object, dtype: Dtype | None = None, **kwargs: object) -> object:
         if dtype is not None:
@@ -81,7 +81,7 @@ def _typed(function: Builder) -> Builder:
 
 
 def _device(function: Builder) -> Builder:
-    """An intrinsic of a machine; ``dtype=`` of one whose result type is fixed replaces that."""
+    """A machine's intrinsic; ``dtype=`` replaces the type of its result, if that is fixed."""
     parameters = list(inspect.signature(function).parameters)
     if "dtype" in parameters:
         return _typed(function) if parameters[0] == "dtype" else function
@@ -95,7 +95,7 @@ def _device(function: Builder) -> Builder:
 
 
 def _inferred(function: Builder) -> Builder:
-    """An operator whose type follows from its operands: ``dtype=`` is taken, and says nothing."""
+    """An operator whose type follows from its operands; ``dtype=`` is accepted and ignored."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
 """Blocks as functions: what ``T.block``, ``T.axis``, ``T.reads``, ``T.where`` ... do.
 
-Each adds to the innermost block under way. Parameters are TVM 0.20's.
+Each adds to the innermost block that is being built. Parameters are TVM 0.20's.
 """
 
 from __future__ import annotations

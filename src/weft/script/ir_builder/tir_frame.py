@@ -43,13 +43,13 @@ from weft.tir.stmt import (
 
 
 def name_var(var: Var, name: str) -> None:
-    """Name a variable that has none yet."""
+    """Name a variable that has no name yet."""
     if not var.name:
         var.name = name
 
 
 def name_buffer(buffer: Buffer, name: str) -> None:
-    """Name a buffer that has no name yet, its pointer and symbolic strides with it."""
+    """Name a buffer that has no name yet, and with it its pointer and symbolic strides."""
     if buffer.name:
         return
     buffer.name = name
@@ -184,7 +184,7 @@ class BlockFrame(TIRFrame):
 
 
 class BlockInitFrame(TIRFrame):
-    """``with T.init()``: what a reduction starts from."""
+    """``with T.init()``: the statements that store the start value of a reduction."""
 
     def _enter(self) -> None:
         assert self.builder is not None
@@ -243,7 +243,7 @@ class WhileFrame(TIRFrame):
 
 
 class LetFrame(TIRFrame):
-    """``var`` bound to ``value`` for the rest."""
+    """``var`` bound to ``value`` for the statements that follow."""
 
     def __init__(self, value: PrimExpr, var: Var | None) -> None:
         super().__init__()
@@ -262,7 +262,7 @@ def _let_type(value: PrimExpr) -> Type | DataType:
 
 
 class AssertFrame(TIRFrame):
-    """``assert condition, message``, then the rest."""
+    """``assert condition, message``, then the statements that follow."""
 
     def __init__(self, condition: PrimExpr, message: str) -> None:
         super().__init__()
@@ -273,7 +273,7 @@ class AssertFrame(TIRFrame):
 
 
 class AttrFrame(TIRFrame):
-    """The rest under an attribute."""
+    """An attribute around the statements that follow."""
 
     def __init__(self, node: object, attr_key: str, value: PrimExpr, result: object = None) -> None:
         super().__init__()
@@ -287,7 +287,7 @@ class AttrFrame(TIRFrame):
 
 
 class LaunchThreadFrame(TIRFrame):
-    """The rest once for each thread of a tag."""
+    """The statements that follow, once for each thread of a tag."""
 
     def __init__(self, extent: PrimExpr, iter_var: IterVar) -> None:
         super().__init__()
@@ -304,7 +304,7 @@ class LaunchThreadFrame(TIRFrame):
 
 
 class AllocateFrame(TIRFrame):
-    """Memory for the rest; gives the pointer."""
+    """Memory for the statements that follow; gives its pointer."""
 
     def __init__(
         self,
@@ -331,7 +331,7 @@ class AllocateFrame(TIRFrame):
 
 
 class AllocateConstFrame(TIRFrame):
-    """Constant memory for the rest; gives the pointer."""
+    """Constant memory for the statements that follow; gives its pointer."""
 
     def __init__(
         self,
@@ -358,7 +358,7 @@ class AllocateConstFrame(TIRFrame):
 
 
 class DeclBufferFrame(TIRFrame):
-    """A view for the rest; without given data its memory is allocated too."""
+    """A buffer for the statements that follow; without ``data`` its memory is allocated, too."""
 
     def __init__(self, buffer: Buffer, allocate: bool) -> None:
         super().__init__()
@@ -376,7 +376,7 @@ class DeclBufferFrame(TIRFrame):
 
 
 class RealizeFrame(TIRFrame):
-    """Memory for a region of a buffer for the rest."""
+    """Memory of a region of a buffer, for the statements that follow."""
 
     def __init__(self, region: BufferRegion, scope: str, condition: PrimExpr) -> None:
         super().__init__()
@@ -424,14 +424,14 @@ class BranchFrame(TIRFrame):
 
 
 class ThenFrame(BranchFrame):
-    """The statements run where the condition holds."""
+    """The statements that run if the condition holds."""
 
     def __init__(self) -> None:
         super().__init__("then")
 
 
 class ElseFrame(BranchFrame):
-    """The statements run otherwise."""
+    """The statements that run if the condition does not hold."""
 
     def __init__(self) -> None:
         super().__init__("else")
@@ -471,7 +471,7 @@ def frozen(value: object) -> Any:
 
 
 def as_node(value: Any) -> Any:
-    """A node or a text as it is, several as an Array, anything else as an expression."""
+    """A node or a text itself, a sequence as an Array, anything else as an expression."""
     if isinstance(value, list | tuple):
         return Array([as_node(item) for item in value])
     return value if isinstance(value, Node | str) else as_prim_expr(value)

@@ -1,6 +1,6 @@
 """The statements of TensorIR as functions: what ``T.grid``, ``T.allocate``, ``T.attr`` ... do.
 
-Each finds the frame it belongs to and adds to it, or makes a frame. Parameters are TVM 0.20's.
+Each adds to the frame that it belongs to, or creates a frame. Parameters are TVM 0.20's.
 """
 
 from __future__ import annotations

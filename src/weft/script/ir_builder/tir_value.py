@@ -23,7 +23,7 @@ from weft.tir.expr import IterType, IterVar, SizeVar, Var
 
 
 class DTypeConstructor:
-    """``T.int32`` and the like: a parameter's annotation, a maker of variables, a conversion.
+    """``T.int32`` and the like: annotates parameters, creates variables and converts values.
 
     >>> from weft.script import tir as T
     >>> T.float32(2)
@@ -35,7 +35,7 @@ class DTypeConstructor:
         self.__name__ = str(dtype)
 
     def __call__(self, expr: ExprLike | None = None, is_size_var: bool = False) -> PrimExpr:
-        """A fresh variable without ``expr``, else ``expr`` converted (constants fold)."""
+        """A new variable without ``expr``, else ``expr`` converted (constants fold)."""
         if expr is None:
             return SizeVar("", self.dtype) if is_size_var else Var("", self.dtype)
         if isinstance(expr, str):
@@ -70,7 +70,7 @@ class HandleConstructor(DTypeConstructor):
         *,
         is_size_var: bool = False,
     ) -> PrimExpr:
-        """A fresh pointer variable; of an expression its conversion to a handle."""
+        """A new pointer variable; an expression is converted to a handle."""
         kind = SizeVar if is_size_var else Var
         if dtype is None:
             return kind("", "handle")
@@ -282,7 +282,7 @@ Range.from_min_extent = RangeNode.from_min_extent  # type: ignore[attr-defined] 
 
 
 def boolean(expr: ExprLike | None = None, is_size_var: bool = False) -> PrimExpr:
-    """``T.bool``, which Python's own name ``bool`` leaves no room for here."""
+    """``T.bool``, under another name here, as ``bool`` is Python's."""
     return DTypeConstructor("bool")(expr, is_size_var)
 
 

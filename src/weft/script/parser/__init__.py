@@ -1,4 +1,4 @@
-"""The TVMScript parser: Python's ``ast`` of the user's text, walked by (dialect, ast class)."""
+"""The TVMScript parser: walks Python's ``ast`` of the user's text, with methods by dialect."""
 
 from weft.script.parser.entry import from_source, parse
 from weft.support.facade import module_getattr

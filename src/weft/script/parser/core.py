@@ -1,7 +1,7 @@
-"""The statement walk: (dialect, ast class) -> method of that dialect.
+"""Parses statements: the handler is found by (dialect, class of the ast node).
 
 ``Parser`` holds the source, the scopes and the evaluator; the dialects (``tir_dialect``,
-``relax_dialect``) register one function for each statement class they know.
+``relax_dialect``) register a function for each class of statements that they support.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from weft.support.diagnostics import Source
 from weft.support.dtype import DataType
 
 Handler = Callable[["Parser", Any], None]
-"""Parses one statement; its class is the one that it is registered for."""
+"""A function that parses a statement of the class for which it is registered."""
 STATEMENTS: Final[dict[tuple[str, type[ast.AST]], Handler]] = {}
 CALLS: Final[dict[str, Callable[[Parser, Callable[..., object], Values, Words], object]]] = {}
 FALLBACKS: Final[dict[str, Callable[[Parser, str], object]]] = {}
@@ -63,7 +63,7 @@ class Parser:
         self.function_names: dict[str, str] = {}
         self.return_types: dict[GlobalVar, DataType] = {}
         self.shadowing: list[ast.AST] = []
-        """Assignments of the function under way that made a variable over one outside."""
+        """Assignments in the current function whose new variable hides one of an outer scope."""
         self.mistakes: list[Mistake] = []
 
     @contextlib.contextmanager
@@ -80,11 +80,11 @@ class Parser:
         raise self.evaluator.error(node, message)
 
     def guard(self, node: ast.AST) -> contextlib.AbstractContextManager[None]:
-        """Give errors raised inside the place of ``node``."""
+        """Errors that are raised inside get the location of ``node``."""
         return self.evaluator.placed(node)
 
     def parameters(self, node: ast.FunctionDef) -> list[ast.arg]:
-        """The parameters of a script's function, which are plain ones without default values."""
+        """The parameters of a script's function; only positional ones without default values."""
         args = node.args
         for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
             if extra is not None:
@@ -98,7 +98,7 @@ class Parser:
         return self.evaluator.evaluate(node)
 
     def visit(self, node: ast.stmt) -> None:
-        """One statement."""
+        """Parse a statement."""
         handler = STATEMENTS.get((self.dialect, type(node)))
         if handler is None:
             self.error(node, f"{type(node).__name__} is not supported in {NAMES[self.dialect]}")
@@ -108,7 +108,7 @@ class Parser:
             handler(self, node)
 
     def visit_body(self, nodes: list[ast.stmt]) -> None:
-        """Statements in order."""
+        """Parse statements in order."""
         for node in nodes:
             self.visit(node)
 
@@ -125,7 +125,7 @@ class Parser:
         return function(*args, **kwargs)
 
     def fallback(self, name: str) -> object:
-        """A name that is defined nowhere: what the dialect makes of it, or None."""
+        """The meaning that the dialect gives to a name that is not defined, or None."""
         special = FALLBACKS.get(self.dialect)
         return None if special is None else special(self, name)
 

@@ -1,4 +1,4 @@
-"""The ways into the parser: decorators hand in definitions, ``from_source`` hands in text."""
+"""The entries of the parser: decorators, which get definitions, and ``from_source``, for texts."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ R = TypeVar("R")
 
 
 def _short_traceback(function: Callable[P, R]) -> Callable[P, R]:
-    """An entry whose DiagnosticErrors show the user's line, not the parser's inside.
+    """Decorate an entry: the traceback of a DiagnosticError does not show the parser's frames.
 
-    With WEFT_FULL_TRACEBACK in the environment the traceback stays whole.
+    With WEFT_FULL_TRACEBACK in the environment it is complete.
     """
 
     @functools.wraps(function)
@@ -69,7 +69,7 @@ def parse(
     extra_vars: Mapping[str, object] | None = None,
     check_well_formed: bool = True,
 ) -> Any:
-    """The IRModule or function of a text, a function or a class (TVM's name of from_source)."""
+    """The IRModule or function of a text, a function or a class (TVM's name for from_source)."""
     return _parse_program(program, extra_vars, check_well_formed, sys._getframe(1))
 
 
@@ -128,7 +128,7 @@ def _parse_program(
 
 
 def _check_characters(text: str) -> None:
-    """Refuse half characters (lone surrogates), which no file can hold."""
+    """Refuse lone surrogates, which cannot be encoded in a file."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -164,13 +164,13 @@ def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Program:
         if isinstance(node, ast.ClassDef):
             parser.error(node, "a text has either one class or functions, not both")
         function = _one(parser, node, check)
-        assert isinstance(function, BaseFunc)  # a class is none of several definitions
+        assert isinstance(function, BaseFunc)  # a class cannot be one of several definitions
         module[node.name] = function
     return module
 
 
 def _outside(parser: Parser, node: ast.stmt) -> None:
-    """Imports, assignments and comments around the definitions of a text."""
+    """Handle what is around the definitions of a text: imports, assignments, docstrings."""
     if isinstance(node, ast.Import | ast.ImportFrom):
         _import(parser, node)
     elif isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -242,7 +242,7 @@ def parse_definition(
     check_well_formed: bool = True,
     extra_vars: Mapping[str, object] | None = None,
 ) -> Any:
-    """Parse what a decorator got; ``frame`` is where the decorator stands."""
+    """Parse the definition that a decorator got; ``frame`` is where the decorator is called."""
     node: ast.FunctionDef | ast.ClassDef
     if isinstance(definition, type):
         source, node = find_class(definition, frame)
@@ -260,7 +260,7 @@ def parse_definition(
 def decorate(
     definition: object, token: str, options: Mapping[str, object], check_well_formed: bool
 ) -> Any:
-    """What ``@T.prim_func`` and ``@R.function`` do with a function.
+    """What ``@T.prim_func`` and ``@R.function`` do.
 
     Inside a class that ``@I.ir_module`` will parse as a whole, the function stays as it is.
     """
@@ -275,7 +275,7 @@ def decorate(
 
 
 def verified(program: Program, check: bool, parser: Parser) -> Program:
-    """``program``, after the well-formedness checks of both IRs, and warnings, where asked for."""
+    """``program``, after the well-formedness checks of both IRs and warnings, if ``check``."""
     if not check:
         return program
     source = parser.source

@@ -1,7 +1,7 @@
-"""Expressions of a script, evaluated over explicit scopes: (ast class) -> method, never ``eval``.
+"""Evaluates expressions of a script over explicit scopes, by the class of ast nodes, without eval.
 
-Python values stay Python values; as soon as an operand is an IR expression, operators build IR.
-Each node that an expression makes gets the expression's span; each error its place.
+Operators on Python values give Python values; if an operand is an IR expression, they build IR.
+Nodes that an expression builds get the span of the expression, and errors its location.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from weft.tir.expr import And, Not, Or
 Values = list[Any]
 """The positional arguments of a call in a script."""
 Words = dict[str, Any]
-"""The arguments of a call in a script that are given by name."""
+"""The keyword arguments of a call in a script."""
 
 USER_ERRORS: Final = (
     TVMError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError,
@@ -49,14 +49,15 @@ _REFLECTED: Final[dict[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     **COMPARE, ast.Eq: tir_op.equal, ast.NotEq: tir_op.not_equal, ast.Lt: tir_op.less,
     ast.LtE: tir_op.less_equal, ast.Gt: tir_op.greater, ast.GtE: tir_op.greater_equal,
 }  # fmt: skip
-"""``1 <= x`` and ``var < size_var`` as written: Python would ask the right, and swap the sides."""
+"""Comparisons that keep their sides: for ``1 <= x`` and ``var < size_var`` Python would call the
+method of the right side, and so exchange the sides."""
 UNARY: Final[dict[type[ast.unaryop], Callable[[Any], object]]] = {
     ast.USub: operator.neg, ast.UAdd: lambda value: value, ast.Invert: operator.invert,
 }  # fmt: skip
 
 
 def _asks_right(left: object, right: object) -> bool:
-    """Whether Python asks the right side of a comparison: its class is the narrower (SizeVar)."""
+    """Whether Python would call the method of the right side first: its class is a subclass."""
     if not isinstance(right, ExprOp):
         return False
     is_number = isinstance(left, bool | int | float)
@@ -67,7 +68,7 @@ _CONVERSIONS: Final[dict[int, Callable[[object], str]]] = {97: ascii, 114: repr,
 
 
 MAX_DEPTH: Final = 100
-"""How deep functions of a script call each other; each call takes some of the C stack."""
+"""The deepest nesting of calls between functions of a script; each call uses C stack."""
 
 
 class Evaluator:
@@ -85,7 +86,7 @@ class Evaluator:
         self.call: Callable[[Callable[..., object], Values, Words, ast.Call], object] = _plain_call
 
     def span(self, node: ast.AST) -> Span:
-        """Where ``node`` stands."""
+        """The location of ``node``."""
         line = getattr(node, "lineno", 1)
         start = getattr(node, "col_offset", 0)
         end_line = getattr(node, "end_lineno", None) or line
@@ -98,7 +99,7 @@ class Evaluator:
 
     @contextlib.contextmanager
     def placed(self, node: ast.AST) -> Iterator[None]:
-        """Give errors raised inside the place of ``node``."""
+        """Errors that are raised inside get the location of ``node``."""
         try:
             yield
         except DiagnosticError:
@@ -150,7 +151,7 @@ class Evaluator:
         return slice(lower, upper, step)
 
     def items(self, nodes: list[ast.expr]) -> list[object]:
-        """The values of a list of expressions; ``*x`` is spread."""
+        """The values of a list of expressions; ``*x`` is unpacked."""
         values: list[object] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
@@ -183,7 +184,7 @@ class Evaluator:
         return self.call(function, args, kwargs, node)
 
     def arguments(self, node: ast.Call) -> tuple[Values, Words]:
-        """What a call gives to the function."""
+        """The positional and keyword arguments of a call."""
         args = self.items(node.args)
         kwargs: dict[str, object] = {}
         for item in node.keywords:
@@ -260,7 +261,7 @@ class Evaluator:
         return "".join(parts)
 
     def formatted(self, value: object, form: str) -> str:
-        """A value in the format that an f-string asks for."""
+        """A value in a format of an f-string."""
         return format(value, form)
 
     def function(self, node: ast.Lambda) -> Callable[..., object]:
@@ -361,7 +362,7 @@ def operand(value: object) -> Any:
 
 
 def literal(value: object, beside: object) -> object:
-    """A Python number beside an unsigned operand is a constant of that operand's type."""
+    """A Python number whose other operand is unsigned becomes a constant of that type."""
     if type(value) is int and value >= 0 and isinstance(beside, PrimExpr):
         element = beside.dtype.element
         if element.kind == "uint" and value < 1 << element.bits:
@@ -370,7 +371,7 @@ def literal(value: object, beside: object) -> object:
 
 
 def join(lhs: Any, rhs: Any, is_and: bool) -> object:
-    """``lhs and rhs`` or ``lhs or rhs``; IR as soon as one side is."""
+    """``lhs and rhs`` or ``lhs or rhs``; an IR expression if one side is one."""
     if not isinstance(lhs, ExprOp) and not isinstance(rhs, ExprOp):
         return (lhs and rhs) if is_and else (lhs or rhs)
     kind = And if is_and else Or

@@ -1,4 +1,4 @@
-"""Macros: parts of a script that are expanded, statement by statement, where they are called."""
+"""Macros: functions whose statements are parsed again at each call, in the caller's function."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.support.errors import IRTypeError, IRValueError
 
 
 class ScriptMacro:
-    """A macro; ``hygienic``: its own names resolve where it was defined, not where it is used."""
+    """A macro; if it is ``hygienic``, names mean what they mean where it is defined."""
 
     def __init__(
         self, dialect: str, function: FunctionType, hygienic: bool, names: Mapping[str, object]
@@ -80,7 +80,7 @@ def _body(node: ast.FunctionDef) -> list[ast.stmt]:
 def make_macro(
     dialect: str, args: tuple[object, ...], hygienic: bool
 ) -> ScriptMacro | Callable[[FunctionType], ScriptMacro]:
-    """What ``@T.macro`` and ``@R.macro`` give, with and without a call."""
+    """What ``@T.macro`` and ``@R.macro`` return, with and without arguments."""
     frame = sys._getframe(2)
     if len(args) == 1 and isinstance(args[0], FunctionType):
         return ScriptMacro(dialect, args[0], hygienic, captured_names(frame, args[0]))

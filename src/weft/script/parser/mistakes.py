@@ -1,9 +1,9 @@
-"""Programs that are legal and compute something else than their author means.
+"""Warnings of programs that are legal but probably not what their author means.
 
-``block_mistakes`` looks at a function as it was written, before missing regions are filled in: a
-block that says itself that it reads a buffer (``T.reads``) means to build on what that holds. The
-parser notes what only a statement shows (numbers cut off by a store, variables that end with a
-loop). ``warn`` tells each once, at the user's line, as a ScriptWarning.
+``block_mistakes`` examines a function as it was written, before missing regions are added: a block
+with its own ``T.reads`` of a buffer means to use what the buffer holds. The parser notes mistakes
+that only a statement shows (a store that truncates numbers, a variable that ends with a loop).
+``warn`` reports each once, at the user's line, as a ScriptWarning.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from weft.tir.function import PrimFunc
 from weft.tir.stmt import Block, BlockRealize, BufferStore, Evaluate, For
 
 _READS: Final = 1
-"""The bit of the mark ``DETECT`` that says that a block has no ``T.reads``."""
+"""The bit of the mark ``DETECT`` for a block without ``T.reads``."""
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """What is probably meant otherwise, and where it stands."""
+    """A probable mistake: its message and its location."""
 
     message: str
     span: Span | None
@@ -49,11 +49,11 @@ def warn(mistakes: Iterable[Mistake]) -> None:
 
 
 _REGISTRIES: Final[dict[str, dict[Any, Any]]] = {}
-"""By file: which warnings were given, as the module ``warnings`` keeps it."""
+"""File -> the warnings that were given, in the form of the module ``warnings``."""
 
 
 def truncating_store(buffer: Buffer, value: PrimExpr, span: Span) -> list[Mistake]:
-    """The mistake of a store that cuts fractions off; none if it cuts none."""
+    """The mistake of a store that truncates a float to an integer, if it does."""
     if not buffer.dtype.is_integral or not value.dtype.is_float:
         return []
     if isinstance(value, FloatImm) and value.value.is_integer():
@@ -69,7 +69,7 @@ def truncating_store(buffer: Buffer, value: PrimExpr, span: Span) -> list[Mistak
 
 @deep_recursion
 def block_mistakes(func: PrimFunc) -> list[Mistake]:
-    """The probable mistakes in the blocks of a function whose regions are not filled in."""
+    """The probable mistakes in the blocks of a function, before regions are added."""
     visitor = _BlockVisitor()
     visitor.visit(func.body)
     return visitor.mistakes
@@ -86,7 +86,7 @@ class _BlockVisitor(Visitor):
         self.sources: dict[Var, Var] = {}
 
     def memory(self, data: Var) -> Var:
-        """The buffer's memory: a matched buffer is a part of another's."""
+        """The data variable of the memory: a matched buffer lies in the memory of another."""
         while data in self.sources:
             data = self.sources[data]
         return data
@@ -114,7 +114,7 @@ class _BlockVisitor(Visitor):
         self.realizes.pop()
 
     def check_order(self, axis: IterVar, value: PrimExpr) -> None:
-        """The extent of an axis is a loop, and its binding is none."""
+        """Note an axis whose extent is a loop variable and whose binding is none: exchanged."""
         extent = axis.dom.extent if axis.dom is not None else None
         variables = {loop.loop_var for loop in self.loops}
         if extent in variables and not variables & set(collect(value, Var)):
@@ -175,10 +175,10 @@ class _BlockVisitor(Visitor):
             )
 
     def repeated(self, block: Block, store: BufferStore) -> list[str]:
-        """Axes (of a block without axes: loops) along which ``store`` meets the same element."""
+        """Axes along which ``store`` writes one element; of a block without axes, loops."""
         used = set(collect(list(store.indices), Var))
         if used - {axis.var for axis in block.iter_vars} and block.iter_vars:
-            return []  # an inner loop or a let, of which nothing is known here
+            return []  # an inner loop or a let, which are not analysed here
         if block.iter_vars:
             return [
                 axis.var.name for axis in block.iter_vars
@@ -191,7 +191,7 @@ class _BlockVisitor(Visitor):
         ]  # fmt: skip
 
     def starts_from_nothing(self, store: BufferStore) -> bool:
-        """Whether nothing before wrote the buffer, and no block says that it reads it."""
+        """Whether no statement before wrote the buffer, and no block declares to read it."""
         data = self.memory(store.buffer.data)
         if data in self.touched:
             return False
@@ -204,7 +204,7 @@ class _BlockVisitor(Visitor):
         return True
 
     def visit_Evaluate(self, node: Evaluate) -> None:
-        """A call may write whatever memory it is given."""
+        """A call may write any memory whose pointer it gets."""
         handles = [var for var in collect(node, Var) if var.dtype.is_handle]
         self.touched.update([self.memory(var) for var in handles])
 
@@ -216,7 +216,7 @@ class _BlockVisitor(Visitor):
 
 
 def _updates_itself(store: BufferStore) -> bool:
-    """Whether the element that is stored is read for its new value."""
+    """Whether the new value is computed from the element itself."""
     return _is_among(store, collect(store.value, BufferLoad))
 
 

@@ -1,4 +1,4 @@
-"""``@I.ir_module``: the functions of a class, declared first, then parsed."""
+"""``@I.ir_module``: declares the functions of a class, then parses them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.support.errors import IRAttributeError
 
 
 class ModuleProxy:
-    """The class inside itself: ``Module.f`` and ``cls.f`` are the GlobalVars."""
+    """What the class's name and ``cls`` mean inside: ``Module.f`` is the GlobalVar of ``f``."""
 
     def __init__(self, name: str, functions: dict[str, GlobalVar]) -> None:
         self.name_ = name
@@ -67,7 +67,7 @@ def parse_module(parser: Parser, node: ast.ClassDef) -> IRModule:
 
 
 def _read_function_names(parser: Parser, node: ast.ClassDef) -> None:
-    """What ``I.function_names`` says, wherever it stands: definitions are named before it runs."""
+    """Read a call of ``I.function_names`` first, since functions are declared before it runs."""
     for item in node.body:
         call = item.value if isinstance(item, ast.Expr) else None
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
@@ -80,7 +80,7 @@ def _given_name(parser: Parser, name: str) -> str:
 
 
 def _named(parser: Parser, item: ast.FunctionDef, func: Function) -> Function:
-    """The function with the name that ``I.function_names`` gives it, as its symbol too."""
+    """The function with the name, also as its symbol, that ``I.function_names`` gives it."""
     name = _given_name(parser, item.name)
     if name == item.name or func.attrs.get("global_symbol") != item.name:
         return func
@@ -90,7 +90,7 @@ def _named(parser: Parser, item: ast.FunctionDef, func: Function) -> Function:
 def _ordered(
     parser: Parser, functions: list[ast.FunctionDef]
 ) -> list[tuple[ast.FunctionDef, dict[str, object]]]:
-    """PrimFuncs first, then graph functions after those whose result type they need."""
+    """PrimFuncs first; a graph function comes after those whose result type it needs."""
     prim, graph = [], {}
     for item in functions:
         token, options = parser.decorator(item)
@@ -151,7 +151,7 @@ def _external(parser: Parser, name: str, function: ExternFunc) -> GlobalVar:
 
 @statement("ir", ast.Assign)
 def visit_assign(parser: Parser, node: ast.Assign) -> None:
-    """A Python value for the functions of the class; an ``R.ExternFunc`` is a function of it."""
+    """A Python value that the functions may use; an ``R.ExternFunc`` becomes a function."""
     value = parser.evaluate(node.value)
     for target in node.targets:
         for name, item in parser.evaluator.match(target, value):

@@ -24,7 +24,7 @@ from weft.tir.expr import Var as TirVar
 _BARE = {
     "Tensor": build.Tensor, "Shape": build.Shape, "Object": build.Object, "Tuple": build.Tuple,
 }  # fmt: skip
-"""What the texts of 2022 write without ``R.``."""
+"""Names that the texts of 2022 write without ``R.``."""
 
 
 def parse_function(
@@ -53,7 +53,7 @@ def parse_function(
 
 
 def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncStructInfo:
-    """The signature alone, for calls before the function is parsed."""
+    """The signature of a function, for calls before the function is parsed."""
     with parser.in_dialect("relax"), parser.scopes.nested(), IRBuilder() as builder:
         frame = FunctionFrame(pure)
         frame.name = node.name
@@ -90,7 +90,7 @@ def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> N
 
 
 def _declared_symbols(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> None:
-    """The types of the symbols that the body declares: ``n = T.int64(is_size_var=True)``."""
+    """Define the symbols that the body declares: ``n = T.int64(is_size_var=True)``."""
     for stmt in node.body:
         value = getattr(stmt, "value", None)
         if not (isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)):
@@ -123,7 +123,7 @@ def bare_name(parser: Parser, name: str) -> object:
 
 
 def attribute(parser: Parser, value: object, name: str) -> object:
-    """``relax.add`` inside a script, where ``relax`` is the module itself, is ``R.add``."""
+    """An attribute; ``relax.add`` in a script that captures the module ``relax`` is ``R.add``."""
     if value is sys.modules.get("weft.relax"):
         try:
             return getattr(value, name)
@@ -193,7 +193,7 @@ def _assigned(parser: Parser, name: str, value: object, info: StructInfo | None)
 
 
 def _symbol(parser: Parser, name: str, value: TirVar) -> TirVar:
-    """``n = T.int64()`` or ``T.Var("n", "int64")``: the variable n, the same that ``"n"`` means."""
+    """The symbol ``n`` of ``n = T.int64()`` or ``T.Var("n", "int64")``; ``"n"`` means the same."""
     if value.name and value.name != name:
         return value
     frame = IRBuilder.current().find(FunctionFrame)
@@ -254,7 +254,7 @@ def _leave_dataflow(parser: Parser, frame: DataflowFrame, scope: dict[str, objec
 
 @statement("relax", ast.If)
 def visit_if(parser: Parser, node: ast.If) -> None:
-    """A choice; both branches end with a binding of the same name."""
+    """``if``; both branches end with a binding of the same name."""
     condition = parser.evaluate(node.test)
     if not isinstance(condition, Expr):
         parser.visit_body(node.body if condition else node.orelse)
@@ -297,4 +297,4 @@ def visit_return(parser: Parser, node: ast.Return) -> None:
 @statement("relax", ast.Nonlocal)
 @statement("relax", ast.Pass)
 def visit_pass(parser: Parser, node: ast.Pass | ast.Nonlocal) -> None:
-    """``pass``; ``nonlocal x``, with which a script asks Python to keep a name for it."""
+    """``pass``, and ``nonlocal x``, by which a script makes Python capture a name."""

@@ -1,4 +1,4 @@
-"""Names: what the script defines, in nested scopes, over what it captures from around it."""
+"""Names: those that the script defines, in nested scopes, and those that it captures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _PLAIN = (
     "range reversed round set slice sorted str sum tuple type zip"
 ).split()
 PLAIN_BUILTINS: dict[str, object] = {name: getattr(builtins, name) for name in _PLAIN}
-"""Python's own functions that a script may call; what reaches files or the interpreter is not."""
+"""Python's own functions that a script may call; none gives access to files or the interpreter."""
 
 
 class Scopes:
-    """A stack of scopes over the captured names."""
+    """A stack of scopes above the captured names."""
 
     def __init__(self, captured: Mapping[str, object]) -> None:
         self.captured = captured
@@ -57,7 +57,7 @@ class Scopes:
         return False, None
 
     def holds(self, value: object) -> bool:
-        """Whether some name stands for this very object."""
+        """Whether a name stands for this object."""
         for names in (*self.frames, self.captured):
             for item in names.values():
                 if item is value:

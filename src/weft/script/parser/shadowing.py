@@ -1,8 +1,8 @@
-"""Variables that end with a loop or a branch, in functions that go on as if they did not.
+"""Finds variables that end with a loop or a branch, though the function uses them afterwards.
 
-In TensorIR ``s = s + A[i]`` makes a new variable for the rest of the loop's body, where Python
-would change the one outside. ``find`` tells the assignments for which that matters: the outer
-variable is read after the inner one ended, or in the loop's next turn.
+In TensorIR ``s = s + A[i]`` defines a new variable for the rest of the loop's body, while in Python
+it changes the outer variable. ``find`` returns the assignments for which that makes a difference:
+the outer variable is read after the inner one has ended, or in the next iteration of the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Use:
-    """A name that is read or assigned, under the scopes around it; ``home`` is whose name it is."""
+    """A read or an assignment of a name, with the scopes around it; ``home`` owns the name."""
 
     name: str
     scopes: tuple[_Scope, ...]
@@ -97,9 +97,9 @@ class _Walk:
 def find(
     function: ast.FunctionDef, shadowing: Collection[ast.AST]
 ) -> Iterator[tuple[ast.AST, str, ast.AST]]:
-    """``(assignment, name, outer definition)`` of those in ``shadowing`` that mislead.
+    """``(assignment, name, outer definition)`` for those in ``shadowing`` that make a difference.
 
-    ``shadowing`` are the assignments that made a variable over one of a scope outside.
+    ``shadowing`` are the assignments whose new variable hides one of an outer scope.
     """
     walk = _Walk()
     walk.body(function, "body", function.body, *[
@@ -130,4 +130,5 @@ def _reaches(store: _Use, load: _Use, outer: int) -> bool:
         return False
     if common == len(store.scopes) or common == len(load.scopes):
         return True
-    return store.scopes[common].owner is not load.scopes[common].owner  # then and else of one if
+    # False for the two branches of one ``if``, of which only one runs.
+    return store.scopes[common].owner is not load.scopes[common].owner

@@ -1,7 +1,7 @@
-"""From a decorated function or class to its text and its ``ast`` node.
+"""Finds the text and the ``ast`` node of a decorated function or class.
 
-The whole file (or notebook cell) is parsed, so lines and columns are the user's own; the node is
-found by the line on which Python says that the definition starts.
+The whole file (or notebook cell) is parsed, so that lines and columns are those of the user; the
+node is found by the line at which the definition starts according to Python.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ def _read(filename: str, module_globals: Mapping[str, object]) -> _Parsed | None
 
 
 def parse_text(text: str) -> ast.Module:
-    """``ast.parse``; a long text in a thread of its own with a large stack.
+    """``ast.parse``; a long text is parsed in a thread of its own with a large stack.
 
-    Python's parser recurses in C as deep as expressions nest; too deep is a SyntaxError here.
+    Python's parser recurses in C as deep as expressions are nested; if they are nested too deep,
+    that is a SyntaxError here.
     """
     if len(text) < LONG_TEXT:
         return _parse(text)
@@ -118,7 +119,7 @@ def _find(
 
 
 def no_source(name: str) -> DiagnosticError:
-    """The error for definitions whose text Python does not keep: three lines."""
+    """The error for a definition whose text Python does not store."""
     return DiagnosticError(
         f"{name}: Python keeps no source text here (the plain REPL, exec), so there is no script "
         "to parse\n"
@@ -150,9 +151,9 @@ def in_module_class(frame: FrameType) -> bool:
 
 
 def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[str, object]:
-    """What a definition sees: globals, the locals of the functions around, its closure.
+    """The names that a definition may use: globals, locals of enclosing functions, its closure.
 
-    The frame's locals matter for names that only annotations use: no closure keeps those.
+    The frame's locals are needed for names that only annotations use: a closure does not hold them.
     """
     locals_around: list[Mapping[str, object]] = []
     current: FrameType | None = frame
@@ -172,7 +173,7 @@ def captured_names(frame: FrameType, func: FunctionType | None = None) -> dict[s
 
 
 def closure_of(func: FunctionType) -> dict[str, object]:
-    """The closure variables that have a value by now (a class is none inside of itself)."""
+    """The closure variables that have a value already; a class has none inside of itself."""
     names: dict[str, object] = {}
     for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
         try:

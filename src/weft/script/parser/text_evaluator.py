@@ -1,8 +1,9 @@
-"""Expressions of a text: the evaluator of scripts, with nothing in reach but the language.
+"""Evaluates expressions of a text, which may use nothing but the language.
 
-A text is data. Names give namespaces (``text_names``), attributes are an allow-list by class, calls
-reach functions of the language and of Python that have no effects, and work and sizes are limited
-(``text_limits``). What the caller passes as ``extra_vars`` is the caller's own, attributes too.
+A text is data. Names give namespaces (``text_names``), there is an allow-list of attributes by
+class, only functions of the language and functions of Python without effects can be called, and
+work and sizes are limited (``text_limits``). Values that the caller passes as ``extra_vars``, and
+their attributes, are not restricted.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from weft.tir.expr import IterVar
 from weft.tir.index_map import IndexMap
 
 STEP: Final = 16
-"""What an expression costs; an item of a value that is copied costs one."""
+"""The cost of an expression; each item of a value that is copied costs 1."""
 FORBIDDEN: Final = frozenset({"print", "type"})
-"""Functions of Python that a decorated script may call and a text may not."""
+"""Functions of Python that a decorated script may call, but not a text."""
 METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = tuple(
     (kind, frozenset(names.split()))
     for kind, names in {
@@ -49,7 +50,7 @@ METHODS: Final[tuple[tuple[type, frozenset[str]], ...]] = tuple(
         Array: "index count",
     }.items()
 )
-"""Attributes beside the fields of nodes, for instances of a class."""
+"""Class -> the attributes that its instances have, besides the fields of nodes."""
 STATIC: Final[tuple[tuple[type, frozenset[str]], ...]] = (
     (axis, frozenset(name for name in vars(axis) if not name.startswith("_"))),
     (IndexMap, frozenset({"from_func"})),
@@ -57,7 +58,7 @@ STATIC: Final[tuple[tuple[type, frozenset[str]], ...]] = (
     (IterVar, frozenset(name for name, item in vars(IterVar).items() if isinstance(item, int))),
     (Buffer, frozenset({"READ", "WRITE"})),
 )
-"""Attributes of classes themselves."""
+"""Class -> its attributes that may be used on the class itself."""
 
 
 class TextEvaluator(Evaluator):
@@ -70,7 +71,7 @@ class TextEvaluator(Evaluator):
         self.budget = Budget(sum(map(len, source.lines)))
 
     def evaluate(self, node: ast.AST) -> Any:
-        """The value of an expression, for a step of work."""
+        """The value of an expression, after paying for it."""
         if self.budget.left <= 0:
             raise self.error(node, "the text asks for too much work at parse time")
         self.budget.left -= STEP
@@ -95,7 +96,7 @@ class TextEvaluator(Evaluator):
         return attribute_of(value, name)
 
     def _is_own(self, node: ast.expr) -> bool:
-        """Whether an expression leads from a name of ``extra_vars`` by attributes alone."""
+        """Whether an expression is a name of ``extra_vars``, perhaps with attributes."""
         while isinstance(node, ast.Attribute):
             node = node.value
         if not isinstance(node, ast.Name) or node.id not in self.own:
@@ -147,7 +148,7 @@ class TextEvaluator(Evaluator):
         return self.budget.check(self.call(function, args, kwargs, node))
 
     def operation(self, kind: ast.operator, lhs: object, rhs: object) -> object:
-        """An operation of two values, whose result is not too large."""
+        """An operation of two values, unless its result would be too large."""
         self.budget.binary(kind, lhs, rhs)
         return self.budget.check(BINARY[type(kind)](lhs, rhs))
 
@@ -156,13 +157,13 @@ class TextEvaluator(Evaluator):
         return self.operation(node.op, literal(lhs, rhs), literal(rhs, lhs))
 
     def relation(self, kind: ast.cmpop, left: object, right: object) -> object:
-        """A comparison of two values; what it walks through is paid for."""
+        """A comparison of two values; costs as much as it compares."""
         if isinstance(left, ExprOp) or not isinstance(left, int):
             self.budget.check(right)
         return super().relation(kind, left, right)
 
     def formatted(self, value: object, form: str) -> str:
-        """A value in the format that an f-string asks for."""
+        """A value in a format of an f-string."""
         self.budget.format(form)
         return format(self.budget.check(value), form)
 
@@ -178,7 +179,7 @@ def attribute_of(value: object, name: str) -> object:
 
 
 def allowed_attribute(value: object, name: str) -> object:
-    """What the tables give for an attribute."""
+    """The value of an attribute, if the tables allow it."""
     if isinstance(value, Namespace):
         return value.lookup(name)
     if isinstance(value, Operators) or type(value).__name__ == "ModuleProxy":
@@ -196,22 +197,22 @@ def allowed_attribute(value: object, name: str) -> object:
 
 
 def _admitted(value: object, name: str) -> object:
-    """``value``, unless it is none of the language's: a module, an array with its methods."""
+    """``value``; an error if it is not of the language: a module, a numpy array."""
     if isinstance(value, types.ModuleType) or _home(type(value)) in ("numpy", "weft.runtime"):
         raise IRAttributeError(f"attribute {name!r} cannot be used in a script's text")
     return value
 
 
 def _home(kind: type) -> str:
-    """The package that a class comes from, of weft with its room."""
+    """The package of a class; for weft, with the name of the subpackage."""
     first, _, rest = kind.__module__.partition(".")
     return f"weft.{rest.partition('.')[0]}" if first == "weft" else first
 
 
 def check_callable(function: object) -> None:
-    """Refuse a call of what is neither of the language nor an allowed method.
+    """Refuse a call of anything but functions of the language and allowed methods.
 
-    An operator that a program registered belongs to the language of its texts.
+    An operator that the user's program registered belongs to the language.
     """
     place = getattr(function, "__module__", None) or type(function).__module__
     owner = getattr(function, "__self__", None)

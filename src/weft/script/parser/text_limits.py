@@ -1,7 +1,7 @@
-"""What the expressions of a text may cost: steps, sizes of values, sizes of integers.
+"""Limits for the expressions of a text: work, sizes of values, sizes of integers.
 
-A text is data: whatever stands in it, parsing ends soon, in little memory. The limits grow with the
-text, so that no program that is written out meets them.
+A text is data: whatever it contains, parsing must end soon and in little memory. The limits grow
+with the length of the text, so that no program that the printer wrote exceeds them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from weft.support.errors import IRTypeError, IRValueError
 T = TypeVar("T")
 
 BITS: Final = 4096
-"""Bits of the largest integer."""
+"""The largest integer has this many bits."""
 WIDTH: Final = 1000
-"""The largest number in the format of a value: ``f"{x:1000}"``."""
+"""The largest width in the format of a value: ``f"{x:1000}"``."""
 SEQUENCES: Final = (str, bytes, tuple, list)
 
 
 class Budget:
-    """The work that a text has left, and the size of its largest value."""
+    """The work that is left for a text, and the largest size of a value."""
 
     def __init__(self, length: int) -> None:
         self.left = 4_000_000 + 50 * length
@@ -35,7 +35,7 @@ class Budget:
         self.sizes: dict[int, tuple[object, int]] = {}
 
     def spend(self, count: int) -> None:
-        """Take ``count`` from the work that is left."""
+        """Pay ``count`` units of work."""
         self.left -= count
         if self.left < 0:
             raise IRValueError("the text asks for too much work at parse time")
@@ -45,7 +45,7 @@ class Budget:
         return IRValueError(f"{what} is too large for a script: at most {self.items} items")
 
     def check(self, value: T) -> T:
-        """``value``, after its size with all that it contains is counted and paid for."""
+        """``value``, after paying for its size with all that it contains."""
         if type(value) not in _CONTAINERS:
             return value
         count, waiting = 0, list[Any]((value,))
@@ -65,9 +65,9 @@ class Budget:
         return value
 
     def expression(self, value: RelaxExpr) -> None:
-        """Refuse a graph expression whose parts stand in it so often that walks are endless.
+        """Refuse a graph expression that is too large as a tree, so that walks would not end.
 
-        Those of TensorIR are walked object by object, and each object is paid for as a step.
+        Walks of TensorIR visit each object once, which was paid for when it was built.
         """
         if self._nodes(value) > self.nodes:
             raise IRValueError(
@@ -75,7 +75,7 @@ class Budget:
             )
 
     def _nodes(self, value: PrimExpr | RelaxExpr) -> int:
-        """How many nodes an expression has as a tree; what several parts share counts for each."""
+        """The number of nodes of an expression as a tree: a shared part counts at each place."""
         known = self.sizes.get(id(value))
         if known is not None:
             return known[1]
@@ -101,7 +101,7 @@ class Budget:
             raise IRTypeError("a text has no % of strings; write an f-string")
 
     def format(self, specification: str) -> None:
-        """Refuse a format that makes a text long."""
+        """Refuse a format whose result is long."""
         if any(len(part) > 4 or int(part) > WIDTH for part in re.findall(r"\d+", specification)):
             raise IRValueError(f"the format {specification[:40]!r} is wider than {WIDTH}")
 
@@ -116,7 +116,7 @@ def _length(value: Any) -> int:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether ``value`` is a range of step one, which may be longer than ``len`` can say."""
+    """Whether ``value`` is a range of step 1, whose length may exceed what ``len`` can return."""
     return isinstance(value, range) and value.step == 1
 
 
@@ -138,7 +138,7 @@ Binary = Callable[[ast.operator, object, object], object]
 def call_builtin(
     function: Callable[..., object], args: Values, kwargs: Words, binary: Binary
 ) -> object:
-    """The call of a function of Python: nothing is lazy, so no size stays unknown.
+    """Call a function of Python; iterators are expanded, so that every size is known.
 
     ``binary`` is the evaluator's operation of two values, with its limits.
     """

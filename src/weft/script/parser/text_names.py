@@ -1,7 +1,7 @@
-"""What a text can name: ``T``, ``R``, ``I``, ``weft`` (``tvm``) and ``relax``, each a fixed table.
+"""The names of a text: ``T``, ``R``, ``I``, ``weft`` (``tvm``) and ``relax``, each a fixed table.
 
-A text never holds a module: a ``Namespace`` gives the functions and classes of the language, and
-nothing that those modules import for themselves.
+A text cannot get hold of a module: a ``Namespace`` has the functions and classes of the language,
+and nothing that their modules import.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weft.tir import op as _operators
 
 _LANGUAGE: Final = (tir_statement, tir_loop, tir_block, tir_value)
 _HELPERS: Final = frozenset({"register_reducers", "register_statements"})
-"""Functions of ``weft.tir.op`` that change the process."""
+"""Functions of ``weft.tir.op`` that change global state, so that texts may not call them."""
 _OWN_TIR: Final = frozenset(
     {
         "Buffer", "Range", "TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace", "Target", "cast",
@@ -59,7 +59,7 @@ _PACKAGE_IR: Final = frozenset(
 
 
 class Namespace:
-    """The names below ``title``: ``holds`` says which, ``find`` gives their values."""
+    """The names below ``title``: ``holds`` has the names, ``find`` returns a value."""
 
     def __init__(
         self, title: str, holds: Callable[[str], bool], find: Callable[[str], object]
@@ -75,7 +75,7 @@ class Namespace:
         raise IRAttributeError(f"{self.title}.{name} is no part of the language of a script's text")
 
     def _explain(self, name: str) -> None:
-        """Raise the language's own error, with the names that are near, where it has one."""
+        """Raise the language's own error, which suggests similar names, if it has one."""
         if self.title in ("T", "R"):
             self.find(name)
 
@@ -138,7 +138,7 @@ def _from(module: str) -> Callable[[str], Any]:
 
 
 def _language(module: str, name: str, rest: str) -> object:
-    """A function or a node of a package; of ``rest`` where the package has none of that name."""
+    """A function or a node of a package; if it has none of that name, of ``rest``."""
     value = getattr(importlib.import_module(module), name, None)
     if isinstance(value, FunctionType) or _is_node_class(value):
         return value
@@ -146,7 +146,7 @@ def _language(module: str, name: str, rest: str) -> object:
 
 
 def _from_relax(name: str) -> object:
-    """``relax.add``, or what only ``R`` has: ``relax.dataflow``, ``relax.nn``."""
+    """``relax.add``, or a name that only ``R`` has: ``relax.dataflow``, ``relax.nn``."""
     return _language("weft.relax", name, "weft.script.relax")
 
 
@@ -160,7 +160,7 @@ def _table(title: str, values: dict[str, object]) -> Namespace:
 
 @functools.cache
 def namespaces() -> dict[str, Namespace]:
-    """What every text may use: T, R, I, and the package under both its names."""
+    """The names of every text: T, R, I, and the package under both its names."""
     names = {
         "T": Namespace("T", _in_tir, _from("weft.script.tir")),
         "R": Namespace("R", _in_relax, _from("weft.script.relax")),
@@ -175,7 +175,7 @@ def namespaces() -> dict[str, Namespace]:
 
 
 def of_module(value: object) -> object:
-    """The namespace of ``weft.script.tir`` and the like, which callers pass as ``T``."""
+    """The namespace for a module such as ``weft.script.tir``, which callers pass as ``T``."""
     for name, module in (("T", "tir"), ("R", "relax"), ("I", "ir")):
         if value is importlib.import_module(f"weft.script.{module}"):
             return namespaces()[name]

@@ -50,7 +50,7 @@ def parse_prim_func(parser: Parser, node: ast.FunctionDef, private: bool) -> Pri
 
 
 def _shadowed(parser: Parser, function: ast.FunctionDef) -> list[Mistake]:
-    """Variables that end with a loop or a branch, and are read as if they did not."""
+    """Warnings for variables that end with a loop or a branch, but are read afterwards."""
     return [
         Mistake(
             f"{name} ends with the statements around it: `{ast.unparse(node)}` makes a new "
@@ -64,7 +64,7 @@ def _shadowed(parser: Parser, function: ast.FunctionDef) -> list[Mistake]:
 
 
 def _is_lowered(node: ast.FunctionDef) -> bool:
-    """Whether the decorator says ``s_tir=False``: blocks without a root block stay so."""
+    """Whether the decorator has ``s_tir=False``: then no root block is added."""
     for decorator in node.decorator_list:
         for item in getattr(decorator, "keywords", ()):
             if item.arg == "s_tir" and getattr(item.value, "value", None) is False:
@@ -109,7 +109,7 @@ def _declared_type(parser: Parser, node: ast.FunctionDef) -> Type | None:
 
 
 def declare_prim_func(parser: Parser, node: ast.FunctionDef, var: GlobalVar) -> None:
-    """Note what calls of a PrimFunc of the module give, before any body is parsed."""
+    """Note the type that calls of a PrimFunc have, before any body is parsed."""
     with parser.in_dialect("tir"), parser.scopes.nested():
         declared = _declared_type(parser, node)
     if isinstance(declared, PrimType):
@@ -138,7 +138,7 @@ def _range(*args: Any) -> object:
 
 @statement("tir", ast.For)
 def visit_for(parser: Parser, node: ast.For) -> None:
-    """A loop over T.serial, T.grid, range ..."""
+    """``for`` over T.serial, T.grid, range ..."""
     frame = parser.evaluate(node.iter)
     if isinstance(frame, range):
         if frame.step != 1:
@@ -170,7 +170,7 @@ def visit_while(parser: Parser, node: ast.While) -> None:
 
 @statement("tir", ast.If)
 def visit_if(parser: Parser, node: ast.If) -> None:
-    """A choice at run time, or at parse time where the condition is a Python value."""
+    """``if``: a branch at run time, or at parse time if the condition is a Python value."""
     condition = operand(parser.evaluate(node.test))
     if isinstance(condition, Buffer):
         parser.error(node.test, f"expected a condition, got the buffer {condition.name}; read an "
@@ -188,7 +188,7 @@ def visit_if(parser: Parser, node: ast.If) -> None:
 
 @statement("tir", ast.With)
 def visit_with(parser: Parser, node: ast.With) -> None:
-    """Blocks and other statements that enclose some."""
+    """``with``: blocks and other statements that contain statements."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(parser.scopes.nested())
         for item in node.items:
@@ -220,7 +220,7 @@ def visit_assign(parser: Parser, node: ast.Assign) -> None:
 
 
 def _note_shadowing(parser: Parser, name: str, node: ast.AST) -> None:
-    """Remember an assignment to a name that stands for a variable of a scope outside."""
+    """Note an assignment to a name that is a variable of an outer scope."""
     frames = parser.scopes.frames
     if name not in frames[-1]:
         for frame in frames[:-1]:
@@ -249,7 +249,7 @@ def _assigned(parser: Parser, name: str, value: object) -> object:
     if isinstance(value, list | tuple):
         return [_assigned(parser, f"{name}_{i}", item) for i, item in enumerate(value)]
     if isinstance(value, Var) and (not value.name or not parser.scopes.holds(value)):
-        return IRBuilder.name(name, value)  # just made, as by T.int32() or te.var("n")
+        return IRBuilder.name(name, value)  # a new variable, from T.int32() or te.var("n")
     if isinstance(value, Buffer | IterVar):
         return IRBuilder.name(name, value)
     if isinstance(value, BufferRegion):
@@ -304,7 +304,7 @@ def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
 
 @statement("tir", ast.Expr)
 def visit_expr(parser: Parser, node: ast.Expr) -> None:
-    """A call for its effect, a frame for the rest, a docstring."""
+    """A call for its effect, a frame for the statements that follow, a docstring."""
     value = parser.evaluate(node.value)
     if value is None or isinstance(value, str):
         return

@@ -1,7 +1,7 @@
 """The printer: node -> Doc -> text, in TVM 0.20's TVMScript.
 
-``docsifier`` holds the state of one printing, ``tir_*``, ``relax_*`` and ``ir_module`` make the
-docs of nodes, ``doc_printer`` lays them out. This package fills the slot ``text``.
+``docsifier`` has the state while a program is printed; ``tir_*``, ``relax_*`` and ``ir_module``
+build the docs of nodes; ``doc_printer`` writes their text. This package fills the slot ``text``.
 """
 
 import sys

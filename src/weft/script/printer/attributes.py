@@ -1,4 +1,4 @@
-"""Docs of attribute values: plain Python values, nodes, and what only metadata can hold."""
+"""Docs of attribute values: plain Python values, nodes, and values that need metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mapping_doc(mapping: Mapping[Any, object], d: Docsifier) -> DictDoc:
 
 
 def attribute_doc(value: object, d: Docsifier) -> ExprDoc:
-    """The doc of one value; typed constants keep their type, for they differ from plain ones."""
+    """The doc of a value; typed constants keep their type, as they differ from plain numbers."""
     if isinstance(value, bool) and not d.relax_mode:
         return CallDoc(d.tir("bool"), (LiteralDoc(value),))
     if value is None or isinstance(value, bool | int):

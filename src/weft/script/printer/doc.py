@@ -1,8 +1,9 @@
 """Docs: the Python-like syntax tree that the printer builds and ``doc_printer`` turns into text.
 
-The names are those of ``tvm.script.printer.doc``. Expressions offer ``attr``, ``call`` and
-indexing, so that ``IdDoc("T").attr("grid").call(...)`` reads as what it prints. ``source`` is the
-IR node a doc stands for (underlining), ``source_paths`` any further keys of the same purpose.
+The names are those of ``tvm.script.printer.doc``. Expressions have ``attr``, ``call`` and indexing,
+so that code to build a doc, ``IdDoc("T").attr("grid").call(...)``, is similar to what it prints.
+``source`` is the IR node that a doc was made from, by which it can be underlined; ``source_paths``
+are further keys for that.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ class OperationDoc(ExprDoc):
 
 
 class StmtDoc(Doc):
-    """A statement; ``comment`` prints behind or above it."""
+    """A statement; ``comment`` is printed behind or above it."""
 
     __slots__ = ("comment",)
 
@@ -253,7 +254,7 @@ class StmtBlockDoc(Doc):
 
 
 class AssignDoc(StmtDoc):
-    """``lhs: annotation = rhs``; a parameter or declaration without rhs."""
+    """``lhs: annotation = rhs``; without rhs, a parameter or a declaration."""
 
     __slots__ = ("annotation", "lhs", "rhs")
 

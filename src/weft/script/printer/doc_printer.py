@@ -1,7 +1,7 @@
-"""Docs to Python text: layout, precedence, and the ranges of chosen docs.
+"""Writes docs as Python text, and finds the text ranges of docs that are to be underlined.
 
-One precedence table decides on parentheses; comparisons never chain. The writer keeps the text
-range of every doc whose ``source`` or ``source_paths`` was asked for, to be underlined.
+One table of precedences decides on parentheses; comparisons are never chained. The writer notes the
+text range of every doc whose ``source`` or ``source_paths`` are a target.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def format_float(value: float) -> str:
 class Target:
     """What to underline: an object, a path or another key of ``source_paths``, or a chain.
 
-    A chain lists the objects that a path leads through. Of a path, the docs that lie deepest on the
-    way are underlined: there may be none for its end.
+    A chain is the list of objects that a path leads through. The docs of the last of them that has
+    any are underlined, as there may be none for the end of the path.
     """
 
     __slots__ = ("best", "depths", "given", "marks")
@@ -79,7 +79,7 @@ class Target:
         self.depths = {id(item): number for number, item in enumerate(chain, 1)}
 
     def depth(self, doc: Doc) -> int:
-        """How far on the way to the target a doc stands; 0 if it does not."""
+        """The position in the chain of the object a doc was made from; 0 if it is not there."""
         depth = 0
         if doc.source is not None and not isinstance(doc.source, str | int):
             depth = self.depths.get(id(doc.source), 0)
@@ -92,7 +92,7 @@ class Target:
         return depth
 
     def mark(self, depth: int, span: tuple[int, int]) -> None:
-        """Take the text range of a doc of that depth; deeper docs replace the others."""
+        """Note the text range of a doc of that depth, and forget those of less deep docs."""
         if depth > self.best:
             self.best, self.marks = depth, []
         if depth == self.best:
@@ -207,7 +207,7 @@ def _without_trailing_blanks(text: str) -> str:
 
 
 def precedence_of(doc: Doc) -> int:
-    """How tightly the text of a doc binds."""
+    """The precedence of the outermost operator in the text of a doc."""
     kind = type(doc)
     if kind is docs.OperationDoc:
         return OPERATORS[doc.kind][1]  # type: ignore[attr-defined] # an OperationDoc

@@ -1,4 +1,4 @@
-"""The state of one printing: configuration, frames of statements, names, metadata.
+"""The state while a program is printed: configuration, frames of statements, names, metadata.
 
 A *frame* is a block of statements under construction; names defined in it are free again when it
 closes. ``Docsifier.doc(node)`` dispatches on the node's ``KIND`` to the functions that the modules
@@ -109,7 +109,7 @@ def clean_name(hint: str) -> str:
 
 
 class Docsifier:
-    """One printing: turns nodes into docs, with unique names and collected metadata."""
+    """Turns the nodes of a program into docs, with unique names and collected metadata."""
 
     def __init__(self, config: PrinterConfig) -> None:
         self.config = config
@@ -154,7 +154,7 @@ class Docsifier:
         if self.tracking:
             doc.source = node
             if isinstance(doc, StmtBlockDoc) and doc.stmts and doc.stmts[0].source is None:
-                doc.stmts[0].source = node  # the block itself melts into the one around it
+                doc.stmts[0].source = node  # the block becomes a part of the block around it
             if id(node) in self.remarks and isinstance(doc, StmtDoc):
                 doc.comment = self.remarks[id(node)][1]
         return doc
@@ -165,13 +165,13 @@ class Docsifier:
         return doc
 
     def head(self, doc: D, node: object) -> D:
-        """``doc``, known as a part of the line that opens the loop or block ``node``."""
+        """``doc``, marked as a part of the first line of the loop or block ``node``."""
         if self.tracking:
             doc.source_paths = [*doc.source_paths, Head(node)]
         return doc
 
     def annotate(self, remarks: dict[int, tuple[object, str]]) -> None:
-        """Print a remark behind the statements of some nodes: ``id(node)`` -> node, text."""
+        """Set the remarks to print behind statements: ``id(node)`` -> node, text."""
         self.remarks = remarks
         self.tracking = self.tracking or bool(remarks)
 
@@ -226,7 +226,7 @@ class Docsifier:
         return name
 
     def define(self, node: object, hint: str, frame: Frame | None = None) -> IdDoc:
-        """Name a node for the life of ``frame`` (the innermost one by default)."""
+        """Name a node until ``frame`` (by default the innermost) is closed."""
         if self.config.show_object_address:
             hint = f"{hint}_{id(node):#x}"
         name = self.unique_name(hint)
@@ -248,7 +248,7 @@ class Docsifier:
     def define_as(
         self, node: object, make: Callable[[], ExprDoc], frame: Frame | None = None
     ) -> None:
-        """Let a node print as ``make()`` for the life of a frame."""
+        """Let a node print as ``make()`` until a frame is closed."""
         self._bind(node, make, None, frame or self.frames[-1])
 
     def _bind(
@@ -272,7 +272,7 @@ class Docsifier:
         return doc
 
     def call_type(self, callee: GlobalVar) -> str:
-        """The dtype that the parser gives to a call of a function of the module."""
+        """The dtype that the parser gives to a call of this function."""
         return str(self.return_types.get(callee.name_hint, "void"))
 
     def function_frame(self, kind: str) -> Frame:

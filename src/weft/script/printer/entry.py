@@ -1,4 +1,4 @@
-"""What ``script()``, ``show()``, ``repr()`` and error messages call (the slot ``text``)."""
+"""The functions that ``script()``, ``show()``, ``repr()`` and messages call (slot ``text``)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FIELDS: Final = frozenset(field.name for field in dataclasses.fields(PrinterCon
 
 
 def make_config(options: dict[str, Any]) -> PrinterConfig:
-    """The configuration of options given by name; an unknown one is an error."""
+    """The configuration from options by name; an unknown option is an error."""
     unknown = set(options) - _FIELDS
     if unknown:
         names = ", ".join(sorted(unknown))
@@ -119,7 +119,7 @@ def _finish(stmts: list[Doc], d: Docsifier, config: PrinterConfig, node: object)
 
 
 def _targets(config: PrinterConfig, root: object) -> list[object]:
-    """What to underline: objects as they are, of paths the objects they lead through."""
+    """The targets to underline: objects, and for paths, the objects that they lead through."""
     targets: list[object] = []
     for given in (config.obj_to_underline, config.path_to_underline):
         if given is None:
@@ -132,7 +132,7 @@ def _targets(config: PrinterConfig, root: object) -> list[object]:
 
 
 def _remarks(config: PrinterConfig, root: object) -> dict[int, tuple[object, str]]:
-    """The remarks on objects and on what paths lead to, by the identity of the object."""
+    """The remarks on objects and on the ends of paths, by the identity of the object."""
     remarks = {id(item): (item, str(text)) for item, text in (config.obj_to_annotate or {}).items()}
     for path, text in (config.path_to_annotate or {}).items():
         values = path.resolve(root)
@@ -176,7 +176,7 @@ def to_repr(node: object) -> str:
 
 @deep_recursion
 def _short_text(node: object) -> str:
-    """The script without annotations of bindings and remarks, which a repr has no room for."""
+    """The script without annotations of bindings and without remarks, to keep a repr short."""
     return _text(node, PrinterConfig(), short=not isinstance(node, IRModule | BaseFunc))
 
 
@@ -195,7 +195,7 @@ def to_html(node: object) -> str:
 def show(
     node: object, style: str | None = None, black_format: bool = False, **options: object
 ) -> None:
-    """Print the script, highlighted where the terminal or notebook can show it.
+    """Print the script, highlighted if the terminal or notebook can show it.
 
     ``black_format`` is accepted for TVM's signature; the text has one layout.
     """
@@ -204,7 +204,7 @@ def show(
 
 
 def underlined_heads(node: object, nodes: Sequence[object]) -> str:
-    """The lines of the script that open the given loops and blocks, each underlined."""
+    """The first lines of the given loops and blocks in the script, each underlined."""
     heads = [Head(item) for item in nodes]
     lines = to_text(node, obj_to_underline=heads, num_context_lines=0).split("\n")
     marked = [number for number, line in enumerate(lines) if "^" in line and not line.strip(" ^")]

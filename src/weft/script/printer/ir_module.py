@@ -1,4 +1,4 @@
-"""Docs of IRModules, operators, global variables; the header lines that name the prefixes."""
+"""Docs of IRModules, operators and global variables; the header that explains the prefixes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ORDER: Final = {"PrimFunc": 0, "ExternFunc": 1, "Function": 2}
 
 
 COMPILED = frozenset({"external_mods", "const_name_to_constant"})
-"""Attributes that hold what a backend compiled: no text stands for them."""
+"""Attributes that hold the compiled code of a backend, which cannot be printed."""
 
 
 @prints("IRModule")
@@ -68,7 +68,7 @@ def _module(module: IRModule, d: Docsifier) -> Doc:
 
 
 def _name_functions(module: IRModule, module_name: str, d: Docsifier) -> None:
-    """Find identifiers for the functions whose names are none, or mean something else here."""
+    """Find names for functions whose own are no identifiers, or are in use here."""
     names = [var.name_hint for var in module.functions]
     taken = {*names, *d.names}
     for name in names:
@@ -125,7 +125,7 @@ def _op(node: Op, d: Docsifier) -> Doc:
 
 
 def with_header(doc: Doc, d: Docsifier) -> list[Doc]:
-    """The comment lines that say what ``I``, ``T`` and ``R`` are, an empty line, and the doc."""
+    """The comment lines that say what ``I``, ``T`` and ``R`` are, an empty line, then the doc."""
     lines: list[Doc] = []
     for room in ("ir", "tir", "relax"):
         if room in d.used:
@@ -135,5 +135,5 @@ def with_header(doc: Doc, d: Docsifier) -> list[Doc]:
 
 
 def block(stmts: list[Doc]) -> Doc:
-    """Lines as one doc."""
+    """One doc for several lines."""
     return stmts[0] if len(stmts) == 1 else StmtBlockDoc(stmts)

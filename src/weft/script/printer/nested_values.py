@@ -1,12 +1,13 @@
-"""Lines for the calls nested in a graph expression of which one stands in many places.
+"""Prints a graph expression with shared calls as several lines.
 
-``y = x + x; y * -y`` is one addition. As one line it would be written twice, and be read as two::
+``y = x + x; y * -y`` has one addition. Printed as one line it would be there twice, and the parser
+would build two::
 
     gv = R.add(x, x)
     R.multiply(gv, R.negative(gv))
 
-The lines are the bindings that normalising makes, in its order, up to the last object that
-stands in many places. So what is read is what ``normalize`` makes of the expression.
+The lines are the bindings that normalising makes, in the same order, up to the last shared object.
+So parsing gives the normalised expression.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from weft.script.printer.doc import AssignDoc, Doc, StmtBlockDoc
 from weft.script.printer.docsifier import Docsifier
 
 Line = tuple[Node, AssignDoc]
-"""A node that has a name, and the line that gives it."""
+"""A named node, and the line that defines the name."""
 
 
 def bind_nested(value: Node, d: Docsifier, hint: str = "gv") -> list[Line]:
     """The lines that an expression needs before its own, with the nodes that they name.
 
-    The names are for this expression alone (``forget_nested``): the next one computes anew.
+    The names are valid for this expression alone (``forget_nested``).
     """
     lines: list[Line] = []
     for node in calls_to_bind(value):
@@ -33,13 +34,13 @@ def bind_nested(value: Node, d: Docsifier, hint: str = "gv") -> list[Line]:
 
 
 def forget_nested(lines: list[Line], d: Docsifier) -> None:
-    """Let the nodes of ``bind_nested`` have no name any more; the names stay taken."""
+    """Remove the names from the nodes of ``bind_nested``; the names are not used again."""
     for node, _ in lines:
         d.values.discard(id(node))
         d.docs.pop(id(node), None)
 
 
 def with_nested(lines: list[Line], line: Doc, d: Docsifier) -> Doc:
-    """The line of an expression below those that it needs, which are forgotten."""
+    """The line of an expression after the lines that it needs, whose names are removed."""
     forget_nested(lines, d)
     return StmtBlockDoc([*[above for _, above in lines], line]) if lines else line

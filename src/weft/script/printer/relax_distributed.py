@@ -13,7 +13,7 @@ from weft.script.printer.relax_info import shape_doc
 
 @prints("DeviceMesh")
 def _device_mesh(node: DeviceMesh, d: Docsifier) -> Doc:
-    """``"mesh[0]"`` where the module around lists it, else ``R.device_mesh((2, 2), ...)``."""
+    """``"mesh[0]"`` if it is in the module's global infos, else ``R.device_mesh((2, 2), ...)``."""
     in_module = bool(d.frames) and d.frames[-1].kind == "ir"
     if not in_module:
         name = _listed(node, d)
@@ -51,7 +51,10 @@ def _placement_spec(node: PlacementSpec, d: Docsifier) -> Doc:  # noqa: ARG001 -
 
 @prints("DTensorStructInfo")
 def _dtensor(node: DTensorStructInfo, d: Docsifier) -> Doc:
-    """``R.DTensor((32, 32), "float32", "mesh[0]", "S[1], R")``; by name after what is unknown."""
+    """``R.DTensor((32, 32), "float32", "mesh[0]", "S[1], R")``.
+
+    After an argument that is left out, the others are keyword arguments.
+    """
     info = node.tensor_sinfo
     parts: list[tuple[str, ExprDoc]] = []
     if info.shape is not None:

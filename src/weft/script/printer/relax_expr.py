@@ -100,7 +100,7 @@ def _constant(node: nodes.Constant, d: Docsifier) -> Doc:
 
 
 def _scalar_literal(data: NDArray) -> bool | int | float | None:
-    """The Python number of a 0-d constant that a literal says exactly; else None."""
+    """The Python number of a 0-d constant, if a literal gives exactly that constant; else None."""
     if len(data.shape) != 0 or str(data.dtype) not in _SCALARS:
         return None
     value = data.numpy().item()
@@ -147,7 +147,7 @@ def _generic(node: nodes.Call, d: Docsifier) -> Doc:
 
 
 def rebuilds(node: nodes.Call) -> bool:
-    """Whether the operator's function, called as it would print, gives this call again."""
+    """Whether calling the operator's function, as it would be printed, gives this call again."""
     function = node.op.get_attr("function") if isinstance(node.op, Op) else None
     if function is None:
         return isinstance(node.op, nodes.ExternFunc | Op) or not node.attrs
@@ -266,7 +266,7 @@ def _with_format(name: str) -> Callable[[nodes.Call, Docsifier], Doc | None]:
         if not isinstance(template, nodes.StringImm) or node.attrs or node.sinfo_args:
             return None
         rest = [d.doc(a) for i, a in enumerate(node.args) if i != position]
-        if position and len(rest) > 2:  # several arguments of assert_op are one list
+        if position and len(rest) > 2:  # assert_op takes several arguments as one list
             rest = [rest[0], ListDoc(rest[1:])]
         return CallDoc(d.relax(name), rest, ("format",), (d.doc(template),))
 

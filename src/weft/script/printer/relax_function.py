@@ -70,7 +70,7 @@ def _is_own_name(key: str, value: object, name: str) -> bool:
 
 
 def _shapes_returned(func: nodes.Function) -> list[nodes.Var]:
-    """Parameters that the type of the result names as shapes: they have their names before it."""
+    """Parameters that the type of the result uses as shapes, so that they are named before it."""
     used: set[Node] = set()
     if func.ret_struct_info is not None:
         post_order_visit(func.ret_struct_info, used.add)
@@ -158,7 +158,7 @@ def _define(var: nodes.Var, d: Docsifier) -> ExprDoc:
 
 
 def annotation_of(var: nodes.Var, value: RelaxExpr, d: Docsifier) -> ExprDoc | None:
-    """The struct info of a bound variable; None where the call says it already."""
+    """The annotation of a bound variable; None if the call implies it."""
     info = var.struct_info
     if info is None or d.short:
         return None
@@ -173,7 +173,7 @@ def annotation_of(var: nodes.Var, value: RelaxExpr, d: Docsifier) -> ExprDoc | N
 
 
 def _says(value: RelaxExpr, info: StructInfo) -> bool:
-    """Whether the value's own struct info is the variable's."""
+    """Whether the value's own struct info is that of the variable."""
     known = getattr(value, "struct_info", None)
     if known is None and isinstance(value, nodes.Tuple):
         fields = [field.struct_info for field in value.fields]

@@ -13,7 +13,7 @@ from weft.tir.expr import Var
 
 
 def dimension_doc(value: PrimExpr, d: Docsifier) -> ExprDoc:
-    """A dimension: a bare int, an expression, or its text where the signature defines a symbol."""
+    """A dimension: an int, an expression, or a text if the signature defines a symbol in it."""
     if type(value) is IntImm and value.dtype == "int64":
         return LiteralDoc(value.value)
     doc = d.expr(value)
@@ -39,7 +39,7 @@ def _prim(node: infos.PrimStructInfo, d: Docsifier) -> Doc:
 
 
 def scalar_doc(value: PrimExpr, d: Docsifier) -> ExprDoc:
-    """A scalar value in a graph: ints of int64 print bare."""
+    """A scalar value in a graph; an int64 constant is printed as a plain int."""
     return dimension_doc(value, d)
 
 
@@ -52,7 +52,7 @@ def _shape(node: infos.ShapeStructInfo, d: Docsifier) -> Doc:
 
 
 def shape_doc(shape: RelaxExpr, d: Docsifier) -> ExprDoc:
-    """The shape of a tensor: a tuple of dimensions, or the variable that is it."""
+    """The shape of a tensor: a tuple of dimensions, or a variable."""
     known = getattr(shape, "values", None)
     if known is not None:
         return TupleDoc([dimension_doc(value, d) for value in known])

@@ -1,9 +1,8 @@
-"""Names for expressions that stand in many places: ``shared = T.meta_var(x * x)``.
+"""Names for shared expressions: ``shared = T.meta_var(x * x)``.
 
-The parser keeps the value of ``T.meta_var`` as it is: the name means that one expression wherever
-it stands, and no variable is bound. So a text that names what is shared gives the same graph again.
-There are names where the text would be long without, and for what holds a Let: that defines a
-variable, which a text may do only once.
+For the parser, the name of a ``T.meta_var`` stands for that one expression object, and no variable
+is bound. So parsing gives the same sharing again. Expressions are named if the text would be long
+otherwise, or if they contain a Let, which defines a variable: a text may do that only once.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from weft.script.printer.doc import AssignDoc, CallDoc, Doc
 from weft.script.printer.docsifier import Docsifier, Frame
 
 _LONG: Final = 400
-"""Nodes of all expressions of a statement, as trees, that are printed as they are."""
+"""If the expressions of a statement have at most this many nodes as trees, nothing is named."""
 _SHORT: Final = 2
-"""Nodes of an expression that is written out at each of its places."""
+"""An expression of at most this many nodes is printed at each of its places."""
 
 
 def name_shared(holder: Node, d: Docsifier, frame: Frame) -> None:
-    """Add the names that the expressions right in a statement need to the lines before it."""
+    """Add lines that name shared parts of a statement's own expressions before the statement."""
     roots = [holder] if isinstance(holder, PrimExpr) else _expressions(holder)
     for node in _to_name([root for root in roots if root.CHILDREN], d):
         value = CallDoc(d.tir("meta_var"), (d.doc(node),))
@@ -38,7 +37,7 @@ def is_name_of_shared(line: Doc) -> bool:
 
 
 def _to_name(roots: Iterable[PrimExpr], d: Docsifier) -> list[PrimExpr]:
-    """Expressions that need names, parts first."""
+    """The expressions that need names; parts come first."""
     order: list[PrimExpr] = []
     sizes: dict[int, int] = {}
     uses: dict[int, int] = {}
@@ -65,7 +64,7 @@ def _to_name(roots: Iterable[PrimExpr], d: Docsifier) -> list[PrimExpr]:
 def _measure(
     node: PrimExpr, d: Docsifier, order: list[PrimExpr], sizes: dict[int, int], uses: dict[int, int]
 ) -> None:
-    """Nodes below that have no name, parts first; their sizes as trees, how often they stand."""
+    """Collect the nodes below without names, parts first, their sizes as trees, and their uses."""
     size = 1
     for part in _expressions(node):
         if not part.CHILDREN or "Var" in part.KIND or d.has_name(part):

@@ -1,7 +1,7 @@
 """Docs of buffers: declarations, annotations of parameters, regions.
 
 A buffer's variables (shape, strides, data, offset) that have no name yet are either declared in a
-line of their own before the buffer, or print through the buffer (``A.data``, ``A.strides[0]``).
+line of their own before the buffer, or printed as its attributes (``A.data``, ``A.strides[0]``).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _POSITIONAL: Final = ("shape", "dtype")
 
 
 def is_simple(buffer: Buffer) -> bool:
-    """Whether ``T.Buffer(shape, dtype)`` says all: constant shape and defaults elsewhere."""
+    """Whether ``T.Buffer(shape, dtype)`` is enough: the shape is constant, the rest default."""
     for size in buffer.shape:
         if not isinstance(size, IntImm):
             return False
@@ -65,7 +65,7 @@ def _is_default_offset(buffer: Buffer) -> bool:
 
 
 def _has_default_data(buffer: Buffer) -> bool:
-    """Whether the data pointer is the one that a declaration without ``data`` makes."""
+    """Whether a declaration without ``data`` creates such a data pointer."""
     annotation = buffer.data.type_annotation
     if type(buffer.data) is not Var or not isinstance(annotation, PointerType):
         return False
@@ -97,7 +97,7 @@ def buffer_declaration(
     args: Sequence[ExprDoc] = (),
     frame: Frame | None = None,
 ) -> ExprDoc:
-    """``T.<callee>(args, shape, dtype, ...)`` with what differs from the defaults."""
+    """``T.<callee>(args, shape, dtype, ...)`` with the arguments that differ from the defaults."""
     attributes = buffer_attributes(buffer, d, frame or d.frames[-1], defines)
     positional = [*args, *[attributes.pop(key) for key in _POSITIONAL if key in attributes]]
     return CallDoc(d.tir(callee), positional, tuple(attributes), tuple(attributes.values()))
@@ -173,7 +173,7 @@ def _strides(
 
 
 def _index_type(buffer: Buffer) -> DataType:
-    """The type that the parser gives to strides and offsets that it makes."""
+    """The type of strides and offsets that the parser creates."""
     return buffer.shape[0].dtype if buffer.shape else DataType("int32")
 
 
@@ -187,7 +187,7 @@ def _define_stride(buffer: Buffer, stride: Var, index: int, d: Docsifier, frame:
 def _offset_attribute(
     buffer: Buffer, d: Docsifier, frame: Frame, defines: int, attributes: dict[str, ExprDoc]
 ) -> bool:
-    """Add ``elem_offset`` where it must be said; True if ``offset_factor`` implies the offset."""
+    """Add ``elem_offset`` if it must be printed; True if ``offset_factor`` implies the offset."""
     offset = buffer.elem_offset
     if _is_default_offset(buffer):
         return False
@@ -215,7 +215,7 @@ def _buffer(node: Buffer, d: Docsifier) -> Doc:
 
 
 def _declaring_frame(buffer: Buffer, d: Docsifier) -> Frame:
-    """Where a buffer can be declared: the innermost frame that names a variable of it."""
+    """The frame in which a buffer can be declared: the innermost that names a variable of it."""
     used: set[int] = set()
     for root in (buffer.data, buffer.elem_offset, *buffer.shape, *buffer.strides):
         used.update([id(var) for var in collect(root, Var)])
@@ -238,7 +238,7 @@ def _buffer_region(node: BufferRegion, d: Docsifier) -> Doc:
 
 
 def range_index(item: Range, d: Docsifier) -> ExprDoc | SliceDoc | None:
-    """``min`` or ``min:end``; None where a parser would find another extent."""
+    """``min`` or ``min:end``; None if parsing would give another extent."""
     extent = item.extent
     if isinstance(extent, IntImm) and extent.value == 1 and extent.dtype is item.min.dtype:
         return d.expr(item.min)

@@ -1,8 +1,8 @@
 """Docs of TensorIR's expressions, types and constants.
 
-Law: what is printed rebuilds exactly the node. An operator or function is printed only where
-calling it on these very operands gives this node again (no folding, no promotion); otherwise the
-constructor is spelled out, ``T.Add(a, b)`` or ``T.Call("float32", "tir.exp", [x])``.
+Parsing the text must give exactly the same node. So an operator or function is printed only if
+calling it with these operands gives this node again (without folding or promotion); otherwise the
+constructor is printed, ``T.Add(a, b)`` or ``T.Call("float32", "tir.exp", [x])``.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def var_creation(node: Var, d: Docsifier) -> ExprDoc:
 
 
 def pointer_doc(annotation: PointerType, d: Docsifier) -> ExprDoc:
-    """``T.handle("float32", "global")``; the scope is left out where it is not set."""
+    """``T.handle("float32", "global")``; the scope is left out if it is empty."""
     element = annotation.element_type
     name = str(element.dtype) if isinstance(element, PrimType) else "void"
     args: list[ExprDoc] = [LiteralDoc(name)]
@@ -157,7 +157,7 @@ def _range(node: Range, d: Docsifier) -> Doc:
 
 
 def range_end(node: Range) -> PrimExpr | None:
-    """``min + extent`` where ``Range(min, end)`` gives this range again, else None."""
+    """``min + extent`` if ``Range(min, end)`` gives this range again, else None."""
     try:
         end = operators.add(node.min, node.extent)
         extent = operators.subtract(end, node.min)
@@ -222,14 +222,15 @@ def rebuilds(function: Binary, node: BinaryExpr) -> bool:
 @prints(*_SUGAR)
 def _binary(node: BinaryExpr, d: Docsifier) -> Doc:
     kind, function = _SUGAR[node.KIND]
-    is_lanewise = node.KIND in ("And", "Or") and node.dtype.lanes > 1  # "and" is bitwise there
+    # On vectors the functions of ``and`` and ``or`` are bitwise.
+    is_lanewise = node.KIND in ("And", "Or") and node.dtype.lanes > 1
     if not is_lanewise and rebuilds(function, node):
         return OperationDoc(kind, (operand(node.a, d), operand(node.b, d)))
     return CallDoc(d.tir(node.KIND), (d.doc(node.a), d.doc(node.b)))
 
 
 def operand(node: PrimExpr, d: Docsifier) -> ExprDoc:
-    """An operand of an operator: in graph functions int64 constants print bare."""
+    """An operand of an operator; in graph functions an int64 constant is a plain int."""
     if d.relax_mode and type(node) is IntImm and node.dtype == "int64":
         return LiteralDoc(node.value)
     return d.expr(node)
@@ -358,7 +359,7 @@ def _buffer_load(node: BufferLoad, d: Docsifier) -> Doc:
 
 
 def index_docs(indices: Sequence[PrimExpr], d: Docsifier) -> list[ExprDoc | SliceDoc]:
-    """Indices of a load or store; a ramp is a slice where that gives the ramp again."""
+    """Indices of a load or store; a ramp is printed as a slice if that gives it again."""
     return [ramp_slice(i, d) if type(i) is Ramp else d.expr(i) for i in indices]
 
 
@@ -375,7 +376,7 @@ def ramp_slice(ramp: Ramp, d: Docsifier) -> ExprDoc | SliceDoc:
 
 
 def slice_end(begin: PrimExpr, extent: PrimExpr) -> PrimExpr | None:
-    """``begin + extent`` where a slice or loop ``begin:end`` gives the extent again, else None."""
+    """``begin + extent`` if a slice or loop ``begin:end`` gives the extent again, else None."""
     try:
         end = operators.add(begin, extent)
         derived = operators.extent_between(begin, end)
@@ -417,7 +418,7 @@ def _argument(arg: object, d: Docsifier) -> ExprDoc:
 
 
 def call_style(node: nodes.Call, name: str) -> str:
-    """How ``T.name`` rebuilds the call: plain, with the dtype first, or not at all."""
+    """How calling ``T.name`` gives the call: plain, with the dtype first, or not at all."""
     function = getattr(operators, name, None) or CONSTRUCTORS.get(name)
     if function is None or name in ("min", "max", "sum", "all", "any"):
         return "explicit"

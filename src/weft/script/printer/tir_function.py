@@ -35,7 +35,7 @@ from weft.tir.stmt import AttrStmt, Block, BlockRealize, SeqStmt, Stmt
 
 
 def function_name(func: BaseFunc, d: Docsifier) -> str:
-    """The name to print: given, of the module, or the global symbol; else ``main``."""
+    """The name to print: a given name, the name in the module, the global symbol, or ``main``."""
     if d.binding_names:
         return d.binding_names[-1]
     return clean_name(str(func.attrs.get("global_symbol", "main")))
@@ -86,7 +86,7 @@ def _constant_name(name: str) -> Callable[[], IdDoc]:
 
 
 def _parameters(func: PrimFunc, d: Docsifier, frame: Frame) -> tuple[list[AssignDoc], set[int]]:
-    """The parameters, and the handles whose buffer is said in the annotation."""
+    """The parameters, and the handles that are printed as an annotation of their buffer."""
     shared: dict[int, int] = {}
     for mapped in func.buffer_map.values():
         shared[id(mapped.data)] = shared.get(id(mapped.data), 0) + 1
@@ -115,7 +115,7 @@ def _is_plain_handle(param: Var) -> bool:
 
 
 def _handle_of(param: Var, d: Docsifier) -> Callable[[], IdDoc]:
-    """The doc of a handle that the annotation hides: its use makes the function print anew."""
+    """The doc of a handle without a name; if it is used, the function is printed again with one."""
 
     def make() -> IdDoc:
         d.used_handles.add(id(param))
@@ -125,7 +125,7 @@ def _handle_of(param: Var, d: Docsifier) -> Callable[[], IdDoc]:
 
 
 def contains_block(root: Stmt) -> bool:
-    """Whether there is a block in a statement (expressions are not looked at)."""
+    """Whether there is a block in a statement (expressions are not searched)."""
     return any(isinstance(stmt, Block | BlockRealize) for stmt in _statements(root))
 
 
@@ -180,7 +180,7 @@ def implicit_root(func: PrimFunc) -> BlockRealize | None:
 
 
 def _lacks_root(func: PrimFunc) -> bool:
-    """Whether there are blocks, but no root block: a parser must not add one."""
+    """Whether there are blocks but no root block, which the parser must not add then."""
     body = func.body
     if isinstance(body, BlockRealize) and not body.block.iter_vars:
         return False

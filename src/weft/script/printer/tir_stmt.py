@@ -1,7 +1,7 @@
-"""Docs of TensorIR's statements but blocks, and their sugar (``T.grid``).
+"""Docs of TensorIR's statements except blocks, and their short forms (``T.grid``).
 
-A statement that opens a scope (let, allocate, attr ...) and stands last in its sequence prints as
-a plain line (``x: T.int32 = 1``); elsewhere it prints as ``with ...:``.
+A statement that opens a scope (let, allocate, attr ...) is printed as a plain line
+(``x: T.int32 = 1``) if it is the last of its sequence, and elsewhere as ``with ...:``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def body_docs(stmt: Stmt, d: Docsifier, frame: Frame) -> None:
             name_shared(item, d, frame)
             _add(d.doc(item), frame)
     else:
-        frame.concise = id(stmt) not in d.remarks  # a remark stands above a ``with`` of its own
+        frame.concise = id(stmt) not in d.remarks  # a remark is printed above a ``with``
         name_shared(stmt, d, frame)
         _add(d.doc(stmt), frame)
 
@@ -83,7 +83,7 @@ def _add(doc: Doc, frame: Frame) -> None:
 
 
 def _scoped(lhs: ExprDoc | None, rhs: ExprDoc, stmts: list[Doc], concise: bool) -> Doc:
-    """A line and its scope: a plain line where nothing follows, else ``with``."""
+    """A line and the statements in its scope: a plain line if it is concise, else ``with``."""
     if not concise:
         return ScopeDoc(lhs, rhs, stmts)
     head: Doc = ExprStmtDoc(rhs) if lhs is None else AssignDoc(lhs, rhs)
@@ -243,7 +243,7 @@ def _allocate(node: nodes.Allocate, d: Docsifier) -> Doc:
 
 
 def _declares_itself(node: nodes.Allocate) -> bool:
-    """Whether the body is the declaration of a buffer that is just this memory."""
+    """Whether the body declares a buffer that is exactly this memory."""
     body = node.body
     if not isinstance(body, nodes.DeclBuffer) or body.buffer.data is not node.buffer_var:
         return False
@@ -276,7 +276,7 @@ def _allocate_const(node: nodes.AllocateConst, d: Docsifier) -> Doc:
 
 
 def _constant_data(data: NDArray, d: Docsifier) -> ExprDoc:
-    """The elements as a flat list; as metadata where they are many or have no literal."""
+    """The elements as a flat list; as metadata if they are many or have no literal."""
     array = data.numpy()
     plain = array.dtype.kind in "iub" or (
         array.dtype.kind == "f" and bool(np.isfinite(array).all())
@@ -314,7 +314,7 @@ def _realize(node: nodes.BufferRealize, d: Docsifier) -> Doc:
 
 
 def _realize_doc(node: nodes.BufferRealize, scope: str, d: Docsifier) -> Doc:
-    """``T.realize(region, scope)``; a scope stands for an attribute around the statement."""
+    """``T.realize(region, scope)``; the scope was an attribute around the statement."""
     concise = d.frames[-1].concise
     region = d.doc(BufferRegion(node.buffer, node.bounds))
     args: list[ExprDoc] = [region, LiteralDoc(scope)]

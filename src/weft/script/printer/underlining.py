@@ -1,4 +1,4 @@
-"""Text with line numbers, carets below chosen ranges, and only the lines near these."""
+"""Adds carets below ranges of a text, line numbers, and leaves out lines far from the carets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 def decorate(
     text: str, marks: Sequence[tuple[int, int]], line_numbers: bool, context: int | None
 ) -> str:
-    """The lines of ``text`` with carets below the marked ranges, numbers, and only near lines."""
+    """``text`` with carets below the marked ranges, numbers, and without lines far from them."""
     lines = text.split("\n")
     carets = _caret_rows(lines, marks)
     shown = set(range(len(lines)))

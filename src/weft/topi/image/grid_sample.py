@@ -64,7 +64,7 @@ def affine_grid(data: Tensor, target_shape: Shape, align_corners: bool = True) -
 
 
 class _Sampler:
-    """How one axis of the image is read at a coordinate."""
+    """Maps the coordinate of one axis to pixels and weights."""
 
     def __init__(self, extent: PrimExpr, kind: DataType, padding: str, align_corners: bool) -> None:
         self.extent, self.kind, self.padding = extent, kind, padding
@@ -72,14 +72,14 @@ class _Sampler:
         self.align_corners = align_corners
 
     def position(self, coordinate: PrimExpr) -> PrimExpr:
-        """From -1 .. 1 to pixels."""
+        """The position in pixels of a coordinate from -1 to 1."""
         unit, half = op.const(1, self.kind), op.const(0.5, self.kind)
         if self.align_corners:
             return op.multiply((coordinate + unit) * half, self.size - unit)
         return op.multiply((coordinate + unit) * self.size - unit, half)
 
     def kept_inside(self, position: PrimExpr) -> PrimExpr:
-        """The position after padding by the border or by reflection; zeros leave it."""
+        """The position, moved inside for padding by border or reflection; unchanged for zeros."""
         if self.padding == "reflection":
             position = self._reflected(position)
         if self.padding == "zeros":
@@ -100,7 +100,7 @@ class _Sampler:
         return op.select(span > zero, turned, zero)
 
     def index(self, whole: PrimExpr) -> PrimExpr:
-        """The index of a whole position; -1 outside of the image where that means zeros."""
+        """The index of an integer position; -1 outside of the image if padding is by zeros."""
         index = op.cast("int64", whole)
         last = op.subtract(op.cast("int64", as_prim_expr(self.extent)), 1)
         low = op.const(-1 if self.padding == "zeros" else 0, "int64")

@@ -5,11 +5,11 @@ How an output position maps to an input coordinate is ``coordinate_transformatio
 ``pytorch_half_pixel``, ``tf_half_pixel_for_nn``, and ``tf_crop_and_resize``: the part ``roi`` of
 the image (starts, then ends, as fractions of the extents), a fixed value where it leaves the image.
 
-Positions and weights are float32, and float64 for float64 and for integers of 32 bits and more,
-whose values float32 does not hold (an int64 keeps 53 bits). Sums for an integer result are rounded
-to the nearest integer, ties to even, and limited to its range: 254.7 -> 255, -3.2 of a uint8 -> 0.
-Nearest neighbours are copied as they are, and so is an axis that keeps its extent: its neighbours'
-weight is 0, and an infinite one times 0 would be NaN.
+Positions and weights are float32; for float64, and for integers of 32 bits and more, which float32
+does not represent, they are float64 (of an int64, 53 bits remain). Sums for an integer result are
+rounded to the nearest integer, ties to even, and limited to its range: 254.7 -> 255, and -3.2 -> 0
+for uint8. Nearest neighbours are copied. So are the elements along an axis that keeps its extent:
+the weight of their neighbours is 0, and infinity times 0 would be NaN.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MODES = (
 
 
 Tap = tuple[PrimExpr, PrimExpr | None]
-"""The index of a neighbour and its weight; None is 1."""
+"""The index of a neighbour and its weight; None means 1."""
 
 
 def _arithmetic(dtype: DataType) -> DataType:
@@ -52,7 +52,7 @@ def _coordinate(
     index: PrimExpr, sizes: tuple[PrimExpr, PrimExpr], mode: str, part: tuple[float, float],
     kind: DataType,
 ) -> PrimExpr:
-    """The position along the input axis that an output index stands for.
+    """The position along the input axis of an output index.
 
     ``sizes`` are the extents of the input and of the output.
     """
@@ -78,7 +78,7 @@ def _coordinate(
 def _cropped(
     index: PrimExpr, extent: PrimExpr, size: PrimExpr, part: tuple[float, float]
 ) -> PrimExpr:
-    """The position for a part of the axis, corners aligned; its middle for a size of 1."""
+    """The position for a part of the axis with aligned corners; its middle if the size is 1."""
     kind = extent.dtype
     start, end = [op.const(edge, kind) for edge in part]
     last = extent - 1.0
@@ -126,7 +126,7 @@ def _cubic_weights(fraction: PrimExpr, alpha: float) -> list[PrimExpr]:
 def cubic_near(distance: PrimExpr, alpha: float) -> PrimExpr:
     """Keys' cubic kernel (1981) up to a distance of 1: (a + 2) d^3 - (a + 3) d^2 + 1, factored.
 
-    Written out, the terms cancel: four weights of an image of ones add up to 1 + 1.4e-6.
+    In expanded form the terms cancel: the four weights would add up to 1 + 1.4e-6.
     """
     return (1.0 - distance) * (1.0 + distance - (alpha + 2.0) * distance * distance)
 
@@ -140,7 +140,7 @@ def cubic_far(distance: PrimExpr, alpha: float) -> PrimExpr:
 def _taps(
     position: PrimExpr, extent: PrimExpr, options: dict[str, Any]
 ) -> list[Tap]:
-    """Input indices along one axis with their weights (None is 1)."""
+    """Input indices along one axis with their weights (None means 1)."""
     if options["method"] == "nearest_neighbor":
         return [(_clamped(_nearest(position, options["rounding"]), extent), None)]
     base = op.floor(position)
@@ -183,7 +183,7 @@ def _check_options(data: Tensor, letters: str, layout: str, options: dict[str, A
 def _kept_axes(
     data: Tensor, shape: Sequence[PrimExpr], axes: Sequence[int], options: dict[str, Any]
 ) -> set[int]:
-    """The axes along which every element of the result lies on one of the data."""
+    """The axes along which every element of the result coincides with an element of the data."""
     if options["method"] == "nearest_neighbor" or options["mode"] == "tf_crop_and_resize":
         return set()
     return {axis for axis in axes if same_extent(data.shape[axis], shape[axis])}
@@ -239,7 +239,7 @@ def _as(kind: DataType, value: PrimExpr) -> PrimExpr:
 def _weighted(
     data: Tensor, point: list[PrimExpr], axes: list[int], taps: dict[int, list[Tap]]
 ) -> PrimExpr:
-    """The sum over the taps of the first axis of what the other axes give."""
+    """The weighted sum over the taps of the first axis, of the sums over the other axes."""
     if not axes:
         return data(*point)
     total: PrimExpr | None = None

@@ -1,7 +1,8 @@
-"""One axis resampled by tables of neighbours and weights.
+"""Resampling along one axis by tables of neighbours and weights.
 
-Importers whose source fixes the positions (PyTorch's, ONNX's) compute the tables with numpy: row i
-of ``indices`` and ``weights``, both (outputs, taps), says which elements output i is made of.
+Importers of formats that define the positions (PyTorch, ONNX) compute the tables with numpy: output
+``i`` is the sum of the elements in row ``i`` of ``indices`` times row ``i`` of ``weights``; both
+tables are (outputs, taps).
 
     indices [[0, 0], [0, 1]], weights [[.5, .5], [.25, .75]]: [4, 8] -> [4, 7]
 """
@@ -20,16 +21,16 @@ from weft.topi import tag
 from weft.topi.extents import Point, compute_ax
 
 _WRITTEN_OUT: Final = 4
-"""Up to so many neighbours are added in one expression."""
+"""Up to this many neighbours are added in one expression."""
 
 
 def weighted_taps(
     data: Tensor, indices: Tensor, weights: Tensor, axis: int, skip_zeros: bool = False
 ) -> Tensor:
-    """The sums of neighbours by weight along an axis, in the type of the data and the weights.
+    """Weighted sums of neighbours along an axis, in the type of the data and the weights.
 
-    ``skip_zeros``: a weight of 0 fills a row of the table, so that the infinity or NaN that it
-    names does not count.
+    With ``skip_zeros`` neighbours with weight 0, which only fill a row of the table, are left out:
+    infinity or NaN times 0 would be NaN.
     """
     axis %= data.ndim
     shape = list(data.shape)

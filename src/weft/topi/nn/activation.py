@@ -56,9 +56,9 @@ def leaky_relu(x: Tensor, alpha: float) -> Tensor:
 
 
 def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
-    """x where it is positive, else slope[channel] * x; ``axis`` is the channels'.
+    """x where it is positive, else slope[channel] * x; ``axis`` is the axis of channels.
 
-    A slope of one element is every channel's.
+    A slope of one element is used for every channel.
     """
     place = normalize_axis(axis, x.ndim, "prelu")
     is_shared = slope.ndim == 1 and is_const(slope.shape[0], 1)
@@ -76,7 +76,7 @@ def prelu(x: Tensor, slope: Tensor, axis: int = 1) -> Tensor:
 
 
 def _in_float32(x: Tensor, function: Callable[[PrimExpr], PrimExpr]) -> Tensor:
-    """``function`` of every element; of float16 and bfloat16 in float32, rounded once."""
+    """``function`` of every element; for float16 and bfloat16 in float32, rounded once."""
 
     def curve(value: PrimExpr) -> PrimExpr:
         if not value.dtype.is_float or value.dtype.bits >= 32:
@@ -107,7 +107,7 @@ def celu(x: Tensor, alpha: float = 1.0) -> Tensor:
 
 
 def selu(x: Tensor) -> Tensor:
-    """The scaled elu with its fixed two constants."""
+    """The scaled elu with its two fixed constants."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
 
     def curve(value: PrimExpr) -> PrimExpr:
@@ -118,7 +118,7 @@ def selu(x: Tensor) -> Tensor:
 
 
 def gelu(x: Tensor) -> Tensor:
-    """x * (1 + erf(x / sqrt 2)) / 2, of which the lower tail is not lost by cancellation."""
+    """x * (1 + erf(x / sqrt 2)) / 2, by erfc for negative x, where 1 + erf would cancel."""
     return elementwise(x, gelu_of)
 
 
@@ -175,14 +175,14 @@ def hardtanh(x: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
 def mish(x: Tensor) -> Tensor:
     """x * tanh(log(1 + exp(x))), which is x * n / (n + 2) with n = e * (e + 2), e = exp(x).
 
-    Of float32 all but e in float64: five roundings would add up.
+    For float32 all but e is computed in float64, as five roundings would add up.
     """
 
     def curve(value: PrimExpr) -> PrimExpr:
         power = op.cast("float64", op.exp(op.minimum(value, _const(20, value))))
         n = power * (power + _const(2, power))
         curved = op.cast("float64", value) * op.div(n, n + _const(2, power))
-        # from there on n / (n + 2) is 1
+        # above 20, n / (n + 2) is 1
         return op.select(value > _const(20, value), value, op.cast(value.dtype, curved))
 
     return _in_float32(x, curve)
@@ -225,7 +225,7 @@ def tanhshrink(x: Tensor) -> Tensor:
 
 
 def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
-    """``bias[channel]`` added; ``axis`` is the channels'."""
+    """data + bias[channel]; ``axis`` is the axis of channels."""
     place = normalize_axis(axis, data.ndim, "bias_add")
     if bias.ndim != 1 or not may_be_equal(bias.shape[0], data.shape[place]):
         raise IRValueError(

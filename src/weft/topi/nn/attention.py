@@ -28,12 +28,12 @@ from weft.topi.simplify import simplified
 _LARGER = te.comm_reducer(
     lambda x, y: Select(y > x, y, x), lambda kind: tir_const(-math.inf, kind), name="larger"
 )
-"""The largest score, by one instruction where ``te.max``, which keeps NaN, takes three."""
+"""The largest score; one instruction, while ``te.max``, which propagates NaN, needs three."""
 
 Allowed = Callable[[PrimExpr, PrimExpr], PrimExpr]
-"""Whether query i may look at key j, by their positions."""
+"""(i, j) -> whether the query at position i may see the key at position j."""
 Shifted = Callable[[PrimExpr, PrimExpr, Extent], PrimExpr]
-"""The same, with the diagonal shifted to the right."""
+"""(i, j, shift) -> the same, with the diagonal shifted to the right."""
 
 
 def masked_attention(
@@ -79,10 +79,10 @@ def masked_attention(
 def _powers(scores: Tensor) -> tuple[Tensor, Tensor]:
     """exp(score - largest of its row), and their sum in every row.
 
-    A NaN may be lost to the largest score: its own power is NaN, and so is the sum.
+    The largest score may miss a NaN; but the power of the NaN is NaN, and so is the sum.
 
-    What they are multiplied with is divided by the sums later: it has fewer elements (Dao, Fu,
-    Ermon, Rudra and Re, "FlashAttention", NeurIPS 2022).
+    Instead of the powers, their products with the values are divided by the sums, as these have
+    fewer elements (Dao, Fu, Ermon, Rudra and Re, "FlashAttention", NeurIPS 2022).
     """
     rows, keys = scores.shape[:3], scores.shape[3]
     seen, added = te.reduce_axis((0, keys), name="j"), te.reduce_axis((0, keys), name="j")
@@ -112,20 +112,20 @@ def _combined(weights: Tensor, value: Tensor, owner: Callable[[PrimExpr], PrimEx
 
 
 def _not_zero(total: PrimExpr, keys: PrimExpr) -> PrimExpr:
-    """A sum of powers to divide by: 1 where there are no keys."""
+    """A sum of powers as a divisor: 1 instead of 0 if there are no keys."""
     if constant_value(keys):
-        return total  # the largest power is 1
+        return total  # the largest power is 1, so the sum is not 0
     return Select(total.equal(tir_const(0, total.dtype)), tir_const(1, total.dtype), total)
 
 
 def _owner(heads: PrimExpr, owners: PrimExpr) -> Callable[[PrimExpr], PrimExpr]:
-    """From a head of queries to its head of keys and values."""
+    """The function from a head of queries to its head of keys and values."""
     group = _group(heads, owners)
     return lambda head: head if group is None else floordiv(head, group)
 
 
 def _group(heads: PrimExpr, owners: PrimExpr) -> Extent | None:
-    """How many heads of queries share one of keys; None where each has its own."""
+    """How many heads of queries share a head of keys; None if each has its own."""
     mine, its = constant_value(heads), constant_value(owners)
     if is_const(simplified(heads - owners), 0):
         return None
@@ -179,7 +179,7 @@ def attention_bias(
     query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scale: float | None,
     causal_mask: str | None, window_size: int | None,
 ) -> Tensor:  # fmt: skip
-    """softmax(query key^T * scale + bias) value, the pairs that the masks leave."""
+    """softmax(query key^T * scale + bias) value, for the pairs that the masks allow."""
     condition = _in_order(causal_mask, window_size)
     shift = tir_abs(key.shape[1] - query.shape[1]) if causal_mask == "BottomRight" else 0
     allowed = None if condition is None else lambda i, j: condition(i, j, shift)
@@ -201,7 +201,7 @@ def attention_var_len(
     query: Tensor, key: Tensor, value: Tensor, starts_q: Tensor, starts_k: Tensor,
     scale: float | None, causal_mask: str | None, window_size: int | None,
 ) -> Tensor:  # fmt: skip
-    """Attention in which a query looks at the keys of its own sequence."""
+    """Attention in which a query sees the keys of its own sequence."""
     condition, shifted = _in_order(causal_mask, window_size), causal_mask == "BottomRight"
     mine = _segment(starts_q, query.shape[1], "sequence_q")
     its = _segment(starts_k, key.shape[1], "sequence_k")

@@ -1,4 +1,4 @@
-"""Transposed convolutions: the data is spread by the strides, padded, and convolved."""
+"""Transposed convolutions: zeros are put between elements by the strides, then a convolution."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def dilate(
 
 
 def _spread(extent: PrimExpr, step: Extent) -> Extent:
-    """The extent after spreading: one of 0 elements stays 0."""
+    """The extent with ``step - 1`` zeros between neighbours; 0 stays 0."""
     if is_const(extent, 0) or is_const(step, 1):
         return extent
     spread = simplified((extent - 1) * step + 1)

@@ -1,8 +1,8 @@
 """Convolutions of 1 to 3 spatial axes in any layout of N, C and the spatial letters.
 
-Padding is one number, one per axis, or one per side (all begins, then all ends; or a pair). The
-data is padded into ``pad_temp``, then reduced. Groups divide both channel counts. Results of 16-bit
-floats are summed in float32.
+Padding is one number, one for each axis, or one for each side (those before all axes, then those
+after). The data is padded into ``pad_temp``, then reduced. Groups divide both numbers of channels.
+16-bit floats are summed in float32.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SPATIAL = {1: "W", 2: "HW", 3: "DHW"}
 
 
 def per_axis(value: Extents, count: int, what: str) -> list[Extent]:
-    """One value an axis, from one for all or a sequence."""
+    """A value for each axis, from one value or a sequence."""
     values = as_sequence(value)
     values = values * count if len(values) == 1 else values
     if len(values) != count:
@@ -68,8 +68,8 @@ def pad_amounts(
 def window_count(sizes: tuple[Extent, Extent, Extent], what: str, extra: Extent = 0) -> Extent:
     """How many windows there are; ``sizes``: the padded extent, a window's, the stride.
 
-    ``extra`` elements after the data let a window begin that the data do not fill. Raises
-    IRValueError where no window is known to fit; into nothing none has to.
+    With ``extra`` elements after the data, one more window may begin inside of the data. Raises
+    IRValueError if it is known that no window fits, except into an extent of 0.
     """
     padded, window, stride = [simplified(size) for size in sizes]
     room = simplified(padded + extra - window)
@@ -84,7 +84,7 @@ def window_count(sizes: tuple[Extent, Extent, Extent], what: str, extra: Extent 
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the windows of a convolution lie, and how many there are: an entry for each axis."""
+    """The windows of a convolution: their places and number, with an entry for each axis."""
 
     strides: list[Extent]
     dilations: list[Extent]
@@ -93,7 +93,7 @@ class Windows:
     counts: list[Extent]
 
     def places(self, window: Sequence[PrimExpr], tap: Sequence[PrimExpr]) -> list[PrimExpr]:
-        """The place in the padded data that an element (``tap``) of a window reads."""
+        """The indices into the padded data of element ``tap`` of a window."""
         return [
             at * stride + inner * spread for at, inner, stride, spread
             in zip(window, tap, self.strides, self.dilations, strict=True)
@@ -119,7 +119,7 @@ def windows_of(
 
 
 def positions(layout: str, letters: str, what: str) -> list[int]:
-    """Where each letter stands in a layout; raises IRValueError unless they are the same set."""
+    """The position of each letter in a layout; IRValueError if the layout has other letters."""
     if sorted(layout) != sorted(letters):
         raise IRValueError(f"{what}: expected a layout of the letters {letters}, got {layout!r}")
     return [layout.index(letter) for letter in letters]
@@ -243,7 +243,7 @@ def conv2d_nhwc(
     out_dtype: str | None = None,
     auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
-    """conv2d of NHWC data and an HWIO kernel, which is free to be laid out anew."""
+    """conv2d of NHWC data and an HWIO kernel, whose layout may be changed."""
     return conv(
         Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype,
         auto_scheduler_rewritten_layout, meta_schedule_original_shape, True,
@@ -283,7 +283,7 @@ def depthwise_conv2d_nchw(
     padding: Extents | str, dilation: Extents,
     out_dtype: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """One kernel a channel: data (n, c, h, w), kernel (c, multiplier, kh, kw)."""
+    """A kernel for each channel: data (n, c, h, w), kernel (c, multiplier, kh, kw)."""
     _, channels, height, width = Input.shape
     owners, multiplier, kernel_h, kernel_w = Filter.shape
     if not may_be_equal(channels, owners):

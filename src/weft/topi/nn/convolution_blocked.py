@@ -1,9 +1,10 @@
 """Convolutions of data and kernels whose channels are split into blocks (``NCHW16c``).
 
-A layout names its axes in order; ``16c`` is a part of sixteen of the axis ``C``, which then counts
-the blocks. Where data and kernel split the input channels alike, the sum runs over blocks and over
-the places in one, without division: the form of Liu et al., "Optimizing CNN Model Inference on
-CPUs", USENIX ATC 2019, section 3.1. Other pairs of layouts find each channel by division.
+A layout names its axes in order; in ``NCHW16c`` the axis ``C`` counts blocks of 16 channels, and
+``16c`` is the channel in a block. If data and kernel split the input channels in the same way, the
+sum runs over blocks and over channels in a block, without division: the form of Liu et al.,
+"Optimizing CNN Model Inference on CPUs", USENIX ATC 2019, section 3.1. For other pairs of layouts
+the indices of a channel are computed by division.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from weft.topi.simplify import simplified
 
 _AXIS = re.compile(r"(\d*)([A-Za-z])")
 Axes = Sequence[tuple[str, int]]
-"""The axes of a layout: a letter and 0, or, of a part, the letter and its extent."""
+"""The axes of a layout: ("C", 0) for a whole axis or a count of blocks, ("C", 16) for ``16c``."""
 
 
 @dataclass(frozen=True)
 class _Split:
-    """An index into an axis, as a block and a place in it."""
+    """An index into an axis, as the number of a block and the place in it."""
 
     outer: PrimExpr
     inner: PrimExpr
@@ -59,7 +60,7 @@ Index = PrimExpr | _Split
 def blocked_axes(layout: str, letters: str, what: str) -> Axes:
     """The axes of a layout that has each of the letters and may split N, C, I and O once.
 
-    Raises IRValueError for any other.
+    Raises IRValueError for other layouts.
     """
     axes = [(name.upper(), int(size or 0)) for size, name in _AXIS.findall(layout)]
     whole = sorted(letter for letter, factor in axes if not factor)
@@ -109,7 +110,7 @@ def _shape(extents: Mapping[str, Extent], axes: Axes, what: str) -> list[Extent]
 
 
 def _indices(values: Mapping[str, Index], axes: Axes) -> list[PrimExpr]:
-    """Where the element of these indices lies in a layout."""
+    """The indices into a tensor of a layout, from the index of each letter."""
     indices = []
     for letter, part in axes:
         value, factor = values[letter], _factor(axes, letter)
@@ -124,7 +125,7 @@ def _indices(values: Mapping[str, Index], axes: Axes) -> list[PrimExpr]:
 
 
 def _values(point: Point, axes: Axes) -> dict[str, Index]:
-    """The indices by letter of a place in a layout."""
+    """The index of each letter, from the indices into a tensor of a layout."""
     at = dict(zip(axes, point, strict=True))
     return {
         letter: _Split(at[letter, 0], at[letter, factor], factor) if factor else at[letter, 0]
@@ -149,8 +150,8 @@ def conv_blocked(
 ) -> Tensor:  # fmt: skip
     """The convolution of data and kernel in layouts that may be blocked: (data, kernel, result).
 
-    Of data ``NCHW4c`` (n, c / 4, h, w, 4) and a kernel ``OIHW4i8o`` (o / 8, i / 4, kh, kw, 4, 8) a
-    result ``NCHW8c`` is (n, o / 8, h', w', 8). Blocks must divide the channels; IRValueError else.
+    Data ``NCHW4c`` (n, c / 4, h, w, 4) and a kernel ``OIHW4i8o`` (o / 8, i / 4, kh, kw, 4, 8) give
+    a result ``NCHW8c`` (n, o / 8, h', w', 8). IRValueError if blocks do not divide the channels.
     """
     letters, (axes, kernel_axes, out_axes) = _axes_of(layouts)
     sizes = _extents(data, axes, "conv: data")
@@ -192,7 +193,7 @@ def conv_blocked(
 
 
 def _whole(index: Index) -> PrimExpr:
-    """An index without blocks."""
+    """The index into the whole axis."""
     return index.outer * index.factor + index.inner if isinstance(index, _Split) else index
 
 

@@ -1,4 +1,4 @@
-"""Windows of images whose taps are moved by offsets, which data decides (Dai et al., 2017)."""
+"""Windows of images whose taps are moved by offsets in a tensor (Dai et al., 2017)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def deform_im2col(
 ) -> Tensor:  # fmt: skip
     """(batch, channels, kernel rows, kernel columns, rows, columns): windows, read bilinearly.
 
-    ``offset`` is (batch, 2 * offset groups * taps, rows, columns): for each tap how far it is moved
-    down, then right. The channels of a group are moved alike. Outside of the image are zeros.
+    ``offset`` is (batch, 2 * offset groups * taps, rows, columns): how far each tap is moved down,
+    then right. All channels of a group have the same offsets. Outside of the image are zeros.
     """
     taps = kernel[0] * kernel[1]
     per_group = op.floordiv(data.shape[1], offset_groups)
@@ -40,7 +40,7 @@ def deform_im2col(
 
 
 def _bilinear(data: Tensor, plane: tuple[PrimExpr, PrimExpr], place: Point) -> PrimExpr:
-    """The element between four of a plane; outside of it are zeros."""
+    """The value at a place in a plane, interpolated from four elements; zeros are outside."""
     kind, terms = place[0].dtype, []
     low = [op.floor(value) for value in place]
     for corner in ((0, 0), (0, 1), (1, 0), (1, 1)):

@@ -25,10 +25,10 @@ def matmul(
     transpose_a: bool = False, transpose_b: bool = False,
     auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
-    """``a @ b + bias``, a (.., n, k) and b (.., k, m), either one transposed in its last two axes.
+    """``a @ b + bias``, a (.., n, k) and b (.., k, m); each may have its last two axes transposed.
 
-    ``tensor_b`` is marked as free to be laid out anew. The last two arguments are accepted for
-    TVM's signature and must be empty.
+    ``tensor_b`` is marked as a tensor whose layout may be changed. The last two arguments are part
+    of TVM's signature and must be empty.
     """
     del auto_scheduler_rewritten_layout, meta_schedule_original_shape
     if tensor_a.ndim < 2 or tensor_b.ndim < 2:
@@ -87,7 +87,7 @@ def batch_matmul(
     transpose_a: bool = False, transpose_b: bool = True,
     auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
 ) -> Tensor:  # fmt: skip
-    """``a[i] @ b[i].T`` for every i: a (b, n, k), b (b, m, k); a batch of 1 goes with any."""
+    """``a[i] @ b[i].T`` for every i: a (b, n, k), b (b, m, k); a batch of 1 is broadcast."""
     del auto_scheduler_rewritten_layout, meta_schedule_original_shape
     if tensor_a.ndim != 3 or tensor_b.ndim != 3:
         raise IRValueError(

@@ -15,7 +15,7 @@ from weft.topi.math import negative
 from weft.topi.reduction import sum as reduce_sum
 
 OfTarget = Callable[[PrimExpr], PrimExpr]
-"""From a target, which is a class, to a value."""
+"""A function from a target, which is a class, to a value."""
 
 
 def nll_loss(
@@ -23,8 +23,8 @@ def nll_loss(
 ) -> Tensor:
     """-weights[target] * predictions[target]: predictions (n, c, ...) or (c,), targets (n, ...).
 
-    Weights are 1 where there are none. ``reduction`` is none, sum or mean (weighted); targets equal
-    to ``ignore_index`` count nothing.
+    Without ``weights``, all are 1. ``reduction`` is none, sum or (weighted) mean; targets equal to
+    ``ignore_index`` are left out.
     """
     if reduction not in ("none", "sum", "mean"):
         raise IRValueError(f"nll_loss: expected reduction none, sum or mean, got {reduction!r}")

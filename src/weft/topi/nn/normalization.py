@@ -1,4 +1,4 @@
-"""Normalisations. Sums of 16-bit floats are taken in float32; weft.topi.moments says how."""
+"""Normalisations. Sums of 16-bit floats are taken in float32 (see weft.topi.moments)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _affine(
 def layer_norm(
     data: Tensor, gamma: Tensor | None, beta: Tensor | None, axis: Axes, epsilon: float = 1e-5
 ) -> Tensor:
-    """Normalised over ``axis``, times gamma, plus beta (both of the shape of those axes)."""
+    """The data normalised over ``axis``, times gamma, plus beta (both of the shape of the axes)."""
     axes = normalize_axes(axis, data.ndim, "layer_norm")
     shape = [data.shape[i] for i in axes]
     _check_parameter("layer_norm: gamma", gamma, shape)
@@ -67,7 +67,7 @@ def group_norm(
     data: Tensor, gamma: Tensor | None, beta: Tensor | None, num_groups: int, channel_axis: int,
     axes: Axes, epsilon: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Normalised over ``axes`` and a group of channels at a time; gamma and beta per channel."""
+    """The data normalised over ``axes`` and each group of channels; gamma, beta per channel."""
     channel = normalize_axis(channel_axis, data.ndim, "group_norm")
     spatial = normalize_axes(axes, data.ndim, "group_norm")
     groups = const_int(num_groups, "group_norm: num_groups")
@@ -100,7 +100,7 @@ def instance_norm(
     data: Tensor, gamma: Tensor | None, beta: Tensor | None, channel_axis: int, axis: Axes,
     epsilon: float = 1e-5,
 ) -> Tensor:  # fmt: skip
-    """Normalised over ``axis`` for every sample and channel; gamma and beta per channel."""
+    """The data normalised over ``axis`` for each sample and channel; gamma, beta per channel."""
     channel = normalize_axis(channel_axis, data.ndim, "instance_norm")
     axes = normalize_axes(axis, data.ndim, "instance_norm")
     _check_parameter("instance_norm: gamma", gamma, [data.shape[channel]])
@@ -151,10 +151,10 @@ def batch_norm(
     axis: int | None = None, epsilon: float | None = None, center: bool | None = None,
     scale: bool | None = None, training: bool | None = None, momentum: float | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Normalised by the moving statistics of every channel (inference).
+    """The data normalised by the moving statistics of every channel (inference).
 
-    Returns ``[out, moving_mean, moving_var]``; with ``training=True`` the batch's own statistics
-    normalise and the moving ones are updated by ``momentum`` (0.1).
+    Returns ``[out, moving_mean, moving_var]``. With ``training=True`` the statistics of the batch
+    are used instead, and the moving ones are updated by ``momentum`` (0.1).
     """
     place = normalize_axis(1 if axis is None else axis, data.ndim, "batch_norm")
     small = 1e-5 if epsilon is None else epsilon
@@ -200,9 +200,9 @@ def lrn(
     data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
     bias: float = 2.0,
 ) -> Tensor:  # fmt: skip
-    """Divided by (bias + alpha / size * sum of squares of ``size`` neighbours) ** beta.
+    """data / (bias + alpha / size * sum of squares of ``size`` neighbours) ** beta.
 
-    As many neighbours are before as after; of an even size one more is after, as ONNX defines it.
+    Half of the neighbours are before; if the size is even, one more is after (as in ONNX).
     """
     place = normalize_axis(axis, data.ndim, "lrn")
     if size < 1:

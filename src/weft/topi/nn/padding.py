@@ -1,4 +1,4 @@
-"""Padding: with a constant, by reflection, by the edge, around."""
+"""Padding with a constant, by reflection, with the edge, circular."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.topi.extents import Extents, Point, as_sequence, compute_ax, compute_o
 from weft.topi.simplify import simplified
 
 Amounts = tuple[PrimExpr, PrimExpr]
-"""How much is put before and after an axis."""
+"""The number of elements added before and after an axis."""
 
 
 def pad(
@@ -21,7 +21,10 @@ def pad(
     pad_value: PrimExpr | float = 0.0, name: str = "PadInput",
     attrs: Mapping[str, object] | None = None,
 ) -> Tensor:  # fmt: skip
-    """``data`` with ``pad_before[i]`` and ``pad_after[i]`` (the same if None) values around."""
+    """``data`` with ``pad_before[i]`` values before and ``pad_after[i]`` after axis ``i``.
+
+    ``pad_after`` is ``pad_before`` if left out.
+    """
     before, after = _both(data, pad_before, pad_after, "pad")
     value = op.cast(data.dtype, pad_value) if isinstance(pad_value, PrimExpr) else op.const(
         pad_value, data.dtype

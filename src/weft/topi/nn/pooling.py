@@ -1,4 +1,4 @@
-"""Pooling over windows, to a given output size (adaptive), and over everything (global).
+"""Pooling over windows, to a given output size (adaptive), and over all elements (global).
 
 Average pooling divides by the window, or by the part of it that lies inside the data; 16-bit floats
 are summed in float32.
@@ -25,7 +25,7 @@ from weft.topi.simplify import simplified
 
 @dataclass(frozen=True)
 class _Options:
-    """What users say of windows: one number for all axes, or one an axis."""
+    """The user's options for windows: one number for all axes, or one for each."""
 
     kernel: Extents
     stride: Extents
@@ -48,7 +48,7 @@ class _Windows:
         self.extents = [data.shape[axis] for axis in self.axes]
 
     def configure(self, options: _Options) -> None:
-        """Kernel, stride, dilation and padding, one an axis; the shape of the result."""
+        """Set kernel, stride, dilation and padding for each axis, and the shape of the result."""
         count = len(self.axes)
         self.kernel = per_axis(options.kernel, count, "pool: kernel")
         self.stride = per_axis(options.stride, count, "pool: stride")
@@ -72,7 +72,7 @@ class _Windows:
             self.extra[i] = _extra(sizes, self.shape[axis], self.extra[i])
 
     def padded(self, value: PrimExpr) -> Tensor:
-        """The data with ``value`` around it; itself if nothing is padded."""
+        """The data padded with ``value``; the data itself if there is no padding."""
         lows: list[Extent] = [0] * self.data.ndim
         highs: list[Extent] = [0] * self.data.ndim
         for i, axis in enumerate(self.axes):
@@ -95,7 +95,7 @@ class _Windows:
         return compute_ax(shape, element, "pad_temp", tag=tag.INJECTIVE)
 
     def source(self, indices: Point) -> list[PrimExpr]:
-        """Where the reduction reads for an output element."""
+        """The indices into the padded data that the reduction reads for an output element."""
         point = list(indices)
         for i, axis in enumerate(self.axes):
             moved = self.reduce_axes[i].var * self.dilation[i]
@@ -115,7 +115,7 @@ class _Windows:
         return op.maximum(total, op.const(1, total.dtype))
 
     def count_padded(self, indices: Point) -> PrimExpr:
-        """As count_inside, counting the padding but not what ceil_mode adds."""
+        """As ``count_inside``, with the padding, but without what ``ceil_mode`` adds."""
         total: PrimExpr = op.const(1, "int32")
         for i, axis in enumerate(self.axes):
             start, width = indices[axis] * self.stride[i], self.dilation[i]
@@ -126,7 +126,7 @@ class _Windows:
 
 
 def _extra(sizes: tuple[Extent, Extent, Extent], count: Extent, most: Extent) -> Extent:
-    """How many elements after the padded ones the last window takes: of ``most``, where known."""
+    """How many elements after the padded ones the last window reads; ``most`` if not known."""
     padded, window, stride = sizes
     needed = simplified((count - 1) * stride + window - padded)
     return max(int(needed), 0) if is_const(needed) else most
@@ -195,7 +195,7 @@ def pool3d(
     data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
     pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Pooling over three axes; padding begins first, then ends."""
+    """Pooling over three axes; padding has the amounts before all axes, then those after."""
     options = _Options(kernel, stride, dilation, padding, ceil_mode)
     return _pool_nd(data, 3, options, pool_type, layout, count_include_pad)
 
@@ -228,7 +228,7 @@ def adaptive_pool3d(
 
 
 def _even(extent: Extent, size: Extent) -> int | None:
-    """The window where the sizes divide; None where windows vary."""
+    """The size of all windows if the sizes divide; None if windows differ."""
     if is_const(extent) and is_const(size) and int(size) and int(extent) % int(size) == 0:
         return int(extent) // int(size)
     return None

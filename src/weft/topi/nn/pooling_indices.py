@@ -1,6 +1,6 @@
-"""Where the largest element of each window lies: flat places in the space of each channel.
+"""The index of the largest element of each window, in the flattened space of its channel.
 
-Of equal elements the first counts, and NaN counts as the largest, as in PyTorch.
+Of equal elements the first is taken, and NaN is larger than any number, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from weft.topi.reduction import arg_reducer
 from weft.topi.strided import window_counts
 
 Choice = tuple[PrimExpr, PrimExpr | None]
-"""A place along an axis of the data, and the condition under which it is one (None: always)."""
+"""An index along an axis of the data, and the condition that it is inside (None: always)."""
 
 
 def max_pool_indices(
     data: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:  # fmt: skip
-    """The place (int64) of the largest element of each window.
+    """The index (int64) of the largest element of each window.
 
-    ``data`` is (batch, channels, ...); there is a number for each axis of space (``padding``:
-    before each, then after each). Of a window that is padding alone the place is the largest int64.
+    ``data`` is (batch, channels, ...); options have a number for each spatial axis (``padding``:
+    before each, then after each). For a window of nothing but padding it is the largest int64.
 
     >>> from weft import te
     >>> x = te.placeholder((1, 3, 8, 8), name="x")
@@ -61,7 +61,7 @@ def _may_leave(extent: Extent, size: Extent, reach: int, stride: int) -> bool:
 
 
 def adaptive_max_pool_indices(data: Tensor, size: Shape) -> Tensor:
-    """The place (int64) of the largest element of each of ``size`` adaptive windows."""
+    """The index (int64) of the largest element of each of ``size`` adaptive windows."""
     extents = data.shape[2:]
     longest = [_longest(extent, count) for extent, count in zip(extents, size, strict=True)]
     axes = [reduce_axis((0, extent), name=f"rv{i}") for i, extent in enumerate(longest)]
@@ -77,7 +77,7 @@ def adaptive_max_pool_indices(data: Tensor, size: Shape) -> Tensor:
 
 
 def _longest(extent: Extent, count: Extent) -> Extent:
-    """No adaptive window is longer: ceil((i + 1) e / c) - floor(i e / c) <= ceil(e / c) + 1."""
+    """A bound on adaptive windows: ceil((i + 1) e / c) - floor(i e / c) <= ceil(e / c) + 1."""
     whole, parts = constant_value(extent), constant_value(count)
     if whole is not None and parts is not None:
         if parts and whole % parts == 0:

@@ -1,6 +1,6 @@
-"""Linear quantisation: scale and zero point are tensors, or numbers that stand in the PrimFunc.
+"""Linear quantisation: scale and zero point are tensors, or constants in the PrimFunc.
 
-The quotient is rounded in the data's own type. Distances from the zero point are int32 (float32 of
+The quotient is rounded in the data's own type. Distances from the zero point are int32 (float32 for
 float data), products float32 at least; results are limited to the range of their type.
 """
 
@@ -16,7 +16,7 @@ from weft.topi.extents import Point
 
 
 def _parameter(value: Tensor | PrimExpr, index: Point, axis: int) -> PrimExpr:
-    """Scale or zero point for an element: one for all, or one for each index of the axis."""
+    """Scale or zero point of an element: one for all, or one for each index of the axis."""
     if isinstance(value, PrimExpr):
         return value
     if not len(value.shape):

@@ -1,4 +1,4 @@
-"""Moving elements between channels and space."""
+"""Operators that move elements from channels to spatial axes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.topi.simplify import simplified
 
 
 def pixel_shuffle(data: Tensor, upscale_factor: int) -> Tensor:
-    """(..., c * r * r, h, w) to (..., c, h * r, w * r): every r * r channels make one image.
+    """(..., c * r * r, h, w) to (..., c, h * r, w * r): r * r channels become one image.
 
     The sub-pixel convolution's last step (Shi et al., 2016).
     """
@@ -46,11 +46,12 @@ def interleave(
     data: Tensor, factors: Sequence[int], starts: Sequence[int], shape: Shape,
     groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Images whose neighbours lie in different channels of the data: (n, channels, spatial).
+    """Images whose neighbouring elements come from different channels of the data.
 
-    Each group of channels of the data holds ``prod(factors)`` images of the group's channels, one
-    for each remainder; element ``p`` along an axis is element ``(p + start) // factor`` of the
-    image ``(p + start) % factor``. ``shape`` is that of the result, (n, channels, spatial).
+    Each group of channels of the data holds ``prod(factors)`` small images for each channel of the
+    result, one for each remainder. Along an axis, element ``p`` of the result is element
+    ``(p + start) // factor`` of the small image ``(p + start) % factor``. ``shape`` is that of the
+    result, (n, channels, spatial).
     """
     channels = simplified(op.floordiv(shape[1], groups))
     parts = math.prod(factors)

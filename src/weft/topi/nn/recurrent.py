@@ -1,11 +1,11 @@
 """Recurrent layers over a sequence, as loops: the LSTM, the GRU and the plain recurrent network.
 
 Data is (steps, batch, features), weights (gates * hidden, features) and (gates * hidden, hidden).
-The products with the data of all steps are one matrix product before the loop; inside it a step
-reads the state of the one before. The weights of the state are transposed, so that each of its
-elements adds to all gates, vector by vector. Sums of 16-bit floats are float32. Sources: Hochreiter
-and Schmidhuber 1997 with the forget gate of Gers et al. 2000; Cho et al. 2014 (the reset gate
-applied after the product, as in cuDNN and PyTorch).
+The products with the data of all steps are one matrix product before the loop; inside, a step reads
+the state of the step before. The weights of the state are transposed, so that the inner loop runs
+over gates, in vectors, and adds one element of the state times a row of weights. Sums of 16-bit
+floats are float32. Sources: Hochreiter and Schmidhuber 1997 with the forget gate of Gers et al.
+2000; Cho et al. 2014 (the reset gate applied after the product, as in cuDNN and PyTorch).
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from weft.topi.moments import wide
 from weft.topi.simplify import simplified
 
 Part = Callable[[int], PrimExpr]
-"""What the data, or the state, adds to a gate."""
+"""Number of a gate -> the term of the data, or of the state, in the gate's sum."""
 Others = tuple[list[BufferVar], PrimExpr, list[BufferVar]]
 Cell = Callable[[Part, Part, PrimExpr, Others], PrimExpr]
 """(data part, state part, hidden, (other states, index, extras)) -> the new hidden value."""
 
 
 Reset = Callable[[Part, Part], PrimExpr]
-"""(data part, state part) -> what the hidden state is multiplied with before the last gate."""
+"""(data part, state part) -> the factor on the hidden state for the last gate."""
 
 
 def _check_shapes(name: str, gates: int, tensors: Sequence[Tensor]) -> None:
@@ -62,7 +62,7 @@ def _check_shapes(name: str, gates: int, tensors: Sequence[Tensor]) -> None:
 
 
 def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """What the data adds to every gate at every step: (steps, batch, gates * hidden)."""
+    """The term of the data for every step and gate: (steps, batch, gates * hidden)."""
     kind = wide(data.dtype)
     k = reduce_axis((0, data.shape[2]), name="k")
     product = compute_ax(
@@ -77,8 +77,11 @@ def _of_data(data: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     )
 
 
-def _turned(weight: Tensor) -> Tensor:
-    """The weights of the state, (hidden, gates * hidden); laid out so once where they are known."""
+def _transposed(weight: Tensor) -> Tensor:
+    """The transposed weights of the state, (hidden, gates * hidden).
+
+    By its annotation, weights that are known are transposed once, when the model is built.
+    """
     return compute_ax(
         [weight.shape[1], weight.shape[0]], lambda k, g: weight(g, k), "recurrent_turned",
         tag=tag.INJECTIVE, attrs={LAYOUT_REWRITE_PREPROC: True},
@@ -86,14 +89,14 @@ def _turned(weight: Tensor) -> Tensor:
 
 
 def _each(ib: IRBuilder, low: Extent, high: Extent, name: str) -> WithScope:
-    """A loop over the elements from ``low`` to ``high``, counted from 0, in vectors where known."""
+    """A loop from 0 over the elements ``low`` to ``high``, vectorized if the extent is known."""
     extent = simplified(high - low)
     return ib.for_range(0, extent, name, kind="vectorized" if is_const(extent) else "serial")
 
 
 @dataclass
 class _Step:
-    """One step of one sequence, as statements; the buffers that it reads and writes."""
+    """Emits the statements of one step of one sequence; holds the buffers that they use."""
 
     ib: IRBuilder
     sizes: tuple[PrimExpr, int, DataType]
@@ -103,7 +106,7 @@ class _Step:
     extras: list[BufferVar]
 
     def add_up(self, low: Extent, high: Extent, hidden: BufferVar) -> None:
-        """What the state adds to the gates of some rows."""
+        """Add the terms of the state to the gates of some rows."""
         size, _, kind = self.sizes
         _, weights, biases = self.operands
         sums = self.scratch[0]
@@ -116,14 +119,14 @@ class _Step:
             sums[low + g] = sums[low + g] + op.cast(kind, weights[k, low + g]) * hidden[k]
 
     def parts(self, at: PrimExpr, b: PrimExpr, j: PrimExpr) -> tuple[Part, Part]:
-        """What data and state add to the gates of element j."""
+        """The terms of the data and of the state for the gates of element j."""
         size, mine, sums = self.sizes[0], self.operands[0], self.scratch[0]
         return lambda gate: mine[at, b, j + size * gate], lambda gate: sums[j + size * gate]
 
     def take(
         self, at: PrimExpr, b: PrimExpr, how: tuple[Cell, Reset | None], out: BufferVar
     ) -> None:
-        """The step: the gates, then the new states and the output."""
+        """Emit the step: the gates, then the new states and the output."""
         (size, gates, _), (cell, reset), hidden = self.sizes, how, self.running[0]
         scaled, ib = self.scratch[1], self.ib
         plain = gates if reset is None else gates - 1
@@ -142,7 +145,7 @@ def _clear(
     ib: IRBuilder, out: BufferVar, where: tuple[PrimExpr, PrimExpr],
     extents: tuple[PrimExpr, PrimExpr],
 ) -> None:  # fmt: skip
-    """Zeros in the outputs of a sequence from its end on."""
+    """Store zeros in the outputs after the end of a sequence."""
     b, end = where
     steps, size = extents
     with (
@@ -200,7 +203,7 @@ def recurrence(
                     result[b, j] = op.cast(data.dtype, state[j])
         return ib.get()
 
-    inputs = [ready, _turned(recurrent), recurrent_bias, *states, *extras]
+    inputs = [ready, _transposed(recurrent), recurrent_bias, *states, *extras]
     inputs += [] if lengths is None else [lengths]
     shapes = [[steps, batch, size], *[[batch, size]] * len(states)]
     outputs = extern(
@@ -215,7 +218,7 @@ def lstm(
     data: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
     hidden: Tensor, cell: Tensor, reverse: bool = False, weight_layout: str = "IFGO",
 ) -> list[Tensor]:  # fmt: skip
-    """[outputs, last hidden, last cell]; the gates lie in the order of ``weight_layout``."""
+    """[outputs, last hidden, last cell]; the gates have the order of ``weight_layout``."""
     if sorted(weight_layout) != sorted("IFGO"):
         raise IRValueError(f"lstm: weight_layout: expected the letters IFGO, got {weight_layout!r}")
 

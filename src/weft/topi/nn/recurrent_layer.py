@@ -1,7 +1,7 @@
 """Recurrent layers with every option of ONNX: activations, limits, peepholes, lengths, resets.
 
-The loop over the steps is ``topi.nn.recurrent``'s; here stand the cells. Gates lie in ONNX's order:
-of a GRU update, reset, new; of an LSTM input, output, forget, cell.
+The loop over the steps is in ``topi.nn.recurrent``; the cells are here. Gates have ONNX's order:
+update, reset, new for a GRU; input, output, forget, cell for an LSTM.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GATES: Final = {"rnn": 1, "gru": 3, "lstm": 4}
 DEFAULTS: Final = {
     "rnn": ("tanh",), "gru": ("sigmoid", "tanh"), "lstm": ("sigmoid", "tanh", "tanh"),
 }  # fmt: skip
-"""Layer -> its activations: of the gates, of the new value, of an LSTM's output."""
+"""Layer -> its activations: for the gates, for the new value, for an LSTM's output."""
 
 
 def _number(value: float, like: PrimExpr) -> PrimExpr:
@@ -67,12 +67,12 @@ ACTIVATIONS: Final[dict[str, tuple[tuple[float, ...], Callable[..., PrimExpr]]]]
     "hardsigmoid": ((0.2, 0.5), _hard_sigmoid),
     "elu": ((1.0,), _elu),
 }
-"""Activation -> the defaults of its alpha and beta (as many as it has), the function."""
+"""Activation -> the defaults of its parameters (alpha, beta), and the function."""
 
 
 @dataclass(frozen=True)
 class _Options:
-    """The activations of a layer, each with its numbers, and how its cell differs."""
+    """The activations of a layer with their parameters, and the options of its cell."""
 
     functions: list[Function]
     reset_after: bool
@@ -138,10 +138,10 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     activations: Sequence[str], alphas: Sequence[float], betas: Sequence[float], clip: float,
     reset_after: bool, input_forget: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """[outputs, last hidden] of an rnn or a gru, and the last cell state of an lstm.
+    """[outputs, last hidden] of an rnn or a gru; an lstm also returns the last cell state.
 
-    ``states`` are the first hidden state and, of an lstm, the first cell state and the peepholes
-    (3 * hidden: of input, output, forget). The rest is said at ``relax.op.nn.recurrent_layer``.
+    ``states`` are the first hidden state and, for an lstm, the first cell state and the peepholes
+    (3 * hidden: input, output, forget). For the rest see ``relax.op.nn.recurrent_layer``.
     """
     numbers = zip(activations, alphas, betas, strict=True)
     functions = [_activation(name, alpha, beta, clip) for name, alpha, beta in numbers]

@@ -18,7 +18,7 @@ from weft.topi.moments import wide
 
 
 class _Rows:
-    """A tensor seen as rows along one axis."""
+    """A tensor as a set of rows along one axis."""
 
     def __init__(self, x: Tensor, axis: int, name: str) -> None:
         self.x = x
@@ -39,7 +39,7 @@ class _Rows:
         return compute_one(self.outer, element, name=name)
 
     def shifted(self, top: Tensor, row: Point, full: Point) -> PrimExpr:
-        """An element less the largest of its row, in the wide type."""
+        """An element minus the largest of its row, in the wide type."""
         return op.cast(self.kind, self.x(*full)) - op.cast(self.kind, top(*row))
 
     def row(self, indices: Point) -> tuple[PrimExpr, ...]:

@@ -1,6 +1,6 @@
-"""Winograd's algorithms for 3x3 convolutions over blocks of channels, as a function of six stages.
+"""Winograd's algorithms for 3x3 convolutions over blocks of channels, as a function of stages.
 
-An image is cut into tiles of m x m results, which need (m + 2) x (m + 2) numbers each. The stages:
+An image is divided into tiles of m x m results, each from (m + 2) x (m + 2) elements. The stages:
 
 =============  =======================================================  ===========================
 pixels         (image, band, row, channels / a, m + 2, width, a)        rows of tiles, padded
@@ -12,18 +12,18 @@ tiles          (image, band, filters / b, tile, m, m, b)                and alon
 result         (batch, filters / b, height, width, b)                   without what is beyond edges
 =============  =======================================================  ===========================
 
-Where the function takes the kernel itself, the stage ``weights`` makes of it, place by place,
-((m + 2) (m + 2), filters / p, channels, p), what ``transformed_weights`` makes before.
+If the function takes the kernel itself, a further stage ``weights`` computes from it what
+``transformed_weights`` computes otherwise: ((m + 2) (m + 2), filters / p, channels, p).
 
-A band is so many rows of tiles that what belongs to it stays in a cache; ``tile`` counts the tiles
-of a band. Where one band holds all rows of all images, image and band have an extent of one. a is
-the block of the data's channels, b that of the result's, p the filters in a panel of the weights.
-Blocks carry the annotation ``STAGE``, by which default schedules know them. (Lavin and Gray, CVPR
-2016; bands as Jia et al., "Optimizing N-dimensional, Winograd-based Convolution for Manycore CPUs",
-PPoPP 2018.)
+A band consists of as many rows of tiles as fit into a cache with all their stages; ``tile`` counts
+the tiles of a band. If one band holds all rows of all images, the axes image and band have extent
+1. a is the block of the data's channels, b that of the result's, p the number of filters in a panel
+of the weights. Blocks have the annotation ``STAGE``, by which default schedules recognize them.
+(Lavin and Gray, CVPR 2016; bands as in Jia et al., "Optimizing N-dimensional, Winograd-based
+Convolution for Manycore CPUs", PPoPP 2018.)
 
-A block that transforms stores all results of a line, so that loops need not be unrolled to make
-constants of the factors: these are no tensor expressions, which store one element each.
+A block of a transform stores all results of a line, so that the factors are constants without
+unrolling. Tensor expressions, which store one element each, cannot express that.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from weft.topi.extents import Shape
 from weft.topi.nn.winograd_matrices import WINDOW, Matrix, matrices
 
 DTYPE: Final = "float32"
-"""What all stages compute in."""
+"""The type in which all stages compute."""
 STAGE: Final = "weft.winograd"
 """The annotation of a block: which stage it is."""
 PIXELS, LINES, DATA, WEIGHTS, PRODUCTS, TILE_LINES, TILES, RESULT = (
@@ -60,10 +60,10 @@ _INDEX: Final = "int64"
 
 @dataclass(frozen=True)
 class Form:
-    """The sizes of a 3x3 convolution of stride and dilation one, and how it is cut into pieces."""
+    """The sizes of a 3x3 convolution with stride and dilation 1, and of its tiles and bands."""
 
     tile: int
-    """Results of a tile on each axis: 2 or 4."""
+    """The number of results of a tile along each axis: 2 or 4."""
     rows: int
     """Rows of tiles in a band: a divisor of ``down``, or all rows of all images."""
     padding: tuple[int, int, int, int]
@@ -76,11 +76,11 @@ class Form:
     panel: int
     """Filters in a panel of the weights: a multiple of ``block`` that divides ``filters``."""
     takes_kernel: bool = False
-    """Whether the function takes the kernel, and transforms it; else the transformed weights."""
+    """Whether the function transforms the kernel itself; else it takes transformed weights."""
 
     @property
     def side(self) -> int:
-        """Numbers that a tile needs on each axis."""
+        """The number of elements that a tile needs along each axis."""
         return self.tile + WINDOW - 1
 
     @property
@@ -92,12 +92,12 @@ class Form:
 
     @property
     def down(self) -> int:
-        """Rows of tiles of an image."""
+        """The number of rows of tiles of an image."""
         return -(-self.size[0] // self.tile)
 
     @property
     def across(self) -> int:
-        """Tiles of a row."""
+        """The number of tiles of a row."""
         return -(-self.size[1] // self.tile)
 
     @property
@@ -128,8 +128,8 @@ def transformed_weights(
 ) -> np.ndarray:
     """Weights (filters, channels, 3, 3) as (m + 2, m + 2, channels, filters) in their dtype.
 
-    Computed in the dtype ``within``, float32 as a function that takes the kernel does. What does
-    not fit into the dtype becomes infinite or not a number.
+    Computed in the dtype ``within``; float32 gives what a function that takes the kernel computes.
+    Values that do not fit into the dtype become infinite or NaN.
 
     >>> transformed_weights(np.ones((4, 2, 3, 3), "float32"), 2).shape
     (4, 4, 2, 4)
@@ -159,15 +159,15 @@ def in_panels(weights: np.ndarray, panel: int) -> np.ndarray:
 def winograd_function(form: Form) -> PrimFunc:
     """The function of data, transformed weights and result.
 
-    The data is (n, c / a, h, w, a), the weights are what ``transformed_weights`` and ``in_panels``
-    make, or where the function takes the kernel, (filters / b, c / a, 3, 3, a, b); the result is
-    (n, filters / b, h', w', b).
+    The data is (n, c / a, h, w, a), the result (n, filters / b, h', w', b). The weights are the
+    result of ``transformed_weights`` and ``in_panels``, or, if the function takes the kernel,
+    (filters / b, c / a, 3, 3, a, b).
     """
     return _Function(form).prim_func()
 
 
 class _Function:
-    """One function while it is put together."""
+    """Builds one function."""
 
     def __init__(self, form: Form) -> None:
         self.form = form
@@ -211,7 +211,7 @@ class _Function:
         return BufferLoad(self.buffers[name], _integers(indices))
 
     def store(self, name: str, value: PrimExpr, *indices: Extent) -> Stmt:
-        """An element of a buffer is set."""
+        """A store of an element of a buffer."""
         return BufferStore(self.buffers[name], value, _integers(indices))
 
     def stage(
@@ -242,7 +242,7 @@ class _Function:
         return nest
 
     def axes(self, name: str, letters: str) -> dict[str, int]:
-        """The dimensions of a buffer by letters; those under a dot are no axes of the block."""
+        """Letter -> dimension of a buffer; a dimension under a dot is no axis of the block."""
         shape = self.buffers[name].shape
         extents = [extent.value for extent in shape if isinstance(extent, IntImm)]
         return {letter: extent for letter, extent in zip(letters, extents, strict=True)
@@ -314,7 +314,7 @@ class _Function:
         return self.stage(WEIGHTS, self.axes(WEIGHTS, ".fcp"), body)
 
     def products(self) -> Stmt:
-        """Sums over the channels, of each place by itself."""
+        """Sums over the channels, for each place of a tile."""
         _, blocks, _, _, a = self.form.data
         side = self.form.side
 
@@ -356,7 +356,7 @@ class _Function:
         return self.stage(TILES, self.axes(TILES, "nbfti.k"), body)
 
     def result(self) -> Stmt:
-        """The tiles put together, without what lies beyond the edges."""
+        """The images made of the tiles, without elements beyond the edges."""
         form = self.form
 
         def body(n: Var, f: Var, y: Var, x: Var, k: Var) -> list[Stmt]:
@@ -388,10 +388,10 @@ def _integer(value: int | PrimExpr) -> PrimExpr:
 
 
 def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[PrimExpr]:
-    """The product of a matrix and values, sums of even and of odd places apart.
+    """The product of a matrix and values, as the sum of its even and its odd terms.
 
-    Rows of opposite points have the same even part and opposite odd parts, which are the same
-    expression here, so that code generation computes it once.
+    Rows of opposite points have equal even parts and opposite odd parts. Both are shared
+    expressions here, so that code generation computes them once.
     """
     products = []
     for row in matrix:
@@ -406,7 +406,7 @@ def _by_parity(matrix: Matrix, values: Sequence[PrimExpr]) -> list[PrimExpr]:
 
 
 def _of_taps(matrix: Matrix, taps: Shape) -> list[PrimExpr]:
-    """The product of a matrix and three taps; the outer ones of opposite points are added once.
+    """The product of a matrix and three taps; opposite points share the sum of the outer taps.
 
     >>> _of_taps(((1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (1.0, -1.0, 1.0)), [2, 3, 4])
     [2, 9, 3]
@@ -419,7 +419,7 @@ def _of_taps(matrix: Matrix, taps: Shape) -> list[PrimExpr]:
 
 
 def _by_pairs(matrix: Matrix, values: Shape) -> list[PrimExpr]:
-    """The product of a matrix and values; those of opposite points are added or subtracted first.
+    """The product of a matrix and values, after adding and subtracting those of opposite points.
 
     >>> _by_pairs(((1.0, 1.0, 1.0, 0.0), (0.0, 1.0, -1.0, 1.0)), [3, 5, 2, 4])
     [10, 7]
@@ -437,7 +437,7 @@ def _by_pairs(matrix: Matrix, values: Shape) -> list[PrimExpr]:
 
 
 def _sum(terms: Sequence[tuple[float, Any]]) -> Any:
-    """The sum of factor * value, an expression or a number; None if no factor is other than 0."""
+    """The sum of factor * value, an expression or a number; None if all factors are 0."""
     total = None
     for factor, value in terms:
         if factor:
@@ -447,7 +447,7 @@ def _sum(terms: Sequence[tuple[float, Any]]) -> Any:
 
 
 def _plus(first: Any, second: Any) -> Any:
-    """The sum of two values, of which None is left out."""
+    """The sum of two values; None counts as nothing."""
     if first is None or second is None:
         return second if first is None else first
     return first + second

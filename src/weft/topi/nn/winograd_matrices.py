@@ -6,10 +6,10 @@ and Gray, "Fast Algorithms for Convolutional Neural Networks", CVPR 2016). The m
 Toom and Cook: values at points, a product of values, interpolation; one point is infinity.
 
 The points are zero and pairs of opposite numbers, so that rows of a pair share their even and odd
-parts. Lavin and Gray take 1 and 2 for F(4, 3). Here they are 3/4 and 3/2: the entries are as exact
-in binary, and the error is smaller, since none in the matrices of data and results exceeds 3.4,
-where theirs reach 8 (on points: Barabasz et al., "Error Analysis and Improving the Accuracy of
-Winograd Convolution for Deep Neural Networks", 2020).
+parts. Lavin and Gray use 1 and 2 for F(4, 3). We use 3/4 and 3/2: the entries are exact in binary,
+too, and the error is smaller, as no entry in the matrices of data and results exceeds 3.4, while
+theirs reach 8. (On points: Barabasz et al., "Error Analysis and Improving the Accuracy of Winograd
+Convolution for Deep Neural Networks", 2020.)
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _PAIRS: Final[dict[int, tuple[Fraction, ...]]] = {
     2: (Fraction(1),),
     4: (Fraction(3, 4), Fraction(3, 2)),
 }
-"""By the results on one axis: p of the points p and -p."""
+"""Number of results along one axis -> p of each pair of points p and -p."""
 TILES: Final = tuple(_PAIRS)
-"""The results on one axis, m, of the algorithms that there are."""
+"""The numbers m of results along one axis for which there is an algorithm."""
 
 
 @dataclass(frozen=True)

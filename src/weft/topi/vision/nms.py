@@ -1,7 +1,7 @@
 """Non-maximum suppression for every batch and class: ONNX's NonMaxSuppression, as loops.
 
-Boxes are taken by falling score; one is kept unless it overlaps a kept one by more than a
-threshold of intersection over union.
+Boxes are visited by decreasing score; a box is kept unless its intersection over union with a kept
+box exceeds a threshold.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from weft.topi.sort import argsort
 
 
 def _first(buffer: BufferVar) -> PrimExpr:
-    """The one element of a scalar or of a vector of one."""
+    """The element of a scalar or of a vector of length 1."""
     return buffer[0]
 
 
 def _overlap(boxes: BufferVar, batch: PrimExpr, first: PrimExpr, second: PrimExpr) -> PrimExpr:
-    """Intersection over union of two boxes given by any two opposite corners; 0 of none."""
+    """Intersection over union of two boxes, given by any two opposite corners; 0 if empty."""
 
     def edges(box: PrimExpr, axis: int) -> tuple[PrimExpr, PrimExpr]:
         corner, opposite = boxes[batch, box, axis], boxes[batch, box, axis + 2]
@@ -50,7 +50,7 @@ def _overlap(boxes: BufferVar, batch: PrimExpr, first: PrimExpr, second: PrimExp
 def _mark_suppressed(
     ib: IRBuilder, state: BufferVar, indices: BufferVar, overlaps: Callable[[PrimExpr], PrimExpr]
 ) -> None:
-    """Set ``state[2]`` to whether a row of this class overlaps too much."""
+    """Set ``state[2]`` to whether the box overlaps a kept box of this class too much."""
     state[2] = op.const(0, "int64")
     with ib.for_range(0, state[1] - state[0], "k") as k:
         kept = ib.let("kept", indices[state[0] + k, 2])
@@ -73,9 +73,9 @@ def all_class_non_max_suppression(
     boxes: Tensor, scores: Tensor, max_output_boxes_per_class: Tensor, iou_threshold: Tensor,
     score_threshold: Tensor,
 ) -> list[Tensor]:  # fmt: skip
-    """[indices (batch * classes * n, 3) int64, how many of them are valid (1,) int64].
+    """[indices (batch * classes * n, 3) int64, the number of valid rows (1,) int64].
 
-    A row is (batch, class, box); batches and classes come in order, boxes by falling score. Rows
+    A row is (batch, class, box); batches and classes are in order, boxes by decreasing score. Rows
     that are not valid are zeros. The last three tensors hold one element each.
     """
     _check(boxes, scores)
@@ -87,7 +87,8 @@ def all_class_non_max_suppression(
         ib = ir_builder.create()
         box, score, ranks, most, overlap, least = [ib.buffer_ptr(item) for item in ins]
         indices, total = [ib.buffer_ptr(item) for item in outs]
-        state = ib.allocate("int64", [3], "state")  # rows before this class, rows, is suppressed
+        # rows before this class, all rows, whether the box is suppressed
+        state = ib.allocate("int64", [3], "state")
         state[1] = op.const(0, "int64")
         with ib.for_range(0, rows, "row") as row, ib.for_range(0, 3, "column") as column:
             indices[row, column] = op.const(0, "int64")

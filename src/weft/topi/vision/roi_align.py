@@ -1,4 +1,4 @@
-"""Regions of interest pooled to a fixed size without rounding: RoIAlign (He et al., 2017)."""
+"""RoIAlign (He et al., 2017): pools regions of interest to a fixed size, without rounding."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weft.topi.moments import wide
 from weft.topi.nn.convolution import per_axis, positions
 
 Grid = tuple[list[Var], list[Var], list[Var]]
-"""Where the bins of a region start, how large they are, and their samples: rows and columns."""
+"""The starts of a region's bins, their sizes and numbers of samples, for rows and columns."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class _Image:
         self, batch: PrimExpr, channel: PrimExpr, row: PrimExpr, column: PrimExpr,
         largest: bool = False,
     ) -> PrimExpr:  # fmt: skip
-        """The value at a point; 0 more than one pixel outside of the image.
+        """The value at a point; 0 if it is more than one pixel outside of the image.
 
-        ``largest`` takes the largest of the weighted neighbours in the place of their sum.
+        With ``largest`` it is the largest of the weighted neighbours instead of their sum.
         """
         tests, taps = [], []
         for place, extent in ((row, self.height), (column, self.width)):
@@ -69,10 +69,10 @@ def roi_align(
 ) -> Tensor:  # fmt: skip
     """Regions (batch index, x1, y1, x2, y2), times ``spatial_scale``, pooled to ``pooled_size``.
 
-    Every bin takes the mean (or the largest) of ``sample_ratio`` ** 2 points, read bilinearly; a
-    ratio below 1 takes as many as pixels fit. ``aligned`` moves regions by half a pixel, else they
-    are at least one pixel large. The mode ``max_neighbour`` is ONNX's max: the largest neighbour
-    of any point, times its weight.
+    Every bin is the mean (or the largest) of ``sample_ratio`` ** 2 points, interpolated
+    bilinearly; a ratio below 1 means as many as pixels fit. ``aligned`` moves regions by half a
+    pixel, else they are at least one pixel large. The mode ``max_neighbour`` is ONNX's max: the
+    largest neighbour of any point, times its weight.
     """
     if mode not in ("avg", "max", "max_neighbour"):
         raise IRValueError(f"roi_align: mode: expected avg, max or max_neighbour, got {mode!r}")

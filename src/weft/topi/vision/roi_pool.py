@@ -1,4 +1,4 @@
-"""Regions of interest pooled to a fixed size, edges rounded (Girshick, "Fast R-CNN", 2015)."""
+"""RoI pooling (Girshick, "Fast R-CNN", 2015): regions of interest, with rounded edges."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def roi_pool(
 ) -> Tensor:
     """The largest element of each bin of regions (batch index, x1, y1, x2, y2).
 
-    Edges, times ``spatial_scale``, are rounded to pixels, half to even; both belong to the region.
-    Bins overlap, since they are rounded outwards; one without pixels gives 0.
+    Edges, times ``spatial_scale``, are rounded to pixels, half to even; both edges belong to the
+    region. Bins overlap, since they are rounded outwards; a bin without pixels gives 0.
     """
     size = per_axis(pooled_size, 2, "roi_pool: pooled_size")
     shape: list[Extent] = [rois.shape[0], data.shape[1], *size]
