@@ -118,7 +118,7 @@ def selu(x: Tensor) -> Tensor:
 
 
 def gelu(x: Tensor) -> Tensor:
-    """x * (1 + erf(x / sqrt 2)) / 2, by erfc for negative x, where 1 + erf would cancel."""
+    """x * (1 + erf(x / sqrt 2)) / 2, without cancellation for negative x."""
     return elementwise(x, gelu_of)
 
 
