@@ -8,6 +8,7 @@ slot ``operators``, so that constant folding and type promotion are in one place
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
@@ -30,79 +31,36 @@ class RelaxExpr(BaseExpr):
     struct_info: Any = derived(stored="StructInfo | None")
 
 
+_Operator = Callable[["ExprOp", "ExprLike"], "PrimExpr"]
+
+
+def _operator_of(name: str) -> _Operator:
+    """The method of a Python operator: ``self <op> other``."""
+    return lambda self, other: _binary(name, self, other)
+
+
+def _operators(name: str) -> tuple[_Operator, _Operator]:
+    """The methods of a Python operator: ``self <op> other`` and ``other <op> self``."""
+    return _operator_of(name), lambda self, other: _binary(name, other, self)
+
+
 class ExprOp:
     """Python's operators, for everything that converts to a PrimExpr (see ``as_prim_expr``)."""
 
     __slots__ = ()
 
-    def __add__(self, other: ExprLike) -> PrimExpr:
-        return _binary("add", self, other)
-
-    def __radd__(self, other: ExprLike) -> PrimExpr:
-        return _binary("add", other, self)
-
-    def __sub__(self, other: ExprLike) -> PrimExpr:
-        return _binary("subtract", self, other)
-
-    def __rsub__(self, other: ExprLike) -> PrimExpr:
-        return _binary("subtract", other, self)
-
-    def __mul__(self, other: ExprLike) -> PrimExpr:
-        return _binary("multiply", self, other)
-
-    def __rmul__(self, other: ExprLike) -> PrimExpr:
-        return _binary("multiply", other, self)
-
-    def __truediv__(self, other: ExprLike) -> PrimExpr:
-        return _binary("divide", self, other)
-
-    def __rtruediv__(self, other: ExprLike) -> PrimExpr:
-        return _binary("divide", other, self)
-
-    def __floordiv__(self, other: ExprLike) -> PrimExpr:
-        return _binary("floordiv", self, other)
-
-    def __rfloordiv__(self, other: ExprLike) -> PrimExpr:
-        return _binary("floordiv", other, self)
-
-    def __mod__(self, other: ExprLike) -> PrimExpr:
-        return _binary("floormod", self, other)
-
-    def __rmod__(self, other: ExprLike) -> PrimExpr:
-        return _binary("floormod", other, self)
-
-    def __pow__(self, other: ExprLike) -> PrimExpr:
-        return _binary("power", self, other)
-
-    def __lshift__(self, other: ExprLike) -> PrimExpr:
-        return _binary("left_shift", self, other)
-
-    def __rlshift__(self, other: ExprLike) -> PrimExpr:
-        return _binary("left_shift", other, self)
-
-    def __rshift__(self, other: ExprLike) -> PrimExpr:
-        return _binary("right_shift", self, other)
-
-    def __rrshift__(self, other: ExprLike) -> PrimExpr:
-        return _binary("right_shift", other, self)
-
-    def __and__(self, other: ExprLike) -> PrimExpr:
-        return _binary("bitwise_and", self, other)
-
-    def __rand__(self, other: ExprLike) -> PrimExpr:
-        return _binary("bitwise_and", other, self)
-
-    def __or__(self, other: ExprLike) -> PrimExpr:
-        return _binary("bitwise_or", self, other)
-
-    def __ror__(self, other: ExprLike) -> PrimExpr:
-        return _binary("bitwise_or", other, self)
-
-    def __xor__(self, other: ExprLike) -> PrimExpr:
-        return _binary("bitwise_xor", self, other)
-
-    def __rxor__(self, other: ExprLike) -> PrimExpr:
-        return _binary("bitwise_xor", other, self)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("subtract")
+    __mul__, __rmul__ = _operators("multiply")
+    __truediv__, __rtruediv__ = _operators("divide")
+    __floordiv__, __rfloordiv__ = _operators("floordiv")
+    __mod__, __rmod__ = _operators("floormod")
+    __pow__ = _operator_of("power")
+    __lshift__, __rlshift__ = _operators("left_shift")
+    __rshift__, __rrshift__ = _operators("right_shift")
+    __and__, __rand__ = _operators("bitwise_and")
+    __or__, __ror__ = _operators("bitwise_or")
+    __xor__, __rxor__ = _operators("bitwise_xor")
 
     def __neg__(self) -> PrimExpr:
         negated: PrimExpr = slots.operators.get().negative(self)
@@ -112,17 +70,10 @@ class ExprOp:
         inverted: PrimExpr = slots.operators.get().bitwise_neg(self)
         return inverted
 
-    def __lt__(self, other: ExprLike) -> PrimExpr:
-        return _binary("less", self, other)
-
-    def __le__(self, other: ExprLike) -> PrimExpr:
-        return _binary("less_equal", self, other)
-
-    def __gt__(self, other: ExprLike) -> PrimExpr:
-        return _binary("greater", self, other)
-
-    def __ge__(self, other: ExprLike) -> PrimExpr:
-        return _binary("greater_equal", self, other)
+    __lt__ = _operator_of("less")
+    __le__ = _operator_of("less_equal")
+    __gt__ = _operator_of("greater")
+    __ge__ = _operator_of("greater_equal")
 
     def __eq__(self, other: object) -> Any:
         return slots.operators.get().python_equal(self, other)

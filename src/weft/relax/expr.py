@@ -7,7 +7,7 @@ except for variables, where it is their annotation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -41,61 +41,40 @@ AttrsLike = Attrs | Mapping[str, object] | None
 """Attributes of a call or a function; None means no attributes."""
 
 
+_Operator = Callable[["Expr", "RelaxLike"], "Expr"]
+
+
+def _operator_of(name: str) -> _Operator:
+    """The method of a Python operator: ``self <op> other``."""
+    return lambda self, other: _operator(name, self, other)
+
+
+def _operators(name: str) -> tuple[_Operator, _Operator]:
+    """The methods of a Python operator: ``self <op> other`` and ``other <op> self``."""
+    return _operator_of(name), lambda self, other: _operator(name, other, self)
+
+
 class Expr(RelaxExpr):
     """The base of graph expressions; Python's operators build operator calls."""
 
     _extra_slots_: ClassVar[tuple[str, ...]] = ()
 
-    def __add__(self, other: RelaxLike) -> Expr:
-        return _operator("add", self, other)
-
-    def __radd__(self, other: RelaxLike) -> Expr:
-        return _operator("add", other, self)
-
-    def __sub__(self, other: RelaxLike) -> Expr:
-        return _operator("subtract", self, other)
-
-    def __rsub__(self, other: RelaxLike) -> Expr:
-        return _operator("subtract", other, self)
-
-    def __mul__(self, other: RelaxLike) -> Expr:
-        return _operator("multiply", self, other)
-
-    def __rmul__(self, other: RelaxLike) -> Expr:
-        return _operator("multiply", other, self)
-
-    def __truediv__(self, other: RelaxLike) -> Expr:
-        return _operator("divide", self, other)
-
-    def __rtruediv__(self, other: RelaxLike) -> Expr:
-        return _operator("divide", other, self)
-
-    def __floordiv__(self, other: RelaxLike) -> Expr:
-        return _operator("floor_divide", self, other)
-
-    def __pow__(self, other: RelaxLike) -> Expr:
-        return _operator("power", self, other)
-
-    def __mod__(self, other: RelaxLike) -> Expr:
-        return _operator("mod", self, other)
-
-    def __matmul__(self, other: RelaxLike) -> Expr:
-        return _operator("matmul", self, other)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("subtract")
+    __mul__, __rmul__ = _operators("multiply")
+    __truediv__, __rtruediv__ = _operators("divide")
+    __floordiv__ = _operator_of("floor_divide")
+    __pow__ = _operator_of("power")
+    __mod__ = _operator_of("mod")
+    __matmul__ = _operator_of("matmul")
 
     def __neg__(self) -> Expr:
         return _operator("negative", self)
 
-    def __lt__(self, other: RelaxLike) -> Expr:
-        return _operator("less", self, other)
-
-    def __le__(self, other: RelaxLike) -> Expr:
-        return _operator("less_equal", self, other)
-
-    def __gt__(self, other: RelaxLike) -> Expr:
-        return _operator("greater", self, other)
-
-    def __ge__(self, other: RelaxLike) -> Expr:
-        return _operator("greater_equal", self, other)
+    __lt__ = _operator_of("less")
+    __le__ = _operator_of("less_equal")
+    __gt__ = _operator_of("greater")
+    __ge__ = _operator_of("greater_equal")
 
     def __call__(self, *args: RelaxLike, attrs: AttrsLike = None) -> Call:
         """A call of this value as a function."""

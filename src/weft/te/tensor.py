@@ -39,6 +39,19 @@ def _apply(name: str, *operands: object) -> Tensor:
     return function(*operands)
 
 
+_Operator = Callable[["Tensor", "Operand"], "Tensor"]
+
+
+def _operator_of(name: str) -> _Operator:
+    """The method of a Python operator: ``self <op> other``."""
+    return lambda self, other: _apply(name, self, other)
+
+
+def _operators(name: str) -> tuple[_Operator, _Operator]:
+    """The methods of a Python operator: ``self <op> other`` and ``other <op> self``."""
+    return _operator_of(name), lambda self, other: _apply(name, other, self)
+
+
 class Operation(Node):
     """A producer of tensors: a placeholder, a computation or an external body."""
 
@@ -166,59 +179,21 @@ class Tensor(Node):
         """The tensor with every element converted to ``dtype``."""
         return _apply("cast", self, dtype)
 
-    def __add__(self, other: Operand) -> Tensor:
-        return _apply("add", self, other)
-
-    def __radd__(self, other: Operand) -> Tensor:
-        return _apply("add", other, self)
-
-    def __sub__(self, other: Operand) -> Tensor:
-        return _apply("subtract", self, other)
-
-    def __rsub__(self, other: Operand) -> Tensor:
-        return _apply("subtract", other, self)
-
-    def __mul__(self, other: Operand) -> Tensor:
-        return _apply("multiply", self, other)
-
-    def __rmul__(self, other: Operand) -> Tensor:
-        return _apply("multiply", other, self)
-
-    def __truediv__(self, other: Operand) -> Tensor:
-        return _apply("divide", self, other)
-
-    def __rtruediv__(self, other: Operand) -> Tensor:
-        return _apply("divide", other, self)
-
-    def __floordiv__(self, other: Operand) -> Tensor:
-        return _apply("floor_divide", self, other)
-
-    def __rfloordiv__(self, other: Operand) -> Tensor:
-        return _apply("floor_divide", other, self)
-
-    def __mod__(self, other: Operand) -> Tensor:
-        return _apply("floor_mod", self, other)
-
-    def __rmod__(self, other: Operand) -> Tensor:
-        return _apply("floor_mod", other, self)
-
-    def __pow__(self, other: Operand) -> Tensor:
-        return _apply("power", self, other)
+    __add__, __radd__ = _operators("add")
+    __sub__, __rsub__ = _operators("subtract")
+    __mul__, __rmul__ = _operators("multiply")
+    __truediv__, __rtruediv__ = _operators("divide")
+    __floordiv__, __rfloordiv__ = _operators("floor_divide")
+    __mod__, __rmod__ = _operators("floor_mod")
+    __pow__ = _operator_of("power")
 
     def __neg__(self) -> Tensor:
         return _apply("negative", self)
 
-    def __lt__(self, other: Operand) -> Tensor:
-        return _apply("less", self, other)
-
-    def __le__(self, other: Operand) -> Tensor:
-        return _apply("less_equal", self, other)
-
-    def __gt__(self, other: Operand) -> Tensor:
-        return _apply("greater", self, other)
-
-    def __ge__(self, other: Operand) -> Tensor:
-        return _apply("greater_equal", self, other)
+    __lt__ = _operator_of("less")
+    __le__ = _operator_of("less_equal")
+    __gt__ = _operator_of("greater")
+    __ge__ = _operator_of("greater_equal")
 
 
 class TensorSlice(ExprOp):
