@@ -28,8 +28,8 @@ from weft.tir.buffer import BufferLoad
 from weft.tir.expr import Add, Call, Cast, Div, Max, Min, Mul, Select, Sub, Var
 from weft.tir.function import PrimFunc
 from weft.tir.stmt import BufferStore, For, ForKind, Stmt, seq
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.prim_func_pass import make_pass, rewrite_body
-from weft.tir.transform.unroll_loop import redefined
 
 SHORTEST: Final = 4
 PADDED: Final = 16

@@ -41,9 +41,9 @@ from weft.tir.expr import Add, Var
 from weft.tir.function import PrimFunc
 from weft.tir.reduction_form import Reduction, read_update
 from weft.tir.stmt import BufferStore, For, ForKind, LetStmt, Stmt, seq, stmt_list
+from weft.tir.stmt_functor import redefined
 from weft.tir.transform.lower_opaque_block import allocate
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
-from weft.tir.transform.unroll_loop import redefined
 
 VECTOR_REDUCTION: Final = "tir.vector_reduction"
 """The annotation of a serial loop: [lanes of a vector, vectors that accumulate side by side]."""
