@@ -87,8 +87,7 @@ def all_class_non_max_suppression(
         ib = ir_builder.create()
         box, score, ranks, most, overlap, least = [ib.buffer_ptr(item) for item in ins]
         indices, total = [ib.buffer_ptr(item) for item in outs]
-        # rows before this class, all rows, whether the box is suppressed
-        state = ib.allocate("int64", [3], "state")
+        state = ib.allocate("int64", [3], "state")  # rows before the class, all, is suppressed
         state[1] = op.const(0, "int64")
         with ib.for_range(0, rows, "row") as row, ib.for_range(0, 3, "column") as column:
             indices[row, column] = op.const(0, "int64")
