@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from weft.ir.expr import (
-    ExprLike,
-    IntImm,
-    PrimExpr,
-    as_prim_expr,
-)
+from weft.ir.expr import ExprLike, IntImm, PrimExpr, as_prim_expr
 from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.structural import structural_equal
@@ -86,10 +81,7 @@ def extent_between(begin: ExprLike, end: ExprLike) -> PrimExpr:
 
 
 def buffer_store(
-    buffer: Buffer,
-    value: ExprLike,
-    indices: Sequence[ExprLike],
-    predicate: ExprLike | None = None,
+    buffer: Buffer, value: ExprLike, indices: Sequence[ExprLike], predicate: ExprLike | None = None
 ) -> Any:
     """The BufferStore statement."""
     return STATEMENTS["store"](buffer, value, indices, predicate)

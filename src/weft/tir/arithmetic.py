@@ -13,14 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from weft.ir.expr import (
-    ExprLike,
-    FloatImm,
-    IntImm,
-    PrimExpr,
-    StringImm,
-    as_prim_expr,
-)
+from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError

@@ -11,14 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.ir.expr import (
-    ExprLike,
-    FloatImm,
-    IntImm,
-    PrimExpr,
-    as_prim_expr,
-    integer_range,
-)
+from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, as_prim_expr, integer_range
 from weft.ir.node import Array
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError

@@ -26,9 +26,7 @@ _MMA: Final = (
     "b_index accumulator c_index"
 )
 _MATRIX: Final = "fragment m n k index buffer_ptr stride layout"
-_FRAGMENTS: Final = (
-    "fragment_d index_d fragment_a index_a fragment_b index_b fragment_c index_c"
-)
+_FRAGMENTS: Final = "fragment_d index_d fragment_a index_a fragment_b index_b fragment_c index_c"
 _COPY: Final = "dtype shared_ptr shared_offset global_ptr global_offset bytes"
 _SIMD: Final = "d index ptr stride col=8 row=8 transpose_matrix=False"
 

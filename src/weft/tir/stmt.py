@@ -321,5 +321,3 @@ def pointer_type(dtype: str, scope: str = "global") -> PointerType:
     """The type of a pointer to ``dtype`` in a storage scope; bool is stored in bytes."""
     stored = DataType("int8") if DataType(dtype).is_bool else DataType(dtype)
     return PointerType(PrimType(stored), scope)
-
-

@@ -99,17 +99,7 @@ from weft.topi.math import (
     tanh,
     trunc,
 )
-from weft.topi.reduction import (
-    all,
-    any,
-    argmax,
-    argmin,
-    collapse_sum,
-    max,
-    min,
-    prod,
-    sum,
-)
+from weft.topi.reduction import all, any, argmax, argmin, collapse_sum, max, min, prod, sum
 from weft.topi.scan import cumprod, cumsum
 from weft.topi.scatter import index_put, scatter_elements, scatter_nd, slice_scatter
 from weft.topi.search import searchsorted

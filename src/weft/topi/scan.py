@@ -77,9 +77,7 @@ def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Ten
     def place(value: PrimExpr, here: PrimExpr, best: PrimExpr, where: PrimExpr) -> PrimExpr:
         return op.select(_replaces(value, best, largest), op.cast("int64", here), where)
 
-    def extreme(
-        value: PrimExpr, _here: PrimExpr, best: PrimExpr, _where: PrimExpr
-    ) -> PrimExpr:
+    def extreme(value: PrimExpr, _here: PrimExpr, best: PrimExpr, _where: PrimExpr) -> PrimExpr:
         return op.select(_replaces(value, best, largest), value, best)
 
     running = [

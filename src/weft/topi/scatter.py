@@ -34,7 +34,8 @@ Emit = Callable[[IRBuilder, BufferVar, list[BufferVar]], None]
 
 
 def _replace(
-    old: PrimExpr, new: PrimExpr  # noqa: ARG001 - the signature of all combiners
+    old: PrimExpr,
+    new: PrimExpr,  # noqa: ARG001 - the signature of all combiners
 ) -> PrimExpr:
     return as_prim_expr(new)
 

@@ -51,9 +51,7 @@ def window_counts(
         as_prim_expr(extent) + padding[i] + padding[rank + i] for i, extent in enumerate(space)
     ]
     reaches = [spread * (size - 1) + 1 for size, spread in zip(kernel, dilation, strict=True)]
-    return [
-        simplified(window_count(*sizes)) for sizes in zip(padded, reaches, stride, strict=True)
-    ]
+    return [simplified(window_count(*sizes)) for sizes in zip(padded, reaches, stride, strict=True)]
 
 
 def unfold(data: Tensor, axis: int, size: int, step: int) -> Tensor:
@@ -93,9 +91,7 @@ def diagonal(data: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
     return compute_ax(shape, element, "T_diagonal", tag=tag.INJECTIVE)
 
 
-def diagonal_scatter(
-    data: Tensor, values: Tensor, offset: int, axis1: int, axis2: int
-) -> Tensor:
+def diagonal_scatter(data: Tensor, values: Tensor, offset: int, axis1: int, axis2: int) -> Tensor:
     """The data with ``values``, of the shape of ``diagonal``, on a diagonal of two axes."""
     first, second = axis1 % data.ndim, axis2 % data.ndim
     rest = [axis for axis in range(data.ndim) if axis not in (first, second)]
@@ -125,9 +121,7 @@ def im2col(
 
     def element(*point: PrimExpr) -> PrimExpr:
         inner, outer = point[2 : 2 + count], point[2 + count :]
-        source = [
-            outer[i] * stride[i] + inner[i] * dilation[i] - padding[i] for i in range(count)
-        ]
+        source = [outer[i] * stride[i] + inner[i] * dilation[i] - padding[i] for i in range(count)]
         inside = [
             op.all(op.less_equal(0, place), op.less(place, extent))
             for place, extent in zip(source, data.shape[2:], strict=True)
@@ -152,9 +146,7 @@ def col2im(
     axes = [reduce_axis((0, extent), name=f"k{i}") for i, extent in enumerate(kernel)]
 
     def element(*point: PrimExpr) -> PrimExpr:
-        shifted = [
-            point[2 + i] + padding[i] - axes[i].var * dilation[i] for i in range(count)
-        ]
+        shifted = [point[2 + i] + padding[i] - axes[i].var * dilation[i] for i in range(count)]
         windows = [op.floordiv(place, step) for place, step in zip(shifted, stride, strict=True)]
         hits = [
             op.all(op.equal(op.floormod(place, step), 0), op.less_equal(0, place),

@@ -34,11 +34,7 @@ from weft.relax.expr import (
     TupleGetItem,
     Var,
 )
-from weft.relax.struct_info import (
-    PrimStructInfo,
-    ShapeStructInfo,
-    TupleStructInfo,
-)
+from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, TupleStructInfo
 from weft.support.recursion import deep_recursion
 from weft.tir.function import PrimFunc
 

@@ -286,7 +286,7 @@ def _written(call: Call, memory: _Aliases) -> set[int]:
 
 
 def _fit(result: StructInfo | None, argument: StructInfo | None) -> str:
-    """"exact" for the same shape and dtype, "size" for enough elements of the dtype, else ""."""
+    """What fits: "exact" for the same shape and dtype, "size" for enough elements, else ""."""
     if not isinstance(result, TensorStructInfo) or not isinstance(argument, TensorStructInfo):
         return ""
     mine, its = tensor_dims(result), tensor_dims(argument)

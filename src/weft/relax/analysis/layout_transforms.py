@@ -89,10 +89,7 @@ def _outer_blocks(func: PrimFunc) -> list[Block]:
     blocks: list[Block] = collect(func.body, Block)
     root = func.body.block if isinstance(func.body, BlockRealize) else None
     inner = {
-        id(below)
-        for block in blocks
-        if block is not root
-        for below in collect(block.body, Block)
+        id(below) for block in blocks if block is not root for below in collect(block.body, Block)
     }
     return [block for block in blocks if block is not root and id(block) not in inner]
 

@@ -133,9 +133,7 @@ def _has_effects(realize: BlockRealize) -> bool:
     return any(effect_of(call) > CallEffectKind.ReadState for call in calls)
 
 
-def _writes_all(
-    realize: BlockRealize, loops: Sequence[For], stores: Sequence[BufferStore]
-) -> bool:
+def _writes_all(realize: BlockRealize, loops: Sequence[For], stores: Sequence[BufferStore]) -> bool:
     """Whether the block writes each element of its buffers exactly once (per reduction step).
 
     The indices of the store must be the data-parallel axes, in any order, each as long as the

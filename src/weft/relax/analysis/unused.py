@@ -93,4 +93,3 @@ def _clean_value(value: RelaxExpr, live: dict[Var, int]) -> RelaxExpr:
     for var, count in uses(value).items():
         live[var] = live.get(var, 0) + count
     return value
-

@@ -178,9 +178,7 @@ def _call_tir_inplace(
     if tir_vars is not None:
         operands.append(as_shape(tir_vars))
     attrs = Attrs({"inplace_indices": Array([int(i) for i in indices])})
-    return Call(
-        CALL_TIR_INPLACE, operands, attrs, _result_info(infos, "call_tir_inplace")
-    )
+    return Call(CALL_TIR_INPLACE, operands, attrs, _result_info(infos, "call_tir_inplace"))
 
 
 def _call_tir_with_grad(
@@ -385,6 +383,7 @@ def call_global(gvar: GlobalVar, args: Sequence[RelaxLike]) -> Call | TirCall:
     if any(isinstance(arg, PrimExpr) for arg in args):
         return TirCall("void", gvar, args)
     return Call(gvar, args)
+
 
 CALL_TIR: Final = Op.get("relax.call_tir")
 CALL_TIR_INPLACE: Final = Op.get("relax.call_tir_inplace")

@@ -17,7 +17,9 @@ from weft.relax.op.memory import (
 
 
 def alloc_tensor(
-    shape: Shape, dtype: Expr | str, runtime_device_index: RelaxLike,
+    shape: Shape,
+    dtype: Expr | str,
+    runtime_device_index: RelaxLike,
     storage_scope: Expr | str = "global",
 ) -> Call:
     """A new tensor."""

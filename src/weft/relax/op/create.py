@@ -13,16 +13,7 @@ from weft.ir.node import expect
 from weft.relax.expr import Call, Expr, PrimValue, ShapeExpr, const
 from weft.relax.ir.shape_arith import constant_value, simplified
 from weft.relax.op.definition import Dtype, Prim, Replacements, Shape, operator
-from weft.relax.op.infer import (
-    VOID,
-    check_rank,
-    fail,
-    prim_arg,
-    result,
-    shaped,
-    tensor,
-    with_dtype,
-)
+from weft.relax.op.infer import VOID, check_rank, fail, prim_arg, result, shaped, tensor, with_dtype
 from weft.relax.op.lowering import Builder, Rule, dims, scalar_or_tensor
 from weft.relax.op.reference import create as reference
 from weft.relax.struct_info import PrimStructInfo, ShapeStructInfo, TensorStructInfo
@@ -255,7 +246,8 @@ def linspace(start: Prim, end: Prim, steps: Prim, dtype: Dtype = "float32") -> R
     """
     return {
         name: PrimValue(FloatImm("float64", float(bound)))
-        for name, bound in (("start", start), ("end", end)) if isinstance(bound, int | float)
+        for name, bound in (("start", start), ("end", end))
+        if isinstance(bound, int | float)
     }
 
 

@@ -226,9 +226,7 @@ def infer_dynamic_strided_slice(call: Call) -> TensorStructInfo:
     for index in (1, 2, 3):
         where = integral(call, index)
         sizes = constants(dims_of(where))
-        if where.ndim not in (-1, 1) or (
-            sizes is not None and info.ndim not in (-1, sizes[0])
-        ):
+        if where.ndim not in (-1, 1) or (sizes is not None and info.ndim not in (-1, sizes[0])):
             fail(call, f"argument {index}: expected ({info.ndim},) integers, got {where}")
     return result(None, info.dtype, info.ndim, info.vdevice)
 

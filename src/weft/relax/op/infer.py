@@ -195,7 +195,8 @@ def common_vdevice(infos: Sequence[StructInfo]) -> VDevice | None:
 
 
 def broadcast_infos(
-    call: Call, infos: Sequence[TensorStructInfo | PrimStructInfo], dtype: str) -> TensorStructInfo:
+    call: Call, infos: Sequence[TensorStructInfo | PrimStructInfo], dtype: str
+) -> TensorStructInfo:
     """The broadcast of several tensors (scalars have no dimensions)."""
     vdevice = common_vdevice(infos)
     shapes = [[] if isinstance(info, PrimStructInfo) else dims_of(info) for info in infos]

@@ -8,18 +8,8 @@ from weft import topi
 from weft.ir.expr import Extent, PrimExpr, RelaxExpr
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
-from weft.relax.ir.shape_arith import (
-    constant_value,
-    differ,
-    simplified,
-)
-from weft.relax.op.definition import (
-    Exprs,
-    Replacements,
-    as_int,
-    as_ints,
-    operator,
-)
+from weft.relax.ir.shape_arith import constant_value, differ, simplified
+from weft.relax.op.definition import Exprs, Replacements, as_int, as_ints, operator
 from weft.relax.op.infer import (
     Dims,
     axis_of,
@@ -88,11 +78,7 @@ def _lower_concat(bb: Builder, call: Call) -> RelaxExpr:
 
 
 @operator(
-    "relax.concat",
-    infer_concat,
-    legalize=_lower_concat,
-    numpy=reference.concat,
-    traits=Trait.MOVES,
+    "relax.concat", infer_concat, legalize=_lower_concat, numpy=reference.concat, traits=Trait.MOVES
 )
 def concat(tensors: Exprs, axis: int | None = 0) -> None:
     """Tensors joined along an axis."""

@@ -68,9 +68,7 @@ class TeRule:
         arguments = [tuple_fields(bb, item) if is_tuple(item) else item for item in operands]
         absent = [None] * (self.arguments - len(operands))
         values = [plain(call.attrs.get(name, default)) for name, default in self.attributes]
-        return bb.call_te(
-            self.te, *arguments, *absent, *values, primfunc_name_hint=self.kernel
-        )
+        return bb.call_te(self.te, *arguments, *absent, *values, primfunc_name_hint=self.kernel)
 
 
 def legalisations() -> dict[Op, Rule]:

@@ -26,13 +26,7 @@ from weft.relax.ir.shape_arith import (
 )
 from weft.relax.op.base import call_dps_packed
 from weft.relax.op.create import known_shape
-from weft.relax.op.definition import (
-    Ints,
-    Replacements,
-    Shape,
-    operator,
-    peek_info,
-)
+from weft.relax.op.definition import Ints, Replacements, Shape, operator, peek_info
 from weft.relax.op.infer import (
     VOID,
     axes_of,
@@ -70,10 +64,7 @@ def infer_broadcast_to(call: Call) -> TensorStructInfo:
         joint = broadcast(dims, target)
         wrong = isinstance(joint, str) or (
             joint is not None
-            and any(
-                differ(mine, its)
-                for mine, its in zip(joint[::-1], target[::-1], strict=True)
-            )
+            and any(differ(mine, its) for mine, its in zip(joint[::-1], target[::-1], strict=True))
         )
         if wrong:
             fail(call, f"cannot broadcast {show_dims(dims)} to {show_dims(target)}")

@@ -25,16 +25,7 @@ from weft.relax.expr import (
 )
 from weft.relax.ir.shape_arith import constant_value, product, simplified
 from weft.relax.op.definition import FUNCTIONS, Infer, Shape, as_shape
-from weft.relax.op.infer import (
-    VOID,
-    dims_of,
-    fail,
-    result,
-    shape_arg,
-    show_dim,
-    tensor,
-    with_dtype,
-)
+from weft.relax.op.infer import VOID, dims_of, fail, result, shape_arg, show_dim, tensor, with_dtype
 from weft.relax.struct_info import (
     ObjectStructInfo,
     PrimStructInfo,
@@ -195,7 +186,9 @@ def _check_size(call: Call, info: TensorStructInfo, viewed: TensorStructInfo, of
 
 
 def view(
-    data: Expr, shape: Shape | None = None, dtype: Expr | str | None = None,
+    data: Expr,
+    shape: Shape | None = None,
+    dtype: Expr | str | None = None,
     relative_byte_offset: RelaxLike | None = None,
 ) -> Call:
     """A tensor that shares the memory of ``data``, with another shape, dtype or start."""

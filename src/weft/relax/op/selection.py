@@ -33,12 +33,7 @@ from weft.relax.op.lowering import Builder, scalar_or_tensor
 from weft.relax.op.reference import selection as reference
 from weft.relax.op.reference.rule import in_float64, wide
 from weft.relax.op.requirements import Required
-from weft.relax.struct_info import (
-    PrimStructInfo,
-    StructInfo,
-    TensorStructInfo,
-    TupleStructInfo,
-)
+from weft.relax.struct_info import PrimStructInfo, StructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError
 from weft.te.tensor import Tensor
@@ -219,18 +214,12 @@ def infer_bucketize(call: Call) -> TensorStructInfo:
     return with_dtype(tensor(call, 0), "int32" if call.attrs["out_int32"] else "int64")
 
 
-def _bucketize(
-    values: Tensor, boundaries: Tensor, out_int32: bool, right: bool
-) -> Tensor:
+def _bucketize(values: Tensor, boundaries: Tensor, out_int32: bool, right: bool) -> Tensor:
     return topi.searchsorted(boundaries, values, right, "int32" if out_int32 else "int64")
 
 
 @operator(
-    "relax.bucketize",
-    infer_bucketize,
-    te=_bucketize,
-    kernel="bucketize",
-    numpy=reference.bucketize,
+    "relax.bucketize", infer_bucketize, te=_bucketize, kernel="bucketize", numpy=reference.bucketize
 )
 def bucketize(
     input_tensor: Expr, boundaries: Expr, out_int32: bool = False, right: bool = False
@@ -246,9 +235,7 @@ def infer_searchsorted(call: Call) -> TensorStructInfo:
         fail(call, "sorted_sequence: expected at least 1 dimension, got 0")
     rows = _rows_of_values(sequence, values)
     if sequence.ndim > 1 and values.ndim not in (-1, sequence.ndim):
-        fail(
-            call, f"values: expected {sequence.ndim} dimensions, got {values.ndim}"
-        )
+        fail(call, f"values: expected {sequence.ndim} dimensions, got {values.ndim}")
     if rows is not None and any(map(differ, rows, dims_of(sequence) or ())):
         fail(call, f"sorted_sequence: expected the rows {show_dims(rows)}, got {sequence}")
     return with_dtype(values, "int32" if call.attrs["out_int32"] else "int64")
@@ -267,9 +254,7 @@ def _same_rows(call: Call) -> Required:
     return {} if rows is None else {0: rows}
 
 
-def _searchsorted(
-    sequence: Tensor, values: Tensor, out_int32: bool, right: bool
-) -> Tensor:
+def _searchsorted(sequence: Tensor, values: Tensor, out_int32: bool, right: bool) -> Tensor:
     return topi.searchsorted(sequence, values, right, "int32" if out_int32 else "int64")
 
 

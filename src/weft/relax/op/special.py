@@ -27,9 +27,7 @@ from weft.topi.math import elementwise, floor_quotient
 from weft.topi.precision import Scalar, in_double, in_wide_float
 
 
-def _unary(
-    name: str, function: Scalar, numpy: Reference, text: str
-) -> Callable[..., Call]:
+def _unary(name: str, function: Scalar, numpy: Reference, text: str) -> Callable[..., Call]:
     """The row of a function of one element."""
 
     def body(x: Expr) -> None:  # noqa: ARG001 - the signature of the operator

@@ -141,11 +141,7 @@ def min(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:  # n
 
 
 @operator(
-    "relax.prod",
-    infer_number_reduction,
-    te=topi.prod,
-    numpy=reference.prod,
-    traits=Trait.REDUCTION,
+    "relax.prod", infer_number_reduction, te=topi.prod, numpy=reference.prod, traits=Trait.REDUCTION
 )
 def prod(x: Expr, axis: Ints | None = None, keepdims: bool = False) -> None:
     """The product over axes (all if None)."""

@@ -100,11 +100,7 @@ def infer_diagonal(call: Call) -> TensorStructInfo:
 
 
 @operator(
-    "relax.diagonal",
-    infer_diagonal,
-    te=strided.diagonal,
-    numpy=np.diagonal,
-    traits=Trait.MOVES,
+    "relax.diagonal", infer_diagonal, te=strided.diagonal, numpy=np.diagonal, traits=Trait.MOVES
 )
 def diagonal(x: Expr, offset: int = 0, axis1: int = 0, axis2: int = 1) -> None:
     """The diagonal of two axes, as the last axis; above the main diagonal if ``offset`` > 0."""

@@ -137,8 +137,6 @@ def infer_roi_pool(call: Call) -> TensorStructInfo:
 @operator(
     "relax.vision.roi_pool", infer_roi_pool, te=topi.vision.roi_pool, numpy=reference.roi_pool
 )
-def roi_pool(
-    data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float = 1.0
-) -> Replacements:
+def roi_pool(data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float = 1.0) -> Replacements:
     """The largest element in each bin of regions (batch index, x1, y1, x2, y2), edges rounded."""
     return {"pooled_size": each(pooled_size, 2, "pooled_size")}

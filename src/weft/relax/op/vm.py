@@ -19,7 +19,9 @@ from weft.relax.op.memory import (
 
 
 def alloc_storage(
-    shape: Shape, runtime_device_index: RelaxLike, dtype: Expr | str,
+    shape: Shape,
+    runtime_device_index: RelaxLike,
+    dtype: Expr | str,
     storage_scope: Expr | str = "global",
 ) -> Call:
     """Storage of ``shape`` bytes."""

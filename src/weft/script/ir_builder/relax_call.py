@@ -6,21 +6,10 @@ from collections import abc
 from collections.abc import Sequence
 from typing import Any
 
-from weft.relax.expr import (
-    Call,
-    Expr,
-    ExternFunc,
-    RelaxLike,
-)
+from weft.relax.expr import Call, Expr, ExternFunc, RelaxLike
 from weft.relax.op import base
 from weft.relax.struct_info import StructInfo
-from weft.script.ir_builder.relax_info import (
-    Callee,
-    Infos,
-    Tensor,
-    TirVars,
-    as_struct_info,
-)
+from weft.script.ir_builder.relax_info import Callee, Infos, Tensor, TirVars, as_struct_info
 from weft.script.ir_builder.tir_value import TypeName
 from weft.support.errors import IRTypeError
 

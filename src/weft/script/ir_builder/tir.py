@@ -140,10 +140,7 @@ def cast(value: ExprLike, dtype: Dtype, span: Span | None = None) -> PrimExpr:
 
 
 def index_map(
-    mapping: Callable[..., object],
-    *,
-    inverse_index_map: object = None,
-    index_dtype: str = "int64",
+    mapping: Callable[..., object], *, inverse_index_map: object = None, index_dtype: str = "int64"
 ) -> _IndexMap:
     """Make a mapping of indices from a function: ``T.index_map(lambda i, j: (j, i))``.
 

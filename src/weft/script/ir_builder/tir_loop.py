@@ -7,9 +7,7 @@ from typing import Any
 
 from weft.ir.expr import ExprLike, Range, RangeLike, as_prim_expr
 from weft.script.ir_builder.base import as_attributes
-from weft.script.ir_builder.tir_frame import (
-    ForFrame,
-)
+from weft.script.ir_builder.tir_frame import ForFrame
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
 from weft.tir.access import extent_between

@@ -65,18 +65,14 @@ def _short_traceback(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def parse(
-    program: object,
-    extra_vars: Mapping[str, object] | None = None,
-    check_well_formed: bool = True,
+    program: object, extra_vars: Mapping[str, object] | None = None, check_well_formed: bool = True
 ) -> Any:
     """The IRModule or function of a text, a function or a class (TVM's name for from_source)."""
     return _parse_program(program, extra_vars, check_well_formed, sys._getframe(1))
 
 
 def from_source(
-    program: object,
-    extra_vars: Mapping[str, object] | None = None,
-    check_well_formed: bool = True,
+    program: object, extra_vars: Mapping[str, object] | None = None, check_well_formed: bool = True
 ) -> Any:
     """The IRModule or function of a text, or of a Python function or class that was not decorated.
 
@@ -98,9 +94,7 @@ def _parse_program(
     if isinstance(program, BaseFunc | IRModule):
         return program
     if isinstance(program, FunctionType | type):
-        parsed: Program = parse_definition(
-            program, frame, None, {}, check_well_formed, extra_vars
-        )
+        parsed: Program = parse_definition(program, frame, None, {}, check_well_formed, extra_vars)
         return parsed
     if not isinstance(program, str):
         raise IRTypeError(
@@ -154,9 +148,7 @@ def _parse_text(parser: Parser, tree: ast.Module, check: bool) -> Program:
         else:
             _outside(parser, node)
     if not definitions:
-        raise DiagnosticError(
-            render("the text has no function or class", parser.source, None)
-        )
+        raise DiagnosticError(render("the text has no function or class", parser.source, None))
     if len(definitions) == 1:
         return _one(parser, definitions[0], check)
     module = IRModule()

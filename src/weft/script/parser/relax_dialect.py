@@ -74,8 +74,7 @@ def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> N
     for item in items:
         if item.annotation is None:
             parser.error(
-                item,
-                f"parameter {item.arg!r} needs a type, such as R.Tensor((2, 3), 'float32')",
+                item, f"parameter {item.arg!r} needs a type, such as R.Tensor((2, 3), 'float32')"
             )
         with parser.guard(item.annotation):
             info = as_struct_info(parser.evaluate(item.annotation))

@@ -222,9 +222,7 @@ def check_callable(function: object) -> None:
         raise IRTypeError(f"{name!r} cannot be called in a script's text")
 
 
-_BUILTINS: Final = tuple(
-    value for name, value in PLAIN_BUILTINS.items() if name not in FORBIDDEN
-)
+_BUILTINS: Final = tuple(value for name, value in PLAIN_BUILTINS.items() if name not in FORBIDDEN)
 _OVERRIDES: Final[dict[type[ast.AST], Callable[[Any, Any], object]]] = {
     ast.Name: TextEvaluator.name, ast.Attribute: TextEvaluator.attribute,
     ast.Subscript: TextEvaluator.subscript, ast.Dict: TextEvaluator.dict_,

@@ -184,10 +184,7 @@ class SliceDoc(Doc):
     __slots__ = ("start", "step", "stop")
 
     def __init__(
-        self,
-        start: ExprDoc | None = None,
-        stop: ExprDoc | None = None,
-        step: ExprDoc | None = None,
+        self, start: ExprDoc | None = None, stop: ExprDoc | None = None, step: ExprDoc | None = None
     ) -> None:
         self.source, self._paths, self.start, self.stop, self.step = None, None, start, stop, step
 

@@ -38,12 +38,7 @@ from weft.script.printer.doc import (
 )
 from weft.script.printer.docsifier import Docsifier, Frame, prints
 from weft.script.printer.shared_values import name_shared
-from weft.script.printer.tir_buffer import (
-    DATA,
-    NOTHING,
-    buffer_declaration,
-    define_buffer,
-)
+from weft.script.printer.tir_buffer import DATA, NOTHING, buffer_declaration, define_buffer
 from weft.script.printer.tir_expr import (
     call_style,
     declare_var,

@@ -146,8 +146,7 @@ class _AxisVisitor(Visitor):
         try:
             points = _points(self.context, parts)
             low, extent, taken = [
-                np.broadcast_to(values_of(part, points.__getitem__), points.count)
-                for part in parts
+                np.broadcast_to(values_of(part, points.__getitem__), points.count) for part in parts
             ]
         except (UnknownValueError, KeyError):
             return
@@ -174,9 +173,7 @@ class _AxisVisitor(Visitor):
         if dom is None or not (isinstance(dom.min, IntImm) and isinstance(dom.extent, IntImm)):
             return False
         interval, low = _interval(value, self.intervals), dom.min.value
-        return (
-            interval is not None and low <= interval[0] and interval[1] < low + dom.extent.value
-        )
+        return interval is not None and low <= interval[0] and interval[1] < low + dom.extent.value
 
 
 def _interval(

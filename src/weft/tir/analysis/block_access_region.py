@@ -288,7 +288,6 @@ class _AccessDetector(Visitor):
             regions.append(BufferRegion(buffer, Array(ranges)))
         return regions
 
-
     def cover(self, part: IntervalSet, extent: PrimExpr) -> Range:
         """The range of one dimension; all of the dimension if a bound is not known."""
         low, high = part.min_value, part.max_value

@@ -157,9 +157,7 @@ class _Accesses(Visitor):
         step = self.analyzer.simplify(following - index)
         if not isinstance(step, IntImm) or step.value < 1:
             return 0
-        bound = self.analyzer.const_int_bound(
-            self.analyzer.simplify(index - here * step.value)
-        )
+        bound = self.analyzer.const_int_bound(self.analyzer.simplify(index - here * step.value))
         is_own = bound.min_value >= 0 and bound.max_value < step.value
         return int(step.value) if is_own else 0
 

@@ -234,8 +234,7 @@ class ExprCompiler:
         buffer, plain = load.buffer, load.buffer.dtype.is_integral
         if is_vector(load.dtype):
             return lambda state: state.bound(buffer).load_lanes(
-                [index(state) for index in indices],
-                None if predicate is None else predicate(state),
+                [index(state) for index in indices], None if predicate is None else predicate(state)
             )
         if not plain:
             return lambda state: state.bound(buffer).load([index(state) for index in indices])

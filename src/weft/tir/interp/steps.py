@@ -15,14 +15,7 @@ from weft.ir.node import expect
 from weft.support.errors import UnsupportedError
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, CommReducer, Var
-from weft.tir.interp.loops import (
-    Request,
-    Share,
-    Steps,
-    Waiting,
-    repeated_steps,
-    rounds_of,
-)
+from weft.tir.interp.loops import Request, Share, Steps, Waiting, repeated_steps, rounds_of
 from weft.tir.interp.state import Action, State, Thunk
 from weft.tir.interp.values import Value
 from weft.tir.stmt import (

@@ -25,9 +25,7 @@ from weft.tir.interp.races import RaceLog, WatchedBound
 from weft.tir.interp.state import Action, Bound, State
 from weft.tir.interp.steps import Compiler, StepCompiler
 from weft.tir.interp.values import Value
-from weft.tir.stmt import (
-    Evaluate,
-)
+from weft.tir.stmt import Evaluate
 from weft.tir.transform.threads.cross_thread_reduction import lower_cross_thread_reduction
 from weft.tir.transform.threads.thread_scope import (
     WARP_SIZE,

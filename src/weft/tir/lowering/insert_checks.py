@@ -47,12 +47,7 @@ from weft.tir.lowering.access_tests import AxisTest, axis_tests, index_lanes
 from weft.tir.lowering.accesses import is_within
 from weft.tir.lowering.argument_tests import Argument, arguments_of, overlap_tests
 from weft.tir.lowering.building import Names, constant_of
-from weft.tir.lowering.exact_sizes import (
-    Test,
-    allocation_test,
-    exact_bound,
-    parameter_tests,
-)
+from weft.tir.lowering.exact_sizes import Test, allocation_test, exact_bound, parameter_tests
 from weft.tir.lowering.facts import FactMutator, facts_of, is_call
 from weft.tir.lowering.faults import Faults
 from weft.tir.lowering.function_names import name_of, named_functions

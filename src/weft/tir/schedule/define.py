@@ -121,7 +121,7 @@ def _loop(schedule: Session, kind: InstructionKind, key: str, value: object) -> 
     if schedule._symbols.get(value) in (INLINE_MARK, ROOT_MARK) and kind.name not in MOVES:
         raise IRValueError(
             f"sch.{kind.method}: {key}: sample_compute_location chose no loop but "
-            f"\"{'inline' if schedule._symbols[value] is INLINE_MARK else 'where it stands'}\"; "
+            f'"{"inline" if schedule._symbols[value] is INLINE_MARK else "where it stands"}"; '
             "only compute_at and reverse_compute_at take that"
         )
     return value

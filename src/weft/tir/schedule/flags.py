@@ -170,9 +170,7 @@ def reduction_violation(
     return None
 
 
-def scan_violation(
-    state: SRefTree, sref: StmtSRef, realize_scope: For | Block
-) -> Violation | None:
+def scan_violation(state: SRefTree, sref: StmtSRef, realize_scope: For | Block) -> Violation | None:
     """Why the block is no scan below ``realize_scope``; None if it is one.
 
     A scan stores the running values as it goes, so it has to run in order along its ordered axes;

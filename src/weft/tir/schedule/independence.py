@@ -134,9 +134,7 @@ def carried_between_blocks(state: SRefTree, loop: StmtSRef) -> Carried | None:
     return None
 
 
-def _is_remade(
-    state: SRefTree, loop: StmtSRef, data: Var, accesses: Sequence[_Access]
-) -> bool:
+def _is_remade(state: SRefTree, loop: StmtSRef, data: Var, accesses: Sequence[_Access]) -> bool:
     """Whether each iteration writes all that it reads, and nothing else uses the memory."""
     scope = tree.scope_of(loop)
     assert scope is not None
@@ -164,8 +162,7 @@ def _is_remade(
 def _adds_over(realize: BlockRealize, variable: Var) -> bool:
     """Whether an axis that accumulates runs with the variable."""
     return any(
-        axis.accumulates
-        and any(used is variable for used in collect(value, Var))
+        axis.accumulates and any(used is variable for used in collect(value, Var))
         for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
     )
 

@@ -40,9 +40,7 @@ class InstructionKind:
     is_pure: bool
     signature: inspect.Signature
     has_decision: bool
-    attr_codec: Mapping[str, Codec] = field(
-        default_factory=dict
-    )
+    attr_codec: Mapping[str, Codec] = field(default_factory=dict)
     texts: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     """Parameter -> how its argument is printed, for those that have a form of their own."""
 

@@ -85,10 +85,7 @@ def _is_region_cover(state: SRefTree, sref: StmtSRef, producers: list[StmtSRef])
 
 
 def _covered(
-    state: SRefTree,
-    region: BufferRegion,
-    sref: StmtSRef,
-    producers: list[tuple[Block, StmtSRef]],
+    state: SRefTree, region: BufferRegion, sref: StmtSRef, producers: list[tuple[Block, StmtSRef]]
 ) -> bool:
     """Whether, at every meeting place, what was produced below it covers what is consumed there."""
     meetings = {id(meeting): meeting for _, meeting in producers}

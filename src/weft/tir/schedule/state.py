@@ -46,11 +46,7 @@ class ScheduleState:
     """A module, the tree of references into its PrimFuncs, and the one edit: ``replace``."""
 
     def __init__(
-        self,
-        mod: PrimFunc | IRModule,
-        *,
-        debug_mask: str | int = "none",
-        enable_check: bool = True,
+        self, mod: PrimFunc | IRModule, *, debug_mask: str | int = "none", enable_check: bool = True
     ) -> None:
         if isinstance(mod, PrimFunc):
             mod = IRModule({"main": mod})

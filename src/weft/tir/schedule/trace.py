@@ -14,12 +14,7 @@ from weft.support.errors import IRKeyError, IRTypeError, IRValueError, TVMError
 from weft.support.public_entry import public_entry
 from weft.tir.expr import Var
 from weft.tir.index_map import IndexMap
-from weft.tir.schedule.instruction import (
-    Instruction,
-    InstructionKind,
-    Name,
-    index_map_text,
-)
+from weft.tir.schedule.instruction import Instruction, InstructionKind, Name, index_map_text
 from weft.tir.schedule.random_variable import BlockRV, LoopRV, RandomVariable
 
 INDENT = "  "
@@ -209,9 +204,7 @@ def _checked_entry(index: int, entry: object) -> Entry:
     return name, inputs, attrs, outputs
 
 
-def _apply_entry(
-    entry: Entry, decision: object, sch: Any, named: dict[object, object]
-) -> None:
+def _apply_entry(entry: Entry, decision: object, sch: Any, named: dict[object, object]) -> None:
     """Make the call of one instruction; its results get their names in ``named``."""
     name, inputs, attrs, outputs = entry
     kind = InstructionKind.get(name)

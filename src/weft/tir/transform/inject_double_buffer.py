@@ -36,12 +36,7 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.part_of_memory import (
-    PartOfMemory,
-    enlarged,
-    enlarged_extents,
-    flat_size,
-)
+from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.remove_no_op import is_no_op
 

@@ -42,12 +42,7 @@ from weft.tir.stmt import (
     seq,
 )
 from weft.tir.stmt_functor import redefined
-from weft.tir.transform.condition_range import (
-    are_large,
-    is_call,
-    is_empty,
-    meet,
-)
+from weft.tir.transform.condition_range import are_large, is_call, is_empty, meet
 from weft.tir.transform.decided_condition import DecidedConditions
 from weft.tir.transform.lower_opaque_block import pragma_loop
 from weft.tir.transform.partition_conditions import (

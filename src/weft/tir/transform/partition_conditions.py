@@ -12,20 +12,8 @@ from weft.arith.iter_map.constraint import conjuncts
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import Visitor, collect
 from weft.tir.expr import EQ, NE, And, Call, CompareExpr, Let, Var
-from weft.tir.stmt import (
-    AttrStmt,
-    For,
-    IfThenElse,
-    LetStmt,
-    Stmt,
-)
-from weft.tir.transform.condition_range import (
-    OPPOSITE,
-    comparisons,
-    is_call,
-    is_plain,
-    surely,
-)
+from weft.tir.stmt import AttrStmt, For, IfThenElse, LetStmt, Stmt
+from weft.tir.transform.condition_range import OPPOSITE, comparisons, is_call, is_plain, surely
 
 
 @dataclass(frozen=True)

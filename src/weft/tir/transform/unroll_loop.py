@@ -17,16 +17,7 @@ from weft.ir.transform import Pass, PassContext
 from weft.support.errors import PassError
 from weft.tir import op
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import (
-    AttrStmt,
-    BufferStore,
-    Evaluate,
-    For,
-    ForKind,
-    SeqStmt,
-    Stmt,
-    seq,
-)
+from weft.tir.stmt import AttrStmt, BufferStore, Evaluate, For, ForKind, SeqStmt, Stmt, seq
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 

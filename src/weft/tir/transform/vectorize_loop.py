@@ -206,9 +206,13 @@ class Vectorizer(StmtMutator):
         """Whether it may be computed in every lane: no load, or a load proved to be inside."""
         if not isinstance(part, BufferLoad):
             return isinstance(part, Call) and _name(part) in LANE_WISE
-        return self.analyzer is not None and part.predicate is None and all(
-            self.analyzer.can_prove(op.logical_and(index >= 0, index < size))
-            for index, size in zip(part.indices, part.buffer.shape, strict=True)
+        return (
+            self.analyzer is not None
+            and part.predicate is None
+            and all(
+                self.analyzer.can_prove(op.logical_and(index >= 0, index < size))
+                for index, size in zip(part.indices, part.buffer.shape, strict=True)
+            )
         )
 
     def visit_BufferLoad(self, load: BufferLoad) -> PrimExpr:
@@ -390,5 +394,3 @@ class _Serial(StmtMutator):
     def visit_For(self, loop: For) -> Stmt:
         loop = self.visit_default(loop)
         return loop.with_(kind=ForKind.SERIAL) if loop.kind == ForKind.VECTORIZED else loop
-
-

@@ -32,8 +32,10 @@ def affine_grid(data: Tensor, target_shape: Shape, align_corners: bool = True) -
     """
     rank = len(target_shape)
     fits = rank in (2, 3) and data.ndim == 3
-    if not fits or not may_be_equal(data.shape[1], rank) or not may_be_equal(
-        data.shape[2], rank + 1
+    if (
+        not fits
+        or not may_be_equal(data.shape[1], rank)
+        or not may_be_equal(data.shape[2], rank + 1)
     ):
         raise IRValueError(
             f"affine_grid: expected data (n, 2, 3) and 2 extents, or (n, 3, 4) and 3, got "

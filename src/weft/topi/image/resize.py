@@ -49,7 +49,10 @@ def _float(value: PrimExpr, kind: DataType) -> PrimExpr:
 
 
 def _coordinate(
-    index: PrimExpr, sizes: tuple[PrimExpr, PrimExpr], mode: str, part: tuple[float, float],
+    index: PrimExpr,
+    sizes: tuple[PrimExpr, PrimExpr],
+    mode: str,
+    part: tuple[float, float],
     kind: DataType,
 ) -> PrimExpr:
     """The position along the input axis of an output index.
@@ -137,9 +140,7 @@ def cubic_far(distance: PrimExpr, alpha: float) -> PrimExpr:
     return alpha * (distance - 1.0) * left * left
 
 
-def _taps(
-    position: PrimExpr, extent: PrimExpr, options: dict[str, Any]
-) -> list[Tap]:
+def _taps(position: PrimExpr, extent: PrimExpr, options: dict[str, Any]) -> list[Tap]:
     """Input indices along one axis with their weights (None means 1)."""
     if options["method"] == "nearest_neighbor":
         return [(_clamped(_nearest(position, options["rounding"]), extent), None)]

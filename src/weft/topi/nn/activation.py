@@ -232,9 +232,7 @@ def bias_add(data: Tensor, bias: Tensor, axis: int = 1) -> Tensor:
             f"bias_add: expected a bias of shape ({data.shape[place]},), got "
             f"{shape_text(bias.shape)}"
         )
-    return compute_ax(
-        data.shape, lambda *i: data(*i) + bias(i[place]), "T_add", tag=tag.BROADCAST
-    )
+    return compute_ax(data.shape, lambda *i: data(*i) + bias(i[place]), "T_add", tag=tag.BROADCAST)
 
 
 def scale_shift_nchw(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Tensor:  # noqa: N803 - as TVM

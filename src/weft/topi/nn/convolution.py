@@ -307,4 +307,3 @@ def depthwise_conv2d_nchw(
 
     convolved = compute_one(shape, element, name="DepthwiseConv2d", tag="depthwise_conv2d_nchw")
     return rounded(convolved, dtype)
-

@@ -31,12 +31,7 @@ from weft.topi.extents import (
     shape_text,
 )
 from weft.topi.moments import wide
-from weft.topi.nn.convolution import (
-    SPATIAL,
-    check_channels,
-    rounded,
-    windows_of,
-)
+from weft.topi.nn.convolution import SPATIAL, check_channels, rounded, windows_of
 from weft.topi.nn.padding import pad
 from weft.topi.simplify import simplified
 

@@ -68,9 +68,7 @@ def _weights(
     def value(target: PrimExpr) -> PrimExpr:
         return op.const(1, predictions.dtype) if weights is None else weights(target)
 
-    return compute_ax(
-        outer, lambda *point: picked(point, value), "weight_sum", tag=tag.INJECTIVE
-    )
+    return compute_ax(outer, lambda *point: picked(point, value), "weight_sum", tag=tag.INJECTIVE)
 
 
 def cross_entropy_with_logits(predictions: Tensor, labels: Tensor) -> Tensor:

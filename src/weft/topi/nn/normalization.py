@@ -37,9 +37,7 @@ def _check_parameter(what: str, tensor: Tensor | None, shape: Shape) -> None:
         )
 
 
-def _affine(
-    value: PrimExpr, gamma: Tensor | None, beta: Tensor | None, point: Point
-) -> PrimExpr:
+def _affine(value: PrimExpr, gamma: Tensor | None, beta: Tensor | None, point: Point) -> PrimExpr:
     if gamma is not None:
         value = value * op.cast(value.dtype, gamma(*point))
     return value if beta is None else value + op.cast(value.dtype, beta(*point))
@@ -170,17 +168,13 @@ def batch_norm(
         deviation = op.sqrt(variance(channel) + op.const(small, variance.dtype))
         value = op.div(data(*point) - mean(channel), deviation)
         use_scale, use_center = scale is not False, center is not False
-        return _affine(
-            value, gamma if use_scale else None, beta if use_center else None, [channel]
-        )
+        return _affine(value, gamma if use_scale else None, beta if use_center else None, [channel])
 
     out = compute_ax(data.shape, element, "T_batch_norm", tag=tag.BROADCAST)
     if not training:
         return [out, identity(moving_mean), identity(moving_var)]
     rate = 0.1 if momentum is None else momentum
-    moved = [
-        _moving(old, new, rate) for old, new in ((moving_mean, mean), (moving_var, variance))
-    ]
+    moved = [_moving(old, new, rate) for old, new in ((moving_mean, mean), (moving_var, variance))]
     return [out, *moved]
 
 

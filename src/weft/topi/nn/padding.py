@@ -125,8 +125,11 @@ def circular_pad(
 
 
 def _remapped(
-    data: Tensor, before: Point, after: Point,
-    source: Callable[[PrimExpr, PrimExpr, Amounts], PrimExpr], name: str,
+    data: Tensor,
+    before: Point,
+    after: Point,
+    source: Callable[[PrimExpr, PrimExpr, Amounts], PrimExpr],
+    name: str,
 ) -> Tensor:
     def element(*indices: PrimExpr) -> PrimExpr:
         point = []

@@ -61,9 +61,7 @@ class _Windows:
         padding = padding * count if len(padding) == 1 else padding
         self.before, self.after = padding[:count], padding[-count:]
         self.extra = [s - 1 if options.ceil_mode else 0 for s in self.stride]
-        self.reduce_axes = [
-            reduce_axis((0, k), name=f"rv{i}") for i, k in enumerate(self.kernel)
-        ]
+        self.reduce_axes = [reduce_axis((0, k), name=f"rv{i}") for i, k in enumerate(self.kernel)]
         self.shape: list[Extent] = list(self.data.shape)
         for i, axis in enumerate(self.axes):
             window = (self.kernel[i] - 1) * self.dilation[i] + 1
@@ -234,9 +232,7 @@ def _even(extent: Extent, size: Extent) -> int | None:
     return None
 
 
-def adaptive_window(
-    index: PrimExpr, extent: PrimExpr, size: Extent
-) -> tuple[PrimExpr, PrimExpr]:
+def adaptive_window(index: PrimExpr, extent: PrimExpr, size: Extent) -> tuple[PrimExpr, PrimExpr]:
     """Begin and length of an output element's window along one axis."""
     even = _even(extent, size)
     if even is not None:

@@ -148,8 +148,10 @@ def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
     options = _Options(functions, reset_after, input_forget)
     reset = None
     if kind == "gru" and not reset_after:
+
         def reset(mine: Part, sums: Part) -> PrimExpr:
             return functions[0](mine(1) + sums(1))
+
     count = 2 if kind == "lstm" else 1
     tensors = [data, weight_ih, weight_hh, bias_ih, bias_hh, *states[:count]]
     return recurrence(

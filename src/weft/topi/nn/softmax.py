@@ -48,9 +48,7 @@ class _Rows:
 
     def largest(self) -> Tensor:
         """The largest element of every row."""
-        return self.reduce(
-            te_reduction.max, lambda row, full: self.x(*full), "T_softmax_maxelem"
-        )
+        return self.reduce(te_reduction.max, lambda row, full: self.x(*full), "T_softmax_maxelem")
 
 
 def softmax(x: Tensor, axis: int = -1) -> Tensor:

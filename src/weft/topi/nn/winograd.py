@@ -123,9 +123,7 @@ class Form:
         return self.filters // self.block, blocks, WINDOW, WINDOW, a, self.block
 
 
-def transformed_weights(
-    weights: np.ndarray, tile: int, within: str = "float64"
-) -> np.ndarray:
+def transformed_weights(weights: np.ndarray, tile: int, within: str = "float64") -> np.ndarray:
     """Weights (filters, channels, 3, 3) as (m + 2, m + 2, channels, filters) in their dtype.
 
     Computed in the dtype ``within``; float32 gives what a function that takes the kernel computes.
@@ -234,9 +232,7 @@ class _Function:
         known = {buffer.data: buffer for buffer in self.buffers.values()}
         reads, writes, _ = get_block_access_region(block, known)
         loops = [Var(axis, _INDEX) for axis in axes]
-        nest: Stmt = BlockRealize(
-            loops, IntImm("bool", 1), block.with_(reads=reads, writes=writes)
-        )
+        nest: Stmt = BlockRealize(loops, IntImm("bool", 1), block.with_(reads=reads, writes=writes))
         for loop, extent in reversed(list(zip(loops, axes.values(), strict=True))):
             nest = For(loop, *_integers((0, extent)), ForKind.SERIAL, nest)
         return nest

@@ -60,8 +60,10 @@ def _mark_suppressed(
 
 def _check(boxes: Tensor, scores: Tensor) -> None:
     fits = boxes.ndim == 3 and scores.ndim == 3 and may_be_equal(boxes.shape[2], 4)
-    if not fits or not may_be_equal(boxes.shape[0], scores.shape[0]) or not may_be_equal(
-        boxes.shape[1], scores.shape[2]
+    if (
+        not fits
+        or not may_be_equal(boxes.shape[0], scores.shape[0])
+        or not may_be_equal(boxes.shape[1], scores.shape[2])
     ):
         raise IRValueError(
             "all_class_non_max_suppression: expected boxes (batch, n, 4) and scores (batch, "

@@ -12,14 +12,7 @@ from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ, simplified
 from weft.relax.op.definition import Dtype, Ints, Replacements, operator
-from weft.relax.op.infer import (
-    VOID,
-    check_rank,
-    common_dtype,
-    fail,
-    result,
-    show_dims,
-)
+from weft.relax.op.infer import VOID, check_rank, common_dtype, fail, result, show_dims
 from weft.relax.op.lowering import Builder, Rule, TensorExpression, plain
 from weft.relax.op.nn.geometry import SPATIAL, Geometry, Layouts, geometry_of, layouts_of
 from weft.relax.op.nn.layouts import in_layout, is_blocked, operand_in_layout, splits_space

@@ -69,9 +69,7 @@ def operand_shapes(
     return {**shapes, **{5 + state: (batch, size) for state in range(states)}}
 
 
-def _check_dims(
-    call: Call, index: int, info: TensorStructInfo, expected: Sequence[Extent]
-) -> None:
+def _check_dims(call: Call, index: int, info: TensorStructInfo, expected: Sequence[Extent]) -> None:
     given = dims_of(info)
     if given is not None and any(differ(a, b) for a, b in zip(given, expected, strict=True)):
         name = call.op.attributes["params"][index]

@@ -101,9 +101,7 @@ def _agreeing(call: Call) -> Required:
     return required
 
 
-def _activations(
-    kind: str, names: object, alphas: object, betas: object
-) -> dict[str, object]:
+def _activations(kind: str, names: object, alphas: object, betas: object) -> dict[str, object]:
     """The activations with an alpha and a beta each; where none is given, the layer's defaults."""
     known = list(names) if isinstance(names, list | tuple) else list(DEFAULTS.get(kind, ()))
     numbers = {}

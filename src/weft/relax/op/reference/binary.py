@@ -19,6 +19,7 @@ def _checked(divisor: np.ndarray) -> None:
 
 def division(of_floats: Binary, of_integers: Binary) -> Binary:
     """A quotient or remainder; RuntimeFault for an integer divisor of zero."""
+
     def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         _checked(y)
         return np.asarray((of_floats if is_float(x) else of_integers)(x, y))

@@ -22,6 +22,7 @@ def full_like(x: np.ndarray, fill_value: np.ndarray, dtype: str | None = None) -
 
 def constant(value: int) -> Reference:
     """The reference of ``zeros`` or ``ones``."""
+
     def run(shape: Sequence[int], dtype: str) -> np.ndarray:
         return np.full(shape, value, numpy_dtype(dtype))
 
@@ -30,6 +31,7 @@ def constant(value: int) -> Reference:
 
 def constant_like(value: int) -> Reference:
     """The reference of ``zeros_like`` or ``ones_like``."""
+
     def run(x: np.ndarray, dtype: str | None = None) -> np.ndarray:
         return np.full(x.shape, value, x.dtype if dtype is None else numpy_dtype(dtype))
 

@@ -88,6 +88,7 @@ def median(
 
 def arg(function: Reference) -> Reference:
     """The reference of argmax or argmin: the index of the first extreme value."""
+
     def run(x: np.ndarray, axis: int | None = None, keepdims: bool = False) -> np.ndarray:
         places = function(x.reshape(-1) if axis is None else x, axis=axis or 0, keepdims=keepdims)
         if axis is None:
@@ -99,6 +100,7 @@ def arg(function: Reference) -> Reference:
 
 def scan(function: Reference, start: int) -> Reference:
     """The reference of cumsum or cumprod; ``start`` is the neutral element."""
+
     def run(
         data: np.ndarray, axis: int | None = None, dtype: str | None = None, exclusive: bool = False
     ) -> np.ndarray:

@@ -23,13 +23,7 @@ from typing import Final
 from weft.ir.expr import FloatImm, PrimExpr
 from weft.tir.expr import Shuffle
 from weft.tir.intrinsic import lookup
-from weft.tir.lowering.mathematics.exponentials import (
-    EXP,
-    LN2_HIGH,
-    LN2_LOW,
-    exp2_64,
-    power_of_two,
-)
+from weft.tir.lowering.mathematics.exponentials import EXP, LN2_HIGH, LN2_LOW, exp2_64, power_of_two
 from weft.tir.lowering.mathematics.formula import Formula
 from weft.tir.op import const
 

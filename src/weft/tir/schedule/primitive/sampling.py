@@ -22,13 +22,7 @@ from weft.tir.schedule.errors import ScheduleFailure, name_of
 from weft.tir.schedule.primitive.compute.compute_at import compute_at
 from weft.tir.schedule.primitive.compute.compute_inline import compute_inline
 from weft.tir.schedule.primitive.loop.loops import loop_of
-from weft.tir.schedule.primitive.tilings import (
-    below,
-    divisor_by_weight,
-    divisors,
-    tiling,
-    ways,
-)
+from weft.tir.schedule.primitive.tilings import below, divisor_by_weight, divisors, tiling, ways
 from weft.tir.schedule.random_variable import BlockRV, ExprRV, LoopRV
 from weft.tir.schedule.session import Session
 from weft.tir.schedule.state import ScheduleState
@@ -407,9 +401,7 @@ def _candidate_loops(state: ScheduleState, sref: StmtSRef) -> list[tuple[int, St
     if not consumers:
         return []
     around = tree.loops_above(consumers[0])
-    boundary = (
-        tree.lowest_common_ancestor(consumers) if len(consumers) > 1 else consumers[0].parent
-    )
+    boundary = tree.lowest_common_ancestor(consumers) if len(consumers) > 1 else consumers[0].parent
     if boundary not in around:
         return []
     loops = around[: around.index(boundary) + 1]

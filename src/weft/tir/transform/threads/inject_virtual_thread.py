@@ -34,12 +34,7 @@ from weft.tir.stmt import (
 )
 from weft.tir.stmt_functor import redefined
 from weft.tir.transform.condition_range import is_call
-from weft.tir.transform.part_of_memory import (
-    PartOfMemory,
-    enlarged,
-    enlarged_extents,
-    flat_size,
-)
+from weft.tir.transform.part_of_memory import PartOfMemory, enlarged, enlarged_extents, flat_size
 from weft.tir.transform.prim_func_pass import StmtMutator, make_pass, rewrite_body
 from weft.tir.transform.threads.thread_scope import binding_of
 

@@ -86,9 +86,7 @@ def conv_transpose(rank: int) -> Reference:
                 raise IRValueError(
                     f"axis {axis}: the padding takes more than the {whole[axis]} elements there are"
                 )
-        kept = [
-            slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)
-        ]
+        kept = [slice(padding[axis], whole[axis] - padding[rank + axis]) for axis in range(rank)]
         return from_canonical(windows.part(total, kept), out_layout, data_order)
 
     return quiet(run)

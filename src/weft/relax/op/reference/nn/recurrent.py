@@ -33,6 +33,7 @@ def lstm(
     *operands: np.ndarray, reverse: bool = False, weight_layout: str = "IFGO"
 ) -> tuple[np.ndarray, ...]:
     """Long short-term memory."""
+
     def step(mine: np.ndarray, recurrent: np.ndarray, states: States) -> States:
         parts = np.split(mine + recurrent, 4, axis=-1)
         gate = dict(zip(weight_layout, parts, strict=True))
@@ -46,6 +47,7 @@ def lstm(
 @in_float64
 def gru(*operands: np.ndarray, reverse: bool = False) -> tuple[np.ndarray, ...]:
     """The gated recurrent unit."""
+
     def step(mine: np.ndarray, recurrent: np.ndarray, states: States) -> States:
         reset, update, new = np.split(mine, 3, axis=-1)
         its_reset, its_update, its_new = np.split(recurrent, 3, axis=-1)

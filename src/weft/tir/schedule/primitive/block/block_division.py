@@ -205,11 +205,7 @@ def _one_place(
 
 
 def _trivial_parts(
-    state: ScheduleState,
-    sref: StmtSRef,
-    realize: BlockRealize,
-    outside: set[Var],
-    inside: set[Var],
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, outside: set[Var], inside: set[Var]
 ) -> tuple[list[_Part], tuple[PrimExpr, PrimExpr]]:
     """The division where each binding uses either outer or inner loops, however it uses them."""
     parts = [
@@ -237,10 +233,7 @@ def _kept_conditions(
 
 
 def _divided_conditions(
-    state: ScheduleState,
-    sref: StmtSRef,
-    realize: BlockRealize,
-    loops: tuple[set[Var], set[Var]],
+    state: ScheduleState, sref: StmtSRef, realize: BlockRealize, loops: tuple[set[Var], set[Var]]
 ) -> tuple[PrimExpr, PrimExpr]:
     """The parts of the predicate on outer and on inner loops."""
     outer: PrimExpr = IntImm("bool", 1)

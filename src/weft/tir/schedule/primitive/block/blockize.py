@@ -172,10 +172,7 @@ def _check_no_reduction(state: ScheduleState, sref: StmtSRef) -> None:
 
 
 def _check_same_outer(
-    state: ScheduleState,
-    srefs: tuple[StmtSRef, StmtSRef],
-    first: Division,
-    other: Division,
+    state: ScheduleState, srefs: tuple[StmtSRef, StmtSRef], first: Division, other: Division
 ) -> None:
     analyzer = Analyzer()
     mine = [*first.outer_values, first.outer_condition]

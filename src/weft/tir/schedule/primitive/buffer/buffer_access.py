@@ -165,11 +165,7 @@ def _ends(ranges: Sequence[ExprLike | tuple[ExprLike, ...] | list[ExprLike]]) ->
     texts={"gen_new_ranges": ranges_text},
 )
 def annotate_buffer_access(
-    self: Session,
-    block: BlockRV | str,
-    buffer_index: int,
-    buf_type: str | int,
-    gen_new_ranges: Any,
+    self: Session, block: BlockRV | str, buffer_index: int, buf_type: str | int, gen_new_ranges: Any
 ) -> None:
     """Declare which region of a buffer a block accesses, where the analysis of its body knows less.
 

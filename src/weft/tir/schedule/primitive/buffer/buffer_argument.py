@@ -40,9 +40,7 @@ def buffer_position(
     return _found(stmt, given, required)
 
 
-def _checked_pair(
-    block: Block, given: Sequence[object], required: str | None
-) -> tuple[str, int]:
+def _checked_pair(block: Block, given: Sequence[object], required: str | None) -> tuple[str, int]:
     kind, index = given
     is_place = isinstance(index, int) and not isinstance(index, bool)
     if not isinstance(kind, str) or kind not in KINDS or not isinstance(index, int) or not is_place:

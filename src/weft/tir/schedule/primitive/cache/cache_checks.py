@@ -415,12 +415,7 @@ class _SureWrites(Visitor):
 
 
 def check_scope_declares(
-    state: ScheduleState,
-    scope: StmtSRef,
-    place: StmtSRef,
-    region: BufferRegion,
-    *,
-    write: bool,
+    state: ScheduleState, scope: StmtSRef, place: StmtSRef, region: BufferRegion, *, write: bool
 ) -> None:
     """A copy at a place accesses no more of a buffer than the block around it declares."""
     block = scope.stmt
@@ -439,9 +434,7 @@ def check_scope_declares(
 
 
 def covers(
-    exact: Sequence[Range | IntervalSet],
-    wanted: Sequence[Range],
-    analyzer: Analyzer | None = None,
+    exact: Sequence[Range | IntervalSet], wanted: Sequence[Range], analyzer: Analyzer | None = None
 ) -> bool:
     """Whether the sets or ranges surely hold all of the ranges."""
     analyzer = analyzer or Analyzer()

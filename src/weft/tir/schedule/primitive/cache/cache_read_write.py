@@ -216,9 +216,7 @@ class _Made:
 
 def _is_whole(region: Sequence[Range], buffer: Buffer) -> bool:
     for rng, extent in zip(region, buffer.shape, strict=True):
-        same = rng.extent is extent or (
-            op.is_const_int(extent, getattr(rng.extent, "value", -1))
-        )
+        same = rng.extent is extent or (op.is_const_int(extent, getattr(rng.extent, "value", -1)))
         if not same or not op.is_const_int(rng.min, 0):
             return False
     return True
@@ -312,11 +310,7 @@ def cache_write(
 
 
 def _split_readers(
-    state: ScheduleState,
-    buffer: Buffer,
-    scope: StmtSRef,
-    writer: Block,
-    given: Sequence[StmtSRef],
+    state: ScheduleState, buffer: Buffer, scope: StmtSRef, writer: Block, given: Sequence[StmtSRef]
 ) -> tuple[list[Block], list[Block]]:
     """The readers after the writer that use the cache, and the others."""
     early, late = legal.readers_around(buffer, scope, writer)
@@ -332,10 +326,7 @@ def _split_readers(
 
 @primitive("CacheInplace", "block", canonical=_canonical("read"))
 def cache_inplace(
-    self: Session,
-    block: BlockRV | str,
-    read_buffer_index: int | str | Buffer,
-    storage_scope: str,
+    self: Session, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str
 ) -> list[BlockRV]:
     """Let a block that changes a buffer in place work on a copy, which is copied back afterwards.
 

@@ -60,11 +60,7 @@ class _Users(NamedTuple):
 
 @primitive("ReadAt", "loop block")
 def read_at(
-    self: Session,
-    loop: LoopRV,
-    block: BlockRV | str,
-    read_buffer_index: int,
-    storage_scope: str,
+    self: Session, loop: LoopRV, block: BlockRV | str, read_buffer_index: int, storage_scope: str
 ) -> BlockRV:
     """Copy, in each iteration of a loop, the part of a buffer that the iteration reads.
 
@@ -112,11 +108,7 @@ def read_at(
 
 @primitive("WriteAt", "loop block")
 def write_at(
-    self: Session,
-    loop: LoopRV,
-    block: BlockRV | str,
-    write_buffer_index: int,
-    storage_scope: str,
+    self: Session, loop: LoopRV, block: BlockRV | str, write_buffer_index: int, storage_scope: str
 ) -> BlockRV:
     """In each iteration of a loop, let a block write elsewhere, and copy that back at the end.
 

@@ -83,11 +83,7 @@ def _index_type(block: Block) -> str:
 
 @primitive("ReindexCacheRead", "block index_map", canonical=_with_map)
 def reindex_cache_read(
-    self: Session,
-    block: BlockRV | str,
-    read_buffer_index: int,
-    storage_scope: str,
-    index_map: Any,
+    self: Session, block: BlockRV | str, read_buffer_index: int, storage_scope: str, index_map: Any
 ) -> BlockRV:
     """Copy what a block reads of a buffer, in a layout of the caller's.
 
@@ -149,11 +145,7 @@ def _before_reader(
 
 @primitive("ReindexCacheWrite", "block index_map", canonical=_with_map)
 def reindex_cache_write(
-    self: Session,
-    block: BlockRV | str,
-    write_buffer_index: int,
-    storage_scope: str,
-    index_map: Any,
+    self: Session, block: BlockRV | str, write_buffer_index: int, storage_scope: str, index_map: Any
 ) -> BlockRV:
     """Let a block write into a buffer in a layout of the caller's, and copy that back afterwards.
 
@@ -280,10 +272,7 @@ def _check_starts(state: ScheduleState, sref: StmtSRef, axes: Sequence[IterVar])
 
 
 def _common_axes(
-    state: ScheduleState,
-    sref: StmtSRef,
-    original: Sequence[PrimExpr],
-    indices: Sequence[PrimExpr],
+    state: ScheduleState, sref: StmtSRef, original: Sequence[PrimExpr], indices: Sequence[PrimExpr]
 ) -> list[IterVar]:
     """The axes that the access and the map use: they must be the same."""
     block = sref.stmt
@@ -319,11 +308,7 @@ def _check_distinct(
 
 
 def _kept_conditions(
-    state: ScheduleState,
-    sref: StmtSRef,
-    predicate: PrimExpr,
-    kept: set[Var],
-    dropped: set[Var],
+    state: ScheduleState, sref: StmtSRef, predicate: PrimExpr, kept: set[Var], dropped: set[Var]
 ) -> PrimExpr:
     """The part of the block's predicate that uses the loops of the copy."""
     left = []

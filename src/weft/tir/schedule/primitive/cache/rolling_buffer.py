@@ -256,12 +256,7 @@ def _checked_predicate(
             continue
         own = block.iter_vars[i] if i < len(block.iter_vars) else None
         point = op.is_const_int(rng.extent, 1)
-        if (
-            own is None
-            or rng.min is not own.var
-            or not point
-            or own.accumulates
-        ):
+        if own is None or rng.min is not own.var or not point or own.accumulates:
             raise RollingMatchError(
                 state, f"index {i} of {region.buffer.name}, {rng.min}, is not axis {i} of "
                 f"{name_of(sref)}", sref, "reorder the axes: reorder_block_iter_var",

@@ -443,6 +443,3 @@ def _limited(
         if not analyzer.can_prove(limit, ProofStrength.SYMBOLIC_BOUND):
             predicate = op.logical_and(predicate, limit)
     return predicate
-
-
-

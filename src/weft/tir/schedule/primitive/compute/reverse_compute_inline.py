@@ -247,11 +247,7 @@ def _once(state: ScheduleState, sref: StmtSRef) -> bool:
 
 
 def _solved(
-    state: ScheduleState,
-    sref: StmtSRef,
-    buffer: Buffer,
-    store: BufferStore,
-    producer: _Producer,
+    state: ScheduleState, sref: StmtSRef, buffer: Buffer, store: BufferStore, producer: _Producer
 ) -> tuple[dict[Var, PrimExpr], Expressions]:
     """The axes of the block from the producer's indices, and the indices of its loads."""
     loads = [

@@ -72,9 +72,7 @@ def check_stores_apart(state: ScheduleState, sref: StmtSRef) -> None:
 
 
 @primitive("TransformBlockLayout", "block index_map", canonical=_index_map)
-def transform_block_layout(
-    self: Session, block: BlockRV | str, index_map: Any
-) -> None:
+def transform_block_layout(self: Session, block: BlockRV | str, index_map: Any) -> None:
     """Give a block other axes, and other loops around it, by a map of the old ones.
 
     Args:

@@ -18,9 +18,7 @@ class AnnotationError(ScheduleFailure):
 
 
 @primitive("Annotate", "block_or_loop ann_val")
-def annotate(
-    self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object
-) -> None:
+def annotate(self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_val: object) -> None:
     """Attach a value to a loop or block, for passes to read.
 
     Args:

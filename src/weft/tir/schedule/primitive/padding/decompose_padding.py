@@ -297,10 +297,7 @@ def _moved(expr: PrimExpr, mapping: dict[Var, PrimExpr], analyzer: Analyzer) -> 
 
 
 def _computing(
-    realize: BlockRealize,
-    padding: _Padding,
-    loops: Sequence[For],
-    alone: int,
+    realize: BlockRealize, padding: _Padding, loops: Sequence[For], alone: int
 ) -> tuple[Stmt, Block]:
     """The block that stores the value in bounds, inside the loops that run nothing else.
 

@@ -397,8 +397,7 @@ def _copy(buffer: Buffer, copies: dict[Buffer, Buffer], *, write: bool) -> Stmt 
     loops = [Var(f"i{n}", size.dtype) for n, size in enumerate(shape)]
     names = [Var(f"v{n}", size.dtype) for n, size in enumerate(shape)]
     axes = [
-        IterVar(Range(size), var, IterVar.DataPar)
-        for var, size in zip(names, shape, strict=True)
+        IterVar(Range(size), var, IterVar.DataPar) for var, size in zip(names, shape, strict=True)
     ]
     source, target = (padded, buffer) if write else (buffer, padded)
     value: PrimExpr = BufferLoad(source, names)

@@ -303,9 +303,7 @@ class _Factored:
         )  # fmt: skip
 
     def _loop_axis(self, loop: For, kind: int) -> IterVar:
-        return IterVar(
-            loop.domain, loop.loop_var.with_(name=f"v{loop.loop_var.name}"), kind
-        )
+        return IterVar(loop.domain, loop.loop_var.with_(name=f"v{loop.loop_var.name}"), kind)
 
     def partial(self, loops: Sequence[For]) -> BlockRealize:
         """The block of partial results, under the old loops' variables."""
