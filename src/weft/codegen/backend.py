@@ -77,7 +77,7 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class KeptCode:
-    """Code from a cache: its texts are made again by ``emit`` for whoever asks for them."""
+    """Object code; its texts are made by ``emit``, again, for whoever asks for them."""
 
     object_code: bytes
     specs: tuple[FunctionSpec, ...]
@@ -155,6 +155,15 @@ def backend_of(target: Target) -> Backend:
             f"code generation for the target kind {name!r} is not available; expected {kinds}"
         )
     return backend
+
+
+def joins_objects(backend: Backend) -> bool:
+    """Whether ``emit`` gives relocatable ELF objects, so that functions can be compiled one by one.
+
+    A backend says so by an attribute ``joins_objects``; where it has none, each module is compiled
+    at once.
+    """
+    return bool(getattr(backend, "joins_objects", False))
 
 
 def sources_of(backend: Backend) -> bytes | None:

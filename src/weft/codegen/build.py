@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from weft.codegen import cache
-from weft.codegen.backend import KeptCode, NativeCode, backend_of, sources_of
-from weft.codegen.llvm.compile import llvm_version
+from weft.codegen.backend import KeptCode, NativeCode, backend_of, joins_objects, sources_of
+from weft.codegen.join_objects import join_objects
+from weft.codegen.llvm.compile import compiled_together, llvm_version
 from weft.codegen.llvm.emit import prim_funcs
 from weft.codegen.llvm.worker_pool import POOL
+from weft.codegen.parts import parts_of, with_declarations
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
+from weft.support.progress import tell
 from weft.target.target import TargetLike, as_target
 
 
@@ -21,31 +25,92 @@ def compile_cached(
     checks: bool = True,
     lower: Callable[[IRModule], IRModule] | None = None,
     options: tuple[object, ...] = (),
+    in_parts: bool = True,
 ) -> NativeCode:
-    """The object code of ``mod``, from the cache if it was compiled before.
+    """The object code of ``mod``; each of its parts from the cache if it was compiled before.
 
-    ``lower`` brings ``mod`` to the form that code generation takes; it runs only where the code is
-    not in the cache.
+    ``lower`` brings a module to the form that code generation takes; it runs only for parts whose
+    code is not in the cache.
     ``options`` are further values that decide the code, such as the pass configuration.
+    ``in_parts``: False compiles the module at once, for instruments that look at whole programs.
     """
     resolved = as_target("llvm" if target is None else target)
     backend = backend_of(resolved)
     machine, described = backend.options(resolved), resolved.structural_bytes()
-    functions = prim_funcs(mod).items()
     sources = sources_of(backend)
-    key = cache.make_key(functions, machine, described, checks, llvm_version(), options, sources)
 
-    def emitted() -> NativeCode:
-        return backend.emit(mod if lower is None else lower(mod), resolved, checks=checks)
+    def emitted(module: IRModule) -> NativeCode:
+        return backend.emit(module if lower is None else lower(module), resolved, checks=checks)
 
-    entry = None if sources is None else cache.load(key)
-    if entry is not None:
-        description, code = entry
-        kept = tuple([FunctionSpec.from_json(item) for item in description["specs"]])
-        return KeptCode(code, kept, machine, emitted)
-    POOL.warm()  # a worker starts while this process lowers
-    compiled = emitted()
-    if sources is not None:
-        specs = [spec.to_json() for spec in compiled.specs]
-        cache.store(key, {"specs": specs}, compiled.object_code)
-    return compiled
+    def key_of(module: IRModule) -> str | None:
+        if sources is None:
+            return None
+        settings = machine, described, checks, llvm_version(), options, sources
+        return cache.make_key(prim_funcs(module).items(), *settings)
+
+    parts, callers = parts_of(mod) if in_parts and joins_objects(backend) else ([mod], None)
+    with compiled_together():
+        work = _Work(emitted, key_of, len(parts) + (callers is not None))
+        for part in parts:
+            work.add(part)
+        if callers is not None:
+            work.add(with_declarations(callers, parts, work.specs()))
+        objects = work.objects()
+    only = work.only()
+    if only is not None:
+        return only
+    specs = {spec.name: spec for spec in work.specs()}
+    ordered = tuple([specs[name] for name in prim_funcs(mod)])
+    return KeptCode(join_objects(objects), ordered, machine, lambda: emitted(mod))
+
+
+class _Kept(NamedTuple):
+    """A part from the cache."""
+
+    object_code: bytes
+    specs: tuple[FunctionSpec, ...]
+
+
+class _Work:
+    """The parts of one module: from the cache, or compiled and put there."""
+
+    def __init__(
+        self, emitted: Callable[[IRModule], NativeCode], key_of: Callable[[IRModule], str | None],
+        total: int,
+    ) -> None:  # fmt: skip
+        self._emitted, self._key_of, self._total = emitted, key_of, total
+        self._codes: list[_Kept | NativeCode] = []
+        self._new: list[tuple[str | None, NativeCode]] = []
+
+    def add(self, part: IRModule) -> None:
+        """Take a part from the cache, or begin to compile it."""
+        key = self._key_of(part)
+        entry = None if key is None else cache.load(key)
+        if entry is not None:
+            description, code = entry
+            specs = [FunctionSpec.from_json(item) for item in description["specs"]]
+            self._codes.append(_Kept(code, tuple(specs)))
+            return
+        POOL.warm()  # a worker starts while this process lowers
+        tell("compiling kernels", len(self._codes) + 1, self._total)
+        begun = self._emitted(part)
+        self._codes.append(begun)
+        self._new.append((key, begun))
+
+    def only(self) -> NativeCode | None:
+        """The code of the one part that there is, if it was compiled just now; it has its text."""
+        return self._new[0][1] if len(self._new) == len(self._codes) == 1 else None
+
+    def specs(self) -> list[FunctionSpec]:
+        """How each function of the parts so far is called."""
+        return [spec for code in self._codes for spec in code.specs]
+
+    def objects(self) -> list[bytes]:
+        """The object code of each part; what was compiled is in the cache then."""
+        if self._new:
+            tell("optimising kernels")
+        for key, code in self._new:
+            if key is not None:
+                specs = [spec.to_json() for spec in code.specs]
+                cache.store(key, {"specs": specs}, code.object_code)
+        return [code.object_code for code in self._codes]

@@ -38,7 +38,6 @@ from weft.runtime.vm.executable import Executable
 from weft.support import slots
 from weft.support.errors import IRTypeError, PassError, UnsupportedError
 from weft.support.garbage import rare_collections
-from weft.support.progress import tell
 from weft.support.public_entry import public_entry
 from weft.target.features import required_features
 from weft.target.target import Target, TargetLike, target_meant
@@ -145,7 +144,6 @@ def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> 
     context = PassContext.current()
 
     def lowered(module: IRModule) -> IRModule:
-        tell(f"lowering kernels: {len(module.functions)}")
         if checks:
             for func in module.functions.values():
                 if isinstance(func, PrimFunc):
@@ -159,7 +157,7 @@ def _compiled(mod: IRModule, target: Target, pipeline: object, checks: bool) -> 
 
     if context.instruments or not is_default_tir(pipeline):
         program = lowered(mod)
-        compiled = compile_cached(program, target, checks=checks)
+        compiled = compile_cached(program, target, checks=checks, in_parts=not context.instruments)
         _observe_code(context, program, compiled, target, checks)
         return compiled
     settings = sorted((name, repr(value)) for name, value in context.config.items())

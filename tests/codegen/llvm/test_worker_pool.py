@@ -16,7 +16,7 @@ import pytest
 from weft.codegen.llvm import compile as compiling
 from weft.codegen.llvm import worker_pool, worker_process
 from weft.codegen.llvm.compile import compile_text, optimized
-from weft.codegen.llvm.worker_pool import WorkerPool, worker_count
+from weft.codegen.llvm.worker_pool import Batch, NotTranslatedError, WorkerPool, worker_count
 from weft.codegen.llvm.worker_process import Worker
 from weft.support.errors import CodegenError, InternalError
 from weft.target.host import llvm_options
@@ -59,6 +59,11 @@ def here(monkeypatch, text, options, translate=compile_text):
     with monkeypatch.context() as patch:
         patch.setenv("WEFT_COMPILE_WORKERS", "0")
         return translate(text, options)
+
+
+def translated_by(pool, text, job):
+    with Batch(pool) as batch:
+        return batch.answer(batch.add(text, job))
 
 
 def wait_until(is_true):
@@ -153,13 +158,13 @@ def test_a_worker_that_is_killed_at_work_is_replaced(pool, monkeypatch):
 
 
 def test_a_program_whose_workers_are_all_killed_is_an_error(pool, monkeypatch):
-    translate = Worker.translate
+    ask = Worker.ask
 
     def killed(self, text, job):
         os.kill(self.pid, signal.SIGKILL)
-        return translate(self, text, job)
+        return ask(self, text, job)
 
-    monkeypatch.setattr(Worker, "translate", killed)
+    monkeypatch.setattr(Worker, "ask", killed)
     message = r"LLVM cannot compile f1 .* ended by signal SIGKILL; give it more memory"
     with pytest.raises(CodegenError, match=message):
         compile_text(text_of(1), HOST)
@@ -234,10 +239,10 @@ def test_threads_compile_side_by_side(pool, monkeypatch):
 def test_an_idle_worker_ends_and_another_one_starts():
     pool = WorkerPool(idle_seconds=2)
     job = compiling.Job(*HOST[:4], slp=True, wanted="object")
-    first = pool.translate(text_of(1), job)
+    first = translated_by(pool, text_of(1), job)
     (pid,) = pool.pids()
     wait_until(lambda: not lives(pid))
-    assert pool.translate(text_of(1), job) == first
+    assert translated_by(pool, text_of(1), job) == first
     assert pid not in pool.pids()
     pool.close()
 
@@ -318,7 +323,9 @@ def test_no_worker_outlives_a_program(way, tmp_path):
 @pytest.mark.parametrize("at_work", [False, True])
 def test_no_worker_outlives_a_killed_program(at_work):
     """Not even where a forked child of it lives on."""
-    program = PRELUDE + """
+    program = (
+        PRELUDE
+        + """
 child = os.fork()
 if child == 0:
     time.sleep(600)
@@ -329,6 +336,7 @@ if len(sys.argv) > 1:
 print(pid, child, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
+    )
     done = subprocess.Popen(
         [sys.executable, "-c", program, *(["x"] if at_work else [])], stdout=subprocess.PIPE,
         text=True, env={**os.environ, "WEFT_NO_CACHE": "1"},
@@ -344,7 +352,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_forked_child_has_workers_of_its_own():
-    program = PRELUDE + """
+    program = (
+        PRELUDE
+        + """
 child = os.fork()
 if child == 0:
     assert POOL.pids() == []
@@ -357,19 +367,20 @@ assert POOL.pids() == [pid]
 build(2)
 assert POOL.pids() == [pid]
 """
+    )
     python(program)
 
 
 def test_a_program_that_ignores_its_children_compiles():
-    python(
-        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n" + PRELUDE + "build(1)"
-    )
+    python("import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n" + PRELUDE + "build(1)")
 
 
 @pytest.mark.parametrize("limit", ["with", "without"])
 def test_a_process_without_memory_lives_on(limit):
     """Its worker started with the limit or without it."""
-    program = PRELUDE + """
+    program = (
+        PRELUDE
+        + """
 if sys.argv[1] == "with":
     POOL.close()
     POOL.__init__()
@@ -385,4 +396,65 @@ else:
     sys.exit("compiled")
 build(3)
 """
+    )
     python(program, limit)
+
+
+def job_for(options=HOST):
+    return compiling.Job(*options[:4], slp=True, wanted="object")
+
+
+def test_a_batch_gives_its_answers_by_place(pool, monkeypatch):
+    expected = [here(monkeypatch, text_of(number), HOST) for number in range(7)]
+    with Batch(pool) as batch:
+        places = [batch.add(text_of(number), job_for()) for number in range(7)]
+        assert len(pool.pids()) <= 2
+        assert [batch.answer(place) for place in reversed(places)] == expected[::-1]
+        assert batch.answer(places[3]) == expected[3]
+
+
+def test_a_batch_that_fails_ends_its_other_workers(pool, monkeypatch):
+    bad = "define i32 @f( {"
+    with pytest.raises(NotTranslatedError) as caught, Batch(pool) as batch:
+        first = batch.add(bad, job_for())
+        batch.add(text_of(1), job_for())
+        batch.answer(first)
+    assert caught.value.text == bad
+    assert not pool._busy
+    assert compile_text(text_of(2), HOST) == here(monkeypatch, text_of(2), HOST)
+
+
+def test_a_worker_of_a_batch_that_is_killed_at_work_is_replaced(pool, monkeypatch):
+    pid = stop(pool)
+    with Batch(pool) as batch:
+        places = [batch.add(text_of(number), job_for()) for number in range(2)]
+        os.kill(pid, signal.SIGKILL)
+        answers = [batch.answer(place) for place in places]
+    assert answers == [here(monkeypatch, text_of(number), HOST) for number in range(2)]
+
+
+def test_an_interrupt_in_a_batch_ends_its_workers(pool):
+    pid = stop(pool)
+    with pytest.raises(KeyboardInterrupt), Batch(pool) as batch:
+        batch.add(text_of(1), job_for())
+        raise KeyboardInterrupt
+    assert not lives(pid)
+    assert not pool._busy
+
+
+def test_threads_share_workers_between_batches(pool, monkeypatch):
+    """More batches than workers: none waits for ever for a worker that another one holds."""
+    expected = [here(monkeypatch, text_of(number), HOST) for number in range(6)]
+    results = []
+
+    def compile_some():
+        with Batch(pool) as batch:
+            places = [batch.add(text_of(number), job_for()) for number in range(6)]
+            results.append([batch.answer(place) for place in places])
+
+    threads = [threading.Thread(target=compile_some) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert results == [expected] * 5

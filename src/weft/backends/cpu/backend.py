@@ -21,6 +21,7 @@ class CPUBackend:
     """A ``weft.codegen.backend.Backend`` for targets of the kind ``llvm``."""
 
     kind: TargetKind = KINDS["llvm"]
+    joins_objects: Final = True
 
     def features(self, target: Target) -> Machine:
         """The processor that the target describes."""

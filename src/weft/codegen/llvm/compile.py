@@ -5,20 +5,21 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
 from weft.codegen.llvm.emit import emit_module
 from weft.codegen.llvm.instructions import check_instructions
 from weft.codegen.llvm.worker import Job, Refusal, TargetMachine, target_machine, translate
-from weft.codegen.llvm.worker_pool import POOL
+from weft.codegen.llvm.worker_pool import POOL, Batch, NotTranslatedError
 from weft.codegen.llvm.worker_process import WorkerEndedError
 from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.native.llvm import binding
-from weft.support.errors import CodegenError, InternalError
-from weft.support.progress import tell
+from weft.support.errors import CodegenError, InternalError, TVMError
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.target import TargetLike
 
@@ -40,11 +41,17 @@ _DEFINED: Final = re.compile(r'^define (?!internal|private|linkonce).*?@"?([^"(]
 class CompiledObject:
     """Object code with the functions in it; its text, as LLVM IR or assembly, on demand."""
 
-    object_code: bytes
+    finish: Callable[[], bytes]
+    """Gives the object code; waits for LLVM where it is still at work (``compiled_together``)."""
     specs: tuple[FunctionSpec, ...]
     options: LLVMOptions
     source: Callable[[], str]
     """Gives the LLVM IR as emitted."""
+
+    @functools.cached_property
+    def object_code(self) -> bytes:
+        """A relocatable object file."""
+        return self.finish()
 
     @functools.cached_property
     def llvm_ir(self) -> str:
@@ -71,14 +78,75 @@ class CompiledObject:
         return reader()
 
 
+class _Texts:
+    """LLVM IR texts of which LLVM makes object code, optimised IR or assembly, beside each other.
+
+    Compile workers do it, or this process where there can be none.
+    """
+
+    def __init__(self) -> None:
+        self._batch = Batch(POOL)
+
+    def __enter__(self) -> _Texts:
+        self._batch.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._batch.__exit__()
+
+    def add(self, text: str, options: LLVMOptions, wanted: str) -> Callable[[], bytes]:
+        """Begin to translate a text; what is returned waits for the result."""
+        check_instructions(text, options)
+        _machine(*options[:4])
+        job = Job(*options[:4], slp=SLP_MISTAKES.search(text) is None, wanted=wanted)
+        with self._explained():
+            place = self._batch.add(text, job)
+            if place is not None:
+                return functools.partial(self._answer, place)
+            here = _translated_here(text, job)
+            return lambda: here
+
+    def _answer(self, place: int) -> bytes:
+        with self._explained():
+            return self._batch.answer(place)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except NotTranslatedError as error:
+            raise _failure(error.text, error.reason) from error.reason
+
+
+_TOGETHER: Final[ContextVar[_Texts | None]] = ContextVar("compiled_together", default=None)
+
+
+@contextmanager
+def compiled_together() -> Iterator[None]:
+    """Within, ``compile_module`` does not wait for LLVM; the ``object_code`` of its results does.
+
+    So the compile workers optimise one module while this process makes the text of the next. What
+    is not done at the end, by an error or an interrupt, is broken off.
+    """
+    with _Texts() as texts:
+        token = _TOGETHER.set(texts)
+        try:
+            yield
+        finally:
+            _TOGETHER.reset(token)
+
+
 def compile_module(
     mod: IRModule, target: TargetLike | None = None, *, checks: bool = True
 ) -> CompiledObject:
     """Compile every lowered PrimFunc of ``mod`` into one object."""
     options = llvm_options(target)
     text, specs = emit_module(mod, target, checks=checks)
-    tell(f"optimising kernels: {len(specs)}")
-    return CompiledObject(compile_text(text, options), specs, options, lambda: text)
+    together = _TOGETHER.get()
+    if together is not None:
+        return CompiledObject(together.add(text, options, "object"), specs, options, lambda: text)
+    code = compile_text(text, options)
+    return CompiledObject(lambda: code, specs, options, lambda: text)
 
 
 def compile_text(text: str, options: LLVMOptions) -> bytes:
@@ -92,27 +160,26 @@ def optimized(text: str, options: LLVMOptions) -> str:
 
 
 def translated(text: str, options: LLVMOptions, wanted: str) -> bytes:
-    """What LLVM makes of IR text: object code, optimised IR or assembly (``worker.Job.wanted``).
+    """What LLVM makes of IR text: object code, optimised IR or assembly (``worker.Job.wanted``)."""
+    with _Texts() as texts:
+        return texts.add(text, options, wanted)()
 
-    A compile worker does it, or this process where there can be none.
-    """
-    check_instructions(text, options)
-    _machine(*options[:4])
-    job = Job(*options[:4], slp=SLP_MISTAKES.search(text) is None, wanted=wanted)
+
+def _translated_here(text: str, job: Job) -> bytes:
     try:
-        answer = POOL.translate(text, job)
-        return translate(binding(), text, job) if answer is None else answer
-    except Refusal as error:
-        raise InternalError(f"LLVM refuses the IR that weft wrote: {str(error)[:400]}") from error
-    except WorkerEndedError as error:
-        advice = OUT_OF_MEMORY if error.is_memory else LLVM_FAILED
-        raise CodegenError(
-            f"LLVM cannot compile {_what(text)}: its process {error}; {advice}"
-        ) from error
-    except MemoryError as error:
-        raise CodegenError(
-            f"no memory is left to compile {_what(text)}; {OUT_OF_MEMORY}"
-        ) from error
+        return translate(binding(), text, job)
+    except (Refusal, MemoryError) as error:
+        raise NotTranslatedError(text, error) from error
+
+
+def _failure(text: str, reason: Exception) -> TVMError:
+    """The error for a text that was not translated."""
+    if isinstance(reason, Refusal):
+        return InternalError(f"LLVM refuses the IR that weft wrote: {str(reason)[:400]}")
+    if isinstance(reason, WorkerEndedError):
+        advice = OUT_OF_MEMORY if reason.is_memory else LLVM_FAILED
+        return CodegenError(f"LLVM cannot compile {_what(text)}: its process {reason}; {advice}")
+    return CodegenError(f"no memory is left to compile {_what(text)}; {OUT_OF_MEMORY}")
 
 
 def _what(text: str) -> str:

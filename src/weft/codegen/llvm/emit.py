@@ -7,6 +7,8 @@ wrappers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from weft.backends.cpu.isa import architecture_of
@@ -22,13 +24,13 @@ from weft.codegen.llvm.work import service_of
 from weft.ir.module import IRModule
 from weft.runtime.call.abi import FaultKind
 from weft.runtime.call.spec import FunctionSpec
-from weft.support.progress import tell
 from weft.support.recursion import deep_recursion
 from weft.target.features import required_features
 from weft.target.host import llvm_options, vector_bits
 from weft.target.target import TargetLike, as_target
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
+from weft.tir.lowering.effects import DECLARED
 from weft.tir.lowering.function_names import named_functions
 from weft.tir.lowering.outline_launches import LAUNCHED, RANGES, OutlineLaunches
 from weft.tir.lowering.pipeline import lower_meaning
@@ -80,14 +82,26 @@ def emit_module(
     signatures = {name: signature_of(func, name) for name, func in prim_funcs(mod).items()}
     context.signatures.update(signatures)
     functions = prim_funcs(OutlineLaunches(service_of(cores, bits))(mod))
-    for done, (name, func) in enumerate(functions.items()):
-        tell("generating code: kernel", done + 1, len(functions))
+    for name, func in functions.items():
         if LAUNCHED in func.attrs:
             emit_launched(context, func, name)
+        elif DECLARED in func.attrs:
+            declare_function(context, func, signatures[name])
         else:
             emit_function(context, func, name, signatures[name])
     text = context.text(header_of(target)) + _METADATA + "\n"
-    return text, tuple(signature.spec for signature in signatures.values())
+    return text, _specs(functions, signatures)
+
+
+def _specs(
+    functions: Mapping[str, PrimFunc], signatures: Mapping[str, Signature]
+) -> tuple[FunctionSpec, ...]:
+    """How each function is called of which the module has the body."""
+    launching = {str(func.attrs[LAUNCHED]) for func in functions.values() if LAUNCHED in func.attrs}
+    return tuple(
+        replace(signature.spec, launches=name in launching)
+        for name, signature in signatures.items() if DECLARED not in functions[name].attrs
+    )  # fmt: skip
 
 
 def header_of(target: TargetLike | None) -> str:
@@ -112,6 +126,12 @@ def emit_function(context: ModuleContext, func: PrimFunc, name: str, signature: 
     em.statement(func.body)
     params = ", ".join(parameter_texts(func, signature))
     context.functions.append(em.b.finish(f"define i32 {signature.operand}({params}) #0"))
+
+
+def declare_function(context: ModuleContext, func: PrimFunc, signature: Signature) -> None:
+    """Declare a function that another object defines."""
+    params = ", ".join([text.rpartition(" %")[0] for text in parameter_texts(func, signature)])
+    context.declare(signature.spec.native_symbol, "i32", params)
 
 
 def emit_launched(context: ModuleContext, func: PrimFunc, name: str) -> None:

@@ -109,26 +109,34 @@ class Worker:
         """Whether the process runs."""
         return self._process.poll() is None
 
-    def translate(self, text: bytes, job: Job) -> bytes:
-        """What ``worker.translate`` gives. Raises Refusal, MemoryError, WorkerEndedError.
+    def fileno(self) -> int:
+        """The descriptor that is readable as soon as an answer comes, for ``select``."""
+        return self._answers.fileno()
 
-        After any other exception, such as KeyboardInterrupt, the worker must be ended: its answer
-        to this request would be taken for the answer to the next.
-        """
+    def ask(self, text: bytes, job: Job) -> None:
+        """Send a request. The worker works at it alone until ``answer`` is called."""
         request = json.dumps(job).encode()
         with contextlib.suppress(BrokenPipeError):  # it has ended; reading says how
             worker.write_all(
                 self._requests.fileno(), REQUEST.pack(len(request), len(text)), request, text
             )
+
+    def answer(self) -> bytes:
+        """What ``worker.translate`` gives for the request; waits for it.
+
+        Raises Refusal, MemoryError, WorkerEndedError. After any other exception, such as
+        KeyboardInterrupt, the worker must be ended: its answer to this request would be taken for
+        the answer to the next.
+        """
         kind, size = self._head()
-        answer = self._read(size)
+        content = self._read(size)
         self.jobs += 1
         self._pass_on_warnings()
         if kind == worker.NO_MEMORY:
             raise MemoryError
         if kind == worker.REFUSED:
-            raise Refusal(answer.decode())
-        return answer
+            raise Refusal(content.decode())
+        return content
 
     def _head(self) -> tuple[int, int]:
         """Kind and length of the next answer."""

@@ -54,7 +54,8 @@ class FunctionSpec:
     ``implicit`` names the symbols that are passed as i64 after the declared parameters; each must
     be bound by a shape, a stride, an element offset or a scalar. ``ret`` is the data type of the
     returned scalar. ``symbol`` is the name in the object code when it is not ``name``.
-    ``calls_packed`` tells that the code may hand memory to Python functions that it calls back.
+    ``calls_packed`` tells that the code may hand memory to Python functions that it calls back,
+    ``launches`` that it runs parts of a loop on other threads.
     """
 
     name: str
@@ -63,6 +64,7 @@ class FunctionSpec:
     ret: str | None = None
     symbol: str | None = None
     calls_packed: bool = False
+    launches: bool = False
 
     def __post_init__(self) -> None:
         """Check that every symbol that is used is bound by some parameter."""

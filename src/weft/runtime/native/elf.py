@@ -18,9 +18,9 @@ RELA: Final = 4
 NOBITS: Final = 8
 UNDEFINED: Final = 0
 ABSOLUTE: Final = 0xFFF1
-_HEADER: Final = 64
+HEADER_BYTES: Final = 64
 _FUNCTION: Final = 2
-_LOCAL: Final = 0
+LOCAL: Final = 0
 _RELOCATABLE: Final = 1
 _EXECUTABLE: Final = 4
 _LARGEST_ALIGNMENT: Final = 1 << 16
@@ -56,6 +56,11 @@ class ObjectFile:
         """The entries of a section."""
         return _table(self.code, section, entry)
 
+    def section_name(self, section: np.void) -> str:
+        """The name of a section."""
+        names = self.sections[int.from_bytes(self.code[62:64], "little")]
+        return _text(self.code, int(names["offset"]) + int(section["name"]))
+
     def symbol_names(self) -> tuple[frozenset[str], frozenset[str]]:
         """The functions that it defines for others, and the names that it does not define."""
         defined, undefined = set[str](), set[str]()
@@ -64,14 +69,14 @@ class ObjectFile:
                 continue
             if symbol["section"] == UNDEFINED:
                 undefined.add(name)
-            elif symbol["info"] & 15 == _FUNCTION and symbol["info"] >> 4 != _LOCAL:
+            elif symbol["info"] & 15 == _FUNCTION and symbol["info"] >> 4 != LOCAL:
                 defined.add(name)
         return frozenset(defined), frozenset(undefined)
 
 
 def read_object(code: bytes) -> ObjectFile | None:
     """What an ELF file holds; None for another format, CodegenError for one that is cut off."""
-    if code[:6] != MAGIC or len(code) < _HEADER:
+    if code[:6] != MAGIC or len(code) < HEADER_BYTES:
         return None
     try:
         sections = _sections(code)
@@ -141,7 +146,7 @@ def undefined_names(code: bytes) -> frozenset[str]:
 
 def elf_section(code: bytes, name: str) -> tuple[int, int] | None:
     """Offset and size of the section of that name in a 64-bit ELF file; None if there is none."""
-    if code[:6] != MAGIC or len(code) < _HEADER:
+    if code[:6] != MAGIC or len(code) < HEADER_BYTES:
         return None
     try:
         sections = _sections(code)

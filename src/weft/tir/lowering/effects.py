@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from weft.ir.functor import collect
 from weft.ir.op import Op
@@ -12,6 +13,11 @@ from weft.tir import expr as e
 from weft.tir import stmt as s
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.function import PrimFunc
+
+DECLARED: Final = "weft.declared"
+"""The attribute of a function that is only declared: its body is compiled elsewhere, and it has an
+empty one. The attribute tells what the function does: the positions of the parameters that it
+writes and may write, the type that it returns, whether it launches parts of loops."""
 
 
 @dataclass
@@ -29,7 +35,9 @@ class Effects:
 
 
 def effects_of(func: PrimFunc) -> Effects:
-    """The effects of a function, from its stores and calls."""
+    """The effects of a function, from its stores and calls, or from its declaration."""
+    if DECLARED in func.attrs:
+        return _declared(func)
     effects = Effects()
     for store in collect(func.body, s.BufferStore):
         effects.written.add(id(store.buffer.data))
@@ -46,6 +54,20 @@ def effects_of(func: PrimFunc) -> Effects:
             elif isinstance(arg, BufferLoad) and name == "tir.address_of":
                 effects.unknown.add(id(arg.buffer.data))
     return effects
+
+
+def _declared(func: PrimFunc) -> Effects:
+    told = func.attrs[DECLARED]
+    data = [param if buffer is None else buffer.data for param, buffer in _parameters(func)]
+    return Effects(
+        {id(data[at]) for at in told["written"]},
+        {id(data[at]) for at in told["unknown"]},
+        returned=DataType(told["returns"]) if told["returns"] else None,
+    )
+
+
+def _parameters(func: PrimFunc) -> list[tuple[e.Var, Buffer | None]]:
+    return [(param, func.buffer_map.get(param)) for param in func.params]
 
 
 def has_noalias(func: PrimFunc) -> bool:

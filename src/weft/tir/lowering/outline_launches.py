@@ -39,7 +39,7 @@ from weft.tir import stmt as s
 from weft.tir.analysis.undefined_vars import UndefinedVars
 from weft.tir.buffer import BufferLoad
 from weft.tir.function import PrimFunc
-from weft.tir.lowering.effects import effects_of, has_noalias, return_type
+from weft.tir.lowering.effects import DECLARED, effects_of, has_noalias, return_type
 from weft.tir.lowering.facts import RANGE, StatementFacts, facts_of, is_call, loop_range
 from weft.tir.lowering.function_names import name_of
 
@@ -152,8 +152,10 @@ def outline_launches(mod: IRModule, service: Service) -> IRModule:
     functions = {}
     launching: set[str] = set()
     for var, func in mod.functions.items():
-        if not isinstance(func, PrimFunc) or func.attrs.get(LAUNCHED):
+        if not isinstance(func, PrimFunc) or LAUNCHED in func.attrs or DECLARED in func.attrs:
             functions[var] = func
+            if isinstance(func, PrimFunc) and func.attrs.get(DECLARED, {}).get("launches"):
+                launching.add(name_of(func, mod))
             continue
         outliner = _Outliner(func, name_of(func, mod), service)
         if _leads_team(func, launching):
