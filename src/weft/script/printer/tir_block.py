@@ -20,6 +20,7 @@ from weft.script.printer.doc import (
     TupleDoc,
 )
 from weft.script.printer.docsifier import Docsifier, Frame, prints
+from weft.script.printer.shared_values import name_shared
 from weft.script.printer.tir_buffer import DATA, buffer_declaration, define_buffer
 from weft.script.printer.tir_expr import is_true, is_zero, same, slice_end
 from weft.script.printer.tir_stmt import body_docs
@@ -74,6 +75,7 @@ def _block_doc(block: nodes.Block, realize: nodes.BlockRealize | None, d: Docsif
 def alloc_docs(buffers: Sequence[Buffer], d: Docsifier, frame: Frame) -> None:
     """``A = T.alloc_buffer(...)`` for each buffer."""
     for buffer in buffers:
+        name_shared(buffer, d, frame)
         rhs = buffer_declaration(buffer, "alloc_buffer", d, DATA, frame=frame)
         frame.stmts.append(AssignDoc(define_buffer(buffer, d, frame), rhs))
 

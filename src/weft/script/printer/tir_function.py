@@ -20,6 +20,7 @@ from weft.script.printer.doc import (
     LiteralDoc,
 )
 from weft.script.printer.docsifier import Docsifier, Frame, clean_name, prints
+from weft.script.printer.shared_values import name_shared
 from weft.script.printer.tir_block import alloc_docs
 from weft.script.printer.tir_buffer import (
     MATCH,
@@ -54,6 +55,7 @@ def _prim_func(func: PrimFunc, d: Docsifier) -> Doc:
     for param, arg in zip(func.params, args, strict=True):
         buffer = func.buffer_map.get(param)
         if buffer is not None and id(param) not in inlined:
+            name_shared(buffer, d, frame)
             name_doc = define_buffer(buffer, d, frame)
             d.docs.pop(id(buffer))
             rhs = buffer_declaration(buffer, "match_buffer", d, MATCH, args=(arg.lhs,), frame=frame)

@@ -293,6 +293,7 @@ def _declare(node: nodes.DeclBuffer, d: Docsifier, defines: int, concise: bool) 
             declare_var(size, d, outer)
     if defines == NOTHING and not d.defined(node.buffer.data):
         outer = d.function_frame("tir")
+    name_shared(node.buffer, d, d.frames[-1])
     frame = d.push("tir")
     rhs = buffer_declaration(
         node.buffer, "decl_buffer", d, defines, frame=outer if defines == NOTHING else frame
