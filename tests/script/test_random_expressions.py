@@ -11,6 +11,7 @@ from weft.ir.expr import FloatImm, IntImm, StringImm, integer_range
 from weft.ir.structural import structural_equal
 from weft.script import from_source
 from weft.support.dtype import DataType
+from weft.support.errors import IRTypeError
 from weft.tir import expr as nodes
 from weft.tir import op, stmt
 from weft.tir.buffer import BufferLoad, decl_buffer
@@ -164,3 +165,32 @@ def test_vectors_come_back():
         params = [var for variables in programs.variables.values() for var in variables]
         buffers = {nodes.Var(f"h_{b.name}", "handle"): b for b in programs.buffers.values()}
         come_back(PrimFunc([*params, programs.flag, *buffers], store, None, buffers), seed)
+
+
+@pytest.mark.parametrize(
+    ("begin", "extent", "text"),
+    [
+        ("x", 4, "range(x, x + 4)"), (0, "x", "range(x)"), (2, 6, "range(2, 8)"),
+        ("x", "y", "range(x, x + y)"), ("x", 0, "range(x, x)"), (3, "x", "range(3, 3 + x)"),
+    ],
+)  # fmt: skip
+def test_loops_come_back_with_their_extent(begin, extent, text):
+    names = {"x": nodes.Var("x", "int32"), "y": nodes.Var("y", "int32")}
+    first, count = (names.get(end, end) for end in (begin, extent))
+    loop = stmt.For(nodes.Var("i", "int32"), first, count, stmt.ForKind.SERIAL, stmt.Evaluate(0))
+    func = PrimFunc([*names.values()], loop)
+    assert f"for i in {text}:" in func.script()
+    come_back(func, 0)
+
+
+def test_an_extent_that_is_a_difference_comes_back():
+    x = nodes.Var("x", "int32")
+    loop = stmt.For(nodes.Var("i", "int32"), x + 1, nodes.Sub(x + 5, x + 1), stmt.ForKind.SERIAL,
+                    stmt.Evaluate(0))  # fmt: skip
+    come_back(PrimFunc([x], loop), 0)
+
+
+def test_a_loop_whose_end_is_no_number_of_its_type_has_no_text():
+    loop = stmt.For(nodes.Var("i", "int32"), 1, 2**31 - 1, stmt.ForKind.SERIAL, stmt.Evaluate(0))
+    with pytest.raises(IRTypeError, match="a loop's extent has no printed form"):
+        PrimFunc([], loop).script()

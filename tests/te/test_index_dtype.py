@@ -104,3 +104,16 @@ def test_the_override_is_an_integer_type():
     for wrong in ("float32", "bool"):
         with pytest.raises(TypeError, match=f"expected an integer type for indices, got {wrong}"):
             te.create_prim_func([A, te.compute((4,), lambda i: A[i, 0])], wrong)
+
+
+def test_data_beside_an_index_wraps_in_its_own_type():
+    """The largest int32 and 1, halved: the sum is negative, with indices of int64 too."""
+    out = te.compute((4,), lambda i: te.floordiv(I[i] + i, 2), name="out")
+    data = np.full(4, 2**31 - 1, "int32")
+    results = []
+    for override in (None, "int64"):
+        result = np.zeros(4, "int32")
+        run(te.create_prim_func([I, out], override), data, result)
+        results.append(result.tolist())
+    wrapped = (data + np.arange(4, dtype="int32")) // 2
+    assert results == [wrapped.tolist()] * 2
