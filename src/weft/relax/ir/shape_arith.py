@@ -15,6 +15,7 @@ from weft.ir.structural import structural_equal
 from weft.support.dtype import DataType
 from weft.tir.expr import Mul
 from weft.tir.op import floordiv
+from weft.tir.op import min as tir_min
 
 INT64 = DataType("int64")
 
@@ -113,18 +114,54 @@ def quotient(dims: Iterable[Extent], divisors: Iterable[Extent]) -> PrimExpr:
 
 def broadcast(lhs: Sequence[Extent], rhs: Sequence[Extent]) -> list[Extent] | str | None:
     """The broadcast shape; None if it cannot be decided; an error text if the shapes differ."""
-    result: list[Extent] = []
+    joint = broadcast_extents(lhs, rhs)
+    if isinstance(joint, str):
+        return joint
+    decided = [dim for dim in joint if dim is not None]
+    return decided if len(decided) == len(joint) else None
+
+
+def broadcast_extents(
+    lhs: Sequence[Extent], rhs: Sequence[Extent]
+) -> list[Extent | None] | str:
+    """As ``broadcast``, but None for each extent that cannot be decided."""
+    result: list[Extent | None] = []
     for offset in range(1, max(len(lhs), len(rhs)) + 1):
         a = lhs[-offset] if offset <= len(lhs) else None
         b = rhs[-offset] if offset <= len(rhs) else None
         if a is None or b is None:
-            result += [dim for dim in (a, b) if dim is not None]
-        elif constant_value(a) == 1:
-            result.append(b)
-        elif constant_value(b) == 1 or same_dim(a, b):
-            result.append(a)
-        elif constant_value(a) is not None and constant_value(b) is not None:
-            return f"{constant_value(a)} and {constant_value(b)} at axis {-offset}"
-        else:
-            return None
+            result.append(b if a is None else a)
+            continue
+        left, right = constant_value(a), constant_value(b)
+        if left is not None and right is not None and left != right and 1 not in (left, right):
+            return f"{left} and {right} at axis {-offset}"
+        result.append(_broadcast_extent(a, b))
     return result[::-1]
+
+
+def _broadcast_extent(a: Extent, b: Extent) -> Extent | None:
+    """What two extents are together, whatever their symbols are; None if that depends on them.
+
+    What a kernel compares when it runs (``topi.extents.broadcast_indices``) need not be decided
+    here: where one of two extents is not 1, the other is 1 or equal to it.
+    """
+    if constant_value(a) == 1:
+        return b
+    if constant_value(b) == 1 or same_dim(a, b):
+        return a
+    if constant_value(a) is not None or constant_value(b) is not None:
+        return b if constant_value(a) is None else a
+    if _cannot_stretch(a, b):
+        return a
+    return b if _cannot_stretch(b, a) else None
+
+
+def _cannot_stretch(a: Extent, b: Extent) -> bool:
+    """Whether ``a`` is proved to be the extent of both: it is not 1, or ``b`` is at most that.
+
+    Of the latter, ``b`` of 0 beside an ``a`` of 1 is the exception: then 0 is the result.
+    """
+    first, second, analyzer = as_prim_expr(a), as_prim_expr(b), Analyzer()
+    if analyzer.can_prove(first != 1):
+        return True
+    return analyzer.can_prove(second <= first) and analyzer.can_prove(tir_min(first, 1) <= second)

@@ -33,6 +33,7 @@ from weft.relax.frontend.onnx.value import (
 )
 from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.struct_info import ShapeStructInfo, TensorStructInfo
+from weft.tir.expr import SizeVar
 from weft.tir.expr import Var as TirVar
 
 
@@ -44,6 +45,12 @@ class Translation(Protocol):
     generators: dict[tuple[str, float], np.random.Generator]
     draws: Iterator[int]
     is_looping: bool
+
+    def emit(self, expr: RelaxLike) -> Expr:
+        """Bind an expression; extents that only the run tells are new symbols."""
+
+    def new_dim(self, hint: str) -> SizeVar:
+        """A new symbol for a size that only the data decides."""
 
     def fresh_symbol(self, hint: str) -> str:
         """A name for a symbol that only the data decides."""
@@ -103,8 +110,11 @@ class Context:
     # Making values
 
     def emit(self, expr: RelaxLike) -> Expr:
-        """Bind an expression; a chain of calls is emitted one by one."""
-        return self.builder.emit(expr)
+        """Bind an expression; a chain of calls is emitted one by one.
+
+        Extents that follow only when the program runs are new symbols, which the result defines.
+        """
+        return self.translator.emit(expr)
 
     def value(self, expr: RelaxLike, elem: int | None = None) -> Value:
         """A value of an expression; ``elem`` where its element type is held in bytes."""
@@ -211,7 +221,7 @@ class Context:
 
     def new_dim(self, what: str) -> Dim:
         """A new symbol for a size that only the data decides."""
-        return TirVar(self.translator.fresh_symbol(what), "int64")
+        return self.translator.new_dim(what)
 
     def matched(self, expr: Expr, dims: Sequence[Dim], dtype: str | None = None) -> Expr:
         """The tensor, whose shape defines the new symbols in ``dims``; converted to ``dtype``."""

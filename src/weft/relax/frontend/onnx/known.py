@@ -19,6 +19,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.relax.frontend.onnx.element_types import (
     BOOL,
+    INT32,
     INT64,
     SMALL,
     STORAGE,
@@ -195,9 +196,9 @@ def _cast(x: Array, to: int, **others: Attribute) -> Array:
     if to in SMALL or to == STRING or others.get("saturate", 1) != 1:
         raise NotKnownError
     if is_symbolic(x):
-        if to != INT64:
+        if to not in (INT32, INT64):
             raise NotKnownError
-        return x
+        return x  # extents of tensors fit into int32
     if x.dtype.kind not in "biu" and np.dtype(STORAGE[to]).kind in "iu":
         x, limits = np.trunc(x.astype("float64")), np.iinfo(STORAGE[to])
         if not ((x >= limits.min) & (x < limits.max + 1)).all():

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, Tuple
+from weft.relax.expr import Expr, RelaxLike, Tuple
 from weft.relax.expr import Var as RelaxVar
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.onnx.attributes import (
@@ -55,6 +55,7 @@ from weft.relax.frontend.onnx.registry import (
 )
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
+from weft.relax.frontend.onnx.undecided import undecided_dims
 from weft.relax.frontend.onnx.value import (
     Array,
     GraphValue,
@@ -64,8 +65,10 @@ from weft.relax.frontend.onnx.value import (
     SequenceValue,
     Value,
 )
+from weft.relax.struct_info import TensorStructInfo
 from weft.support import plugins
 from weft.support.errors import TVMError
+from weft.tir.expr import SizeVar
 from weft.tir.expr import Var as TirVar
 
 HINT = (
@@ -105,6 +108,21 @@ class Translator:
     def fresh_symbol(self, hint: str) -> str:
         """A name for a symbol that only the data decides."""
         return f"{hint}_{next(self._symbols)}"
+
+    def new_dim(self, hint: str) -> SizeVar:
+        """A new symbol for a size that only the data decides."""
+        symbol: SizeVar = SizeVar(self.fresh_symbol(hint), "int64")
+        return symbol
+
+    def emit(self, expr: RelaxLike) -> Expr:
+        """Bind an expression; extents that follow only when the program runs are new symbols."""
+        bound = self.builder.emit(expr)
+        known = undecided_dims(self.builder, bound)
+        if known is None:
+            return bound
+        dims = [self.new_dim("size") if dim is None else dim for dim in known]
+        info = TensorStructInfo(dims, bound.struct_info.dtype)
+        return self.builder.match_cast(bound, info)
 
     # What can be translated
 
@@ -322,7 +340,7 @@ class Translator:
             if not item.sources and sources:
                 return Value(self.builder, item._expr, item.known, item.elem, sources)
             return item
-        expr = item if isinstance(item, RelaxVar) else self.builder.emit(item)
+        expr = item if isinstance(item, RelaxVar) else self.emit(item)
         return Value(self.builder, expr, None, held if held in SMALL else None, sources)
 
 

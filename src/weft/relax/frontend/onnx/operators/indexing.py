@@ -11,7 +11,9 @@ from weft.relax.expr import Expr
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.known import settle
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Dim, Value, as_prim
+from weft.relax.frontend.onnx.value import Dim, Value, as_prim, plain_dim
+from weft.relax.ir.shape_arith import simplified
+from weft.tir import op as tir
 
 
 def from_start(context: Context, indices: Value, extent: Dim) -> Expr:
@@ -333,13 +335,32 @@ def arange(context: Context, start: Value, limit: Value, delta: Value) -> Expr:
     if delta.constant is not None and not delta.constant.any():
         context.fail("delta: expected a step that is not 0")
     parts = [context.emit(op.reshape(value.expr, [])) for value in (start, limit, delta)]
-    wide = [context.emit(op.astype(part, "float64")) for part in parts]
-    span = context.emit(op.divide(context.emit(op.subtract(wide[1], wide[0])), wide[2]))
-    rounded = context.emit(op.maximum(context.emit(op.ceil(span)), context.constant(0.0).expr))
-    count = context.value(context.emit(op.astype(rounded, "int64")))
-    size = context.dims(count, "range")[0]
-
+    size = _known_count(start, limit, delta)
+    if size is None:
+        size = _computed_count(context, parts)
     places = context.emit(op.arange(as_prim(size), dtype="int64"))
     if start.dtype != "int64":
         places = context.emit(op.astype(places, start.dtype))
     return context.emit(op.add(parts[0], context.emit(op.multiply(places, parts[2]))))
+
+
+def _known_count(start: Value, limit: Value, delta: Value) -> Dim | None:
+    """How many numbers there are where the bounds are numbers or dimensions, of a known step."""
+    if start.known is None or limit.known is None or delta.constant is None:
+        return None
+    step = delta.constant.item()
+    if not isinstance(step, int):
+        return None
+    first, last = start.known.item(), limit.known.item()
+    if step < 0:
+        first, last, step = last, first, -step
+    return plain_dim(simplified(tir.max(tir.floordiv(as_prim(last - first) + (step - 1), step), 0)))
+
+
+def _computed_count(context: Context, parts: list[Expr]) -> Dim:
+    """How many numbers there are, as the program computes it."""
+    emit = context.emit
+    wide = [emit(op.astype(part, "float64")) for part in parts]
+    span = emit(op.divide(emit(op.subtract(wide[1], wide[0])), wide[2]))
+    rounded = emit(op.maximum(emit(op.ceil(span)), context.constant(0.0).expr))
+    return context.dims(context.value(emit(op.astype(rounded, "int64"))), "range")[0]

@@ -1,0 +1,117 @@
+"""Extents that only the run tells: what is decided stays as it is, the rest becomes symbols."""
+
+import numpy as np
+import pytest
+
+from tests.lib.onnx_models import check, info, model, node, run, uniform
+from weft.ir.functor import collect
+from weft.relax.expr import Call
+from weft.relax.frontend.onnx import from_onnx
+from weft.support.errors import TVMError
+
+pytestmark = pytest.mark.onnx
+
+
+def operators_of(mod):
+    return [str(call.op.name) for call in collect(mod["main"], Call)]
+
+
+def returned(proto):
+    return str(from_onnx(proto)["main"].body.body.struct_info)
+
+
+def test_a_shape_that_is_cast_to_int32_stays_a_shape():
+    proto = model(
+        [node("Shape", "x", "s"), node("Cast", "s", "t", to=6), node("Slice", "t zero one", "n"),
+         node("Concat", "n rest", "u", axis=0), node("Cast", "u", "v", to=7),
+         node("Reshape", "x v", "y")],
+        [info("x", shape=["n", 2, 3])], ["y"],
+        constants={"zero": np.array([0]), "one": np.array([1]),
+                   "rest": np.array([6], "int32")},
+    )  # fmt: skip
+    assert operators_of(from_onnx(proto)) == ["relax.reshape"]
+    for count in (1, 4):
+        check(proto, uniform(count, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("start", "delta", "extent"), [(0, 1, "n"), (1, 2, None), (-3, 2, None), (0, -1, None)]
+)
+def test_a_range_up_to_a_dimension_has_a_known_number_of_elements(start, delta, extent):
+    proto = model(
+        [node("Shape", "x", "s"), node("Gather", "s zero", "n"),
+         node("Range", "start n delta", "y")], [info("x", shape=["n", 2])], ["y"],
+        constants={"zero": np.array(0), "start": np.array(start), "delta": np.array(delta)},
+    )  # fmt: skip
+    mod = from_onnx(proto)
+    assert "relax.tensor_to_shape" not in operators_of(mod)
+    if extent is not None:
+        assert returned(proto) == f'R.Tensor(({extent},), dtype="int64")'
+    for count in (1, 4, 7):
+        check(proto, uniform(count, 2))
+
+
+def test_positions_up_to_the_length_of_the_sequence_are_as_many_as_it_has():
+    proto = model(
+        [node("Shape", "x", "s"), node("Slice", "s one two", "t"),
+         node("Slice", "positions zero t one", "p"), node("Add", "x p", "sum"),
+         node("LayerNormalization", "sum scale", "y")],
+        [info("x", shape=["b", "t", 8])], ["y"],
+        constants={"zero": np.array([0]), "one": np.array([1]), "two": np.array([2]),
+                   "positions": uniform(1, 16, 8, seed=1), "scale": uniform(8, seed=2)},
+    )  # fmt: skip
+    assert returned(proto) == 'R.Tensor((b, t, 8), dtype="float32")'
+    for batch, length in ((1, 1), (2, 5), (3, 16)):
+        check(proto, uniform(batch, length, 8), atol=1e-5)
+    with pytest.raises(TVMError):
+        run(from_onnx(proto), uniform(1, 17, 8))
+
+
+UNDECIDED = [
+    ([node("Add", "a b", "y")], ("n", 3, 4), ("m", 3, 4)),
+    ([node("Add", "a b", "c"), node("Mul", "c a", "y")], ("n", 4), ("m", 4)),
+    ([node("MatMul", "a b", "c"), node("Softmax", "c", "y")], ("n", 2, 3), ("m", 3, 4)),
+    ([node("Equal", "a b", "c"), node("Where", "c a b", "y")], ("n", 4), ("m", 4)),
+    ([node("Add", "a b", "c"), node("Shape", "c", "s"), node("Reshape", "c s", "y")],
+     ("n", 4), ("m", 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "first", "second"), UNDECIDED)
+def test_extents_that_may_or_may_not_be_equal(nodes, first, second):
+    proto = model(nodes, [info("a", shape=first), info("b", shape=second)], ["y"])
+    for sizes in ({"n": 3, "m": 3}, {"n": 1, "m": 4}, {"n": 5, "m": 1}, {"n": 1, "m": 1}):
+        shapes = [[sizes.get(dim, dim) for dim in dims] for dims in (first, second)]
+        check(proto, uniform(*shapes[0]), uniform(*shapes[1], seed=1))
+
+
+def test_what_is_decided_of_a_broadcast_stays_a_number():
+    proto = model(
+        [node("Add", "a b", "c"), node("Resize", "c - scales", "y", mode="nearest")],
+        [info("a", shape=["n", 6, "h", 8]), info("b", shape=["n", 6, "k", 8])], ["y"],
+        constants={"scales": np.array([1, 1, 2, 2], "float32")},
+    )  # fmt: skip
+    resized = from_onnx(proto)["main"].body.body.struct_info
+    assert str(resized).replace("size_0", "s") == 'R.Tensor((n, 6, s * 2, 16), dtype="float32")'
+    for height, other in ((3, 3), (1, 4), (2, 1)):
+        check(proto, uniform(2, 6, height, 8), uniform(2, 6, other, 8, seed=1))
+
+
+def test_extents_that_differ_when_the_model_runs_are_refused():
+    proto = model([node("Add", "a b", "c"), node("Relu", "c", "y")],
+                  [info("a", shape=["n", 4]), info("b", shape=["m", 4])], ["y"])  # fmt: skip
+    with pytest.raises(TVMError, match="out of bounds for buffer"):
+        run(from_onnx(proto), uniform(2, 4), uniform(3, 4))
+
+
+def test_the_larger_of_two_parts_of_one_extent():
+    """As in a network that joins a coarse level, doubled, with the finer one."""
+    up = node("Resize", "d - scales", "u", mode="nearest")
+    pool = {"kernel_shape": [2, 2], "strides": [2, 2], "ceil_mode": 1}
+    proto = model(
+        [node("MaxPool", "x", "d", **pool), up, node("Add", "u x", "s"), node("Shape", "s", "y")],
+        [info("x", shape=[1, 2, "h", "w"])], ["y"],
+        constants={"scales": np.array([1, 1, 2, 2], "float32")},
+    )  # fmt: skip
+    for height, width in ((2, 2), (4, 6)):
+        check(proto, uniform(1, 2, height, width))
