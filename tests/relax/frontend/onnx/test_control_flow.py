@@ -6,7 +6,8 @@ from onnx import TensorProto, helper
 
 from tests.lib.onnx_models import check, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
-from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
+from weft.relax.frontend.onnx.errors import ConstantNeededError
+from weft.support.errors import AssertionFault, TVMError
 
 pytestmark = pytest.mark.onnx
 
@@ -29,8 +30,7 @@ def test_a_branch_that_the_data_chooses(flag):
     check(proto, np.array(flag), uniform(3, 2))
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_a_branch_whose_layer_does_not_fit_the_inputs(known):
+def with_a_layer_that_does_not_fit():
     """As in silero_vad: the branch for another rate takes another shape of x."""
     weights = {"W": uniform(1, 8, 3), "R": uniform(1, 8, 2)}
     layer = node("LSTM", "x W R", "r", hidden_size=2)
@@ -38,14 +38,23 @@ def test_a_branch_whose_layer_does_not_fit_the_inputs(known):
         "then_branch": graph([node("Add", "x x", "r")], [], [info("r")]),
         "else_branch": graph([layer], [], [info("r")]),
     }
-    x, flag = info("x", shape=[4, 3]), info("c", "bool", [])
-    if known:
-        check(model([node("If", "c", "y", **chosen)], [x], ["y"],
-                    constants={**weights, "c": np.array(True)}), uniform(4, 3))  # fmt: skip
-        return
-    with pytest.raises(OnnxNodeError, match="LSTM node .*input X: expected 3 dimen.*got 2") as told:
-        from_onnx(model([node("If", "c", "y", **chosen)], [flag, x], ["y"], constants=weights))
-    assert any("in the else_branch of the If node" in note for note in told.value.__notes__)
+    return node("If", "c", "y", **chosen), info("x", shape=[4, 3]), weights
+
+
+def test_a_branch_that_is_known_may_be_the_only_one_that_fits():
+    choice, x, weights = with_a_layer_that_does_not_fit()
+    constants = {**weights, "c": np.array(True)}
+    check(model([choice], [x], ["y"], constants=constants), uniform(4, 3))
+
+
+def test_a_branch_that_does_not_fit_may_stand_there_and_never_run():
+    choice, x, weights = with_a_layer_that_does_not_fit()
+    proto = model([choice], [info("c", "bool", []), x], ["y"], constants=weights)
+    x = uniform(4, 3)
+    mod = from_onnx(proto)
+    np.testing.assert_array_equal(run(mod, np.array(True), x), x + x)
+    with pytest.raises(AssertionFault, match="else_branch was left out .* LSTM node .* got 2"):
+        run(mod, np.array(False), x)
 
 
 def test_a_branch_that_is_known_leaves_no_choice():
@@ -65,6 +74,55 @@ def test_branches_of_other_shapes():
                   [info("c", "bool", []), info("x", shape=[2, 3])], ["y"])  # fmt: skip
     for flag in (True, False):
         check(proto, np.array(flag), uniform(2, 3))
+
+
+def squeezed(nodes, outputs=("y",), x=("n", 2, "k"), **constants):
+    """PyTorch's ``x.squeeze(-1)``, and what follows it."""
+    chosen = {
+        "then_branch": graph([node("Squeeze", "x last", "r")], [], [info("r")]),
+        "else_branch": graph([node("Identity", "x", "r")], [], [info("r")]),
+    }
+    start = [node("Shape", "x", "s"), node("Gather", "s minus", "extent"),
+             node("Equal", "extent plus", "c"), node("If", "c", "z", **chosen)]  # fmt: skip
+    known = {"last": np.array([-1]), "minus": np.array(-1), "plus": np.array(1)}
+    return model([*start, *nodes], [info("x", shape=x)], outputs, constants={**known, **constants})
+
+
+def test_branches_of_other_ranks_of_which_the_rest_takes_one():
+    weights = {"w": uniform(1, 8, 2), "u": uniform(1, 8, 2), "front": np.array([0])}
+    proto = squeezed([node("Unsqueeze", "z front", "t"),
+                      node("LSTM", "t w u", "o h", hidden_size=2), node("Relu", "h", "y")],
+                     **weights)  # fmt: skip
+    check(proto, uniform(3, 2, 1))
+    with pytest.raises(TVMError, match=r"expected shape \(n, 2, 1\), n=3, got \(3, 2, 2\)"):
+        run(from_onnx(proto), uniform(3, 2, 2))
+
+
+def test_branches_of_other_ranks_of_which_the_rest_takes_both():
+    proto = squeezed([node("Shape", "z", "s2"), node("Size", "s2", "rank"),
+                      node("Flatten", "z", "f", axis=0), node("Add", "f f", "y")],
+                     ["y", "rank"])  # fmt: skip
+    for shape in ((3, 2, 1), (3, 2, 4), (1, 2, 1)):
+        check(proto, uniform(*shape))
+
+
+def test_a_later_choice_by_the_rank_of_the_first():
+    branches = {
+        "then_branch": graph([node("Unsqueeze", "z last", "r2")], [], [info("r2")]),
+        "else_branch": graph([node("Identity", "z", "r2")], [], [info("r2")]),
+    }
+    proto = squeezed(
+        [node("Shape", "z", "s2"), node("Size", "s2", "rank"), node("Equal", "rank two", "is2"),
+         node("If", "is2", "back", **branches), node("Mul", "back x", "y")],
+        two=np.array(2),
+    )  # fmt: skip
+    for shape in ((3, 2, 1), (3, 2, 4)):
+        check(proto, uniform(*shape))
+
+
+def test_results_of_other_ranks_name_the_condition():
+    with pytest.raises(ConstantNeededError, match="If node .*branches give tensors of other ranks"):
+        from_onnx(squeezed([node("Relu", "z", "y")]))
 
 
 def counting_loop(condition):

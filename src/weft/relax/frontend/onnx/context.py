@@ -14,6 +14,7 @@ from weft.ir.node import expect
 from weft.relax import op
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, RelaxLike, Var
+from weft.relax.frontend.onnx.blocks import Taken
 from weft.relax.frontend.onnx.checks import first_output
 from weft.relax.frontend.onnx.element_types import INT64, SMALL, STORAGE, type_name
 from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError, ShapeNeededError
@@ -45,6 +46,9 @@ class Translation(Protocol):
     generators: dict[tuple[str, float], np.random.Generator]
     draws: Iterator[int]
     is_looping: bool
+    is_pure: bool
+    taken: dict[str, Taken]
+    choices: int
 
     def emit(self, expr: RelaxLike) -> Expr:
         """Bind an expression; extents that only the run tells are new symbols."""
@@ -59,6 +63,9 @@ class Translation(Protocol):
         self, graph: GraphProto, scope: Scope, inputs: Sequence[GraphValue | None] = ()
     ) -> list[GraphValue | None]:
         """The outputs of a sub-graph on these inputs, its bindings emitted here."""
+
+    def nodes(self, nodes: Sequence[NodeProto], scope: Scope, outputs: Sequence[str]) -> None:
+        """Translate nodes in order; ``outputs`` are the names that are wanted of them."""
 
     def expanded(
         self, context: Context, inputs: Sequence[GraphValue | None]

@@ -37,9 +37,10 @@ from weft.relax.frontend.onnx.parameters import (
 )
 from weft.relax.frontend.onnx.protos import GraphProto, ModelProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import Function
+from weft.relax.frontend.onnx.results import flat_expr
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
-from weft.relax.frontend.onnx.translator import Translator, flat_expr
+from weft.relax.frontend.onnx.translator import Translator
 from weft.relax.frontend.onnx.value import Array, GraphValue, OptionalValue, SequenceValue, Value
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import array as make_ndarray
@@ -170,14 +171,16 @@ class _Import:
         variables = [var for group in self.inputs.values() for var in group]
         variables += [var for var, _ in self.params]
         dataflow = not has_control_flow(graph, self.translator)
-        with builder.function("main", variables):
+        names = [info.name for info in graph.output]
+        with builder.function("main", variables) as function:
             with builder.dataflow() if dataflow else nullcontext():
-                self.translator.nodes(graph.node, scope)
-                values = [scope.get(info.name) for info in graph.output]
+                self.translator.nodes(graph.node, scope, names)
+                values = [scope.get(name) for name in names]
                 outputs = [value for value in values if value is not None]
                 if len(outputs) < len(values):
                     raise OnnxModelError("an output of the graph is left out by its node")
                 result = self.result([flat_expr(value) for value in outputs], dataflow)
+            function.is_pure = self.translator.is_pure
             builder.emit_func_output(result)
         mod = builder.get()
         attrs: dict[str, object] = {"num_input": len(self.inputs)}

@@ -81,6 +81,17 @@ def _settled(item: Dim) -> Dim:
     return int(item)
 
 
+def claim_of(name: str, inputs: Sequence[Array | None]) -> PrimExpr | None:
+    """What a comparison of two dimensions says where ``fold`` cannot decide it."""
+    relation = _RELATIONS.get(name)
+    if relation is None or any(item is None or item.size != 1 for item in inputs):
+        return None
+    numbers = [item.ravel().tolist()[0] for item in inputs if item is not None]
+    if all(type(item) is int or isinstance(item, PrimExpr) for item in numbers):
+        return relation(*[as_prim(item) for item in numbers])
+    return None
+
+
 def is_symbolic(*arrays: Array) -> bool:
     """Whether an array has elements that are expressions."""
     return any(array.dtype == object for array in arrays)
@@ -316,6 +327,12 @@ def _transpose(x: Array, *, perm: Sequence[int] | None = None) -> Array:
 
 def _concat(*arrays: Array, axis: int) -> Array:
     return np.concatenate(arrays, axis)
+
+
+_RELATIONS: Final[dict[str, Callable[[PrimExpr, PrimExpr], PrimExpr]]] = {
+    "Equal": operator.eq, "Less": operator.lt, "LessOrEqual": operator.le,
+    "Greater": operator.gt, "GreaterOrEqual": operator.ge,
+}  # fmt: skip
 
 
 TABLE: Final[dict[str, Fold]] = {

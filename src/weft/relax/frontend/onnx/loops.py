@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from weft.relax import op
 from weft.relax.expr import Call, Expr, Function, If, SeqExpr, Tuple, Var, VarBinding
+from weft.relax.frontend.onnx.blocks import opened_block
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.element_types import INT64
 from weft.relax.frontend.onnx.errors import ConstantNeededError
 from weft.relax.frontend.onnx.protos import GraphProto
 from weft.relax.frontend.onnx.value import Dim, GraphValue, Value
+from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.ir.shape_arith import same_dim
 from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
 
@@ -82,19 +85,29 @@ class _Loop:
             params = [state.param(context, "trial") for state in self.states]
             step = Var("step", TensorStructInfo([], "int64"))
             going = Var("going", TensorStructInfo([], "bool"))
-            builder.begin_scope([step, going, *params])
-            builder.begin_binding_block()
-            outputs = self._body([step, going, *params])
-            builder.end_block()
-            builder.end_scope()
+            with opened_block(builder, [step, going, *params]):
+                outputs = self._body([step, going, *params])
             count = len(self.states)
             afters = outputs[1 : 1 + count]
             for state, param, after in zip(self.states, params, afters, strict=True):
                 self._compare(state, param, after)
-        return [
-            State([None, *context.shape(value, "scan output")], value.elem or 0, value.dtype)
-            for value in outputs[1 + count :]
-        ]
+        return [self._scanned(value) for value in outputs[1 + count :]]
+
+    def _scanned(self, value: Value) -> State:
+        """What is scanned out: rows of one shape, which the body must not make of its own."""
+        dims = self.context.shape(value, "scan output")
+        outside = self.context.builder.known_symbols()
+        if any(symbol not in outside for dim in dims for symbol in symbolic_vars(dim)):
+            self._need("scans out")
+        return State([None, *dims], value.elem or 0, value.dtype)
+
+    def _need(self, what: str) -> NoReturn:
+        """Raise ConstantNeededError: then the steps are written out, if their number is known."""
+        raise ConstantNeededError(
+            f"{self.context.where}: the shape of what its body {what} follows only from a known "
+            "number of steps; bind the input that decides it",
+            self.deciding,
+        )
 
     def _body(self, params: Sequence[Var]) -> list[Value]:
         context = self.context
@@ -102,8 +115,10 @@ class _Loop:
         pairs = zip(params, elems, strict=True)
         values = [Value(context.builder, param, None, elem) for param, elem in pairs]
         outer, context.translator.is_looping = context.translator.is_looping, True
-        outputs = context.translator.graph(self.body, context.scope, values)
-        context.translator.is_looping = outer
+        try:
+            outputs = context.translator.graph(self.body, context.scope, values)
+        finally:
+            context.translator.is_looping = outer
         tensors = [value for value in outputs if isinstance(value, Value)]
         if len(tensors) < len(outputs):
             context.fail("a loop whose length the data gives carries tensors only")
@@ -111,12 +126,8 @@ class _Loop:
 
     def _compare(self, state: State, param: Var, after: Value) -> None:
         dims = after.shape
-        if dims is None:  # then the steps are written out, if their number can be known
-            raise ConstantNeededError(
-                f"{self.context.where}: the shape that its body gives to a carried value follows "
-                "only from a known number of steps; bind the input that decides it",
-                self.deciding,
-            )
+        if dims is None:
+            self._need("carries on")
         before = param.struct_info.shape.values
         if len(dims) != len(state.dims) or after.dtype != state.dtype:
             self.context.fail("its body changes the rank or the type of a carried value")
@@ -135,17 +146,14 @@ class _Loop:
         params = [step, going, *[state.param(context, "state") for state in everything]]
         kind = FuncStructInfo([param.struct_info for param in params], info)
         name = Var(builder.get_unique_name("loop"), kind)
-        builder.begin_scope(params)
-        builder.begin_binding_block()
-        again: Expr = going
-        if self.limit is not None:
-            below = context.emit(op.less(step, self.limit))
-            again = context.emit(op.logical_and(below, going))
-        branches = [self._step(name, params), self._end(params)]
-        result = builder.emit(If(again, *branches))
-        block = builder.end_block()
-        builder.end_scope()
-        function = Function(params, SeqExpr([block], result), info)
+        with opened_block(builder, params) as opened:
+            again: Expr = going
+            if self.limit is not None:
+                below = context.emit(op.less(step, self.limit))
+                again = context.emit(op.logical_and(below, going))
+            branches = [self._step(name, params), self._end(params)]
+            result = builder.emit(If(again, *branches))
+        function = Function(params, opened.ending_in(result), info)
         builder.emit_normalized(VarBinding(name, function))
         first = context.constant(True).expr if condition is None else context.emit(
             op.reshape(condition.expr, [])
@@ -162,31 +170,27 @@ class _Loop:
     def _step(self, name: Var, params: Sequence[Var]) -> SeqExpr:
         """The body, and the call of the function with its results."""
         context, builder = self.context, self.context.builder
-        builder.begin_scope(None)
-        builder.begin_binding_block()
         count = len(self.states)
-        outputs = self._body(params[: 2 + count])
-        rows = []
-        for old, new in zip(params[2 + count :], outputs[1 + count :], strict=True):
-            row = context.emit(op.expand_dims(new.expr, [0]))
-            rows.append(context.emit(op.concat([old, row], 0)))
-        following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
-        going = context.emit(op.reshape(outputs[0].expr, []))
-        states = [value.expr for value in outputs[1 : 1 + count]]
-        result = builder.emit(Call(name, [following, going, *states, *rows]))
-        block = builder.end_block()
-        builder.end_scope()
-        return SeqExpr([block], result)
+        with opened_block(builder) as opened:
+            outputs = self._body(params[: 2 + count])
+            rows = []
+            for old, new in zip(params[2 + count :], outputs[1 + count :], strict=True):
+                row = context.emit(op.expand_dims(new.expr, [0]))
+                rows.append(context.emit(op.concat([old, row], 0)))
+            following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
+            going = context.emit(op.reshape(outputs[0].expr, []))
+            states = [value.expr for value in outputs[1 : 1 + count]]
+            result = builder.emit(Call(name, [following, going, *states, *rows]))
+        return opened.ending_in(result)
 
     def _end(self, params: Sequence[Var]) -> SeqExpr:
-        builder = self.context.builder
-        builder.begin_binding_block()
-        result = builder.emit(Tuple(list(params[2:])))
-        return SeqExpr([builder.end_block()], result)
+        with opened_block(self.context.builder) as opened:
+            result = self.context.builder.emit(Tuple(list(params[2:])))
+        return opened.ending_in(result)
 
     def _result(self, results: Expr, index: int, state: State) -> Value:
         context = self.context
-        part = context.emit(results[index])
+        part: Expr = context.builder.emit(results[index])
         if None in state.dims:
             dims = [context.new_dim("loop") if dim is None else dim for dim in state.dims]
             part = context.matched(part, dims)

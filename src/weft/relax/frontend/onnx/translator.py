@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
 from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Expr, RelaxLike, Tuple
+from weft.relax.expr import Expr, RelaxLike
 from weft.relax.expr import Var as RelaxVar
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.onnx.attributes import (
@@ -23,10 +24,12 @@ from weft.relax.frontend.onnx.attributes import (
     schema_of,
     with_attributes,
 )
+from weft.relax.frontend.onnx.blocks import Taken
 from weft.relax.frontend.onnx.checks import check_node, first_output, sub_graphs
+from weft.relax.frontend.onnx.choices import BranchesDifferError, Rest, choose_rest
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.declared import check_declared, is_custom
-from weft.relax.frontend.onnx.element_types import SMALL
+from weft.relax.frontend.onnx.element_types import BOOL, SMALL
 from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError
 from weft.relax.frontend.onnx.functions import (
     call_attributes,
@@ -35,7 +38,7 @@ from weft.relax.frontend.onnx.functions import (
     opset_versions,
     schema_body,
 )
-from weft.relax.frontend.onnx.known import fold
+from weft.relax.frontend.onnx.known import claim_of, fold
 from weft.relax.frontend.onnx.protos import (
     Attribute,
     Attributes,
@@ -70,6 +73,7 @@ from weft.support import plugins
 from weft.support.errors import TVMError
 from weft.tir.expr import SizeVar
 from weft.tir.expr import Var as TirVar
+from weft.tir.op import logical_not
 
 HINT = (
     "give a converter in custom_converters={'Name': function} (relax.frontend.onnx.registry), or "
@@ -102,6 +106,12 @@ class Translator:
         """Numbers of the calls that draw when the program runs."""
         self.is_looping = False
         """Whether what is translated is the body of a loop that runs an unknown number of times."""
+        self.is_pure = True
+        """Whether nothing can stop the program: no condition is insisted on."""
+        self.taken: dict[str, Taken] = {}
+        """Conditions of dimensions of which only one branch fits the rest of the model."""
+        self.choices = 0
+        """So many choices are open of which both branches are translated with the rest."""
         self._symbols = itertools.count()
         self._depth = 0
 
@@ -176,13 +186,20 @@ class Translator:
         for info, value in zip(graph.input, inputs, strict=True):
             inner.set(info.name, value)
         self.constants(graph, inner)
-        self.nodes(graph.node, inner)
-        return [inner.get(info.name) for info in graph.output]
+        names = [info.name for info in graph.output]
+        self.nodes(graph.node, inner, names)
+        return [inner.get(name) for name in names]
 
-    def nodes(self, nodes: Iterable[NodeProto], scope: Scope) -> None:
-        """Translate nodes in order."""
-        for node in nodes:
-            self.node(node, scope)
+    def nodes(self, nodes: Sequence[NodeProto], scope: Scope, outputs: Sequence[str]) -> None:
+        """Translate nodes in order; ``outputs`` are the names that are wanted of them."""
+        for place, node in enumerate(nodes):
+            try:
+                self.node(node, scope)
+            except BranchesDifferError as choice:
+                if choice.context.scope is not scope:
+                    raise  # of a graph inside of this one
+                choose_rest(self, choice, Rest(node, nodes[place + 1 :], scope, outputs))
+                return
 
     def node(self, node: NodeProto, scope: Scope) -> None:
         """Translate one node and enter its outputs."""
@@ -240,7 +257,7 @@ class Translator:
         )  # fmt: skip
         for name, value in itertools.zip_longest(function.input, inputs):
             inner.names[name] = value
-        self.nodes(function.node, inner)
+        self.nodes(function.node, inner, function.output)
         self._depth -= 1
         return [inner.names.get(name) for name in function.output]
 
@@ -290,7 +307,10 @@ class Translator:
         else:
             items = [result]
         held = _result_elements(domain, name, opset, inputs)
-        return [self.value(item, sources, held) for item in items]
+        values = [self.value(item, sources, held) for item in items]
+        if plain:
+            _note_claim(name, inputs, values[0])
+        return values
 
     def _called(
         self, context: Context, row: Converter, inputs: Sequence[GraphValue | None],
@@ -355,6 +375,24 @@ def sources_of(inputs: Iterable[GraphValue | None]) -> frozenset[str]:
     return sources
 
 
+_PASS_ON: Final = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
+
+
+def _note_claim(
+    name: str, inputs: Sequence[GraphValue | None], result: GraphValue | None
+) -> None:
+    """Note what a boolean says of dimensions, so that an If knows its condition."""
+    tensors = [value for value in inputs if isinstance(value, Value)]
+    if not isinstance(result, Value) or len(tensors) < len(inputs) or not tensors:
+        return
+    if name in _PASS_ON and result.elem == BOOL:
+        result.claim = tensors[0].claim
+    elif name == "Not" and tensors[0].claim is not None:
+        result.claim = logical_not(tensors[0].claim)
+    else:
+        result.claim = claim_of(name, [value.known for value in tensors])
+
+
 def _accepted(
     context: Context, row: Converter, attributes: Attributes,
     sources: tuple[Attributes, Attributes],
@@ -395,14 +433,3 @@ def _result_elements(
         if place is not None and place.type_str == wanted and isinstance(value, Value):
             return value.elem
     return None
-
-
-def flat_expr(value: GraphValue | None) -> Expr:
-    """A value as one expression: sequences and optionals are tuples."""
-    if value is None:
-        raise OnnxNodeError("an output of a graph is left out by its node")
-    if isinstance(value, SequenceValue):
-        return Tuple([flat_expr(item) for item in value.items])
-    if isinstance(value, OptionalValue):
-        return Tuple([]) if value.content is None else flat_expr(value.content)
-    return value.expr

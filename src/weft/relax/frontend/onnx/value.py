@@ -46,9 +46,10 @@ class Value:
         elem: its ONNX element type.
         known: what is known of its elements (see the module's docstring), or None.
         sources: the inputs of the graph that it is computed from.
+        claim: of a boolean, what it says of dimensions where that depends on them; or None.
     """
 
-    __slots__ = ("_expr", "builder", "elem", "known", "sources")
+    __slots__ = ("_expr", "builder", "claim", "elem", "known", "sources")
 
     def __init__(
         self, builder: BlockBuilder, expr: Expr | None = None, known: Array | None = None,
@@ -61,6 +62,7 @@ class Value:
             elif expr is not None:
                 elem = element_of(_tensor_info(expr).dtype)
         self.elem = elem
+        self.claim: PrimExpr | None = None
 
     def __repr__(self) -> str:
         what = self._expr if self.known is None else self.known

@@ -8,28 +8,25 @@ other loops are recursive functions (weft.relax.frontend.onnx.loops).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from weft.ir.node import expect
 from weft.relax import op
-from weft.relax.expr import Expr, If, SeqExpr, Tuple
+from weft.relax.expr import If, SeqExpr, Tuple
+from weft.relax.frontend.onnx.blocks import opened_block
+from weft.relax.frontend.onnx.choices import BranchesDifferError, condition_key, insist
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.protos import GraphProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.translator import flat_expr
-from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue, Value
-from weft.relax.ir.lattice import tensor_dims
-from weft.relax.struct_info import TensorStructInfo
+from weft.relax.frontend.onnx.results import all_rebuilt, flat_expr, structure
+from weft.relax.frontend.onnx.value import GraphValue, Value
+from weft.support.errors import TVMError
 
 STEPS: Final = 4096
 """Loops of more steps than this are not written out."""
-
-
-Structure: TypeAlias = tuple["Structure | str | int | None", ...]
-"""What branches of a choice must agree in."""
 
 
 @converter("If")
@@ -37,81 +34,44 @@ def choose(
     context: Context, condition: Value, *, then_branch: GraphProto, else_branch: GraphProto
 ) -> list[GraphValue | None]:
     """The branch that the condition chooses."""
+    branches, translator = (then_branch, else_branch), context.translator
     known = condition.constant
     if known is not None:
-        branch = then_branch if bool(known.ravel()[0]) else else_branch
-        return context.translator.graph(branch, context.scope)
+        return translator.graph(branches[0 if known.ravel()[0] else 1], context.scope)
+    taken = translator.taken.get(condition_key(condition))
+    if taken is not None:
+        insist(translator, context, condition, taken)
+        return translator.graph(branches[taken.index], context.scope)
+    try:
+        parts = [_branch(context, graph) for graph in branches]
+    except TVMError as error:
+        error.add_note(
+            f"in a branch of the {context.where}, whose condition is not known at import; where "
+            "that branch does not fit the inputs, make the condition an initializer"
+        )
+        raise BranchesDifferError(str(error), context, condition, branches) from error
+    structures = [[structure(value) for value in values] for _, values in parts]
+    if structures[0] != structures[1]:
+        raise BranchesDifferError(
+            f"{context.where}: its branches give tensors of other ranks or types, so its input "
+            f"cond must be known at import, but it is computed from "
+            f"{', '.join(sorted(condition.sources)) or 'the data'}; make it an initializer",
+            context, condition, branches,
+        )  # fmt: skip
     flag = condition.expr
     if condition.rank != 0:
         flag = context.emit(op.reshape(flag, []))
-    branches = (("then_branch", then_branch), ("else_branch", else_branch))
-    parts = [_branch(context, which, graph) for which, graph in branches]
-    structures = [[_structure(value) for value in values] for _, values in parts]
-    if structures[0] != structures[1]:
-        context.need(condition, "cond")  # branches of other structures: it must be known
     chosen = context.emit(If(flag, parts[0][0], parts[1][0]))
-    values = parts[0][1]
-    if len(values) == 1:
-        return [_rebuilt(context, chosen, values[0])]
-    return [
-        _rebuilt(context, context.emit(chosen[index]), value) for index, value in enumerate(values)
-    ]
+    return all_rebuilt(context, chosen, parts[0][1])
 
 
-def _branch(
-    context: Context, which: str, graph: GraphProto
-) -> tuple[SeqExpr, list[GraphValue]]:
+def _branch(context: Context, graph: GraphProto) -> tuple[SeqExpr, list[GraphValue]]:
     """The bindings of a branch, and the values of its outputs."""
-    builder = context.builder
-    builder.begin_scope(None)
-    builder.begin_binding_block()
-    try:
+    with opened_block(context.builder) as opened:
         outputs = context.translator.graph(graph, context.scope)
         exprs = [flat_expr(value) for value in outputs]
-        values = [value for value in outputs if value is not None]
-        body = builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
-    except Exception as error:
-        builder.end_block()
-        builder.end_scope()
-        error.add_note(
-            f"in the {which} of the {context.where}, whose condition is not known at import; where "
-            "that branch does not fit the inputs, make the condition an initializer"
-        )
-        raise
-    block = builder.end_block()
-    builder.end_scope()
-    return SeqExpr([block], body), values
-
-
-def _structure(value: GraphValue) -> Structure:
-    """What both branches must agree in: kinds, numbers of items, element types, ranks."""
-    if isinstance(value, SequenceValue):
-        return ("sequence", *[_structure(item) for item in value.items])
-    if isinstance(value, OptionalValue):
-        content = [] if value.content is None else [_structure(value.content)]
-        return ("optional", *content)
-    return (value.elem, value.rank)
-
-
-def _rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
-    """The value of an expression that has the structure of ``like``."""
-    if isinstance(like, SequenceValue):
-        items = [_rebuilt(context, context.emit(expr[index]), item)
-                 for index, item in enumerate(like.items)]  # fmt: skip
-        return SequenceValue(items, like.elem, like.sources)
-    if isinstance(like, OptionalValue):
-        content = None if like.content is None else _rebuilt(context, expr, like.content)
-        return OptionalValue(content, like.sources)
-    return Value(context.builder, with_dims(context, expr), None, like.elem, like.sources)
-
-
-def with_dims(context: Context, tensor: Expr) -> Expr:
-    """The tensor with a symbol for each dimension, where its shape is not known."""
-    info = tensor.struct_info
-    if not isinstance(info, TensorStructInfo) or tensor_dims(info) is not None or info.ndim < 0:
-        return tensor
-    dims = [context.new_dim("branch") for _ in range(info.ndim)]
-    return context.builder.match_cast(tensor, TensorStructInfo(dims, info.dtype))
+        result = context.builder.emit(exprs[0] if len(exprs) == 1 else Tuple(exprs))
+    return opened.ending_in(result), [value for value in outputs if value is not None]
 
 
 @converter("Loop")

@@ -153,11 +153,17 @@ def _sliced(
     first, last = ([_limited(dim, limit) for dim in group] for group in bounds)
     shape = context.shape(x, "data")
     for index, step in enumerate(steps):
-        extent = shape[places[index]]
+        extent, end = shape[places[index]], last[index]
+        if step > 0 and isinstance(end, int) and end >= _TO_THE_END:
+            last[index] = extent
         if step < 0 and isinstance(last[index], int) and isinstance(extent, int):
             # an end before the first element: beyond every negative index
             last[index] = max(last[index], -extent - 1)
     return context.emit(op.strided_slice(x.expr, places, first, last, steps))
+
+
+_TO_THE_END = 2**31 - 1
+"""ONNX's text says that an end of INT_MAX means the last element, whatever the extent is."""
 
 
 def _limited(dim: Dim, limit: int) -> Dim:
@@ -236,7 +242,7 @@ def nonzero(context: Context, x: Value) -> Expr:
     rank = context.rank(x, "X")
     if rank == 0:
         data, rank = context.emit(op.reshape(data, [1])), 1
-    places = context.emit(op.nonzero(data))
+    places = context.builder.emit(op.nonzero(data))
     return context.matched(places, [rank, context.new_dim("nonzero")])
 
 
@@ -321,7 +327,7 @@ def unique(
     whole = context.emit(op.unique(data, bool(sorted), True, True, True, place))
     shape = context.value(data).shape or []
     count, symbol = shape[place], context.new_dim("unique")
-    results = [context.emit(whole[index]) for index in range(4)]
+    results = [context.builder.emit(whole[index]) for index in range(4)]
     dims = [[*shape[:place], symbol, *shape[place + 1 :]], [symbol], [count], [symbol]]
     return [
         context.matched(item, size, None if index == 0 else "int64")

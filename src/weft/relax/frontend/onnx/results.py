@@ -1,0 +1,57 @@
+"""Values that leave a block: as one expression, what two blocks must agree in, and back."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from weft.relax.expr import Expr, Tuple
+from weft.relax.frontend.onnx.context import Context
+from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue, Value
+
+Structure: TypeAlias = tuple["Structure | str | int | None", ...]
+"""What branches of a choice must agree in."""
+
+
+def flat_expr(value: GraphValue | None) -> Expr:
+    """A value as one expression: sequences and optionals are tuples."""
+    if value is None:
+        raise OnnxNodeError("an output of a graph is left out by its node")
+    if isinstance(value, SequenceValue):
+        return Tuple([flat_expr(item) for item in value.items])
+    if isinstance(value, OptionalValue):
+        return Tuple([]) if value.content is None else flat_expr(value.content)
+    return value.expr
+
+
+def structure(value: GraphValue) -> Structure:
+    """What both branches must agree in: kinds, numbers of items, element types, ranks."""
+    if isinstance(value, SequenceValue):
+        return ("sequence", *[structure(item) for item in value.items])
+    if isinstance(value, OptionalValue):
+        content = [] if value.content is None else [structure(value.content)]
+        return ("optional", *content)
+    return (value.elem, value.rank)
+
+
+def rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
+    """The value of an expression that has the structure of ``like``."""
+    if isinstance(like, SequenceValue):
+        items = [rebuilt(context, context.emit(expr[index]), item)
+                 for index, item in enumerate(like.items)]  # fmt: skip
+        return SequenceValue(items, like.elem, like.sources)
+    if isinstance(like, OptionalValue):
+        content = None if like.content is None else rebuilt(context, expr, like.content)
+        return OptionalValue(content, like.sources)
+    return Value(context.builder, expr, None, like.elem, like.sources)
+
+
+def all_rebuilt(
+    context: Context, expr: Expr, likes: list[GraphValue]
+) -> list[GraphValue | None]:
+    """The values of an expression that is one value, or the tuple of several."""
+    if len(likes) == 1:
+        return [rebuilt(context, expr, likes[0])]
+    return [
+        rebuilt(context, context.emit(expr[index]), like) for index, like in enumerate(likes)
+    ]
