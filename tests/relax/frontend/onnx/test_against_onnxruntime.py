@@ -167,6 +167,42 @@ def test_com_microsoft(name):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
 
 
+def quantized_lstm(directions, columns, shape, weights="w"):
+    """DynamicQuantizeLSTM of 5 inputs and 3 states; scales are by direction, or by column."""
+    made = node("DynamicQuantizeLSTM", f"x {weights} r b - - - - ws wz rs rz", "y h c",
+                domain="com.microsoft", hidden_size=3,
+                direction="bidirectional" if directions == 2 else "forward")  # fmt: skip
+    scales = (directions, 12) if columns else (directions,)
+    constants = {"b": uniform(directions, 24)}
+    for letter, rows in (("w", 5), ("r", 3)):
+        constants[letter] = BYTES.integers(-128, 128, (directions, rows, 12), "int8")
+        constants[f"{letter}s"] = uniform(*scales, low=0.004, high=0.01)
+        constants[f"{letter}z"] = np.zeros(scales, "int8")
+    return model([made], [info("x", shape=shape)], ["y", "h", "c"], constants=constants,
+                 imports=IMPORTS)  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("directions", [1, 2])
+def test_an_lstm_whose_data_is_quantized_when_it_runs(directions, columns):
+    """To the quantum: ONNX Runtime rounds the data and every state to one of 256 values."""
+    proto = quantized_lstm(directions, columns, ["t", "n", 5])
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    mod = from_onnx(proto)
+    for steps, batch in ((1, 1), (7, 3)):
+        x = uniform(steps, batch, 5, seed=steps)
+        for got, want in zip(run(mod, x), session.run(None, {"x": x}), strict=True):
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            np.testing.assert_allclose(got, want, atol=0.02)
+
+
+def test_an_lstm_of_quantized_weights_takes_steps_batch_and_inputs():
+    with pytest.raises(OnnxNodeError, match="its input X: expected 3 dimensions, got 2"):
+        from_onnx(quantized_lstm(1, False, [7, 5]))
+
+
 def test_quantized_operators_take_channels_first_only():
     made = node("QLinearGlobalAveragePool", "x a b s z", "o", domain="com.microsoft",
                 channels_last=1)  # fmt: skip

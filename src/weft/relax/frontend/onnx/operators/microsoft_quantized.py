@@ -6,7 +6,7 @@ are rounded as ONNX Runtime's CPU kernels round them: to the nearest, ties to ev
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Unpack
 
 from weft.ir.node import expect
 from weft.relax import op
@@ -21,6 +21,7 @@ from weft.relax.frontend.onnx.operators.quantization import (
     quantize_linear,
     spread,
 )
+from weft.relax.frontend.onnx.operators.recurrent import LayerAttributes, lstm
 from weft.relax.frontend.onnx.protos import Attribute
 from weft.relax.frontend.onnx.registry import MICROSOFT, converter
 from weft.relax.frontend.onnx.value import Value
@@ -71,6 +72,37 @@ def quantized_gemm(
     whole = added(context, matmul_integer(context, lhs, rhs, a_zero, b_zero), c)
     product = context.value(_scaled(context, whole, a_scale, b_scale, alpha))
     return product if y_scale is None else quantize_linear(context, product, y_scale, y_zero)
+
+
+@converter("DynamicQuantizeLSTM", domain=MICROSOFT)
+def dynamic_quantize_lstm(
+    context: Context, x: Value, w: Value, r: Value, b: Value | None, lengths: Value | None,
+    initial_h: Value | None, initial_c: Value | None, p: Value | None, w_scale: Value,
+    w_zero: Value | None, r_scale: Value, r_zero: Value | None,
+    **attributes: Unpack[LayerAttributes],
+) -> list[Expr]:  # fmt: skip
+    """An LSTM of quantized weights, which stand with their rows as columns.
+
+    ONNX Runtime quantizes the data and each state too, by their own ranges, so its results are off
+    by what one step of 255 is worth; here they stay float32.
+    """
+    data, states = _weights(context, w, w_scale, w_zero), _weights(context, r, r_scale, r_zero)
+    return lstm(context, x, data, states, b, lengths, initial_h, initial_c, p, **attributes)
+
+
+def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -> Value:
+    """Weights of all directions: one scale for each direction, or for each column of it."""
+    emit, dtype = context.emit, scale.dtype
+
+    def by_direction(value: Value) -> Expr:
+        numbers = context.as_type(value.expr, dtype)
+        return emit(op.expand_dims(numbers, [1, 2] if value.rank == 1 else [1]))
+
+    wide = context.as_type(whole.expr, dtype)
+    if zero is not None:
+        wide = emit(op.subtract(wide, by_direction(zero)))
+    columns = emit(op.multiply(wide, by_direction(scale)))
+    return context.value(op.permute_dims(columns, [0, 2, 1]))
 
 
 def _scaled(
