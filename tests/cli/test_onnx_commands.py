@@ -51,6 +51,19 @@ def test_compile_and_run(folder, capsys):
     np.testing.assert_allclose(np.load("y.npy"), expected, rtol=1e-5, atol=1e-6)
 
 
+def test_ops_tells_why_a_model_without_missing_operators_does_not_import(folder, capsys):
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("ReduceSum", ["x", "axes"], ["y"])], "net",
+        [onnx.helper.make_tensor_value_info("x", 1, ["n", 3]),
+         onnx.helper.make_tensor_value_info("axes", 7, [1])],
+        [onnx.helper.make_tensor_value_info("y", 1, None)],
+    )  # fmt: skip
+    onnx.save(onnx.helper.make_model(graph), "sum.onnx")
+    assert weft_command("ops", "sum.onnx") == 1
+    out = capsys.readouterr().out
+    assert "1 operators, 0 missing\nnot imported: ReduceSum node" in out
+
+
 def test_ops_and_compare(folder, capsys):
     assert weft_command("ops", "net.onnx") == 0
     out = capsys.readouterr().out

@@ -74,6 +74,57 @@ def test_shapes_from_examples(examples, dynamic):
         assert pattern[2] == (2, 4)
 
 
+def test_dynamic_shapes_need_no_example_where_the_model_tells_the_rank():
+    compiled = weft.compile(model((2, 4)), dynamic_shapes={"data.1": {0: "batch"}})
+    assert compiled.program.functions["main"].params[0][1][2] == ("batch", 4)
+    for rows in (1, 5):
+        x = np.ones((rows, 4), "float32")
+        np.testing.assert_allclose(compiled(x), np.maximum(x @ WEIGHT, 0), rtol=1e-6)
+
+
+def test_inputs_that_the_caller_fixes():
+    compiled = weft.compile(model_of_two_rates(), constants={"rate": 16000})
+    np.testing.assert_array_equal(compiled(X), X * 2)
+    other = weft.compile(model_of_two_rates(), X, constants={"rate": np.int64(8000)})
+    np.testing.assert_array_equal(other(X), -X)
+
+
+def model_of_two_rates():
+    """x * 2 at a rate of 16000, else -x."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    result = helper.make_tensor_value_info("r", TensorProto.FLOAT, None)
+    branches = [
+        helper.make_graph([helper.make_node(name, inputs, ["r"])], "branch", [], [result])
+        for name, inputs in (("Add", ["x", "x"]), ("Neg", ["x"]))
+    ]
+    nodes = [
+        helper.make_node("Equal", ["rate", "wanted"], ["is"]),
+        helper.make_node("If", ["is"], ["y"], then_branch=branches[0], else_branch=branches[1]),
+    ]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4]),
+              helper.make_tensor_value_info("rate", TensorProto.INT64, [])]  # fmt: skip
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    wanted = numpy_helper.from_array(np.array(16000), "wanted")
+    graph = helper.make_graph(nodes, "rates", inputs, [result], [wanted])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+@pytest.mark.parametrize(
+    ("constants", "error", "message"),
+    [
+        ({"sr": 1}, IRValueError, "constants: the model has no input 'sr'; its inputs are x, rate"),
+        ({"rate": 0.5}, IRTypeError, "input 'rate' has the type int64, got float64"),
+        ({"rate": [1]}, IRValueError, r"input 'rate' has the shape \(\), got \(1,\)"),
+        ({"x": np.ones((2, 3))}, IRValueError, r"input 'x' has the shape \(n, 4\), got \(2, 3\)"),
+        (16000, IRTypeError, r"expected a dict \{input: value\}, got int"),
+    ],
+)
+def test_constants_that_do_not_fit(constants, error, message):
+    with pytest.raises(error, match=message):
+        weft.compile(model_of_two_rates(), constants=constants)
+
+
 def test_an_axis_of_no_name_is_not_dynamic():
     made = weft.compile(model((None, None)), X, dynamic_shapes={"data.1": {0: None, 1: None}})
     assert made.program.functions["main"].params[0][1][2] == (2, 4)
@@ -103,7 +154,7 @@ def test_a_model_that_protobuf_cannot_serialize_has_no_key(monkeypatch):
         ((X,), {"dynamic_shapes": {"y": {}}}, IRValueError, r"is \{input: \{axis: name\}\}"),
         ((X,), {"dynamic_shapes": {"data.1": 5}}, IRValueError, r"expected \{axis: name\} .*int"),
         ((X,), {"dynamic_shapes": {"data.1": {9: "n"}}}, IRValueError, "there is no axis 9"),
-        ((), {"fallback": "torch"}, IRTypeError, "takes no option 'fallback'; there are custom_"),
+        ((), {"fallback": "torch"}, IRTypeError, "takes no option 'fallback'; there are constants"),
     ],
 )
 def test_what_cannot_be_compiled(arguments, options, error, message):

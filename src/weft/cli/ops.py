@@ -10,6 +10,7 @@ from typing import Any
 
 from weft.cli.models import Subject, add_model_arguments, subject_of
 from weft.driver.sources import function_of
+from weft.support.errors import TVMError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,15 +19,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a row for each operator; the exit status is 1 if some are not supported."""
-    rows = list(coverage(subject_of(options)))
+    """Print a row for each operator; the exit status is 1 if the model cannot be imported."""
+    subject = subject_of(options)
+    rows = list(coverage(subject))
     width = max([len(row.name) for row in rows], default=0)
     for row in rows:
         nearest = f"  (nearest: {row.nearest})" if row.nearest else ""
         print(f"{row.count:>6}  {row.name:<{width}}  {row.status}{nearest}")
     missing = [row for row in rows if row.status == "missing"]
     print(f"{len(rows)} operators, {len(missing)} missing")
-    return 1 if missing else 0
+    refusal = "" if missing else why_not_imported(subject)
+    if refusal:
+        print(f"not imported: {refusal}")
+    return 1 if missing or refusal else 0
+
+
+def why_not_imported(subject: Subject) -> str:
+    """Why an ONNX file cannot be imported though it lacks no operator; nothing if it can."""
+    if not (isinstance(subject.model, Path) and subject.model.suffix == ".onnx"):
+        return ""
+    try:
+        importlib.import_module("weft.relax.frontend.onnx").from_onnx(subject.model)
+    except TVMError as error:
+        return str(error)
+    return ""
 
 
 def coverage(subject: Subject) -> Iterable[Any]:

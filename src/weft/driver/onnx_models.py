@@ -1,8 +1,9 @@
 """Models from ONNX for ``weft.compile``: a ModelProto, or the path of a file.
 
 Example inputs are optional, for models that leave shapes open: a dict from input names to arrays,
-or to shapes, which may contain names of symbols. The compiled model takes its inputs by position or
-by their names in the file, and returns its output, or a tuple if there are several.
+or to shapes, which may contain names of symbols. ``constants={"sr": 16000}`` fixes inputs, which
+the compiled model does not have. It takes its inputs by position or by their names in the file, and
+returns its output, or a tuple if there are several.
 """
 
 from __future__ import annotations
@@ -18,13 +19,22 @@ from weft.driver.sources import Imported, Request
 from weft.relax.frontend.onnx import importer
 from weft.relax.frontend.onnx.checks import check_options
 from weft.relax.frontend.onnx.model import load_model
-from weft.relax.frontend.onnx.parameters import GivenShape
-from weft.relax.frontend.onnx.protos import ModelProto
+from weft.relax.frontend.onnx.parameters import (
+    GivenShape,
+    Symbols,
+    declared_shape,
+    input_dtype,
+)
+from weft.relax.frontend.onnx.protos import ModelProto, ValueInfoProto
+from weft.relax.frontend.onnx.value import Array
 from weft.runtime.model.signature import Signature
 from weft.runtime.ndarray import NDArray
+from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
-_OPTIONS: Final = frozenset({"custom_converters", "dtype_dict", "opset", "shape_dict"})
+_OPTIONS: Final = frozenset(
+    {"constants", "custom_converters", "dtype_dict", "opset", "shape_dict"}
+)
 
 
 def import_onnx(request: Request) -> Imported:
@@ -36,20 +46,21 @@ def import_onnx(request: Request) -> Imported:
             f"there are {', '.join(sorted(_OPTIONS))}"
         )
     model = request.intermediate.pop("model", None) or load_model(request.model)
-    inputs = _inputs(model)
     options = dict(request.options)
+    bound = bound_inputs(model, options.pop("constants", None) or {})
+    inputs = [name for name in _inputs(model) if name not in bound]
     check_options(
         options.get("shape_dict"), options.get("dtype_dict") or "float32", options.get("opset"),
         options.get("custom_converters"),
     )  # fmt: skip
-    shapes, dtypes = _described(request, inputs)
+    shapes, dtypes = _described(request, inputs, model)
     shapes.update(options.pop("shape_dict", None) or {})
     dtype_dict = options.pop("dtype_dict", None) or dtypes or "float32"
     imported = importer.import_model(
         model,
         importer.Request(
             shapes=shapes, dtypes=dtype_dict,
-            custom=dict(options.pop("custom_converters", None) or {}),
+            custom=dict(options.pop("custom_converters", None) or {}), bound=bound,
         ),
         options.pop("opset", None),
     )  # fmt: skip
@@ -64,8 +75,49 @@ def _inputs(model: ModelProto) -> list[str]:
     return [info.name for info in model.graph.input if info.name not in initialized]
 
 
+def bound_inputs(model: ModelProto, constants: object) -> dict[str, Array]:
+    """The inputs that ``constants=`` fixes, as arrays of the model's types.
+
+    Raises IRTypeError or IRValueError for a name, a type or a shape that the model does not have.
+    """
+    if not isinstance(constants, Mapping):
+        raise IRTypeError(
+            f"compile: constants: expected a dict {{input: value}}, got {type(constants).__name__}"
+        )
+    infos = {info.name: info for info in model.graph.input}
+    unknown = [name for name in constants if name not in infos]
+    if unknown:
+        raise IRValueError(
+            f"compile: constants: the model has no input {', '.join(map(repr, unknown))}; its "
+            f"inputs are {', '.join(_inputs(model))}"
+        )
+    return {name: _constant(infos[name], value) for name, value in constants.items()}
+
+
+def _constant(info: ValueInfoProto, value: object) -> Array:
+    array = value.numpy() if isinstance(value, NDArray) else np.asarray(value)
+    dtype, _ = input_dtype(info, "float32")
+    wanted = np.dtype(DataType(dtype).numpy)
+    if not np.can_cast(array.dtype, wanted, "same_kind"):
+        raise IRTypeError(
+            f"compile: constants: input {info.name!r} has the type {dtype}, got {array.dtype}"
+        )
+    declared = declared_shape(info, Symbols())
+    if declared is not None:
+        differ = len(declared) != array.ndim or any(
+            isinstance(dim, int) and dim != size
+            for dim, size in zip(declared, array.shape, strict=True)
+        )
+        if differ:
+            text = f"({', '.join(map(str, declared))})"
+            raise IRValueError(
+                f"compile: constants: input {info.name!r} has the shape {text}, got {array.shape}"
+            )
+    return array.astype(wanted)
+
+
 def _described(
-    request: Request, inputs: Sequence[str]
+    request: Request, inputs: Sequence[str], model: ModelProto
 ) -> tuple[dict[str, GivenShape], dict[str, str]]:
     """(input -> shape, input -> data type), from the example inputs."""
     examples = dict(zip(inputs, request.args, strict=False))
@@ -88,8 +140,22 @@ def _described(
             shapes[name] = value
         else:
             shapes[name], dtypes[name] = _of_array(name, value)
-    _make_dynamic(shapes, request.dynamic_shapes)
+    _make_dynamic(shapes, request.dynamic_shapes, _declared(model, inputs))
     return shapes, dtypes
+
+
+def _declared(model: ModelProto, inputs: Sequence[str]) -> dict[str, list[int | str]]:
+    """What the model says of the shapes of its inputs; what has no name gets one."""
+    shapes: dict[str, list[int | str]] = {}
+    for info in model.graph.input:
+        tensor = info.type.tensor_type
+        if info.name in inputs and tensor.HasField("shape"):
+            name = info.name
+            shapes[name] = [
+                dim.dim_value if dim.HasField("dim_value") else dim.dim_param or f"{name}_{axis}"
+                for axis, dim in enumerate(tensor.shape.dim)
+            ]
+    return shapes
 
 
 def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
@@ -102,17 +168,21 @@ def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
     )
 
 
-def _make_dynamic(shapes: dict[str, GivenShape], dynamic: object) -> None:
+def _make_dynamic(
+    shapes: dict[str, GivenShape], dynamic: object, declared: Mapping[str, GivenShape]
+) -> None:
     """Put symbols into shapes at the axes in ``dynamic_shapes``, ``{input: {axis: name}}``."""
     if dynamic is None:
         return
-    if not isinstance(dynamic, Mapping) or not all(name in shapes for name in dynamic):
+    if not isinstance(dynamic, Mapping) or not all(
+        name in shapes or name in declared for name in dynamic
+    ):
         raise IRValueError(
-            "compile: dynamic_shapes of a model from ONNX is {input: {axis: name}} for inputs that "
-            f"have an example, got {dynamic!r:.80}"
+            "compile: dynamic_shapes of a model from ONNX is {input: {axis: name}} for inputs of "
+            f"which an example or the model tells the shape, got {dynamic!r:.80}"
         )
     for name, axes in dynamic.items():
-        extents = list(shapes[name])
+        extents = list(shapes.get(name) or declared[name])
         if axes is not None and not isinstance(axes, Mapping):
             raise IRValueError(
                 f"compile: dynamic_shapes: expected {{axis: name}} for input {name!r}, got "
@@ -136,7 +206,7 @@ def key_of_onnx(request: Request) -> bytes | None:
     request, so that it is read only once.
     """
     model = request.intermediate["model"] = load_model(request.model)
-    described = _described(request, _inputs(model))
+    described = _described(request, _inputs(model), model)
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     digest = hashlib.blake2b(repr((name, described)).encode(), digest_size=20)
     try:
