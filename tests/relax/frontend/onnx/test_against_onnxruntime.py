@@ -86,6 +86,18 @@ CASES = {
         "i k b", "y", {"i": uniform(1, 3, 6, 6)}, {"k": uniform(4, 3, 3, 3), "b": uniform(4)},
         {"activation": "Relu", "pads": [1, 1, 1, 1]},
     ),
+    "GatherND": ("x i", "y", {"x": X}, {"i": np.array([[0, 2], [1, -3]], "int64")}),
+    "Trilu": ("x k", "y", {"x": X}, {"k": np.array(1, "int64")}, {"upper": 0}),
+    "Pad": ("i p v", "y", {"i": X[0]}, {"p": np.array([1, 0, 0, 2]), "v": np.array([3], "float32")},
+            {"mode": "constant"}),
+    "Range": ("s l", "y", {"s": np.array(2, "float32"), "l": np.array(7.5, "float32")}, {}),
+    "GridSample": (
+        "i g", "y", {"i": uniform(2, 3, 5, 4), "g": uniform(2, 3, 6, 2, seed=1, high=1.2)}, {},
+        {"mode": "bilinear", "padding_mode": "border", "align_corners": 1},
+    ),
+    "ExpandDims": ("x a", "y", {"x": X}, {"a": np.array(-2, "int32")}),
+    "Unique": ("u", "y i c", {"u": np.array([3, 1, 3, 2, 1, 3], "float32")}, {}),
+    "CDist": ("x m", "y", {"x": X[0], "m": uniform(5, 8, seed=7)}, {}, {"metric": "euclidean"}),
     "MatMulNBits": (
         "a q s", "y", {"a": uniform(2, 32)},
         {"q": BYTES.integers(0, 256, (5, 2, 8), "uint8"), "s": uniform(10, low=0.5)},
@@ -165,6 +177,21 @@ def test_com_microsoft(name):
     for got, want in zip(found if isinstance(found, list) else [found], expected, strict=True):
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5)
+
+
+REFUSED = [
+    (node("Unique", "x", "y i c", domain="com.microsoft"), "input x: expected 1 dimension, got 3"),
+    (node("CDist", "x x", "y", domain="com.microsoft", metric="cosine"), "metric: expected euclid"),
+    (node("ExpandDims", "x a", "y", domain="com.microsoft"), "axis 5 is outside of a tensor of 4"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), REFUSED, ids=[call.op_type for call, _ in REFUSED])
+def test_what_com_microsoft_refuses(call, message):
+    proto = model([call], [info("x", shape=X.shape)], ["y"], imports=IMPORTS,
+                  constants={"a": np.array(5, "int32")} if "a" in call.input else {})  # fmt: skip
+    with pytest.raises(OnnxNodeError, match=message):
+        from_onnx(proto)
 
 
 def quantized_lstm(directions, columns, shape, weights="w"):
