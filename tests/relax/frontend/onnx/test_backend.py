@@ -52,12 +52,13 @@ def test_inputs_that_must_be_known_are_bound_for_each_of_their_values():
 
 
 def test_integers_that_decide_an_extent_are_bound_after_the_shapes():
-    proto = model([node("Reshape", "x s", "r"), node("Split", "r", "a b", num_outputs=2)],
-                  [info("x", shape=["n"]), info("s", "int64", [2])], ["a", "b"])  # fmt: skip
+    proto = model([node("Reshape", "x s", "r"), node("MaxPool", "r", "y i", kernel_shape=[1])],
+                  [info("x", shape=["n"]), info("s", "int64", [3])], ["y", "i"])  # fmt: skip
     prepared, x = WeftBackend.prepare(proto), uniform(12)
-    for sizes in ([4, 3], [2, 6]):
-        made = prepared.run([x, np.array(sizes)])
-        np.testing.assert_array_equal(np.concatenate(made), x.reshape(sizes))
+    for sizes in ([1, 4, 3], [1, 2, 6]):
+        pooled, places = prepared.run([x, np.array(sizes)])
+        np.testing.assert_array_equal(pooled, x.reshape(sizes))
+        np.testing.assert_array_equal(places, np.arange(12).reshape(sizes))
     assert prepared.needed == {"s"}
 
 

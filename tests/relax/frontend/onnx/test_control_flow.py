@@ -162,6 +162,27 @@ def test_a_scan():
     check(proto, uniform(2), uniform(4, 2, seed=1))
 
 
+@pytest.mark.parametrize("backwards", [0, 1])
+def test_a_scan_of_as_many_steps_as_the_run_tells(backwards):
+    body = graph(
+        [node("Add", "s x", "s2"), node("Mul", "s2 two", "o")],
+        [info("s", shape=[2]), info("x", shape=[2])], [info("s2", shape=[2]), info("o", shape=[2])],
+    )  # fmt: skip
+    scan = node("Scan", "s0 xs", "s o", body=body, num_scan_inputs=1, scan_input_axes=[1],
+                scan_input_directions=[backwards], scan_output_axes=[1],
+                scan_output_directions=[backwards])  # fmt: skip
+    proto = model([scan], [info("s0", shape=[2]), info("xs", shape=[2, "t"])], ["s", "o"],
+                  constants={"two": np.array(2, "float32")})  # fmt: skip
+    mod = from_onnx(proto)
+    for steps in (1, 5):
+        start, rows = uniform(2), uniform(2, steps, seed=1)
+        way = -1 if backwards else 1
+        sums = start[:, None] + np.cumsum(rows[:, ::way], 1)
+        end, scanned = run(mod, start, rows)
+        np.testing.assert_allclose(end, sums[:, -1], rtol=1e-5)
+        np.testing.assert_allclose(scanned, 2 * sums[:, ::way], rtol=1e-5)
+
+
 def test_sequences_are_known_at_import():
     nodes = [
         node("SequenceConstruct", "x z", "q"), node("SequenceInsert", "q z one", "q2"),

@@ -12,7 +12,7 @@ function, found by translating the body twice. What is scanned out grows by one 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -49,11 +49,18 @@ class State:
         return TensorStructInfo(self.dims, self.dtype)
 
 
+Slices = Callable[[Expr], list[Value]]
+"""From the number of a step to what a Scan's body gets of the tensors that it scans."""
+
+
 def dynamic_loop(
     context: Context, limit: Value | None, condition: Value | None,
-    carried: Sequence[GraphValue | None], body: GraphProto,
+    carried: Sequence[GraphValue | None], body: GraphProto, slices: Slices | None = None,
 ) -> list[Value]:  # fmt: skip
-    """The carried values and what is scanned out when the loop has ended."""
+    """The carried values and what is scanned out when the loop has ended.
+
+    The body is a Loop's; with ``slices`` it is a Scan's, which has no condition.
+    """
     tensors = [value for value in carried if isinstance(value, Value)]
     decided = limit if limit is not None and limit.constant is None else condition or limit
     if len(tensors) < len(carried):
@@ -62,6 +69,7 @@ def dynamic_loop(
     states = [State(list(context.shape(v, "v_initial")), v.elem or 0, v.dtype) for v in tensors]
     deciding = [value.sources for value in (limit, condition) if value is not None]
     loop = _Loop(context, body, limit, states, frozenset[str]().union(*deciding))
+    loop.slices = slices
     scanned = loop.trial()
     return loop.build(condition, tensors, scanned)
 
@@ -74,6 +82,7 @@ class _Loop:
         self.context, self.body, self.states = context, body, states
         self.limit = None
         self.deciding = deciding
+        self.slices: Slices | None = None
         if limit is not None:
             self.limit = context.emit(op.reshape(limit.expr, []))
 
@@ -116,7 +125,12 @@ class _Loop:
         values = [Value(context.builder, param, None, elem) for param, elem in pairs]
         outer, context.translator.is_looping = context.translator.is_looping, True
         try:
-            outputs = context.translator.graph(self.body, context.scope, values)
+            if self.slices is None:
+                outputs = context.translator.graph(self.body, context.scope, values)
+            else:
+                given = [*values[2:], *self.slices(params[0])]
+                states = context.translator.graph(self.body, context.scope, given)
+                outputs = [values[1], *states]
         finally:
             context.translator.is_looping = outer
         tensors = [value for value in outputs if isinstance(value, Value)]

@@ -42,13 +42,14 @@ class Method:
 class Axis:
     """One axis: its number, its extent before and after, output over input, the part taken.
 
-    The scale of symbolic extents is None where it is their ratio.
+    The scale of symbolic extents is None where it is their ratio, and a tensor of float64 where the
+    program computes it.
     """
 
     axis: int
     extent: Dim
     count: Dim
-    scale: float | None
+    scale: float | Expr | None
     part: tuple[float, float] = (0.0, 1.0)
 
     @property
@@ -134,8 +135,7 @@ def count_of(axis: Axis) -> int:
 
 def scale_of(axis: Axis) -> float:
     """Output over input, of extents that are numbers."""
-    assert axis.scale is not None
-    return axis.scale
+    return expect(axis.scale, float)
 
 
 def static_positions(axis: Axis, method: Method, dtype: str = "float64") -> Array:
@@ -190,7 +190,11 @@ class Symbolic:
     def __init__(self, context: Context, axis: Axis, method: Method) -> None:
         self.context, self.axis, self.method = context, axis, method
         self.extent, count = self.number(axis.extent), self.number(axis.count)
-        scale = count / self.extent if axis.scale is None else context.constant(axis.scale).expr
+        scale = axis.scale
+        if scale is None:
+            scale = count / self.extent
+        elif not isinstance(scale, Expr):
+            scale = context.constant(scale).expr
         places = op.astype(op.arange(as_prim(axis.count), dtype="int64"), "float64")
         how = (method.positions, axis.part)
         self.at = context.emit(position(places, self.extent, count, context.emit(scale), how))

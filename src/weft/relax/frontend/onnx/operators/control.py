@@ -8,13 +8,14 @@ other loops are recursive functions (weft.relax.frontend.onnx.loops).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from weft.ir.node import expect
 from weft.relax import op
-from weft.relax.expr import If, SeqExpr, Tuple
+from weft.relax.expr import Expr, If, SeqExpr, Tuple
 from weft.relax.frontend.onnx.blocks import opened_block
 from weft.relax.frontend.onnx.choices import BranchesDifferError, condition_key, insist
 from weft.relax.frontend.onnx.context import Context
@@ -22,7 +23,7 @@ from weft.relax.frontend.onnx.loops import dynamic_loop
 from weft.relax.frontend.onnx.protos import GraphProto, ValueInfoProto
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.results import all_rebuilt, flat_expr, structure
-from weft.relax.frontend.onnx.value import GraphValue, Value
+from weft.relax.frontend.onnx.value import Dim, GraphValue, Value
 from weft.support.errors import TVMError
 
 STEPS: Final = 4096
@@ -159,7 +160,7 @@ def scan(
     scan_output_axes: Sequence[int] | None = None,
     scan_output_directions: Sequence[int] | None = None,
 ) -> list[Value]:  # fmt: skip
-    """The body on slice after slice of the scan inputs, written out."""
+    """The body on slice after slice of the scan inputs; written out where their number is known."""
     count = len(values) - num_scan_inputs
     options = [
         list(item or ()) for item in
@@ -181,7 +182,10 @@ def _scanned(
     states, inputs = values[:count], values[count:]
     along = axes or [0] * len(inputs)
     places = [context.axis(x, axis) for x, axis in zip(inputs, along, strict=True)]
-    steps = context.extent(inputs[0], places[0], "scan input")
+    steps = context.shape(inputs[0], "scan input")[places[0]]
+    if not isinstance(steps, int) or steps > STEPS:
+        scans = Scans(inputs, places, list(ways), steps)
+        return _scanned_by_loop(context, body, states, scans, (out_ways, out_axes))
     scanned: list[list[Value]] = [[] for _ in range(len(body.output) - count)]
     for step in range(steps):
         slices = []
@@ -201,3 +205,46 @@ def _scanned(
         axis = out_axes[index] if out_axes else 0
         results.append(_stacked(context, items, body.output[count + index], axis))
     return [*states, *results]
+
+
+@dataclass(frozen=True)
+class Scans:
+    """What a Scan reads slice by slice: tensors, along which axis of each, from which end."""
+
+    tensors: list[Value]
+    axes: list[int]
+    ways: list[int]
+    steps: Dim
+
+    def slices(self, context: Context, step: Expr) -> list[Value]:
+        """The slices of one step."""
+        last = context.dim_expr(self.steps, -1)
+        ways = self.ways or [0] * len(self.tensors)
+        slices = []
+        for tensor, axis, way in zip(self.tensors, self.axes, ways, strict=True):
+            place = context.emit(op.subtract(last, step)) if way else step
+            slices.append(context.value(op.take(tensor.expr, place, axis), tensor.elem))
+        return slices
+
+
+def _scanned_by_loop(
+    context: Context, body: GraphProto, states: Sequence[Value], scans: Scans,
+    outwards: tuple[list[int], list[int]],
+) -> list[Value]:  # fmt: skip
+    """A Scan of as many steps as the run tells: a loop that takes the slices by its step."""
+    ways, axes = outwards
+    limit = context.value(context.dim_expr(scans.steps))
+    results = dynamic_loop(
+        context, limit, None, states, body, lambda step: scans.slices(context, step)
+    )
+    rows = results[len(states) :]
+    for index, value in enumerate(rows):
+        rows_in_order = value.expr
+        if ways and ways[index]:
+            rows_in_order = context.emit(op.flip(rows_in_order, 0))
+        rank = context.rank(value, "scan output")
+        axis = (axes[index] if axes else 0) % rank
+        order = [*range(1, axis + 1), 0, *range(axis + 1, rank)]
+        turned = rows_in_order if axis == 0 else context.emit(op.permute_dims(rows_in_order, order))
+        rows[index] = context.value(turned, value.elem)
+    return [*results[: len(states)], *rows]

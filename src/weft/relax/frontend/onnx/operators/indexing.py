@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -176,8 +177,7 @@ def split_attribute(
     split: Sequence[int] | None = None,
 ) -> list[Expr] | list[Value]:  # fmt: skip
     """Until opset 12 the sizes are an attribute (an input in opset 1)."""
-    part_sizes = list(split) if split else context.ints(sizes, "split")
-    return _split(context, x, axis, part_sizes)
+    return _split(context, x, axis, list(split) if split else _part_sizes(context, sizes))
 
 
 @converter("Split", since=13)
@@ -186,11 +186,15 @@ def split_input(
     num_outputs: int | None = None,
 ) -> list[Expr] | list[Value]:  # fmt: skip
     """Parts of given sizes, or equal ones (the last may be smaller), one for each output."""
-    return _split(context, x, axis, context.ints(split, "split"), num_outputs)
+    return _split(context, x, axis, _part_sizes(context, split), num_outputs)
+
+
+def _part_sizes(context: Context, sizes: Value | None) -> list[Dim] | None:
+    return None if sizes is None else context.dims(sizes, "split")
 
 
 def _split(
-    context: Context, x: Value, axis: int, sizes: list[int] | None, count: int | None = None
+    context: Context, x: Value, axis: int, sizes: Sequence[Dim] | None, count: int | None = None
 ) -> list[Expr] | list[Value]:
     place = context.axis(x, axis)
     count = count or len(context.node.output)
@@ -199,12 +203,11 @@ def _split(
         if len(sizes) != len(context.node.output):
             context.fail(f"split: expected {len(context.node.output)} sizes, got {len(sizes)}")
     else:
-        extent = context.extent(x, place, "input")
-        part = -(-extent // count)
-        sizes = [max(min(part, extent - part * index), 0) for index in range(count)]
-    ends = np.cumsum(sizes).tolist()
-    if x.known is not None:
-        parts = np.split(x.known, ends[:-1], place)
+        sizes = _equal_parts(context.shape(x, "input")[place], count)
+    ends = list(itertools.accumulate(sizes))
+    numbers = [end for end in ends if isinstance(end, int)]
+    if x.known is not None and len(numbers) == len(ends):
+        parts = np.split(x.known, numbers[:-1], place)
         return [context.constant(settle(part), elem=x.elem) for part in parts]
     return [
         context.emit(op.strided_slice(x.expr, [place], [end - size], [end], assume_inbound=True))
@@ -212,12 +215,23 @@ def _split(
     ]
 
 
-def check_sizes(context: Context, x: Value, axis: int, sizes: Sequence[int]) -> None:
-    """Raise OnnxNodeError unless sizes of parts make up the axis, where its extent is known."""
-    if any(size < 0 for size in sizes):
+def _equal_parts(extent: Dim, count: int) -> list[Dim]:
+    """Equal sizes that make up an extent; the last ones may be smaller."""
+    if isinstance(extent, int):
+        part = -(-extent // count)
+        return [max(min(part, extent - part * index), 0) for index in range(count)]
+    size = tir.floordiv(extent + (count - 1), count)
+    left = [tir.max(tir.min(size, extent - size * index), 0) for index in range(count)]
+    return [simplified(dim) for dim in left]
+
+
+def check_sizes(context: Context, x: Value, axis: int, sizes: Sequence[Dim]) -> None:
+    """Raise OnnxNodeError unless sizes of parts make up the axis, where they are known."""
+    numbers = [size for size in sizes if isinstance(size, int)]
+    if any(size < 0 for size in numbers):
         context.fail(f"split: expected sizes of at least 0, got {list(sizes)}")
     extent = context.shape(x, "input")[axis]
-    if isinstance(extent, int) and sum(sizes) != extent:
+    if isinstance(extent, int) and len(numbers) == len(sizes) and sum(numbers) != extent:
         context.fail(f"split: expected sizes that add up to {extent}, got {list(sizes)}")
 
 
@@ -273,14 +287,18 @@ def topk_attribute(context: Context, x: Value, *, k: int, axis: int = -1) -> lis
 @converter("TopK", since=10, ignores=["sorted"])
 def topk(context: Context, x: Value, k: Value, *, axis: int = -1, largest: int = 1) -> list[Expr]:
     """The k largest (or smallest) along an axis, in order, and their indices."""
-    return _topk(context, x, (context.ints(k, "K") or [0])[0], (axis, bool(largest)))
+    return _topk(context, x, context.dims(k, "K")[0], (axis, bool(largest)))
 
 
-def _topk(context: Context, x: Value, k: int, options: tuple[int, bool]) -> list[Expr]:
+def _topk(context: Context, x: Value, k: Dim, options: tuple[int, bool]) -> list[Expr]:
     axis, largest = options
     place = context.axis(x, axis)
     shape = context.shape(x, "X")
     extent = shape[place]
+    if not isinstance(k, int):  # all of them in order, of which the first k stay
+        both = context.emit(op.topk(x.expr, -1, place, "both", largest, "int64"))
+        return [context.emit(op.strided_slice(context.emit(both[index]), [place], [0], [k]))
+                for index in range(2)]  # fmt: skip
     if k < 0 or (isinstance(extent, int) and k > extent):
         context.fail(f"K: expected 0 to {extent}, got {k}")
     if k == 0:

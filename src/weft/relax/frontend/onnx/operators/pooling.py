@@ -15,6 +15,7 @@ from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.value import Dim, Value, as_prim
 from weft.relax.frontend.onnx.windows import LAYOUTS, Windows, windows_of
 from weft.relax.ir.shape_arith import product, same_dim, simplified
+from weft.support.dtype import DataType
 from weft.tir import op as tir
 
 MAX: Final = {1: op.nn.max_pool1d, 2: op.nn.max_pool2d, 3: op.nn.max_pool3d}
@@ -57,9 +58,10 @@ def _pooled(
 ) -> Expr:  # fmt: skip
     table, ceil_mode, count_padding = options
     rank = windows.rank
-    padding = [context.number(size, x, "X") for size in windows.padding]
+    if not all(isinstance(size, int) for size in windows.padding):
+        return _pooled_apart(context, x, windows, options)
     pooled = context.emit(table[rank](
-        x.expr, windows.kernel, windows.strides, padding, windows.dilations, ceil_mode,
+        x.expr, windows.kernel, windows.strides, windows.padding, windows.dilations, ceil_mode,
         count_padding, LAYOUTS[rank][0],
     ))  # fmt: skip
     if not ceil_mode:
@@ -73,6 +75,36 @@ def _pooled(
     ends = [wanted[axis] for axis in cut]
     axes = [axis + 2 for axis in cut]
     return context.emit(op.strided_slice(pooled, axes, [0] * len(cut), ends))
+
+
+def _pooled_apart(
+    context: Context, x: Value, windows: Windows,
+    options: tuple[Mapping[int, Callable[..., Expr]], bool, bool],
+) -> Expr:  # fmt: skip
+    """With padding of symbolic size, which is written: as SAME_UPPER has it, so no part is left."""
+    table, _, count_padding = options
+    emit, rank = context.emit, windows.rank
+
+    def pooled(data: Expr, value: float) -> Expr:
+        around = padded(context, data, (windows.before, windows.after), value)
+        return emit(table[rank](
+            around, windows.kernel, windows.strides, 0, windows.dilations, False, True,
+            LAYOUTS[rank][0],
+        ))  # fmt: skip
+
+    if table is MAX:
+        return pooled(x.expr, _lowest(x.dtype))
+    mean = pooled(x.expr, 0.0)
+    if count_padding:
+        return mean
+    ones = emit(op.ones([1, 1, *context.shape(x, "X")[2:]], x.dtype))
+    return emit(op.divide(mean, pooled(ones, 0.0)))
+
+
+def _lowest(dtype: str) -> float:
+    """What no element is below."""
+    kind = DataType(dtype)
+    return float("-inf") if kind.is_float else float(np.iinfo(dtype).min)
 
 
 def _window_count(windows: Windows, axis: int, size: Dim, ceil: bool) -> Dim:

@@ -1,8 +1,9 @@
 """Random numbers. They are drawn at import, by numpy's generator and the node's seed: a model that
 runs twice gives the same numbers twice, as an ONNX node with a seed does.
 
-In the body of a Loop or Scan that is written out, each step draws on. Where the steps are not known
-the program draws (``weft.random.seed`` sets its generator; the node's seed does not count there).
+In the body of a Loop or Scan that is written out, each step draws on. Where the steps, or how many
+numbers there are, are not known, the program draws (``weft.random.seed`` sets its generator; the
+node's seed does not count there).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from weft.relax.expr import Expr, ExternFunc, PrimValue
 from weft.relax.frontend.onnx.checks import first_output
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
-from weft.relax.frontend.onnx.value import Value
+from weft.relax.frontend.onnx.value import Dim, Value
 from weft.relax.struct_info import TensorStructInfo
 from weft.tir import op as tir
 
@@ -32,13 +33,14 @@ def _generator(context: Context, seed: float | None) -> np.random.Generator:
 
 
 def _numbers(
-    context: Context, kind: str, ends: tuple[float, float], shape: Sequence[int],
+    context: Context, kind: str, ends: tuple[float, float], shape: Sequence[Dim],
     how: tuple[str, float | None],
 ) -> Value:  # fmt: skip
     """Numbers of a distribution, "uniform" or "normal"; ``how`` is (data type, seed)."""
     dtype, seed = how
-    if not context.translator.is_looping:
-        drawn = getattr(_generator(context, seed), kind)(*ends, list(shape))
+    sizes = [dim for dim in shape if isinstance(dim, int)]
+    if not context.translator.is_looping and len(sizes) == len(shape):
+        drawn = getattr(_generator(context, seed), kind)(*ends, sizes)
         return context.constant(drawn.astype(dtype))
     stream = tir.const(next(context.translator.draws), "int64")
     args = [PrimValue(stream), *[PrimValue(tir.const(end, "float64")) for end in ends]]
@@ -70,10 +72,8 @@ def random_uniform_like(
     seed: float | None = None,
 ) -> Value:  # fmt: skip
     """Numbers between low and high, in the shape (and type) of a tensor."""
-    shape = context.numbers(x, "input")
-    return random_uniform(
-        context, shape=shape, low=low, high=high, dtype=dtype or x.elem or 1, seed=seed
-    )
+    kind = context.storage(dtype or x.elem or 1)
+    return _numbers(context, "uniform", (low, high), context.shape(x, "input"), (kind, seed))
 
 
 @converter("RandomNormalLike")
@@ -82,10 +82,8 @@ def random_normal_like(
     dtype: int | None = None, seed: float | None = None,
 ) -> Value:  # fmt: skip
     """Normally distributed numbers, in the shape (and type) of a tensor."""
-    shape = context.numbers(x, "input")
-    return random_normal(
-        context, shape=shape, mean=mean, scale=scale, dtype=dtype or x.elem or 1, seed=seed
-    )
+    kind = context.storage(dtype or x.elem or 1)
+    return _numbers(context, "normal", (mean, scale), context.shape(x, "input"), (kind, seed))
 
 
 @converter("Bernoulli", since=15)
@@ -93,7 +91,7 @@ def bernoulli(
     context: Context, x: Value, *, dtype: int | None = None, seed: float | None = None
 ) -> Expr:
     """1 with the probability that x says, else 0."""
-    shape = context.numbers(x, "input")
+    shape = context.shape(x, "input")
     drawn = _numbers(context, "uniform", (0.0, 1.0), shape, (x.dtype, seed))
     hit = context.emit(op.less(drawn.expr, x.expr))
     return context.emit(op.astype(hit, context.storage(dtype or x.elem or 1)))
@@ -104,7 +102,7 @@ def multinomial(
     context: Context, x: Value, *, dtype: int = 6, sample_size: int = 1, seed: float | None = None
 ) -> Expr:
     """Classes drawn by unnormalized log probabilities, row by row: the largest x + Gumbel noise."""
-    batch, classes = context.numbers(x, "input")
+    batch, classes = context.shape(x, "input")
     emit, shape = context.emit, [batch, sample_size, classes]
     drawn = _numbers(context, "uniform", (0.0, 1.0), shape, ("float64", seed)).expr
     rest = emit(op.negative(emit(op.log(emit(op.negative(emit(op.log(drawn))))))))

@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.ir.node import expect
 from weft.relax import op
-from weft.relax.expr import Expr
+from weft.relax.expr import Call, Constant, Expr, Tuple, Var
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.registry import converter
 from weft.relax.frontend.onnx.resampling import (
@@ -39,23 +39,19 @@ def upsample_attributes(
 ) -> Expr:  # fmt: skip
     """Until opset 8 the factors are attributes."""
     factors = [1.0, 1.0, height_scale, width_scale] if scales is None else list(scales)
-    return _left_edges(context, x, factors, mode)
+    return _left_edges(context, x, context.constant(factors, "float32"), mode)
 
 
 @converter("Upsample", since=9)
 @converter("Resize", since=10)
 def upsample(context: Context, x: Value, scales: Value, *, mode: str = "nearest") -> Expr:
     """The factors are an input; positions are left edges, rounded down."""
-    return _left_edges(context, x, context.array(scales, "scales").tolist(), mode)
+    return _left_edges(context, x, scales, mode)
 
 
-def _left_edges(context: Context, x: Value, scales: Sequence[float], mode: str) -> Expr:
+def _left_edges(context: Context, x: Value, scales: Value, mode: str) -> Expr:
     method = Method("linear" if mode in ("bilinear", "linear") else mode, "asymmetric", "floor")
-    shape = context.shape(x, "X")
-    axes = [
-        Axis(number, extent, scaled(extent, scale), float(scale))
-        for number, (extent, scale) in enumerate(zip(shape, scales, strict=True))
-    ]
+    axes = _by_scales(context, x, range(context.rank(x, "X")), scales)
     return resampled(context, x, axes, method)
 
 
@@ -78,9 +74,8 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
         context.numbers(x, "X")  # how many neighbours there are depends on the scale
     rank = context.rank(x, "X")
     chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
-    factors = None if scales is None or scales.shape == [0] else context.array(scales, "scales")
-    if factors is not None:
-        resized = _by_scales(context, x, chosen, factors.tolist())
+    if scales is not None and scales.shape != [0]:
+        resized = _by_scales(context, x, chosen, scales)
     elif sizes is not None:
         numbers = bool(antialias) or keep_aspect_ratio_policy != "stretch"
         wanted = (context.ints if numbers else context.dims)(sizes, "sizes") or []
@@ -118,15 +113,47 @@ def scaled(extent: Dim, scale: float) -> Dim:
 
 
 def _by_scales(
-    context: Context, x: Value, chosen: Sequence[int], scales: Sequence[float]
+    context: Context, x: Value, chosen: Sequence[int], scales: Value
 ) -> list[Axis]:
-    if len(scales) != len(chosen):
-        context.fail(f"scales: expected {len(chosen)} numbers, got {len(scales)}")
+    known = _known_scales(context, scales)
+    if len(known) != len(chosen):
+        context.fail(f"scales: expected {len(chosen)} numbers, got {len(known)}")
     shape = context.shape(x, "X")
     return [
-        Axis(axis, shape[axis], scaled(shape[axis], scale), float(scale))
-        for axis, scale in zip(chosen, scales, strict=True)
-    ]
+        _by_computed_scale(context, axis, shape[axis], (scales, place)) if scale is None
+        else Axis(axis, shape[axis], scaled(shape[axis], scale), scale)
+        for place, (axis, scale) in enumerate(zip(chosen, known, strict=True))
+    ]  # fmt: skip
+
+
+def _known_scales(context: Context, scales: Value) -> list[float | None]:
+    """The factors, None for each that the program computes: of a Concat some are numbers."""
+    if scales.constant is not None:
+        return [float(scale) for scale in scales.constant.ravel().tolist()]
+    call = context.builder.lookup_binding(expect(scales.expr, Var))
+    if isinstance(call, Call) and call.op.name == "relax.concat":
+        parts = [context.value(field) for field in expect(call.args[0], Tuple).fields]
+    else:
+        parts = [scales]
+    known: list[float | None] = []
+    for part in parts:
+        if isinstance(part.expr, Constant):
+            known += [float(scale) for scale in part.expr.data.numpy().ravel().tolist()]
+        else:
+            known += [None] * context.extent(part, 0, "scales")
+    return known
+
+
+def _by_computed_scale(
+    context: Context, axis: int, extent: Dim, place: tuple[Value, int]
+) -> Axis:
+    """An axis whose factor the program computes, and with it the extent of the result."""
+    emit, (scales, index) = context.emit, place
+    scale = emit(op.strided_slice(scales.expr, [0], [index], [index + 1]))
+    before = emit(op.reshape(emit(op.astype(context.dim_expr(extent), "float32")), [1]))
+    whole = emit(op.astype(emit(op.floor(emit(op.multiply(before, scale)))), "int64"))
+    (count,) = context.dims(context.value(whole), "resized")
+    return Axis(axis, extent, count, emit(op.astype(emit(op.reshape(scale, [])), "float64")))
 
 
 def _by_sizes(
@@ -240,6 +267,8 @@ def _whole(context: Context, sums: Expr) -> Expr:
 
 
 def _stays(axis: Axis) -> bool:
+    if isinstance(axis.scale, Expr):
+        return False
     same = axis.extent is axis.count or (axis.is_static and axis.extent == axis.count)
     return same and axis.scale in (1.0, None) and axis.part == (0.0, 1.0)
 

@@ -184,7 +184,17 @@ def tile_repeats(context: Context, x: Value, repeats: Value, axis: Value) -> Exp
 @converter("Tile", since=6)
 def tile(context: Context, x: Value, repeats: Value) -> Expr:
     """Copies side by side along every axis."""
-    return context.emit(op.tile(x.expr, context.ints(repeats, "repeats")))
+    times = context.dims(repeats, "repeats")
+    if all(isinstance(count, int) for count in times):
+        return context.emit(op.tile(x.expr, times))
+    extents = context.shape(x, "input")
+    if len(times) != len(extents):
+        context.fail(f"repeats: expected {len(extents)} numbers, got {len(times)}")
+    apart = [dim for extent in extents for dim in (1, extent)]
+    spread = [dim for pair in zip(times, extents, strict=True) for dim in pair]
+    copies = context.emit(op.broadcast_to(context.emit(op.reshape(x.expr, apart)), spread))
+    whole = [as_prim(count) * extent for count, extent in zip(times, extents, strict=True)]
+    return context.emit(op.reshape(copies, whole))
 
 
 @converter("Transpose")
