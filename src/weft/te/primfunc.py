@@ -46,8 +46,8 @@ LAYOUT_REWRITE_PREPROC = "meta_schedule.layout_rewrite_preproc"
 """The annotation of blocks that change the layout of weights. SplitLayoutRewritePreproc moves them
 out of the function, so that they run once, when the model is built."""
 STAGES = "te.stages"
-"""The annotation of the block in the body of a ``te.extern`` that is to be dissolved: the blocks
-and buffers in it become those of the function, so that schedules can change them."""
+"""The annotation of a block without axes, the body of a ``te.extern``, that is dissolved: the
+blocks and buffers in it become those of the function, so that schedules can change them."""
 
 
 @deep_recursion
