@@ -161,7 +161,7 @@ class _Renew(Mutator):
     def visit_DeclBuffer(self, node: DeclBuffer) -> DeclBuffer:
         fresh: Buffer = Mutator.visit_default(self, node.buffer)
         if fresh is node.buffer:
-            fresh = _copy_of(node.buffer)
+            fresh = buffer_copy(node.buffer)
         self.mapping[id(node.buffer)] = (node.buffer, fresh)
         return node.with_(buffer=fresh, body=self.visit(node.body))
 
@@ -180,7 +180,8 @@ class _Renew(Mutator):
         )  # fmt: skip
 
 
-def _copy_of(buffer: Buffer) -> Buffer:
+def buffer_copy(buffer: Buffer) -> Buffer:
+    """Another buffer with the same fields."""
     values = [getattr(buffer, name) for name in Buffer.INIT_FIELDS]
     return Buffer(*values, span=buffer.span)
 

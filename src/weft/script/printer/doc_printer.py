@@ -79,7 +79,7 @@ class Target:
         self.depths = {id(item): number for number, item in enumerate(chain, 1)}
 
     def depth(self, doc: Doc) -> int:
-        """The position in the chain of the object a doc was made from; 0 if it is not there."""
+        """How far along the chain or path the object of a doc is; 0 if it is not on it."""
         depth = 0
         if doc.source is not None and not isinstance(doc.source, str | int):
             depth = self.depths.get(id(doc.source), 0)

@@ -16,16 +16,8 @@ from weft.ir.transform import Pass
 from weft.tir.buffer import Buffer
 from weft.tir.expr import IterVar, Let, Var
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import (
-    Allocate,
-    AllocateConst,
-    Block,
-    BlockRealize,
-    DeclBuffer,
-    For,
-    LetStmt,
-    Stmt,
-)
+from weft.tir.stmt import Allocate, AllocateConst, Block, DeclBuffer, For, LetStmt, Stmt
+from weft.tir.stmt_functor import buffer_copy
 from weft.tir.transform.prim_func_pass import make_pass
 
 
@@ -58,11 +50,7 @@ class _Renew(Mutator):
             self.define(buffer.data)
         new = self.visit_default(buffer)
         if id(buffer) in self.defined and new is buffer:
-            new = Buffer(
-                buffer.data, buffer.dtype, buffer.shape, buffer.strides, buffer.elem_offset,
-                buffer.name, buffer.data_alignment, buffer.offset_factor, buffer.buffer_type,
-                buffer.axis_separators,
-            )  # fmt: skip
+            new = buffer_copy(buffer)
         self.defined.add(id(buffer))
         self.keep.append(buffer)
         if new is not buffer:
@@ -94,7 +82,7 @@ class _Renew(Mutator):
         self.renamed = saved
         return loop.with_(min=low, extent=extent, loop_var=var, body=body)
 
-    def visit_Allocate(self, alloc: Allocate) -> Allocate:
+    def visit_Allocate(self, alloc: Allocate | AllocateConst) -> Stmt:
         extents = self.visit(alloc.extents)
         saved = dict(self.renamed)
         var = self.define(alloc.buffer_var)
@@ -102,12 +90,7 @@ class _Renew(Mutator):
         self.renamed = saved
         return alloc.with_(buffer_var=var, extents=extents, body=body)
 
-    def visit_AllocateConst(self, alloc: AllocateConst) -> AllocateConst:
-        saved = dict(self.renamed)
-        var = self.define(alloc.buffer_var)
-        body = self.visit(alloc.body)
-        self.renamed = saved
-        return alloc.with_(buffer_var=var, body=body)
+    visit_AllocateConst = visit_Allocate
 
     def visit_DeclBuffer(self, decl: DeclBuffer) -> DeclBuffer:
         saved = dict(self.renamed)
@@ -115,12 +98,6 @@ class _Renew(Mutator):
         body = self.visit(decl.body)
         self.renamed = saved
         return decl.with_(buffer=buffer, body=body)
-
-    def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
-        values, predicate = self.visit(realize.iter_values), self.visit(realize.predicate)
-        return realize.with_(
-            iter_values=values, predicate=predicate, block=self.visit(realize.block)
-        )
 
     def visit_Block(self, block: Block) -> Block:
         saved = dict(self.renamed)

@@ -82,7 +82,7 @@ def solve(
 
 
 def _settled(given: AxisDomain, analyzer: Analyzer) -> AxisDomain:
-    """The domain, whose limit is removed if all of ``dom`` is inside of it."""
+    """The same domain, without ``bound`` if the intersection can be written as one interval."""
     if given.dom.is_nothing() or not given.dom.is_bounded:
         return AxisDomain(_simple(given.bound, analyzer), NOTHING)
     dom, bound = _simple(given.dom, analyzer), _simple(given.bound, analyzer)
