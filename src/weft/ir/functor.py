@@ -142,7 +142,7 @@ class _Dispatcher:
         return handler
 
 
-# Bases that are no nodes themselves, and the two node classes of higher rooms named in this module.
+# Bases that are no nodes themselves, and two node classes of higher packages named in this module.
 _ABSTRACT = frozenset(
     "Var Buffer PrimExpr RelaxExpr Expr Stmt StructInfo BinaryExpr Type BaseFunc Binding "
     "CompareExpr".split()

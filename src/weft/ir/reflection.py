@@ -53,8 +53,8 @@ def make_node(type_key: str, **kwargs: object) -> Node | Attrs:
 
 def node_class(type_key: str) -> type[Node]:
     """The class of nodes with that name; IRTypeError if there is none."""
-    room, _, name = type_key.rpartition(".")
-    first = room.partition(".")[0]
+    package, _, name = type_key.rpartition(".")
+    first = package.partition(".")[0]
     for prefix in (first, ""):
         for module in _DEFINED_IN.get(prefix, ()):
             importlib.import_module(module)

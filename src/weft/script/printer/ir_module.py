@@ -127,9 +127,9 @@ def _op(node: Op, d: Docsifier) -> Doc:
 def with_header(doc: Doc, d: Docsifier) -> list[Doc]:
     """The comment lines that say what ``I``, ``T`` and ``R`` are, an empty line, then the doc."""
     lines: list[Doc] = []
-    for room in ("ir", "tir", "relax"):
-        if room in d.used:
-            line = f"from tvm.script import {room} as {d.prefixes[room]}"
+    for dialect in ("ir", "tir", "relax"):
+        if dialect in d.used:
+            line = f"from tvm.script import {dialect} as {d.prefixes[dialect]}"
             lines.append(CommentDoc(line))
     return [*lines, CommentDoc(""), doc] if lines else [doc]
 
