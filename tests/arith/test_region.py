@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from tests.lib.wrapping import value_of
 from weft.arith.analyzer import Analyzer
+from weft.arith.interval import IntSet, pos_inf
 from weft.arith.region import (
     estimate_region_lower_bound,
     estimate_region_strict_bound,
     estimate_region_upper_bound,
 )
-from weft.ir.expr import Range, as_prim_expr
+from weft.ir.expr import IntImm, Range, as_prim_expr, integer_range
+from weft.support.dtype import DataType
+from weft.tir import expr as nodes
 from weft.tir.expr import Var
 
 I, J = (Var(name, "int32") for name in "ij")
@@ -133,3 +138,62 @@ def box(space, sets):
         range(space.values(each.min_value)[0], space.values(each.max_value)[0] + 1) for each in sets
     ]
     return set(itertools.product(*sides))
+
+
+NARROW = ("int8", "uint8", "int16")
+
+
+def narrow_case(rng):
+    """(type, loop, its range, region, predicate, the numbers that are touched)."""
+    dtype = rng.choice(NARROW)
+    low, high = integer_range(DataType(dtype))
+    var, inner = Var("v", dtype), Var("k", "int32")
+    begin, extent = rng.choice([low, 0, high - 20, 100]), rng.choice([1, 5, 20])
+    number = {value: IntImm(dtype, value) for value in (3, 20, begin, extent)}
+    term = rng.choice([var, var + number[20], var * number[3], var - number[20]])
+    wide = nodes.Cast("int32", term)
+    start, size = rng.choice([term, wide, wide * 4 + inner]), rng.randint(1, 6)
+    limit = IntImm(dtype, min(high, begin + 3))
+    always, below = IntImm("bool", 1), nodes.LT(var, limit)
+    predicate = rng.choice([always, below, nodes.LT(var + number[20], limit)])
+    touched = set()
+    for at, k in itertools.product(range(begin, begin + extent), range(4)):
+        scope = {"v": at, "k": k}
+        if value_of(predicate, scope):
+            first = value_of(start, scope)
+            touched |= set(range(first, first + size))
+    domain = {var: Range.from_min_extent(number[begin], number[extent]), inner: Range(0, 4)}
+    return [Range.from_min_extent(start, IntImm(start.dtype, size))], domain, predicate, touched
+
+
+@pytest.mark.parametrize("bound", [estimate_region_strict_bound, estimate_region_lower_bound,
+                                   estimate_region_upper_bound])  # fmt: skip
+def test_regions_of_narrow_indices(bound):
+    """The starts may wrap, and a region may end beyond the numbers of its index's type."""
+    for seed in range(200):
+        region, domain, predicate, touched = narrow_case(random.Random(seed))
+        found = bound(region, domain, predicate)
+        if found is None:
+            continue
+        low, high = found[0].min_value, found[0].max_value
+        text = f"seed {seed}: {region} in {domain} where {predicate} touches {touched}, not {found}"
+        if isinstance(low, IntImm) and isinstance(high, IntImm):
+            inside = set(range(low.value, high.value + 1))
+            assert bound is not estimate_region_strict_bound or inside == touched, text
+            assert bound is not estimate_region_lower_bound or inside <= touched, text
+            assert bound is not estimate_region_upper_bound or touched <= inside, text
+        elif bound is estimate_region_upper_bound and isinstance(low, IntImm):
+            assert low.value <= min(touched, default=low.value), text
+
+
+def test_a_range_up_to_the_end_of_its_type_and_beyond():
+    def of(dtype, low, extent):
+        return IntSet.from_range(Range.from_min_extent(IntImm(dtype, low), IntImm(dtype, extent)))
+
+    whole = of("uint8", 200, 56)
+    assert (whole.min_value.value, whole.max_value.value) == (200, 255)
+    assert of("uint8", 200, 57).max_value is pos_inf()
+    assert of("int8", 1, 127).max_value.value == 127
+    assert of("int8", 2, 127).max_value is pos_inf()
+    assert of("int8", -128, 0).is_nothing()
+    assert of("int32", 5, 0).is_nothing()

@@ -99,6 +99,8 @@ class IntSet(Node):
         low, extent = rng.min, rng.extent
         if low.dtype is not extent.dtype:
             low, extent = match_types(low, extent)
+        if isinstance(low, IntImm) and isinstance(extent, IntImm):
+            return _of_numbers(low, extent.value)
         last = fold.sub(fold.add(low, extent), fold.const(extent.dtype, 1))
         return IntervalSet(low, last if analyzer is None else analyzer.simplify(last))
 
@@ -153,6 +155,15 @@ class IntervalSet(IntSet):
             return default
         simple = extent if analyzer is None else analyzer.simplify(extent)
         return Range.from_min_extent(self.min_value, simple)
+
+
+def _of_numbers(low: IntImm, extent: int) -> IntervalSet:
+    """``extent`` numbers from ``low`` on; without an end where that is no number of the type."""
+    last = low.value + extent - 1
+    type_low, type_high = integer_range(low.dtype)
+    if last < type_low:
+        return IntSet.nothing()
+    return IntervalSet(low, POS_INF if last > type_high else fold.const(low.dtype, last))
 
 
 def wrapping_lanes(base: IntervalSet, step: PrimExpr, lanes: int) -> IntervalSet:

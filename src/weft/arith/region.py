@@ -15,7 +15,7 @@ from weft.arith.interval import IntervalSet, as_int_set
 from weft.arith.iter_map import IterMapLevel, IterSumExpr, detect_iter_map
 from weft.arith.iter_map.constraint import conjuncts, uses
 from weft.arith.iter_map.integer import add, const_like, is_value, mul, sub
-from weft.ir.expr import PrimExpr, Range, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, Range, as_prim_expr, integer_range
 from weft.ir.functor import collect, substitute
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
@@ -113,6 +113,9 @@ def _exact(total: IterSumExpr, extent: PrimExpr, analyzer: Analyzer) -> Interval
         if not analyzer.can_prove(GE(*match_types(extent, scale))):
             return None
         reach = add(extent, last)
+    if isinstance(low, IntImm) and isinstance(reach, IntImm):
+        if low.value + reach.value - 1 > integer_range(low.dtype)[1]:
+            return None  # the last element is no number of the index's type
     high = sub(add(low, reach), const_like(reach, 1))
     return IntervalSet(analyzer.simplify(low), analyzer.simplify(high))
 
