@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,8 +74,9 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
 def _symbol(name: str) -> str:
     """The name in object code; characters but for letters, digits, ``_`` and ``.`` as numbers.
 
-    ``a-b`` → ``weft__a_u2d_b``.
+    ``a-b`` → ``weft__a_u2d_b``, and what looks like that already has its underscore as a number.
     """
+    name = re.sub(r"_(?=u[0-9a-f]+_)", "_u5f_", name)
     plain = [c if c.isascii() and (c.isalnum() or c in "_.") else f"_u{ord(c):x}_" for c in name]
     return SYMBOL_PREFIX + "".join(plain)
 
