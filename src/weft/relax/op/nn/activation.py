@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from weft import topi
 from weft.ir.traits import Trait
 from weft.relax.expr import Call, Expr
 from weft.relax.ir.shape_arith import constant_value, differ
-from weft.relax.op.definition import operator
+from weft.relax.op.definition import Infer, operator
 from weft.relax.op.infer import (
     axis_of,
     check_rank,
@@ -19,9 +20,9 @@ from weft.relax.op.infer import (
     same_as_float_input,
     same_as_input,
 )
-from weft.relax.op.lowering import dims
+from weft.relax.op.lowering import TensorExpression, dims
 from weft.relax.op.reference.nn import activation as reference
-from weft.relax.op.reference.rule import in_float64
+from weft.relax.op.reference.rule import Reference, in_float64
 from weft.relax.op.requirements import Required
 from weft.relax.struct_info import TensorStructInfo
 
@@ -67,26 +68,56 @@ def infer_hardtanh(call: Call) -> TensorStructInfo:
     return same_as_float_input(call)
 
 
-@operator(
-    "relax.nn.relu",
-    same_as_input,
-    te=topi.nn.relu,
-    numpy=in_float64(lambda x: np.maximum(x, x.dtype.type(0))),
-    traits=Trait.ELEMENTWISE,
-)
-def relu(data: Expr) -> None:
-    """max(x, 0)."""
+def _row(
+    name: str,
+    te: TensorExpression,
+    numpy: Reference,
+    text: str,
+    infer: Infer = same_as_float_input,
+) -> Callable[..., Call]:
+    """The row of ``relax.nn.<name>(data)``, an element-wise function without attributes."""
+
+    def body(data: Expr) -> None:  # noqa: ARG001 - the signature of the operator
+        return None
+
+    body.__name__, body.__doc__ = name, text
+    row = operator(f"relax.nn.{name}", infer, te=te, numpy=numpy, traits=Trait.ELEMENTWISE)
+    return row(body)
 
 
-@operator(
-    "relax.nn.relu6",
-    same_as_input,
-    te=topi.nn.relu6,
-    numpy=reference.relu6,
-    traits=Trait.ELEMENTWISE,
+relu = _row(
+    "relu", topi.nn.relu, in_float64(lambda x: np.maximum(x, x.dtype.type(0))),
+    "max(x, 0).", same_as_input,
+)  # fmt: skip
+relu6 = _row("relu6", topi.nn.relu6, reference.relu6, "min(max(x, 0), 6).", same_as_input)
+gelu = _row(
+    "gelu", topi.nn.gelu, in_float64(lambda x: x * 0.5 * reference.erfc(-x / math.sqrt(2))),
+    "x * Phi(x), where Phi is the cumulative distribution of the standard normal distribution.",
+)  # fmt: skip
+gelu_tanh = _row("gelu_tanh", topi.nn.gelu_tanh, reference.gelu_tanh, "gelu, approximated by tanh.")
+selu = _row("selu", topi.nn.selu, reference.selu, "The scaled exponential linear unit.")
+silu = _row("silu", topi.nn.silu, reference.silu, "x * sigmoid(x).")
+mish = _row(
+    "mish", topi.nn.mish, in_float64(lambda x: x * np.tanh(np.logaddexp(0, x))),
+    "x * tanh(log(1 + exp(x))).",
+)  # fmt: skip
+softsign = _row(
+    "softsign", topi.nn.softsign, in_float64(lambda x: x / (1 + np.abs(x))), "x / (1 + abs(x))."
 )
-def relu6(data: Expr) -> None:
-    """min(max(x, 0), 6)."""
+log_sigmoid = _row(
+    "log_sigmoid", topi.nn.log_sigmoid, in_float64(lambda x: -np.logaddexp(0, -x)),
+    "The logarithm of sigmoid(x), without overflow.",
+)  # fmt: skip
+hardsigmoid = _row(
+    "hardsigmoid", topi.nn.hardsigmoid, reference.hardsigmoid, "min(max(x + 3, 0), 6) / 6."
+)
+hardswish = _row(
+    "hardswish", topi.nn.hardswish, in_float64(lambda x: x * reference.hardsigmoid(x)),
+    "x * hardsigmoid(x).",
+)  # fmt: skip
+tanhshrink = _row(
+    "tanhshrink", topi.nn.tanhshrink, in_float64(lambda x: x - np.tanh(x)), "x - tanh(x)."
+)
 
 
 @operator(
@@ -117,50 +148,6 @@ def softplus(data: Expr, beta: float = 1.0, threshold: float = 20.0) -> None:
 
 
 @operator(
-    "relax.nn.gelu",
-    same_as_float_input,
-    te=topi.nn.gelu,
-    numpy=in_float64(lambda x: x * 0.5 * reference.erfc(-x / math.sqrt(2))),
-    traits=Trait.ELEMENTWISE,
-)
-def gelu(data: Expr) -> None:
-    """x * Phi(x), where Phi is the cumulative distribution of the standard normal distribution."""
-
-
-@operator(
-    "relax.nn.gelu_tanh",
-    same_as_float_input,
-    te=topi.nn.gelu_tanh,
-    numpy=reference.gelu_tanh,
-    traits=Trait.ELEMENTWISE,
-)
-def gelu_tanh(data: Expr) -> None:
-    """gelu, approximated by tanh."""
-
-
-@operator(
-    "relax.nn.selu",
-    same_as_float_input,
-    te=topi.nn.selu,
-    numpy=reference.selu,
-    traits=Trait.ELEMENTWISE,
-)
-def selu(data: Expr) -> None:
-    """The scaled exponential linear unit."""
-
-
-@operator(
-    "relax.nn.silu",
-    same_as_float_input,
-    te=topi.nn.silu,
-    numpy=reference.silu,
-    traits=Trait.ELEMENTWISE,
-)
-def silu(data: Expr) -> None:
-    """x * sigmoid(x)."""
-
-
-@operator(
     "relax.nn.elu",
     same_as_float_input,
     te=topi.nn.elu,
@@ -176,61 +163,6 @@ def elu(data: Expr, alpha: float = 1.0) -> None:
 )
 def celu(data: Expr, alpha: float = 1.0) -> None:
     """x where x > 0, else alpha * (exp(x / alpha) - 1)."""
-
-
-@operator(
-    "relax.nn.mish",
-    same_as_float_input,
-    te=topi.nn.mish,
-    numpy=in_float64(lambda x: x * np.tanh(np.logaddexp(0, x))),
-    traits=Trait.ELEMENTWISE,
-)
-def mish(data: Expr) -> None:
-    """x * tanh(log(1 + exp(x)))."""
-
-
-@operator(
-    "relax.nn.softsign",
-    same_as_float_input,
-    te=topi.nn.softsign,
-    numpy=in_float64(lambda x: x / (1 + np.abs(x))),
-    traits=Trait.ELEMENTWISE,
-)
-def softsign(data: Expr) -> None:
-    """x / (1 + abs(x))."""
-
-
-@operator(
-    "relax.nn.log_sigmoid",
-    same_as_float_input,
-    te=topi.nn.log_sigmoid,
-    numpy=in_float64(lambda x: -np.logaddexp(0, -x)),
-    traits=Trait.ELEMENTWISE,
-)
-def log_sigmoid(data: Expr) -> None:
-    """The logarithm of sigmoid(x), without overflow."""
-
-
-@operator(
-    "relax.nn.hardsigmoid",
-    same_as_float_input,
-    te=topi.nn.hardsigmoid,
-    numpy=reference.hardsigmoid,
-    traits=Trait.ELEMENTWISE,
-)
-def hardsigmoid(data: Expr) -> None:
-    """min(max(x + 3, 0), 6) / 6."""
-
-
-@operator(
-    "relax.nn.hardswish",
-    same_as_float_input,
-    te=topi.nn.hardswish,
-    numpy=in_float64(lambda x: x * reference.hardsigmoid(x)),
-    traits=Trait.ELEMENTWISE,
-)
-def hardswish(data: Expr) -> None:
-    """x * hardsigmoid(x)."""
 
 
 @operator(
@@ -264,17 +196,6 @@ def hardshrink(data: Expr, lambd: float = 0.5) -> None:
 )
 def softshrink(data: Expr, lambd: float = 0.5) -> None:
     """x moved towards 0 by lambd, 0 where abs(x) <= lambd."""
-
-
-@operator(
-    "relax.nn.tanhshrink",
-    same_as_float_input,
-    te=topi.nn.tanhshrink,
-    numpy=in_float64(lambda x: x - np.tanh(x)),
-    traits=Trait.ELEMENTWISE,
-)
-def tanhshrink(data: Expr) -> None:
-    """x - tanh(x)."""
 
 
 @operator(
