@@ -64,6 +64,15 @@ class IRBuilder:
             raise IRValueError("the IRBuilder has no result: no outermost frame was completed")
         return self.result
 
+    def finish(self, result: object) -> None:
+        """What the outermost frame made; a builder makes one thing."""
+        if self.result is not None:
+            raise IRValueError(
+                "the IRBuilder has a result already; use another builder, or I.ir_module() around "
+                "several functions"
+            )
+        self.result = result
+
     def find(self, kind: type[F]) -> F | None:
         """The innermost frame of a class, or None."""
         for frame in reversed(self.frames):

@@ -51,9 +51,8 @@ class IRModuleFrame(IRBuilderFrame):
             missing = ", ".join(self.declared)
             raise IRValueError(f"the module declares functions that nothing defines: {missing}")
         ordered = {var: self.functions[var] for var in self.order}
-        self.builder.result = IRModule(
-            {**ordered, **self.functions}, attrs=self.attrs, global_infos=self.global_infos
-        )
+        functions = {**ordered, **self.functions}
+        self.builder.finish(IRModule(functions, attrs=self.attrs, global_infos=self.global_infos))
 
 
 def ir_module() -> IRModuleFrame:

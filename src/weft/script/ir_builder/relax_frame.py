@@ -132,7 +132,7 @@ class FunctionFrame(SeqFrame):
         elif isinstance(parent, SeqFrame | DataflowFrame):
             self.builder.local_function = func
         else:
-            self.builder.result = func
+            self.builder.finish(func)
 
 
 def _compatible(declared: StructInfo, derived: StructInfo) -> bool:
@@ -212,6 +212,8 @@ class BranchFrame(SeqFrame):
         frame = IRBuilder.current().last(IfFrame)
         if frame is None:
             raise IRValueError(f"R.{self.branch.title()} belongs inside R.If")
+        if getattr(frame, f"{self.branch}_expr") is not None:
+            raise IRValueError(f"R.If has two R.{self.branch.title()}")
         blocks = self.close()
         if not blocks or not blocks[-1].bindings:
             raise IRValueError("a branch must end with a binding: both branches give its value")

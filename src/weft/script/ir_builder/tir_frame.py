@@ -89,7 +89,7 @@ def add_statement(stmt: Stmt) -> None:
     if stmt.span is None:
         stmt.span = builder.span
     if not builder.frames:
-        builder.result = stmt
+        builder.finish(stmt)
         return
     frame = builder.frames[-1]
     if not isinstance(frame, TIRFrame):
@@ -141,7 +141,7 @@ class PrimFuncFrame(TIRFrame):
         assert self.builder is not None
         parent = self.builder.frames[-1] if self.builder.frames else None
         if parent is None:
-            self.builder.result = func
+            self.builder.finish(func)
         elif hasattr(parent, "add_function"):
             parent.add_function(self.name or "main", func)
         else:
@@ -420,6 +420,8 @@ class BranchFrame(TIRFrame):
         frame = IRBuilder.current().last(IfFrame)
         if frame is None:
             raise IRValueError(f"T.{self.branch.title()} belongs inside T.If")
+        if getattr(frame, f"{self.branch}_case") is not None:
+            raise IRValueError(f"T.If has two T.{self.branch.title()}")
         setattr(frame, f"{self.branch}_case", self.body())
 
 
