@@ -39,6 +39,13 @@ def test_public_classes_and_functions_have_docstrings(weft_sources):
     assert not bare, "no docstring:\n" + "\n".join(bare)
 
 
+def test_attributes_that_are_computed_once_hold_no_lock(weft_sources):
+    """``functools.cached_property`` hangs forked children: use ``lazy_property``."""
+    lazy = "lazy_property.py"
+    wrong = [s.path for s in weft_sources if "cached_property" in s.text and s.path.name != lazy]
+    assert not wrong
+
+
 MARK = re.compile(r"# (?:noqa|type: ignore)\b")
 REASONED = re.compile(
     r"# (?:noqa: [A-Z]+\d+(?:, [A-Z]+\d+)* - |type: ignore\[[a-z-]+(?:, [a-z-]+)*\]  ?# )\w"

@@ -62,6 +62,72 @@ for thread in threads:
     thread.join()
 assert children == [0] * 8, children
 """
+BUILDS = """
+import os, signal, sys, threading, warnings
+import numpy as np
+import weft
+from weft.script import tir as T
+from weft.script.parser.entry import from_source
+
+os.environ["WEFT_NO_CACHE"] = "1"
+warnings.simplefilter("ignore", DeprecationWarning)
+text = '@T.prim_func\\ndef f(A: T.Buffer((4,), "int32")):\\n    A[0] = {}\\n'
+runs, has_built = [True], threading.Event()
+
+def build_on():
+    number = 0
+    while runs:
+        weft.build(from_source(text.format(number)))
+        number += 1
+        has_built.set()
+
+thread = threading.Thread(target=build_on)
+thread.start()
+has_built.wait()
+children = []
+for _ in range(5):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(300)  # a child that hangs fails the test
+        a = np.zeros(4, "int32")
+        weft.build(from_source(text.format(7)))["f"](a)
+        os._exit(0 if a[0] == 7 else 1)
+    children.append(child)
+statuses = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+runs.clear()
+thread.join()
+assert statuses == [0] * 5, statuses
+"""
+COMPUTES = """
+import os, signal, sys, threading, warnings
+from weft.support.lazy_property import lazy_property
+
+warnings.simplefilter("ignore", DeprecationWarning)
+is_computing, waits = threading.Event(), threading.Event()
+
+class Slow:
+    is_child = False
+
+    @lazy_property
+    def value(self):
+        if not self.is_child:
+            is_computing.set()
+            waits.wait()
+        return 3
+
+thread = threading.Thread(target=lambda: Slow().value)
+thread.start()
+is_computing.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm(300)
+    mine = Slow()
+    mine.is_child = True
+    os._exit(0 if mine.value == 3 else 1)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+waits.set()
+sys.exit(status)
+"""
 IMPORTS = """
 import os, sys, threading, time, warnings
 from pathlib import Path
@@ -85,8 +151,12 @@ if child == 0:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
+PROGRAMS = {
+    "lock": FORKS, "llvm": COMPILES, "build": BUILDS, "attribute": COMPUTES, "import": IMPORTS,
+}  # fmt: skip
 
-@pytest.mark.parametrize("program", [FORKS, COMPILES, IMPORTS], ids=["lock", "llvm", "import"])
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_a_fork_waits(program, tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

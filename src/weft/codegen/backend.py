@@ -7,7 +7,6 @@ driver asks it; nothing else knows which backends there are.
 
 from __future__ import annotations
 
-import functools
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from weft.ir.transform import Pass
 from weft.runtime.call.spec import FunctionSpec
 from weft.support import plugins, slots
 from weft.support.errors import CodegenError
+from weft.support.lazy_property import lazy_property
 from weft.support.registration import refuse_second
 from weft.target.host import LLVMOptions
 from weft.target.kinds import KINDS, TargetKind
@@ -84,7 +84,7 @@ class KeptCode:
     options: LLVMOptions
     emit: Callable[[], NativeCode]
 
-    @functools.cached_property
+    @lazy_property
     def _emitted(self) -> NativeCode:
         return self.emit()
 

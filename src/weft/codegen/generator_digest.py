@@ -33,6 +33,7 @@ from typing import Any, Final
 
 from weft.ir.op import Op
 from weft.support.dtype import DataType
+from weft.support.lazy_property import lazy_property
 
 _PACKAGES: Final = ("weft.codegen.llvm", "weft.tir.lowering")
 _PLAIN: Final = (str, bytes, int, float, complex, bool, type(None), type(Ellipsis), Enum, DataType)
@@ -167,8 +168,8 @@ def _parts(value: object) -> Sequence[object]:
         return [value.__func__]
     if isinstance(value, property):
         return [value.fget]
-    if isinstance(value, functools.cached_property):
-        return [value.func]
+    if isinstance(value, lazy_property):
+        return [value.function]
     if isinstance(value, tuple | list):
         return list(value)
     if isinstance(value, set | frozenset):

@@ -6,7 +6,6 @@ Indices are simplified over the ranges of the axes, so that ``x[(j // 64 + i) % 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +14,7 @@ from weft.arith.analyzer import Analyzer
 from weft.ir.expr import IntImm, PrimExpr
 from weft.ir.functor import collect, substitute
 from weft.ir.op import Op
+from weft.support.lazy_property import lazy_property
 from weft.tir import op
 from weft.tir.buffer import Buffer, BufferLoad
 from weft.tir.expr import Call, IterType, IterVar, Var
@@ -113,7 +113,7 @@ class Nest:
         is_ordered = len(self.ordered) == 1 and not self.reduced
         return is_ordered and self.block.init is not None and self._only_stores
 
-    @functools.cached_property
+    @lazy_property
     def _only_stores(self) -> bool:
         """Whether no axis is empty or of another kind than these, and the body only stores."""
         kinds = (IterType.DataPar, IterType.CommReduce, IterType.Ordered)
@@ -134,12 +134,12 @@ class Nest:
         """Whether each instance writes one element of its own."""
         return self.is_plain and not self.reduced and self.block.init is None
 
-    @functools.cached_property
+    @lazy_property
     def stores(self) -> list[BufferStore]:
         """The stores of the body."""
         return _stores(self.block.body)
 
-    @functools.cached_property
+    @lazy_property
     def loads(self) -> list[Access]:
         """The loads of the body, except those of the value that it accumulates."""
         written = {store.buffer for store in self.stores}
@@ -150,7 +150,7 @@ class Nest:
             if load.buffer not in written
         ]
 
-    @functools.cached_property
+    @lazy_property
     def calls(self) -> int:
         """The number of calls of functions in the body, which make it costly to compute twice."""
         return sum(1 for call in collect(self.block.body, Call) if call.op not in _ONE_OPERATION)

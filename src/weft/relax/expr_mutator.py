@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, overload
 
@@ -38,6 +37,7 @@ from weft.relax.expr_visitor import ExprDispatch
 from weft.relax.ir.lattice import erase_to_well_defined, struct_info_is_base_of
 from weft.relax.ir.nested_calls import calls_to_bind
 from weft.relax.struct_info import StructInfo
+from weft.support.lazy_property import lazy_property
 from weft.support.recursion import deep_recursion
 from weft.support.span import Span
 
@@ -49,7 +49,7 @@ class _Walk:
         self.root = root
         self.known: dict[int, tuple[RelaxExpr, RelaxExpr]] = {}
 
-    @functools.cached_property
+    @lazy_property
     def to_bind(self) -> frozenset[int]:
         """The ids of the calls that are bound to a variable; computed only for nested calls."""
         return frozenset([id(item) for item in calls_to_bind(self.root)])

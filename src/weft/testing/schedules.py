@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeGuard
 
@@ -18,6 +17,7 @@ from weft.relax.transform.memory.over_argument import over_argument
 from weft.runtime.native.native_library import NativeLibrary
 from weft.runtime.ndarray import array
 from weft.support.errors import TVMError
+from weft.support.lazy_property import lazy_property
 from weft.tir.analysis.overwritable import overwritable_arguments
 from weft.tir.expr import Var
 from weft.tir.function import PrimFunc
@@ -110,11 +110,11 @@ class _Expected:
     def __init__(self, func: PrimFunc, given: Sequence[Argument], over: int | None = None) -> None:
         self.func, self.given, self.over = func, given, over
 
-    @functools.cached_property
+    @lazy_property
     def results(self) -> list[np.ndarray]:
         return self._of(self.given)
 
-    @functools.cached_property
+    @lazy_property
     def magnitudes(self) -> list[np.ndarray]:
         """The scale of rounding errors: for a sum of products, the sum of absolute products."""
         with np.errstate(all="ignore"):

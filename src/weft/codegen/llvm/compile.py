@@ -20,6 +20,7 @@ from weft.ir.module import IRModule
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.native.llvm import binding
 from weft.support.errors import CodegenError, InternalError, TVMError
+from weft.support.lazy_property import lazy_property
 from weft.target.host import LLVMOptions, llvm_options
 from weft.target.target import TargetLike
 
@@ -48,12 +49,12 @@ class CompiledObject:
     source: Callable[[], str]
     """Gives the LLVM IR as emitted."""
 
-    @functools.cached_property
+    @lazy_property
     def object_code(self) -> bytes:
         """A relocatable object file."""
         return self.finish()
 
-    @functools.cached_property
+    @lazy_property
     def llvm_ir(self) -> str:
         """The LLVM IR as emitted."""
         return self.source()

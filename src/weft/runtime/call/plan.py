@@ -15,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from weft.runtime.call.spec import FunctionSpec, ParamSpec
 from weft.runtime.extent import Extent, names_in
 from weft.runtime.vm.bytecode import NativeEntry, PlannedSizes, Result
 from weft.support.errors import IRValueError, UnsupportedError
+from weft.support.lazy_property import lazy_property
 
 Path = tuple[int, ...]
 """Where a value stands in nested arguments: ``(1, 0)`` is the first item of the second argument."""
@@ -198,12 +198,12 @@ class CallPlan:
                     f"none that has {symbol} as an extent or as a number"
                 )
 
-    @cached_property
+    @lazy_property
     def takes(self) -> tuple[Take, ...]:
         """The arguments."""
         return tuple([step for step in self.checks if isinstance(step, Take)])
 
-    @cached_property
+    @lazy_property
     def symbols(self) -> tuple[str, ...]:
         """The symbols that arguments bind, in order."""
         return tuple([step.symbol for step in self.checks if isinstance(step, Bind)])

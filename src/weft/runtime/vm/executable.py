@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from weft.runtime.vm.bytecode import Program
 from weft.support.errors import (
     UnsupportedError,
 )
+from weft.support.lazy_property import lazy_property
 from weft.support.public_entry import public_entry
 
 
@@ -42,7 +42,7 @@ class Executable:
         self._flops = flops
         self.code = code
 
-    @cached_property
+    @lazy_property
     def flop_counts(self) -> Mapping[str, FlopCount]:
         """How many operations each kernel does, of those of which it is known."""
         counts = self._flops()

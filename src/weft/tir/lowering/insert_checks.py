@@ -24,7 +24,6 @@ one arm.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -35,6 +34,7 @@ from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.transform import FunctionPass, Pass, PassContext, PassInfo
 from weft.support.errors import IRIndexError
+from weft.support.lazy_property import lazy_property
 from weft.support.recursion import deep_recursion
 from weft.tir import expr as e
 from weft.tir import op
@@ -225,7 +225,7 @@ class _InsertChecks(FactMutator):
         pointers = {at + first for at, var in enumerate(callee.params) if var.dtype.is_handle}
         return loads & pointers
 
-    @functools.cached_property
+    @lazy_property
     def _functions(self) -> dict[str, PrimFunc]:
         return named_functions(self.mod)
 

@@ -11,13 +11,13 @@ in a method's docstring says that it uses ``x`` several times, so that it should
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from weft.ir.expr import PrimExpr
 from weft.support.dtype import DataType
+from weft.support.lazy_property import lazy_property
 from weft.tir import expr as e
 from weft.tir.intrinsic import intrinsic, reinterpret
 from weft.tir.lowering.building import Names, like
@@ -68,7 +68,7 @@ class Formula:
         """``body`` inside the definitions of all variables."""
         return self.names.around(body)
 
-    @functools.cached_property
+    @lazy_property
     def bits_type(self) -> DataType:
         """The type of a number's bits."""
         return like(f"uint{self.dtype.bits}", self.dtype)
