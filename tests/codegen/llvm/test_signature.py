@@ -176,3 +176,16 @@ def test_a_signature_goes_to_json_and_back():
     A[0, 0] = T.Cast("float16", x)
 """).spec
     assert FunctionSpec.from_json(json.loads(json.dumps(spec.to_json()))) == spec
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [("bool", "i1"), ("int8", "i8"), ("uint8", "i8"), ("int64", "i64"), ("float16", "half"),
+     ("bfloat16", "i16"), ("float64", "double"), ("handle", "ptr")],
+)  # fmt: skip
+def test_scalars_of_every_type(dtype, kind):
+    found = signature_of(PrimFunc([Var("x", dtype)], Evaluate(0)), "f")
+    (param,) = found.spec.params
+    assert found.kinds == (kind,)
+    assert (param.kind, param.dtype) == ("handle" if dtype == "handle" else "scalar", dtype)
+    assert (found.spec.implicit, found.spec.ret) == ((), None)
