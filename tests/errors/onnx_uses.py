@@ -194,7 +194,7 @@ OPTIONS = {
     "compile's example": lambda: weft.compile(relu(), {"z": np.zeros((3, 4))}),
     "compile's examples": lambda: weft.compile(relu(), (np.zeros((3, 4)), 5)),
     "compile's example rank": lambda: weft.compile(relu(), np.zeros((3,), "float32")),
-    "compile's dynamic": lambda: weft.compile(relu(), dynamic_shapes={"x": {0: "n"}}),
+    "compile's dynamic": lambda: weft.compile(relu(), dynamic_shapes={"z": {0: "n"}}),
     "compile's dynamic axis": (
         lambda: weft.compile(relu(), {"x": [3, 4]}, dynamic_shapes={"x": {9: "n"}})),
 }  # fmt: skip
