@@ -48,8 +48,9 @@ NOT_OF_A_GRAPH = set(
     """.split()
 )
 """Calls of something else, shapes, effects, devices, samples, what only passes write."""
-ROOMS = ("builtin.", "ccl.", "dist.", "memory.", "vm.")
-"""Rooms of operators that only passes write, or that need several devices."""
+ROOMS = ("builtin.", "ccl.", "dist.", "linalg.", "memory.", "vm.")
+"""Rooms of operators that only passes write, that need several devices, or (``linalg``) that have
+no result for some matrices, or factors whose signs are free; tests/relax/numerics has their rows."""
 BLOCK = 8
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 SHARE = 1 / 3

@@ -139,6 +139,13 @@ CASES = {
     "nn.gru": ([T(7, 2, 4), T(9, 4), T(9, 3), T(9), T(9), T(2, 3)], {"reverse": True}),
     "nn.rnn": ([T(7, 2, 4), T(3, 4), T(3, 3), T(3), T(3), T(2, 3)],
                {"activation": "relu", "reverse": True}),
+    **{
+        f"linalg.{name}": ([T(2, 3, 3)], {"upper": True})
+        for name in ("cholesky", "eigh", "eigvalsh")
+    },
+    "linalg.qr": ([X], {"complete": True}), "linalg.svd": ([X], {"full_matrices": False}),
+    "linalg.solve_triangular": ([T(3, 3), T(3, 2)], {"upper": True, "unitriangular": True}),
+    "linalg.lstsq": ([T(4, 3), T(4, 2)], {"rcond": 0.25}),
     "matmul": ([X, T(4, 3)], {"out_dtype": "float64"}),
     "nn.attention": ([T(2, 3, 4, 5), T(2, 7, 4, 5), T(2, 7, 4, 6)],
                      {"scale": 0.1, "causal_mask": "BottomRight", "window_size": 3}),
@@ -278,6 +285,10 @@ INFOS = {
 SPECIAL = {
     "where": [T(3, dtype="bool"), T(3), T(3)],
     "outer": [T(3), T(4)],
+    "grouped_matmul": [T(7, 3), T(2, 3, 4), T(2, dtype="int32")],
+    "linalg.solve": [T(3, 3), T(3, 2)],
+    **{f"linalg.{name}": [T(2, 3, 3)] for name in ("inv", "det", "slogdet", "matrix_exp")},
+    "linalg.svdvals": [T(2, 3)],
     "as_strided": [T(6), relax.ShapeExpr([2, 3]), relax.ShapeExpr([1, 2]), F(1)],
     "nn.adaptive_max_pool_indices": [T(2, 3, 8, 9), relax.ShapeExpr([4, 5])],
     "clip": [T(3), F(0), F(6)],

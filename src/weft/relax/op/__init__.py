@@ -23,6 +23,7 @@ from weft.relax.op import (
     image,
     index,
     joins,
+    linalg,
     linear_algebra,
     manipulate,
     memory,
@@ -45,8 +46,8 @@ from weft.relax.op.selection import masked_fill
 from weft.support import slots
 
 _OTHERS = (
-    "builtin", "ccl", "dense", "distributed", "image", "linear", "masked_fill", "memory", "nn",
-    "relu", "vision", "vm",
+    "builtin", "ccl", "dense", "distributed", "image", "linalg", "linear", "masked_fill", "memory",
+    "nn", "relu", "vision", "vm",
 )  # fmt: skip
 """Names in this namespace that are modules or functions, not rows of operators."""
 

@@ -20,8 +20,9 @@ the finished Call, and it returns the struct info or raises an error.
   (weft.relax.op.lowering). ``kernel`` names its PrimFunc, by default after ``te``.
 - ``legalize``: the rule of LegalizeOps itself, for an operator that needs more than a tensor
   expression.
-- ``packed``: the registered function that computes an operator whose result's shape depends on
-  values.
+- ``packed``: the registered function that computes an operator without a kernel: the shape of its
+  result depends on values, or a library computes it. It is called with the arguments, then the
+  attributes, which must be numbers, in order.
 - ``numpy``: the reference; it is called with the arguments' values, then the attributes by name
   (weft.relax.op.reference.rule).
 - ``requires`` and ``window``: extents that must be equal (weft.relax.op.requirements).

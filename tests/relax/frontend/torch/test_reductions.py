@@ -136,6 +136,8 @@ def test_counts_of_integers_and_of_runs():
         Call(ops.bincount.default, (n,), {}), Call(ops.bincount.default, (n, None, 6), {}),
         Call(ops.bincount.default, (n, values((4,), f32)), {}),
         Call(ops.bincount.default, (n[:0], None, 2), {}),
+        Call(ops.repeat_interleave.Tensor, (n,), {}),
+        Call(ops.repeat_interleave.Tensor, (n[:0],), {}),
         Call(ops.unique_consecutive.default, (runs, True, True), {}),
         Call(ops.unique_consecutive.default, (line, True, True, 0), {}),
         Call(ops.unique_consecutive.default, (line[:1], True), {}),

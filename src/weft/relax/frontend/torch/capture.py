@@ -14,7 +14,7 @@ from typing import Final
 import torch
 from torch.nn.parameter import is_lazy
 
-from weft.relax.frontend.torch.whole_layers import whole_recurrent_layers
+from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.support.errors import TVMError
 from weft.support.forks import hold_over_forks
 
@@ -70,7 +70,7 @@ def capture(
     with EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), untouched(model), whole_recurrent_layers():
+            with redirect_stderr(printed), untouched(model), told_shapes():
                 program = torch.export.export(
                     model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes,
                     strict=False,

@@ -26,6 +26,7 @@ from weft.relax.frontend.torch.input_symbols import define_symbols
 from weft.relax.frontend.torch.operators import converters_with
 from weft.relax.frontend.torch.registry import Converter, overload_name
 from weft.relax.frontend.torch.symbols import SymbolTable
+from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.relax.frontend.torch.translate import (
     GraphTranslator,
     missing_operators,
@@ -33,7 +34,6 @@ from weft.relax.frontend.torch.translate import (
     stored,
 )
 from weft.relax.frontend.torch.values import ComplexTensor, Value
-from weft.relax.frontend.torch.whole_layers import whole_recurrent_layers
 from weft.relax.struct_info import TensorStructInfo
 from weft.runtime.ndarray import NDArray
 from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
@@ -168,7 +168,7 @@ def decompose(
 
     An operator that has one is left whole: the graph keeps ``linear`` and ``layer_norm``.
     """
-    with EXPORTING, warnings.catch_warnings(), whole_recurrent_layers():
+    with EXPORTING, warnings.catch_warnings(), told_shapes():
         table = torch.export.default_decompositions()
         for overload in list(table.keys()):
             if overload_name(overload) in converters:

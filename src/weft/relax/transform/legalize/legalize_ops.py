@@ -16,7 +16,7 @@ from weft.ir.expr import RelaxExpr
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
-from weft.relax.expr import Call
+from weft.relax.expr import Call, PrimValue
 from weft.relax.expr_functor import PyExprMutator
 from weft.relax.ir.lattice import BaseCheckResult, struct_info_base_check, tensor_dims
 from weft.relax.op.base import call_pure_packed
@@ -32,8 +32,14 @@ from weft.relax.transform.legalize import rule_of
 from weft.relax.transform.legalize.memo import Lowering, call_key, lowering_of
 from weft.relax.transform.passes import make_module_pass, mutate_module
 from weft.support.errors import LegalizeError, PassError, TVMError
+from weft.tir.op import const as tir_const
 
 logger = logging.getLogger(__name__)
+
+
+def _number(value: float) -> PrimValue:
+    """An attribute as an argument of a packed function; a float keeps all of its digits."""
+    return PrimValue(tir_const(value, "float64") if isinstance(value, float) else value)
 
 
 class LegalizeMutator(PyExprMutator):
@@ -52,7 +58,8 @@ class LegalizeMutator(PyExprMutator):
             return call
         packed = call.op.get_attr("packed")
         if packed is not None and call.op not in self.custom:
-            return call_pure_packed(packed, *call.args, sinfo_args=call.struct_info)
+            attributes = [_number(call.attrs[name]) for name in call.op.get_attr("attrs")]
+            return call_pure_packed(packed, *call.args, *attributes, sinfo_args=call.struct_info)
         rule = self.custom.get(call.op) or rule_of(call.op)
         if rule is None:
             self.warn(call.op)

@@ -31,6 +31,23 @@ def bincount(
     return _added_up(context, [extent], bins, values)
 
 
+@converter("aten.repeat_interleave.Tensor")
+def repeat_interleave(
+    context: Context, repeats: Expr, *, output_size: Extent | None = None
+) -> Expr:
+    """The places 0, 1 ..., each as often as its element says; ``output_size`` is their sum."""
+    counts = context.cast(repeats, "int64")
+    ends = context.emit(op.cumsum(counts, 0))
+    extent = output_size
+    if extent is None:
+        extent = Var("num_places", "int64")
+        total = context.emit(op.reshape(op.sum(counts), [1]))
+        shape = context.emit(op.tensor_to_shape(total))
+        context.builder.match_cast(shape, ShapeStructInfo([extent]))
+    places = context.emit(op.arange(0, extent, 1, "int64"))
+    return context.cast(context.emit(op.searchsorted(ends, places, right=True)), context.dtype)
+
+
 def _added_up(context: Context, shape: list[Extent], places: Expr, values: Expr) -> Expr:
     start = context.emit(op.zeros(shape, context.dtype_of(context.emit(values))))
     return written(start, places, values, 0, "add")

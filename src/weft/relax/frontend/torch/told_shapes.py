@@ -1,7 +1,8 @@
-"""Recurrent layers that torch.export leaves whole, whatever their number of steps.
+"""Shapes that torch.export is told, of operators whose own way to find them it cannot take.
 
 To learn the shapes of ``aten.lstm.input`` torch runs its own decomposition, a Python loop over the
-steps, which makes a number of a symbolic length. Here it is told the shapes instead.
+steps, which makes a number of a symbolic length. Of least squares it says that they depend on data,
+which its usual driver's do not.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from typing import Final
 import torch
 from torch._C import DispatchKey
 from torch._decomp import decomposition_table
+from torch._subclasses.fake_impls import op_implementations_dict
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 
 _LAYERS: Final = (
     torch.ops.aten.lstm.input, torch.ops.aten.gru.input,
     torch.ops.aten.rnn_tanh.input, torch.ops.aten.rnn_relu.input,
 )  # fmt: skip
 _KEYS: Final = (DispatchKey.CompositeImplicitAutograd, DispatchKey.Autograd)
+_LSTSQ: Final = torch.ops.aten.linalg_lstsq.default
 
 
-def _shapes(
+def _recurrent(
     input: torch.Tensor, hx: torch.Tensor | Sequence[torch.Tensor], params: object,
     has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool,
     batch_first: bool = False,
@@ -33,17 +37,36 @@ def _shapes(
     return outputs, *[state.new_empty(state.shape) for state in states]
 
 
+def _lstsq(
+    mode: FakeTensorMode, function: torch._ops.OpOverload, self: torch.Tensor, b: torch.Tensor,
+    rcond: float | None = None, *, driver: str | None = None,
+) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    """Tensors of the shapes that the driver ``gelsy`` gives, torch's own choice on CPUs."""
+    if driver not in (None, "gelsy"):
+        raise DynamicOutputShapeException(function)
+    is_vector = b.ndim == self.ndim - 1
+    columns = [] if is_vector else [b.shape[-1]]
+    batch = torch.broadcast_shapes(self.shape[:-2], b.shape[: -1 if is_vector else -2])
+    with mode:
+        solution = self.new_empty([*batch, self.shape[-1], *columns])
+        rank = self.new_empty(self.shape[:-2], dtype=torch.int64)
+        return solution, self.new_empty([0]), rank, self.new_empty([0])
+
+
 @contextmanager
-def whole_recurrent_layers() -> Iterator[None]:
-    """Within, torch deduces the shapes of recurrent layers without their steps.
+def told_shapes() -> Iterator[None]:
+    """Within, torch deduces the shapes of recurrent layers without their steps, and of lstsq.
 
     This changes torch's tables for the whole process: hold ``EXPORTING``.
     """
     kept = [(layer, dict(layer.py_kernels), decomposition_table.get(layer)) for layer in _LAYERS]
+    is_told = _LSTSQ in op_implementations_dict
     try:
         for layer in _LAYERS:
-            _set_kernels(layer, {**layer.py_kernels, **dict.fromkeys(_KEYS, _shapes)})
-            decomposition_table[layer] = _shapes
+            _set_kernels(layer, {**layer.py_kernels, **dict.fromkeys(_KEYS, _recurrent)})
+            decomposition_table[layer] = _recurrent
+        if not is_told:
+            op_implementations_dict[_LSTSQ] = _lstsq
         yield
     finally:
         for layer, kernels, decomposition in kept:
@@ -51,6 +74,8 @@ def whole_recurrent_layers() -> Iterator[None]:
             decomposition_table.pop(layer)
             if decomposition is not None:
                 decomposition_table[layer] = decomposition
+        if not is_told:
+            op_implementations_dict.pop(_LSTSQ)
 
 
 def _set_kernels(
