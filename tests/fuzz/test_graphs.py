@@ -50,7 +50,7 @@ NOT_OF_A_GRAPH = set(
 """Calls of something else, shapes, effects, devices, samples, what only passes write."""
 ROOMS = ("builtin.", "ccl.", "dist.", "linalg.", "memory.", "vm.")
 """Rooms of operators that only passes write, that need several devices, or (``linalg``) that have
-no result for some matrices, or factors whose signs are free; tests/relax/numerics has their rows."""
+no result for some matrices, or factors whose signs are free: tests/relax/numerics has the rows."""
 BLOCK = 8
 MINUTES = float(os.environ.get("WEFT_FUZZ_MINUTES", "0"))
 SHARE = 1 / 3

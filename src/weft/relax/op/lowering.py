@@ -14,9 +14,9 @@ from typing import Protocol, TypeGuard
 
 from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.ir.op import Op
-from weft.relax.expr import Call, Constant, Expr, Tuple, TupleGetItem, Var
+from weft.relax.expr import Call, Constant, Tuple, TupleGetItem, Var
 from weft.relax.ir.lattice import tensor_dims
-from weft.relax.struct_info import StructInfo, TupleStructInfo
+from weft.relax.struct_info import StructInfo, TensorStructInfo, TupleStructInfo
 from weft.te.tensor import Tensor
 from weft.tir.op import const as tir_const
 
@@ -92,11 +92,16 @@ def scalar_or_tensor(arg: Operand) -> Operand:
 
 
 def numbers_of(operands: Sequence[Operand]) -> list[Operand]:
-    """The operands with scalar constants as numbers; if all are, the first stays a tensor."""
+    """The operands with scalar constants as numbers; if all are, the first tensor stays one."""
     converted = [scalar_or_tensor(item) for item in operands]
-    if not any(isinstance(item, Expr) for item in converted):
-        converted[0] = operands[0]
+    if not any(_is_tensor(item) for item in converted):
+        first = next((i for i, item in enumerate(operands) if _is_tensor(item)), 0)
+        converted[first] = operands[first]
     return converted
+
+
+def _is_tensor(operand: Operand) -> bool:
+    return isinstance(getattr(operand, "struct_info", None), TensorStructInfo)
 
 
 def is_tuple(arg: object) -> TypeGuard[RelaxExpr]:

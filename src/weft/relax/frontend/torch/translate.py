@@ -14,7 +14,7 @@ from torch import fx
 from weft.ir.expr import Extent, FloatImm, IntImm, PrimExpr
 from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
-from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, const
+from weft.relax.expr import Call, Expr, PrimValue, TupleGetItem, Var, const
 from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.torch.complex_tensor import (
     COMPLEX,
@@ -31,7 +31,7 @@ from weft.relax.frontend.torch.symbols import SymbolTable
 from weft.relax.frontend.torch.values import ComplexTensor, Scalar, Value
 from weft.relax.ir.lattice import tensor_dims
 from weft.relax.ir.shape_arith import differ, same_dims
-from weft.relax.struct_info import TensorStructInfo, TupleStructInfo
+from weft.relax.struct_info import PrimStructInfo, TensorStructInfo, TupleStructInfo
 from weft.support.errors import InternalError, IRTypeError, TVMError, UnsupportedError
 
 SKIPPED: Final = frozenset({
@@ -126,7 +126,7 @@ class GraphTranslator:
         remaining = iter(inputs)
         for node in graph_module.graph.nodes:
             if node.op == "placeholder":
-                self.env[node] = next(remaining)
+                self.env[node] = _plain_number(next(remaining))
             elif node.op == "get_attr":
                 self.env[node] = self.attribute(graph_module, node.target)
             elif node.op == "output":
@@ -272,6 +272,12 @@ class GraphTranslator:
                 f"weft {info}"
             )
         return value if same_dims(mine, its) else self.builder.match_cast(value, wanted)
+
+
+def _plain_number(value: Value) -> Value:
+    """An input that is a number as converters take numbers: its expression."""
+    info = value.struct_info if isinstance(value, Var) else None
+    return info.value if isinstance(info, PrimStructInfo) and info.value is not None else value
 
 
 def _at(node: fx.Node) -> str:
