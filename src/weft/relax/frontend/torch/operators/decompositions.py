@@ -89,7 +89,7 @@ def _turned(context: Context, matrices: Expr) -> Expr:
 
 @converter("aten._linalg_solve_ex.default")
 def solve_ex(
-    context: Context, A: Expr, B: Expr, *, left: bool = True, **_: object  # noqa: N803
+    context: Context, A: Expr, B: Expr, *, left: bool = True, **_: object  # noqa: N803 - torch's name
 ) -> Results:
     """(solution, LU, pivots, info); vectors on the right are columns."""
     rest = _not_given(context, 1, "LU"), _not_given(context, 2, "pivots"), _info(context, 3)
@@ -113,7 +113,7 @@ def _same(dims: Sequence[object], others: Sequence[object]) -> bool:
 
 @converter("aten.linalg_solve_triangular.default")
 def solve_triangular(
-    context: Context, self: Expr, B: Expr, *, upper: bool, left: bool = True,  # noqa: N803
+    context: Context, self: Expr, B: Expr, *, upper: bool, left: bool = True,  # noqa: N803 - torch's name
     unitriangular: bool = False,
 ) -> Expr:  # fmt: skip
     """The solution, of a triangle on the left or on the right."""
@@ -126,7 +126,7 @@ def solve_triangular(
 
 @converter("aten.triangular_solve.default")
 def triangular_solve(
-    context: Context, self: Expr, A: Expr, upper: bool = True,  # noqa: N803
+    context: Context, self: Expr, A: Expr, upper: bool = True,  # noqa: N803 - torch's name
     transpose: bool = False, unitriangular: bool = False,
 ) -> Results:  # fmt: skip
     """(solution of A x = self, A)."""
@@ -145,7 +145,7 @@ def cholesky_solve(context: Context, self: Expr, input2: Expr, upper: bool = Fal
 
 
 @converter("aten.linalg_qr.default")
-def qr(context: Context, A: Expr, mode: str = "reduced") -> Results:  # noqa: N803
+def qr(context: Context, A: Expr, mode: str = "reduced") -> Results:  # noqa: N803 - torch's name
     """(columns, triangle); without the columns in mode ``r``."""
     columns, triangle = _parts(context, op.linalg.qr(A, mode == "complete"), 2)
     return op.zeros([0], context.dtype) if mode == "r" else columns, triangle
@@ -153,7 +153,7 @@ def qr(context: Context, A: Expr, mode: str = "reduced") -> Results:  # noqa: N8
 
 @converter("aten._linalg_svd.default")
 def svd(
-    context: Context, A: Expr, full_matrices: bool = False,  # noqa: N803
+    context: Context, A: Expr, full_matrices: bool = False,  # noqa: N803 - torch's name
     compute_uv: bool = True, **_: object,
 ) -> Results:  # fmt: skip
     """(columns, singular values, rows)."""
@@ -204,7 +204,7 @@ def _column(context: Context, limits: Expr, kind: str) -> Expr:
 
 @converter("aten._linalg_eigh.default")
 def eigh(
-    context: Context, A: Expr, UPLO: str = "L", compute_v: bool = True  # noqa: N803
+    context: Context, A: Expr, UPLO: str = "L", compute_v: bool = True  # noqa: N803 - torch's name
 ) -> Results:
     """(eigenvalues, eigenvectors)."""
     upper = UPLO.upper() == "U"

@@ -14,7 +14,7 @@ from weft.support.errors import UnsupportedError
 
 @converter(
     "aten.mm.default", "aten.bmm.default", "aten.matmul.default", "aten.mv.default",
-    "aten.linalg_matmul.default", "aten.dot.default", "aten.vdot.default",
+    "aten.linalg_matmul.default", "aten.dot.default", "aten.vdot.default", "aten._int_mm.default",
 )  # fmt: skip
 def matmul(context: Context, self: Expr, other: Expr) -> Expr:
     """The product of matrices, batches of them, or vectors."""
