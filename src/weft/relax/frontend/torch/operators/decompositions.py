@@ -89,7 +89,8 @@ def _turned(context: Context, matrices: Expr) -> Expr:
 
 @converter("aten._linalg_solve_ex.default")
 def solve_ex(
-    context: Context, A: Expr, B: Expr, *, left: bool = True, **_: object  # noqa: N803 - torch's name
+    context: Context, A: Expr, B: Expr, *,  # noqa: N803 - torch's name
+    left: bool = True, **_: object,
 ) -> Results:
     """(solution, LU, pivots, info); vectors on the right are columns."""
     rest = _not_given(context, 1, "LU"), _not_given(context, 2, "pivots"), _info(context, 3)
@@ -113,8 +114,8 @@ def _same(dims: Sequence[object], others: Sequence[object]) -> bool:
 
 @converter("aten.linalg_solve_triangular.default")
 def solve_triangular(
-    context: Context, self: Expr, B: Expr, *, upper: bool, left: bool = True,  # noqa: N803 - torch's name
-    unitriangular: bool = False,
+    context: Context, self: Expr, B: Expr, *, upper: bool,  # noqa: N803 - torch's name
+    left: bool = True, unitriangular: bool = False,
 ) -> Expr:  # fmt: skip
     """The solution, of a triangle on the left or on the right."""
     if left:
