@@ -164,3 +164,10 @@ def test_ends_that_come_from_the_type_of_a_symbol_are_none():
     found = eval_set(index, {i: Range(0, 3)}, Analyzer())
     assert found.min_value is neg_inf()
     assert found.max_value is pos_inf()
+
+
+def test_the_empty_set_has_no_bounds():
+    """Whoever asks for bounds computes with the ends, which are no numbers here."""
+    assert not IntSet.nothing().is_bounded
+    assert not IntSet.everything().is_bounded
+    assert IntervalSet(IntImm("int32", 0), IntImm("int32", -1)).is_bounded

@@ -139,8 +139,9 @@ class IntervalSet(IntSet):
 
     @property
     def is_bounded(self) -> bool:
-        """Whether both ends are known."""
-        return self.min_value is not NEG_INF and self.max_value is not POS_INF
+        """Whether both ends are numbers; those of ``nothing()`` are not."""
+        infinite = (NEG_INF, POS_INF)
+        return not any(end is self.min_value or end is self.max_value for end in infinite)
 
     def cover_range(self, default: Range, analyzer: Prover | None = None) -> Range:
         """The Range of the set; ``default`` where an end is missing."""

@@ -219,13 +219,15 @@ def _accessed(usage: _Usage, axis: int, analyzer: Analyzer) -> tuple[PrimExpr, i
     for indices, loops, every in usage.accesses:
         domain: dict[Any, Any] = {loop.loop_var: loop.domain for loop in loops}
         interval = eval_set(_rejoined(indices[axis], every), domain, analyzer)
+        if interval.is_nothing():  # a loop that runs no iteration
+            continue
         if not interval.is_bounded:
             return None
         first, last = interval.min_value, interval.max_value
         low = first if low is None else op.minimum(low, first)
         high = last if high is None else op.maximum(high, last)
-    assert low is not None
-    assert high is not None
+    if low is None or high is None:
+        return None
     extent = analyzer.simplify(op.add(op.subtract(high, low), op.const(1, high.dtype)))
     if not isinstance(extent, IntImm) or not 1 <= extent.value < 1 << 31:
         return None
