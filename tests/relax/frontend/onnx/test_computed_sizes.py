@@ -5,7 +5,7 @@ import pytest
 
 from tests.lib.onnx_models import check, expected, info, model, node, run, uniform
 from weft.relax.frontend.onnx import from_onnx
-from weft.relax.frontend.onnx.errors import OnnxNodeError
+from weft.relax.frontend.onnx.errors import ConstantNeededError, OnnxNodeError
 
 pytestmark = pytest.mark.onnx
 
@@ -95,6 +95,13 @@ def test_scales_that_the_program_computes(mode):
         (wanted,) = expected(proto, x, scale)
         assert result.shape == wanted.shape
         np.testing.assert_allclose(result, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_scales_that_decide_how_many_neighbours_count_must_be_known():
+    proto = model([node("Resize", "x - f", "y", mode="linear", antialias=1)],
+                  [info("x", shape=[1, 1, 4, 4]), info("f", shape=[4])], ["y"])  # fmt: skip
+    with pytest.raises(ConstantNeededError, match="input scales must be known at import"):
+        from_onnx(proto)
 
 
 def test_a_number_of_draws_that_the_run_tells():

@@ -72,6 +72,8 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
     _check(context, method)
     if antialias:
         context.numbers(x, "X")  # how many neighbours there are depends on the scale
+        if scales is not None and scales.shape != [0]:
+            context.array(scales, "scales")
     rank = context.rank(x, "X")
     chosen = list(range(rank)) if axes is None else [context.axis(x, axis) for axis in axes]
     if scales is not None and scales.shape != [0]:
