@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft.runtime import linear_algebra, random  # noqa: F401 - register weft.linalg.*, .random.*
+import weft.runtime.linear_algebra  # noqa: F401 - registers weft.linalg.*
+from weft.runtime import random  # noqa: F401 - registers weft.random.*
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 
