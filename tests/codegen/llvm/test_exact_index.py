@@ -39,7 +39,7 @@ def test_a_product_that_wraps_to_no_bytes(text, dtype, size):
 
 def test_an_allocation_of_less_than_nothing_is_refused():
     text = ALLOCATION.replace("m * n", "-5").replace("DTYPE", "int64")
-    with pytest.raises(TVMError, match="expected extents of 0 or more for B, got -5|extent -5"):
+    with pytest.raises(TVMError, match="extent must not be negative, got -5"):
         weft.build(from_source(text))
 
 SYMBOLS = """
