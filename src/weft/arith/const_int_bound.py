@@ -189,11 +189,11 @@ class BoundAnalyzer:
 
     def visit_max(self, expr: Max) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
-        return max(a[0], b[0]), max(a[1], b[1])
+        return max(a[0], b[0]), min(max(a[1], b[1]), POS_INF)  # a number of uint64 may be larger
 
     def _union(self, lhs: PrimExpr, rhs: PrimExpr) -> Bound:
         a, b = self.bound(lhs), self.bound(rhs)
-        return min(a[0], b[0]), max(a[1], b[1])
+        return min(a[0], b[0]), min(max(a[1], b[1]), POS_INF)
 
     def visit_select(self, expr: Select) -> Bound:
         return self._union(expr.true_value, expr.false_value)
@@ -281,7 +281,9 @@ def _wrapped(expr: BinaryExpr | Ramp, bound: Bound) -> Bound:
     if not expr.dtype.is_integral or (is_index(expr.dtype.element) and not has_data(expr)):
         return bound
     low, high = integer_range(expr.dtype.element)
-    return bound if low <= bound[0] and bound[1] <= high else type_bound(expr.dtype)
+    # An infinite end stands for every number beyond 2**62: of int64 and uint64 it may wrap, too.
+    finite = NEG_INF < bound[0] and bound[1] < POS_INF
+    return bound if finite and low <= bound[0] and bound[1] <= high else type_bound(expr.dtype)
 
 
 _HANDLERS: Final[dict[type[Node], Callable[[BoundAnalyzer, Any], Bound]]] = {

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from weft.arith import choices, fold
 from weft.arith.call_rules import call_rule
-from weft.arith.const_int_bound import BoundAnalyzer
+from weft.arith.const_int_bound import NEG_INF, POS_INF, Bound, BoundAnalyzer
 from weft.arith.data import has_data
 from weft.arith.deep_equal import BINARY, contains_deep_equal, expr_deep_equal
 from weft.arith.extensions import Extension, product_and_sum_range
@@ -278,9 +278,7 @@ class RewriteSimplifier(Simplifier):
         if type(ordered) is IntImm:
             return ordered
         if not is_index(a.dtype) or self.bounds.may_wrap(a) or self.bounds.may_wrap(b):
-            if kind in (Min, Max):
-                return a if a.dtype.is_integral and expr_deep_equal(a, b) else ordered
-            return self.literal(ordered)
+            return self.apply_to_wrapping(kind, a, b, ordered)
         decided = self.decide(kind, a, b)
         if decided is not None:
             return decided
@@ -292,23 +290,31 @@ class RewriteSimplifier(Simplifier):
             return rewritten
         return ordered if kind in (Min, Max) else self.literal(ordered)
 
+    def apply_to_wrapping(
+        self, kind: type[PrimExpr], a: PrimExpr, b: PrimExpr, ordered: PrimExpr
+    ) -> PrimExpr:
+        """As ``apply_ordered``, of sides that may wrap: only the bounds of each side decide.
+
+        Those are the bounds of the type wherever a result may leave it. No rule applies, since
+        ``a < b`` says nothing of the sign of ``a - b`` here.
+        """
+        if a.dtype.is_integral:
+            decided = _decided(kind, a, b, _distance(self.bounds.bound(a), self.bounds.bound(b)))
+            if decided is not None:
+                return decided
+        if kind in (Min, Max):
+            return a if a.dtype.is_integral and expr_deep_equal(a, b) else ordered
+        return self.literal(ordered)
+
     def decide(self, kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
         """The result, if the bounds or remainders of ``a - b`` determine it; else None."""
         low, high = self.differences.range(a, b)
         if self.compares_products and low <= 0 <= high:
             low, high = product_and_sum_range(a, b, self.bounds.bound)
-        if kind is LT:
-            return _known(high < 0, low >= 0)
-        if kind is LE:
-            return _known(high <= 0, low > 0)
-        if kind is Min or kind is Max:
-            smaller = a if high <= 0 else b if low >= 0 else None
-            if smaller is None or kind is Min:
-                return smaller
-            return b if smaller is a else a
-        never = high < 0 or low > 0 or self.differences.never_zero(a, b)
-        always = low == high == 0
-        return _known(always, never) if kind is EQ else _known(never, always)
+        decided = _decided(kind, a, b, (low, high))
+        if decided is None and kind in (EQ, NE) and self.differences.never_zero(a, b):
+            return fold.truth(kind is NE)
+        return decided
 
     def first_rule(self, expr: Any, visit: Visit) -> PrimExpr | None:
         """The simplified result of the first rule that matches, or None."""
@@ -413,6 +419,28 @@ def _left_nested(expr: And | Or) -> And | Or:
     for part in parts[2:]:
         result = kind(result, part)
     return result
+
+
+def _distance(a: Bound, b: Bound) -> Bound:
+    """Bounds of ``a - b``, computed without wrapping; infinite where an end of them is."""
+    low = NEG_INF if a[0] <= NEG_INF or b[1] >= POS_INF else a[0] - b[1]
+    return low, POS_INF if a[1] >= POS_INF or b[0] <= NEG_INF else a[1] - b[0]
+
+
+def _decided(kind: type, a: PrimExpr, b: PrimExpr, distance: Bound) -> PrimExpr | None:
+    """The comparison, minimum or maximum of sides that are so far apart; None where it is open."""
+    low, high = distance
+    if kind is LT:
+        return _known(high < 0, low >= 0)
+    if kind is LE:
+        return _known(high <= 0, low > 0)
+    if kind is Min or kind is Max:
+        smaller = a if high <= 0 else b if low >= 0 else None
+        if smaller is None or kind is Min:
+            return smaller
+        return b if smaller is a else a
+    never, always = high < 0 or low > 0, low == high == 0
+    return _known(always, never) if kind is EQ else _known(never, always)
 
 
 def _known(yes: bool, no: bool) -> IntImm | None:
