@@ -191,6 +191,8 @@ class SetEvaluator:
         divisor = b.min_value
         if not b.is_single_point() or not b.is_bounded:
             return self.opaque(expr)
+        if isinstance(divisor, IntImm) and divisor.value == 0:
+            return self.opaque(expr)  # an end that divides by 0 would stop whoever computes it
         is_narrow = not is_index(expr.dtype.element)
         if is_narrow and not self.analyzer.can_prove_greater_equal(divisor, 0):
             return self.opaque(expr)  # -128 // -1 is no int8: it wraps
