@@ -172,7 +172,9 @@ class CanonicalSimplifier:
         return self.rebuilt(expr, _normal(a), _normal(b))
 
     def rebuilt(self, expr: BinaryExpr, a: PrimExpr, b: PrimExpr) -> Form:
-        """The form of ``expr`` with new operands, after the rewrite rules."""
+        """The form of ``expr`` with new operands, after the rewrite rules; constants fold."""
+        if type(a) is IntImm and type(b) is IntImm:
+            return self.applied(fold.BUILDERS[type(expr)](a, b))
         if a is not expr.a or b is not expr.b:
             if expr_deep_equal(a, expr.a) and expr_deep_equal(b, expr.b):
                 return self.applied(expr)
