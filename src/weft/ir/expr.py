@@ -8,7 +8,6 @@ slot ``operators``, so that constant folding and type promotion are in one place
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 
 import numpy as np
@@ -18,6 +17,7 @@ from weft.ir.type import Type
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.operator_methods import operator, operators
 from weft.support.span import Span
 
 
@@ -31,17 +31,12 @@ class RelaxExpr(BaseExpr):
     struct_info: Any = derived(stored="StructInfo | None")
 
 
-_Operator = Callable[["ExprOp", "ExprLike"], "PrimExpr"]
-
-
-def _operator_of(name: str) -> _Operator:
-    """The method of a Python operator: ``self <op> other``."""
-    return lambda self, other: _binary(name, self, other)
-
-
-def _operators(name: str) -> tuple[_Operator, _Operator]:
-    """The methods of a Python operator: ``self <op> other`` and ``other <op> self``."""
-    return _operator_of(name), lambda self, other: _binary(name, other, self)
+def _binary(name: str, lhs: ExprLike, rhs: ExprLike) -> PrimExpr:
+    for value in (lhs, rhs):
+        if not isinstance(value, _OPERANDS) and not hasattr(value, "as_prim_expr"):
+            return NotImplemented  # type: ignore[no-any-return]  # what Python asks of operators
+    result: PrimExpr = getattr(slots.operators.get(), name)(lhs, rhs)
+    return result
 
 
 class ExprOp:
@@ -49,18 +44,18 @@ class ExprOp:
 
     __slots__ = ()
 
-    __add__, __radd__ = _operators("add")
-    __sub__, __rsub__ = _operators("subtract")
-    __mul__, __rmul__ = _operators("multiply")
-    __truediv__, __rtruediv__ = _operators("divide")
-    __floordiv__, __rfloordiv__ = _operators("floordiv")
-    __mod__, __rmod__ = _operators("floormod")
-    __pow__ = _operator_of("power")
-    __lshift__, __rlshift__ = _operators("left_shift")
-    __rshift__, __rrshift__ = _operators("right_shift")
-    __and__, __rand__ = _operators("bitwise_and")
-    __or__, __ror__ = _operators("bitwise_or")
-    __xor__, __rxor__ = _operators("bitwise_xor")
+    __add__, __radd__ = operators(_binary, "add")
+    __sub__, __rsub__ = operators(_binary, "subtract")
+    __mul__, __rmul__ = operators(_binary, "multiply")
+    __truediv__, __rtruediv__ = operators(_binary, "divide")
+    __floordiv__, __rfloordiv__ = operators(_binary, "floordiv")
+    __mod__, __rmod__ = operators(_binary, "floormod")
+    __pow__ = operator(_binary, "power")
+    __lshift__, __rlshift__ = operators(_binary, "left_shift")
+    __rshift__, __rrshift__ = operators(_binary, "right_shift")
+    __and__, __rand__ = operators(_binary, "bitwise_and")
+    __or__, __ror__ = operators(_binary, "bitwise_or")
+    __xor__, __rxor__ = operators(_binary, "bitwise_xor")
 
     def __neg__(self) -> PrimExpr:
         negated: PrimExpr = slots.operators.get().negative(self)
@@ -70,10 +65,10 @@ class ExprOp:
         inverted: PrimExpr = slots.operators.get().bitwise_neg(self)
         return inverted
 
-    __lt__ = _operator_of("less")
-    __le__ = _operator_of("less_equal")
-    __gt__ = _operator_of("greater")
-    __ge__ = _operator_of("greater_equal")
+    __lt__ = operator(_binary, "less")
+    __le__ = operator(_binary, "less_equal")
+    __gt__ = operator(_binary, "greater")
+    __ge__ = operator(_binary, "greater_equal")
 
     def __eq__(self, other: object) -> Any:
         return slots.operators.get().python_equal(self, other)
@@ -97,14 +92,6 @@ class ExprOp:
         """The value converted to ``dtype``."""
         converted: PrimExpr = slots.operators.get().cast(dtype, self, span)
         return converted
-
-
-def _binary(name: str, lhs: ExprLike, rhs: ExprLike) -> PrimExpr:
-    for value in (lhs, rhs):
-        if not isinstance(value, _OPERANDS) and not hasattr(value, "as_prim_expr"):
-            return NotImplemented  # type: ignore[no-any-return]  # what Python asks of operators
-    result: PrimExpr = getattr(slots.operators.get(), name)(lhs, rhs)
-    return result
 
 
 _OPERANDS: Final = (ExprOp, int, float, np.generic)  # isinstance is faster than with a union

@@ -7,7 +7,7 @@ except for variables, where it is their annotation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ from weft.runtime.ndarray import NDArray, array
 from weft.support import slots
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
+from weft.support.operator_methods import operator, operators
 from weft.support.span import Span
 from weft.tir import array_json  # noqa: F401 - registers how JSON stores an NDArray
 from weft.tir.expr import Var as TirVar
@@ -41,17 +42,9 @@ AttrsLike = Attrs | Mapping[str, object] | None
 """Attributes of a call or a function; None means no attributes."""
 
 
-_Operator = Callable[["Expr", "RelaxLike"], "Expr"]
-
-
-def _operator_of(name: str) -> _Operator:
-    """The method of a Python operator: ``self <op> other``."""
-    return lambda self, other: _operator(name, self, other)
-
-
-def _operators(name: str) -> tuple[_Operator, _Operator]:
-    """The methods of a Python operator: ``self <op> other`` and ``other <op> self``."""
-    return _operator_of(name), lambda self, other: _operator(name, other, self)
+def _operator(name: str, *args: RelaxLike) -> Expr:
+    result: Expr = getattr(slots.relax_operators.get(), name)(*args)
+    return result
 
 
 class Expr(RelaxExpr):
@@ -59,22 +52,22 @@ class Expr(RelaxExpr):
 
     _extra_slots_: ClassVar[tuple[str, ...]] = ()
 
-    __add__, __radd__ = _operators("add")
-    __sub__, __rsub__ = _operators("subtract")
-    __mul__, __rmul__ = _operators("multiply")
-    __truediv__, __rtruediv__ = _operators("divide")
-    __floordiv__ = _operator_of("floor_divide")
-    __pow__ = _operator_of("power")
-    __mod__ = _operator_of("mod")
-    __matmul__ = _operator_of("matmul")
+    __add__, __radd__ = operators(_operator, "add")
+    __sub__, __rsub__ = operators(_operator, "subtract")
+    __mul__, __rmul__ = operators(_operator, "multiply")
+    __truediv__, __rtruediv__ = operators(_operator, "divide")
+    __floordiv__ = operator(_operator, "floor_divide")
+    __pow__ = operator(_operator, "power")
+    __mod__ = operator(_operator, "mod")
+    __matmul__ = operator(_operator, "matmul")
 
     def __neg__(self) -> Expr:
         return _operator("negative", self)
 
-    __lt__ = _operator_of("less")
-    __le__ = _operator_of("less_equal")
-    __gt__ = _operator_of("greater")
-    __ge__ = _operator_of("greater_equal")
+    __lt__ = operator(_operator, "less")
+    __le__ = operator(_operator, "less_equal")
+    __gt__ = operator(_operator, "greater")
+    __ge__ = operator(_operator, "greater_equal")
 
     def __call__(self, *args: RelaxLike, attrs: AttrsLike = None) -> Call:
         """A call of this value as a function."""
@@ -103,14 +96,7 @@ class Expr(RelaxExpr):
         return _operator("astype", self, dtype)
 
 
-def _operator(name: str, *args: RelaxLike) -> Expr:
-    result: Expr = getattr(slots.relax_operators.get(), name)(*args)
-    return result
-
-
-RelaxLike = (
-    RelaxExpr | PrimExpr | int | float | str | NDArray | np.ndarray | Sequence["RelaxLike"]
-)
+RelaxLike = RelaxExpr | PrimExpr | int | float | str | NDArray | np.ndarray | Sequence["RelaxLike"]
 """What ``as_relax_expr`` converts to a graph expression."""
 
 

@@ -13,6 +13,7 @@ from weft.ir.expr import ExprLike, ExprOp, PrimExpr, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.support.dtype import DataType
 from weft.support.errors import IRIndexError, IRTypeError, UnsupportedError
+from weft.support.operator_methods import operator, operators
 from weft.support.span import Span
 from weft.tir.expr import IterVar, ProducerLoad
 
@@ -37,19 +38,6 @@ def _apply(name: str, *operands: object) -> Tensor:
             "tensor: A[i, j]"
         )
     return function(*operands)
-
-
-_Operator = Callable[["Tensor", "Operand"], "Tensor"]
-
-
-def _operator_of(name: str) -> _Operator:
-    """The method of a Python operator: ``self <op> other``."""
-    return lambda self, other: _apply(name, self, other)
-
-
-def _operators(name: str) -> tuple[_Operator, _Operator]:
-    """The methods of a Python operator: ``self <op> other`` and ``other <op> self``."""
-    return _operator_of(name), lambda self, other: _apply(name, other, self)
 
 
 class Operation(Node):
@@ -179,21 +167,21 @@ class Tensor(Node):
         """The tensor with every element converted to ``dtype``."""
         return _apply("cast", self, dtype)
 
-    __add__, __radd__ = _operators("add")
-    __sub__, __rsub__ = _operators("subtract")
-    __mul__, __rmul__ = _operators("multiply")
-    __truediv__, __rtruediv__ = _operators("divide")
-    __floordiv__, __rfloordiv__ = _operators("floor_divide")
-    __mod__, __rmod__ = _operators("floor_mod")
-    __pow__ = _operator_of("power")
+    __add__, __radd__ = operators(_apply, "add")
+    __sub__, __rsub__ = operators(_apply, "subtract")
+    __mul__, __rmul__ = operators(_apply, "multiply")
+    __truediv__, __rtruediv__ = operators(_apply, "divide")
+    __floordiv__, __rfloordiv__ = operators(_apply, "floor_divide")
+    __mod__, __rmod__ = operators(_apply, "floor_mod")
+    __pow__ = operator(_apply, "power")
 
     def __neg__(self) -> Tensor:
         return _apply("negative", self)
 
-    __lt__ = _operator_of("less")
-    __le__ = _operator_of("less_equal")
-    __gt__ = _operator_of("greater")
-    __ge__ = _operator_of("greater_equal")
+    __lt__ = operator(_apply, "less")
+    __le__ = operator(_apply, "less_equal")
+    __gt__ = operator(_apply, "greater")
+    __ge__ = operator(_apply, "greater_equal")
 
 
 class TensorSlice(ExprOp):
