@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from weft.ir.expr import RelaxExpr
+from weft.ir.expr import PrimExpr, RelaxExpr
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.builder.normalize import is_leaf, merged_blocks
 from weft.relax.expr import (
@@ -30,7 +30,6 @@ from weft.relax.struct_info import ObjectStructInfo, StructInfo, TupleStructInfo
 from weft.script.ir_builder.base import NAMERS, IRBuilder, IRBuilderFrame
 from weft.support.errors import IRTypeError, IRValueError
 from weft.support.span import Span
-from weft.tir.expr import Var as TirVar
 
 
 def name_var(var: Var, name: str) -> None:
@@ -78,7 +77,8 @@ class FunctionFrame(SeqFrame):
         self.attrs: dict[str, object] = {}
         self.ret_struct_info: StructInfo | None = None
         self.output: RelaxExpr | None = None
-        self.symbols: dict[str, TirVar] = {}
+        self.symbols: dict[str, PrimExpr] = {}
+        """What a name in a text means as an extent: a variable, or a T.meta_var of the body."""
         self.is_local = False
 
     def _enter(self) -> Any:

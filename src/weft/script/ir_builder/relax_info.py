@@ -66,12 +66,12 @@ TirVars = Sequence[ExprLike] | ShapeExpr | None
 Callee = RelaxExpr | str
 
 
-def current_symbols() -> dict[str, Var] | None:
+def current_symbols() -> dict[str, PrimExpr] | None:
     """The symbolic variables of the function being built, None outside of one."""
     if not IRBuilder.is_in_scope():
         return None
     for frame in reversed(IRBuilder.current().frames):
-        symbols: dict[str, Var] | None = getattr(frame, "symbols", None)
+        symbols: dict[str, PrimExpr] | None = getattr(frame, "symbols", None)
         if symbols is not None:
             return symbols
     return None
@@ -90,7 +90,7 @@ def symbolic(text: str) -> PrimExpr:
     return tir_op.const(value, "int64") if isinstance(value, int) else as_prim_expr(value)
 
 
-def _expression(node: ast.expr, symbols: dict[str, Var], text: str) -> Any:
+def _expression(node: ast.expr, symbols: dict[str, PrimExpr], text: str) -> Any:
     if isinstance(node, ast.Name):
         if node.id not in symbols:
             symbols[node.id] = Var(node.id, "int64")

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, PrimExpr
 from weft.ir.node import Node, expect
 from weft.relax.expr import Expr, Function, Var, const
 from weft.relax.expr import Tuple as TupleNode
@@ -17,6 +17,7 @@ from weft.script.ir_builder import relax as build
 from weft.script.ir_builder.base import IRBuilder, IRBuilderFrame
 from weft.script.ir_builder.relax_frame import DataflowFrame, FunctionFrame
 from weft.script.ir_builder.relax_info import as_struct_info
+from weft.script.ir_builder.tir_value import meta_var
 from weft.script.parser.core import ATTRIBUTES, CALLS, FALLBACKS, Parser, statement
 from weft.script.parser.evaluator import Values, Words
 from weft.tir.expr import Var as TirVar
@@ -42,8 +43,8 @@ def parse_function(
         frame = FunctionFrame(pure, private)
         with parser.guard(node), frame:
             frame.name = node.name
-            _signature(parser, node, frame)
-            parser.visit_body(node.body)
+            evaluated = _signature(parser, node, frame)
+            parser.visit_body([line for line in node.body if line not in evaluated])
             if frame.output is None:
                 parser.error(node, f"function {node.name!r} has no return")
         if not local:
@@ -68,9 +69,11 @@ def declare_function(parser: Parser, node: ast.FunctionDef, pure: bool) -> FuncS
     return FuncStructInfo(infos, frame.ret_struct_info or ObjectStructInfo(), pure)
 
 
-def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> None:
+def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> list[ast.stmt]:
+    """Add the parameters and the type of the result; return the lines of the body used for that."""
     items = parser.parameters(node)
     _declared_symbols(parser, node, frame)
+    evaluated = _named_extents(parser, node, frame, {item.arg for item in items})
     for item in items:
         if item.annotation is None:
             parser.error(
@@ -86,6 +89,7 @@ def _signature(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> N
     if node.returns is not None:
         with parser.guard(node.returns):
             frame.ret_struct_info = as_struct_info(parser.evaluate(node.returns))
+    return evaluated
 
 
 def _declared_symbols(parser: Parser, node: ast.FunctionDef, frame: FunctionFrame) -> None:
@@ -101,6 +105,32 @@ def _declared_symbols(parser: Parser, node: ast.FunctionDef, frame: FunctionFram
             if isinstance(symbol, TirVar) and not symbol.name:
                 name = stmt.targets[0].id
                 frame.symbols[name] = IRBuilder.name(name, symbol)
+
+
+def _named_extents(
+    parser: Parser, node: ast.FunctionDef, frame: FunctionFrame, parameters: set[str]
+) -> list[ast.stmt]:
+    """Evaluate the first lines ``x = T.meta_var(n * n)``: the signature may use their names."""
+    evaluated: list[ast.stmt] = []
+    with parser.scopes.nested():
+        for stmt in node.body:
+            value = getattr(stmt, "value", None)
+            if not (isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name)):
+                break
+            if not (isinstance(value, ast.Call) and getattr(value.func, "attr", "") == "meta_var"):
+                if stmt.targets[0].id not in frame.symbols:
+                    break
+                continue
+            used = {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}
+            if used & parameters:
+                break
+            _define_symbols(parser, frame)
+            extent = parser.evaluate(value)
+            if not isinstance(extent, meta_var) or not isinstance(extent.value, PrimExpr):
+                break
+            frame.symbols[stmt.targets[0].id] = extent.value
+            evaluated.append(stmt)
+    return evaluated
 
 
 def _define_symbols(parser: Parser, frame: FunctionFrame) -> None:
@@ -173,6 +203,8 @@ def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
 
 def _assigned(parser: Parser, name: str, value: object, info: StructInfo | None) -> object:
     """What a name stands for after ``name = value``."""
+    if isinstance(value, meta_var):
+        return value.value
     if isinstance(value, TirVar):
         return _symbol(parser, name, value)
     if isinstance(value, build.MatchCastPair):
@@ -197,7 +229,7 @@ def _symbol(parser: Parser, name: str, value: TirVar) -> TirVar:
         return value
     frame = IRBuilder.current().find(FunctionFrame)
     known = frame.symbols.get(name) if frame is not None else None
-    if known is not None and known.dtype is value.dtype:
+    if isinstance(known, TirVar) and known.dtype is value.dtype:
         return known
     symbol: TirVar = value if value.name else IRBuilder.name(name, value)
     if frame is not None:

@@ -26,6 +26,7 @@ from weft.script.printer.doc import (
 )
 from weft.script.printer.docsifier import Docsifier, prints
 from weft.script.printer.nested_values import Line, bind_nested, forget_nested, with_nested
+from weft.script.printer.shared_extents import name_shared_extents
 from weft.script.printer.tir_function import function_name
 
 _HIDING = ("relax.call_tir", "relax.call_dps_packed")
@@ -40,6 +41,8 @@ def _function(func: nodes.Function, d: Docsifier) -> Doc:
     frame = d.push("relax", is_func=True)
     frame.func_vars = set()
     named = {param: d.define(param, param.name_hint) for param in _shapes_returned(func)}
+    types = [*[param.struct_info for param in func.params], func.ret_struct_info]
+    name_shared_extents(types, d, frame, frame.stmts)
     returns = None if func.ret_struct_info is None else d.doc(func.ret_struct_info)
     params = [_parameter(param, d, named) for param in func.params]
     frame.func_vars = None
@@ -89,6 +92,7 @@ def sequence_docs(body: RelaxExpr, d: Docsifier, *, returns: bool) -> list[Doc]:
         for block in body.blocks:
             _extend(frame.stmts, d.doc(block))
         body = body.body
+    name_shared_extents([body], d, frame, frame.stmts)
     lines = bind_nested(body, d)
     value = d.doc(body)
     last = ReturnDoc(value) if returns else ExprStmtDoc(value)
@@ -142,10 +146,21 @@ def _var_binding(node: nodes.VarBinding, d: Docsifier) -> Doc:
         doc: Doc = d.doc(value)
         d.binding_names.pop()
         return doc
+    names: list[Doc] = []
+    name_shared_extents([value, node.var.struct_info], d, d.frames[-1], names)
     lines = _lines_before(node, d)
     rhs = d.doc(value)
     annotation = annotation_of(node.var, value, d)
-    return with_nested(lines, AssignDoc(_define(node.var, d), rhs, annotation), d)
+    line = with_nested(lines, AssignDoc(_define(node.var, d), rhs, annotation), d)
+    return _after(names, line)
+
+
+def _after(names: list[Doc], line: Doc) -> Doc:
+    """A binding's line after those that name its shared extents."""
+    if not names:
+        return line
+    _extend(names, line)
+    return StmtBlockDoc(names)
 
 
 def _lines_before(node: nodes.VarBinding | nodes.MatchCast, d: Docsifier) -> list[Line]:
@@ -186,10 +201,12 @@ def _match_cast(node: nodes.MatchCast, d: Docsifier) -> Doc:
     annotation = None
     if node.var.struct_info is not None and d.config.show_all_struct_info and not d.short:
         annotation = d.doc(node.var.struct_info)
+    names: list[Doc] = []
+    name_shared_extents([node.value, node.struct_info], d, d.frames[-1], names)
     lines = _lines_before(node, d)
     args = (d.doc(node.value), d.doc(node.struct_info))
     cast = CallDoc(d.relax("match_cast"), args)
-    return with_nested(lines, AssignDoc(_define(node.var, d), cast, annotation), d)
+    return _after(names, with_nested(lines, AssignDoc(_define(node.var, d), cast, annotation), d))
 
 
 @prints("If")

@@ -25,9 +25,14 @@ _SHORT: Final = 2
 def name_shared(holder: Node, d: Docsifier, frame: Frame) -> None:
     """Add lines that name shared parts of a statement's own expressions before the statement."""
     roots = [holder] if isinstance(holder, PrimExpr) else _expressions(holder)
+    name_shared_parts(roots, d, frame, frame.stmts)
+
+
+def name_shared_parts(roots: list[PrimExpr], d: Docsifier, frame: Frame, stmts: list[Doc]) -> None:
+    """Add lines to ``stmts`` that name what expressions share; the names end with the frame."""
     for node in _to_name([root for root in roots if root.CHILDREN], d):
         value = CallDoc(d.tir("meta_var"), (d.doc(node),))
-        frame.stmts.append(AssignDoc(d.define_value(node, "shared", frame), value))
+        stmts.append(AssignDoc(d.define_value(node, "shared", frame), value))
 
 
 def is_name_of_shared(line: Doc) -> bool:
