@@ -65,12 +65,21 @@ class SetEvaluator:
     def __init__(self, domains: Mapping[Var, IntervalSet], analyzer: Prover) -> None:
         self.domains = domains
         self.analyzer = analyzer
+        self.known: dict[int, tuple[PrimExpr, IntervalSet]] = {}
+        """Expressions by ``id``, each with its set: one in many places is evaluated once."""
 
     def visit(self, expr: PrimExpr) -> IntervalSet:
+        if isinstance(expr, Var):
+            return self.domains.get(expr) or IntervalSet(expr, expr)
+        known = self.known.get(id(expr))
+        if known is None:
+            known = self.known[id(expr)] = expr, self.evaluated(expr)
+        return known[1]
+
+    def evaluated(self, expr: PrimExpr) -> IntervalSet:
+        """The set of an expression that is met for the first time."""
         handler = _HANDLERS.get(type(expr))
         if handler is None:
-            if isinstance(expr, Var):
-                return self.domains.get(expr) or IntervalSet(expr, expr)
             return self.opaque(expr)
         try:
             interval = handler(self, expr)
