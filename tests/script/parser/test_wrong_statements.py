@@ -6,21 +6,11 @@ import re
 
 import pytest
 
-import weft.script
-from weft.support.errors import DiagnosticError
+from tests.lib.script_errors import error_of
 
 HEAD = """@T.prim_func
 def func(A: T.Buffer((8,), "float32"), B: T.Buffer((8, 8), "int32"), n: T.int32):
     """
-
-
-def error_of(text):
-    """The message of the error of a script, and the text that it underlines."""
-    with pytest.raises(DiagnosticError) as caught:
-        weft.script.from_source(text)
-    *rest, shown, carets = str(caught.value).splitlines()
-    begin, end = carets.index("^"), carets.rindex("^") + 1
-    return rest[0].removeprefix("error: "), shown[begin:end]
 
 
 # Statement, what is underlined, how the message begins.

@@ -188,9 +188,7 @@ def find_vdevice(text: str) -> VDevice:
     same_kind = [
         info for info in infos if isinstance(info, VDevice) and info.target.kind.name == kind
     ]
-    if scope:
-        same_kind = [info for info in same_kind if info.memory_scope == scope]
-    if index >= len(same_kind):
+    if index >= len(same_kind) or scope not in ("", same_kind[index].memory_scope):
         raise IRValueError(f"R.Tensor: the module has no virtual device {text!r}")
     return same_kind[index]
 

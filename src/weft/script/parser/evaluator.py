@@ -17,7 +17,7 @@ from weft.ir.expr import ExprOp, PrimExpr, RelaxExpr, as_prim_expr
 from weft.script.ir_builder.tir_statement import as_value
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source, render
-from weft.support.errors import DiagnosticError, IRTypeError, IRValueError, TVMError
+from weft.support.errors import DiagnosticError, IRValueError, TVMError
 from weft.support.span import Span
 from weft.tir import op as tir_op
 from weft.tir.buffer import BufferRegion
@@ -67,6 +67,7 @@ def _asks_right(left: object, right: object) -> bool:
 _CONVERSIONS: Final[dict[int, Callable[[object], str]]] = {97: ascii, 114: repr, 115: str}
 
 
+_KIND: Final = inspect.Parameter
 MAX_DEPTH: Final = 100
 """The deepest nesting of calls between functions of a script; each call uses C stack."""
 
@@ -265,29 +266,46 @@ class Evaluator:
         return format(value, form)
 
     def function(self, node: ast.Lambda) -> Callable[..., object]:
-        names = [item.arg for item in node.args.args]
-        rest = node.args.vararg.arg if node.args.vararg is not None else None
+        signature = self.signature(node.args)
         visible = list(self.scopes.frames)
 
-        def apply(*values: object) -> object:
-            if len(values) != len(names) and rest is None:
-                raise IRTypeError(f"the function takes {len(names)} values, got {len(values)}")
+        def apply(*values: object, **words: object) -> object:
+            bound = signature.bind(*values, **words)
+            bound.apply_defaults()
             if self.depth >= MAX_DEPTH:
                 raise IRValueError("a lambda calls itself without end")
             saved, self.scopes.frames = self.scopes.frames, list(visible)
             self.depth += 1
             try:
                 with self.scopes.nested() as frame:
-                    frame.update(zip(names, values, strict=False))
-                    if rest is not None:
-                        frame[rest] = values[len(names) :]
+                    frame.update(bound.arguments)
                     return self.evaluate(node.body)
             finally:
                 self.depth -= 1
                 self.scopes.frames = saved
 
-        apply.__signature__ = _signature(names, rest)  # type: ignore[attr-defined] # for inspect
+        apply.__signature__ = signature  # type: ignore[attr-defined] # for inspect
         return apply
+
+    def signature(self, node: ast.arguments) -> inspect.Signature:
+        """The parameters of a lambda, with their default values."""
+        places: list[tuple[ast.arg | None, inspect._ParameterKind, ast.expr | None]] = []
+        plain = [*node.posonlyargs, *node.args]
+        defaults = [*[None] * (len(plain) - len(node.defaults)), *node.defaults]
+        for index, (item, default) in enumerate(zip(plain, defaults, strict=True)):
+            is_unnamed = index < len(node.posonlyargs)
+            kind = _KIND.POSITIONAL_ONLY if is_unnamed else _KIND.POSITIONAL_OR_KEYWORD
+            places.append((item, kind, default))
+        places.append((node.vararg, _KIND.VAR_POSITIONAL, None))
+        for item, default in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+            places.append((item, _KIND.KEYWORD_ONLY, default))
+        places.append((node.kwarg, _KIND.VAR_KEYWORD, None))
+        parts: list[inspect.Parameter] = []
+        for parameter, kind, value in places:
+            if parameter is not None:
+                known = _KIND.empty if value is None else self.evaluate(value)
+                parts.append(_KIND(parameter.arg, kind, default=known))
+        return inspect.Signature(parts)
 
     def comprehension(
         self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp
@@ -379,14 +397,6 @@ def join(lhs: Any, rhs: Any, is_and: bool) -> object:
     if a.dtype.lanes == b.dtype.lanes == 1:
         return kind(a, b)
     return tir_op.bitwise_and(a, b) if is_and else tir_op.bitwise_or(a, b)
-
-
-def _signature(names: list[str], rest: str | None) -> inspect.Signature:
-    kind = inspect.Parameter
-    parts = [kind(name, kind.POSITIONAL_OR_KEYWORD) for name in names]
-    if rest is not None:
-        parts.append(kind(rest, kind.VAR_POSITIONAL))
-    return inspect.Signature(parts)
 
 
 def _message(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import ast
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from types import FrameType, FunctionType
 from typing import NoReturn
 
 from weft.script.parser.core import Parser
@@ -81,15 +81,22 @@ def make_macro(
     dialect: str, args: tuple[object, ...], hygienic: bool
 ) -> ScriptMacro | Callable[[FunctionType], ScriptMacro]:
     """What ``@T.macro`` and ``@R.macro`` return, with and without arguments."""
-    frame = sys._getframe(2)
-    if len(args) == 1 and isinstance(args[0], FunctionType):
-        return ScriptMacro(dialect, args[0], hygienic, captured_names(frame, args[0]))
+    if len(args) > 1:
+        raise IRTypeError(f"macro: expected one function, got {len(args)} arguments")
     if args:
-        raise IRValueError(
-            f"macro: expected a function, got {args[0]!r}; write @T.macro(hygienic=...)"
-        )
+        return _macro(dialect, args[0], hygienic, sys._getframe(2))
 
-    def apply(function: FunctionType) -> ScriptMacro:
-        return ScriptMacro(dialect, function, hygienic, captured_names(sys._getframe(1), function))
+    def apply(function: object) -> ScriptMacro:
+        return _macro(dialect, function, hygienic, sys._getframe(1))
 
     return apply
+
+
+def _macro(dialect: str, function: object, hygienic: bool, frame: FrameType) -> ScriptMacro:
+    """The macro of a function that is decorated in ``frame``."""
+    if not isinstance(function, FunctionType):
+        prefix = "T" if dialect == "tir" else "R"
+        raise IRValueError(
+            f"macro: expected a function, got {function!r}; write @{prefix}.macro(hygienic=...)"
+        )
+    return ScriptMacro(dialect, function, hygienic, captured_names(frame, function))
