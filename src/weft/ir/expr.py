@@ -197,6 +197,8 @@ class StringImm(PrimExpr):
     value: str
 
     def _check_(self) -> None:
+        if not isinstance(self.value, str):
+            raise IRTypeError(f"StringImm: expected a text, got {self.value!r}")
         self.dtype = DataType("handle")
 
     def __hash__(self) -> int:

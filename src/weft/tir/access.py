@@ -14,7 +14,7 @@ from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import expr as nodes
 from weft.tir.arithmetic import add, floordiv, multiply, subtract
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.constant import const, match_types
+from weft.tir.constant import cast, match_types
 from weft.tir.linear_difference import constant_difference
 
 STATEMENTS: Final[dict[str, Callable[..., Any]]] = {}
@@ -46,7 +46,9 @@ def index_buffer(buffer: Buffer, indices: Sequence[object]) -> BufferLoad | Buff
     if len(nodes_only) == len(indices):
         return BufferLoad(buffer, indices)
     if len(nodes_only) < len(indices) and _strided(indices):
-        return BufferLoad(buffer, [_as_ramp(i) for i in indices])
+        return BufferLoad(
+            buffer, [slice_as_ramp(i) if isinstance(i, slice) else i for i in indices]
+        )
     region: BufferRegion = STATEMENTS["region"](buffer, indices)
     return region
 
@@ -55,15 +57,22 @@ def _strided(indices: Sequence[object]) -> bool:
     return bool([i for i in indices if isinstance(i, slice) and i.step not in (None, 1)])
 
 
-def _as_ramp(index: object) -> object:
-    if not isinstance(index, slice):
-        return index
-    start = as_prim_expr(0 if index.start is None else index.start)
-    step = const(1 if index.step is None else index.step, start.dtype)
-    lanes = floordiv(extent_between(start, index.stop), step)
-    if isinstance(lanes, IntImm):
-        lanes = IntImm(DataType("int32"), lanes.value)
-    return nodes.Ramp(start, step, lanes)
+def slice_as_ramp(item: slice) -> PrimExpr:
+    """The vector index of a slice with constant extent; one element is a scalar."""
+    start = as_prim_expr(0 if item.start is None else item.start)
+    if item.stop is None:
+        raise IRValueError("a slice in a load or store needs an end: A[0:4]")
+    step = as_prim_expr(1 if item.step is None else item.step)
+    if isinstance(step, IntImm) and step.value < 1:
+        raise IRValueError(
+            f"a slice in a load or store goes up, got the step {step.value}; write "
+            "T.Ramp(first, step, lanes)"
+        )
+    extent = extent_between(start, as_prim_expr(item.stop))
+    lanes = floordiv(subtract(add(extent, step), 1), step)
+    if isinstance(lanes, IntImm) and lanes.value == 1:
+        return start
+    return nodes.Ramp(start, cast(start.dtype, step), cast("int32", lanes))
 
 
 def extent_between(begin: ExprLike, end: ExprLike) -> PrimExpr:

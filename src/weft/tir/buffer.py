@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 from weft.ir.expr import ExprLike, IntImm, PrimExpr, Range, as_prim_expr
 from weft.ir.node import Array, Node, field, node
 from weft.ir.type import PointerType, PrimType
 from weft.support import slots
 from weft.support.dtype import DataType
-from weft.support.errors import IRIndexError, IRTypeError
+from weft.support.errors import IRIndexError, IRTypeError, IRValueError
 from weft.support.span import Span
 from weft.tir.expr import Ramp, Var
+
+_KINDS: Final = {"": 1, "default": 1, "auto_broadcast": 2}
+
+
+def buffer_kind(name: str) -> int:
+    """The number of a kind of buffers by its name."""
+    if name not in _KINDS:
+        raise IRValueError(f"a buffer's type is 'default' or 'auto_broadcast', got {name!r}")
+    return _KINDS[name]
 
 
 @node
@@ -45,7 +54,12 @@ class Buffer(Node):
         if self.elem_offset is None:
             self.elem_offset = as_prim_expr(0)
         if isinstance(self.buffer_type, str):
-            self.buffer_type = 2 if self.buffer_type == "auto_broadcast" else 1
+            self.buffer_type = buffer_kind(self.buffer_type)
+        for axis in self.axis_separators:
+            if isinstance(axis, IntImm) and not 0 <= axis.value <= len(self.shape):
+                raise IRValueError(
+                    f"a buffer of {len(self.shape)} dimensions has no axis separator {axis.value}"
+                )
 
     def scope(self) -> str:
         """The storage scope: ``global``, ``shared``, ``local`` ..."""
@@ -218,6 +232,6 @@ def decl_buffer(
     return Buffer(
         data, element, sizes, strides or (), elem_offset, name,
         64 if data_alignment <= 0 else data_alignment, offset_factor or 1,
-        2 if buffer_type == "auto_broadcast" else 1,
+        buffer_kind(buffer_type),
         [as_prim_expr(axis) for axis in axis_separators or ()], span=span,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, StringImm, as_prim_expr
+from weft.ir.expr import ExprLike, FloatImm, IntImm, PrimExpr, Range, StringImm, as_prim_expr
 from weft.ir.op import Op
 from weft.script.ir_builder import tir_block as _block
 from weft.script.ir_builder import tir_loop as _loop
@@ -128,7 +128,7 @@ _OTHER = {
     "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
     "ramp": _nodes.Ramp, "sblock": _block.block, "sblock_attr": _block.block_attr,
     "buffer": _value.Buffer, "buffer_decl": _value.Buffer, "buffer_var": _value.ptr,
-    "Ptr": _value.PtrProxy(), "pow": _op.power, "bool": DTypeConstructor("bool"),
+    "Ptr": _value.PtrProxy(), "pow": _op.power, "Range": Range, "bool": DTypeConstructor("bool"),
 }  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def _resolve(name: str) -> Any:
         return _typed(function) if name in _DTYPE_FIRST else _inferred(function)
     node = getattr(_nodes, name, None)
     if node is not None and not name.startswith("_"):
-        return node
+        return _typed(node) if name in _DTYPE_FIRST else node
     if f"tir.{name}" in Op.list_op_names():
         op = Op.get(f"tir.{name}")
         if name not in _RESULTS and name in CONSTRUCTORS:

@@ -5,6 +5,7 @@ Each adds to the frame that it belongs to, or creates a frame. Parameters are TV
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -41,9 +42,9 @@ from weft.script.ir_builder.tir_value import ShapeLike, make_buffer
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 from weft.tir import op as tir_op
-from weft.tir.access import check_index, extent_between
+from weft.tir.access import check_index, slice_as_ramp
 from weft.tir.buffer import Buffer, BufferLoad, BufferRegion
-from weft.tir.expr import IterVar, Ramp, Var
+from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import BufferStore, MatchBufferRegion, pointer_type
 
 Indices = ExprLike | slice | list[ExprLike | slice] | tuple[ExprLike | slice, ...]
@@ -314,7 +315,11 @@ def allocate_const(
 def _constant_data(data: object, dtype: str, extents: Sequence[int | IntImm]) -> NDArray:
     if isinstance(data, NDArray):
         return data
-    return array(np.asarray(data, DataType(dtype).numpy).reshape([int(e) for e in extents]))
+    given = np.asarray(data)
+    content = given.astype(DataType(dtype).numpy)
+    if DataType(dtype).is_integral and not np.array_equal(given, content):
+        raise IRValueError(f"T.allocate_const: {dtype} does not hold the values {data!r}")
+    return array(content.reshape([operator.index(e) for e in extents]))
 
 
 def decl_buffer(
@@ -397,19 +402,6 @@ def buffer_store(
             raise IRTypeError(f"{buffer.name} holds {buffer.dtype}, the value is {stored.dtype}")
         stored = tir_op.cast(buffer.dtype.element.with_lanes(lanes, scalable), stored)
     add_statement(BufferStore(buffer, stored, places, predicate))
-
-
-def slice_as_ramp(item: slice) -> PrimExpr:
-    """The vector index of a slice with constant extent; one element is a scalar."""
-    start = as_prim_expr(0 if item.start is None else item.start)
-    if item.stop is None:
-        raise IRValueError("a slice in a load or store needs an end: A[0:4]")
-    step = as_prim_expr(1 if item.step is None else item.step)
-    extent = extent_between(start, as_prim_expr(item.stop))
-    lanes = tir_op.floordiv(tir_op.subtract(tir_op.add(extent, step), 1), step)
-    if isinstance(lanes, IntImm) and lanes.value == 1:
-        return start
-    return Ramp(start, tir_op.cast(start.dtype, step), tir_op.cast("int32", lanes))
 
 
 def as_value(value: ExprLike | BufferRegion) -> PrimExpr:

@@ -9,8 +9,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from weft.ir.expr import ExprLike, PrimExpr, RangeLike, as_prim_expr
-from weft.ir.expr import Range as RangeNode
+from weft.ir.expr import ExprLike, PrimExpr, Range, RangeLike, as_prim_expr
 from weft.ir.node import Node
 from weft.ir.type import PointerType, PrimType
 from weft.support.dtype import DataType
@@ -240,7 +239,7 @@ def iter_var(v: Var, dom: RangeLike | None, iter_type: str | IterType, thread_ta
         thread_tag: the tag of a thread, such as ``threadIdx.x``.
     """
     if isinstance(dom, list | tuple):
-        dom = RangeNode(*dom)
+        dom = Range(*dom)
     kind = IterVar.__dict__[iter_type] if isinstance(iter_type, str) else iter_type
     return IterVar(dom, v, kind, thread_tag)
 
@@ -271,14 +270,6 @@ def comm_reducer(
     result = combiner(*values)
     results = list(result) if isinstance(result, list | tuple) else [result]
     return nodes.CommReducer(values[:half], values[half:], results, units)
-
-
-def Range(begin: ExprLike, end: ExprLike) -> RangeNode:  # noqa: N802 - TVM's name
-    """Make the range [begin, end); ``T.Range.from_min_extent(begin, extent)``."""
-    return RangeNode(begin, end)
-
-
-Range.from_min_extent = RangeNode.from_min_extent  # type: ignore[attr-defined] # as it is printed
 
 
 def boolean(expr: ExprLike | None = None, is_size_var: bool = False) -> PrimExpr:

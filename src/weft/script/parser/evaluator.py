@@ -294,8 +294,8 @@ class Evaluator:
         defaults = [*[None] * (len(plain) - len(node.defaults)), *node.defaults]
         for index, (item, default) in enumerate(zip(plain, defaults, strict=True)):
             is_unnamed = index < len(node.posonlyargs)
-            kind = _KIND.POSITIONAL_ONLY if is_unnamed else _KIND.POSITIONAL_OR_KEYWORD
-            places.append((item, kind, default))
+            names = _KIND.POSITIONAL_ONLY if is_unnamed else _KIND.POSITIONAL_OR_KEYWORD
+            places.append((item, names, default))
         places.append((node.vararg, _KIND.VAR_POSITIONAL, None))
         for item, default in zip(node.kwonlyargs, node.kw_defaults, strict=True):
             places.append((item, _KIND.KEYWORD_ONLY, default))
