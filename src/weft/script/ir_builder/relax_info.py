@@ -8,7 +8,9 @@ is a ``StructInfoProxy``.
 from __future__ import annotations
 
 import ast
+import functools
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -35,13 +37,18 @@ _OPERATORS: Final[dict[type[ast.operator], Callable[[Any, Any], object]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Div: operator.truediv,
     ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
 }  # fmt: skip
 _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], object]]] = {
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
     ast.Eq: operator.eq, ast.NotEq: operator.ne,
 }  # fmt: skip
+_UNARY: Final[dict[type[ast.unaryop], Callable[[Any], object]]] = {
+    ast.USub: operator.neg, ast.Invert: operator.invert, ast.Not: tir_op.logical_not,
+}  # fmt: skip
 _FUNCTIONS: Final = (
-    "min", "max", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod", "if_then_else",
+    "min", "max", "ceildiv", "floordiv", "floormod", "truncdiv", "truncmod", "if_then_else", "abs",
+    "shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
 )  # fmt: skip
 
 
@@ -100,8 +107,11 @@ def _expression(node: ast.expr, symbols: dict[str, PrimExpr], text: str) -> Any:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         left = _expression(node.left, symbols, text)
         return _OPERATORS[type(node.op)](left, _expression(node.right, symbols, text))
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return -_expression(node.operand, symbols, text)
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
+        return _UNARY[type(node.op)](_expression(node.operand, symbols, text))
+    if isinstance(node, ast.BoolOp):
+        join = tir_op.logical_and if isinstance(node.op, ast.And) else tir_op.logical_or
+        return functools.reduce(join, [_expression(item, symbols, text) for item in node.values])
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS:
         left = _expression(node.left, symbols, text)
         right = _expression(node.comparators[0], symbols, text)
@@ -111,14 +121,16 @@ def _expression(node: ast.expr, symbols: dict[str, PrimExpr], text: str) -> Any:
         args = [_expression(item, symbols, text) for item in node.args]
         if name in _FUNCTIONS:
             return getattr(tir_op, name)(*args)
-        if name in ("int64", "int32"):
+        if re.fullmatch(r"bool|(u?int|float)\d+", name) and len(args) == 1:
             return tir_op.cast(name, args[0])
         if name in _NODES:
             return getattr(tir_nodes, name)(*args)
     raise IRValueError(f"{text!r} is no dimension: expected names, integers and arithmetic")
 
 
-_NODES: Final = frozenset("Add Sub Mul Div Mod FloorDiv FloorMod Min Max Cast Select".split())
+_NODES: Final = frozenset(
+    "Add Sub Mul Div Mod FloorDiv FloorMod Min Max Cast Select And Or Not".split()
+)
 """Constructors that the text of a dimension may call where an operator would fold constants."""
 
 
@@ -136,6 +148,9 @@ def made_or_open(make: Callable[[], StructInfo], *parts: object) -> StructInfo |
 
 
 def _dimensions(values: Sequence[Dim]) -> list[PrimExpr | int]:
+    for item in values:
+        if isinstance(item, int) and item < 0:
+            raise IRValueError(f"a dimension must not be negative, got {item} in {tuple(values)}")
     return [symbolic(item) if isinstance(item, str) else item for item in values]
 
 
