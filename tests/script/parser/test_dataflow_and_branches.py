@@ -13,8 +13,11 @@ from weft.relax.struct_info import TensorStructInfo
 from weft.script import from_source
 
 HEAD = """@R.function
-def main(c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32"), t: R.Tuple(R.Tensor((4,), "float32"), R.Object)):
-"""  # noqa: E501 - one line, so that the lines of the body begin at 3
+def main(
+    c: R.Tensor((), "bool"), x: R.Tensor((4,), "float32"),
+    t: R.Tuple(R.Tensor((4,), "float32"), R.Object),
+):
+"""
 
 
 def parse(body):
