@@ -154,7 +154,8 @@ def test_a_model_that_protobuf_cannot_serialize_has_no_key(monkeypatch):
         ((X,), {"dynamic_shapes": {"y": {}}}, IRValueError, r"is \{input: \{axis: name\}\}"),
         ((X,), {"dynamic_shapes": {"data.1": 5}}, IRValueError, r"expected \{axis: name\} .*int"),
         ((X,), {"dynamic_shapes": {"data.1": {9: "n"}}}, IRValueError, "there is no axis 9"),
-        ((), {"fallback": "torch"}, IRTypeError, "takes no option 'fallback'; there are constants"),
+        ((), {"fallback": "torch"}, IRValueError, "fallback: expected 'onnxruntime' or None"),
+        ((), {"optset": 3}, IRTypeError, "takes no option 'optset'; there are constants"),
     ],
 )
 def test_what_cannot_be_compiled(arguments, options, error, message):

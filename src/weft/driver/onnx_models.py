@@ -33,7 +33,7 @@ from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
 
 _OPTIONS: Final = frozenset(
-    {"constants", "custom_converters", "dtype_dict", "opset", "shape_dict"}
+    {"constants", "custom_converters", "dtype_dict", "fallback", "opset", "shape_dict"}
 )
 
 
@@ -60,7 +60,8 @@ def import_onnx(request: Request) -> Imported:
         model,
         importer.Request(
             shapes=shapes, dtypes=dtype_dict,
-            custom=dict(options.pop("custom_converters", None) or {}), bound=bound,
+            custom=dict(options.pop("custom_converters", None) or {}),
+            fallback=options.pop("fallback", None), bound=bound,
         ),
         options.pop("opset", None),
     )  # fmt: skip

@@ -9,7 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 import weft.runtime.linear_algebra  # noqa: F401 - registers weft.linalg.*
-from weft.runtime import random  # noqa: F401 - registers weft.random.*
+from weft.runtime import (
+    onnx_nodes,  # noqa: F401 - registers weft.onnxruntime.run_node
+    random,  # noqa: F401 - registers weft.random.*
+)
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 

@@ -179,6 +179,14 @@ def check_flag(name: str, value: object) -> None:
         raise IRTypeError(f"from_onnx: {name}: expected True or False, got {value!r:.60}")
 
 
+def check_fallback(fallback: str | None) -> None:
+    """Raise OnnxModelError for a ``fallback`` that there is not."""
+    if fallback not in (None, "onnxruntime"):
+        raise OnnxModelError(
+            f"from_onnx: fallback: expected 'onnxruntime' or None, got {fallback!r:.60}"
+        )
+
+
 def check_options(
     shapes: Mapping[str, GivenShape] | None, dtypes: str | Mapping[str, str], opset: int | None,
     converters: Mapping[str, Function] | None,

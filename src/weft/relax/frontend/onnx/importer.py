@@ -16,6 +16,7 @@ from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, Tuple, Var
 from weft.relax.frontend.onnx import operators
 from weft.relax.frontend.onnx.checks import (
+    check_fallback,
     check_flag,
     check_initializers,
     check_input_names,
@@ -77,6 +78,7 @@ class Request:
     keep_params: bool = False
     sanitize: bool = True
     custom: Mapping[str, Function] = field(default_factory=dict)
+    fallback: str | None = None
     bound: Mapping[str, Given] = field(default_factory=dict)
     """Inputs that become constants: arrays, lists of arrays (sequences), or None (absent)."""
     lengths: Mapping[str, Given] = field(default_factory=dict)
@@ -93,6 +95,7 @@ def from_onnx(
     sanitize_input_names: bool = True,
     *,
     custom_converters: Mapping[str, Function] | None = None,
+    fallback: str | None = None,
 ) -> IRModule:
     """Translate an ONNX model to a module with the graph function ``main``.
 
@@ -108,6 +111,8 @@ def from_onnx(
         sanitize_input_names: whether names of parameters are made identifiers.
         custom_converters: converters by operator (``"Foo"``, ``"my.domain::Foo"``) that come before
             the built-in ones (see weft.relax.frontend.onnx.registry).
+        fallback: ``"onnxruntime"`` runs the nodes that weft does not convert in ONNX Runtime, which
+            must then be installed where the model is imported and where it runs.
 
     Returns:
         The module. ``main`` returns the output, or a tuple of several; a sequence is a tuple. Its
@@ -116,7 +121,8 @@ def from_onnx(
     Raises:
         OnnxModelError: no valid model, or its inputs or initializers contradict ``shape_dict`` or
             ``dtype_dict``.
-        UnsupportedOperatorsError: operators without a converter, all of them.
+        UnsupportedOperatorsError: operators without a converter, all of them; ``skeleton`` has
+            converters to fill in.
         ConstantNeededError: an operator needs at import what only the data decides.
 
     >>> from onnx import TensorProto, helper
@@ -131,7 +137,7 @@ def from_onnx(
     check_flag("sanitize_input_names", sanitize_input_names)
     request = Request(
         shape_dict or {}, dtype_dict, keep_params_in_input, sanitize_input_names,
-        custom_converters or {},
+        custom_converters or {}, fallback,
     )  # fmt: skip
     return import_model(load_model(model), request, opset).mod
 
@@ -140,6 +146,7 @@ def import_model(model: ModelProto, request: Request, opset: int | None = None) 
     """Translate a ModelProto as the request says."""
     check_versions(model)
     check_options(request.shapes, request.dtypes, opset, request.custom)
+    check_fallback(request.fallback)
     check_model(model)
     check_input_names(model.graph, request.shapes, "shape_dict")
     if isinstance(request.dtypes, Mapping):
@@ -157,7 +164,9 @@ class _Import:
     def __init__(self, model: ModelProto, request: Request, scope: Scope) -> None:
         self.graph, self.request, self.scope = model.graph, request, scope
         self.builder = BlockBuilder()
-        self.translator = Translator(self.builder, model.functions, request.custom)
+        self.translator = Translator(
+            self.builder, model.functions, request.custom, request.fallback
+        )
         self.symbols = Symbols(alone_in(self.graph.input, request.shapes))
         self.names = Names(request.sanitize)
         self.inputs: dict[str, list[Var]] = {}

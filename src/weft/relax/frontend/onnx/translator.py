@@ -2,14 +2,15 @@
 
 The translator walks the nodes in order. For each it takes, in this order: a function of the model
 (its body is inlined), a converter of the caller, arithmetic at import where everything is known,
-the converter of the table, ONNX's own definition of the operator.
+the converter of the table, ONNX's own definition of the operator; and with ``fallback`` ONNX
+Runtime for what none of them can do.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from weft.ir.node import expect
 from weft.relax.block_builder import BlockBuilder
 from weft.relax.expr import Expr, RelaxLike
 from weft.relax.expr import Var as RelaxVar
-from weft.relax.frontend.missing import UnsupportedOperatorsError, find_missing
 from weft.relax.frontend.onnx.attributes import (
     default_attributes,
     node_attributes,
@@ -25,12 +25,13 @@ from weft.relax.frontend.onnx.attributes import (
     with_attributes,
 )
 from weft.relax.frontend.onnx.blocks import Taken
-from weft.relax.frontend.onnx.checks import check_node, first_output, sub_graphs
+from weft.relax.frontend.onnx.checks import check_node, first_output
 from weft.relax.frontend.onnx.choices import BranchesDifferError, Rest, choose_rest
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.declared import check_declared, is_custom
 from weft.relax.frontend.onnx.element_types import BOOL, SMALL
 from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError
+from weft.relax.frontend.onnx.fallback import in_onnxruntime, unknown_in_onnxruntime
 from weft.relax.frontend.onnx.functions import (
     call_attributes,
     function_key,
@@ -40,7 +41,6 @@ from weft.relax.frontend.onnx.functions import (
 )
 from weft.relax.frontend.onnx.known import claim_of, fold
 from weft.relax.frontend.onnx.protos import (
-    Attribute,
     Attributes,
     FunctionProto,
     GraphProto,
@@ -50,7 +50,6 @@ from weft.relax.frontend.onnx.protos import (
 from weft.relax.frontend.onnx.registry import (
     Converter,
     Function,
-    converter_names,
     find_converter,
     make_converter,
     plain_domain,
@@ -59,6 +58,13 @@ from weft.relax.frontend.onnx.registry import (
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
 from weft.relax.frontend.onnx.undecided import undecided_dims
+from weft.relax.frontend.onnx.unsupported import (
+    UnsupportedAttributesError,
+    UnsupportedNodesError,
+    all_nodes,
+    refused_nodes,
+    unsupported_attribute,
+)
 from weft.relax.frontend.onnx.value import (
     Array,
     GraphValue,
@@ -70,16 +76,10 @@ from weft.relax.frontend.onnx.value import (
 )
 from weft.relax.struct_info import TensorStructInfo
 from weft.support import plugins
-from weft.support.errors import TVMError
+from weft.support.errors import TVMError, UnsupportedError
 from weft.tir.expr import SizeVar
 from weft.tir.expr import Var as TirVar
 from weft.tir.op import logical_not
-
-HINT = (
-    "give a converter in custom_converters={'Name': function} (relax.frontend.onnx.registry), or "
-    "export the model without these operators"
-)
-
 
 _PLAIN = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """Python's own errors, which a converter raises where a node is not as ONNX defines it."""
@@ -90,12 +90,16 @@ class Translator:
 
     def __init__(
         self, builder: BlockBuilder, functions: Iterable[FunctionProto],
-        custom: Mapping[str, Function] | None = None,
+        custom: Mapping[str, Function] | None = None, fallback: str | None = None,
     ) -> None:  # fmt: skip
         plugins.load_group(plugins.CONVERTERS, "onnx")
         self.builder = builder
         self.functions = {function_key(item): item for item in functions}
         self.custom = {name: make_converter(fn, 1) for name, fn in (custom or {}).items()}
+        self.fallback = fallback
+        """What runs the nodes that weft does not convert: None, or "onnxruntime"."""
+        self.everything: list[tuple[NodeProto, Scope]] = []
+        """The nodes of the model, for errors that name all that are not supported."""
         self.declared: dict[str, ValueInfoProto] = {}
         """What the graph, and those inside it, say of their tensors, by name."""
         self.data_symbols: set[TirVar] = set()
@@ -137,22 +141,13 @@ class Translator:
     # What can be translated
 
     def check_operators(self, graph: GraphProto, scope: Scope) -> None:
-        """Raise UnsupportedOperatorsError if nothing is known of some operators."""
-        missing = find_missing(self._unknown(graph.node, scope), converter_names())
-        if missing:
-            raise UnsupportedOperatorsError("from_onnx", missing, HINT)
-
-    def _unknown(self, nodes: Iterable[NodeProto], scope: Scope) -> Iterator[tuple[str, str]]:
-        for node in nodes:
-            for graph in sub_graphs(node):
-                yield from self._unknown(graph.node, scope)
-            function = self.functions.get(function_key(node))
-            if function is not None:
-                inner = Scope(opset_versions(function.opset_import))
-                yield from self._unknown(function.node, inner)
-            elif not self.is_known(node, scope):
-                where = f"node {node.name!r}" if node.name else f"output {first_output(node)!r}"
-                yield qualified(plain_domain(node.domain), node.op_type), where
+        """Raise UnsupportedNodesError if nothing is known of some operators."""
+        self.everything = list(all_nodes(graph.node, scope, self.functions))
+        unknown = [node for node, inner in self.everything if not self.is_known(node, inner)]
+        if self.fallback is not None:
+            unknown = unknown_in_onnxruntime(unknown, scope)
+        if unknown:
+            raise UnsupportedNodesError(unknown)
 
     def is_known(self, node: NodeProto, scope: Scope) -> bool:
         """Whether there is a converter, or a definition by ONNX, of the node's operator."""
@@ -227,12 +222,25 @@ class Translator:
     def _outputs(
         self, node: NodeProto, scope: Scope, inputs: Sequence[GraphValue | None]
     ) -> list[GraphValue | None]:
-        domain, opset = plain_domain(node.domain), scope.opset(node.domain)
+        opset = scope.opset(node.domain)
         given = node_attributes(node, scope.attributes)
         function = self.functions.get(function_key(node))
         if function is not None:
             return self._inline(function, scope, opset, inputs, given)
         context = Context(self, scope, node, opset)
+        try:
+            return self._converted(context, inputs, given)
+        except UnsupportedError as error:
+            if self.fallback is None or isinstance(error, BranchesDifferError):
+                raise
+            return in_onnxruntime(context, inputs, error)
+
+    def _converted(
+        self, context: Context, inputs: Sequence[GraphValue | None], given: Attributes
+    ) -> list[GraphValue | None]:
+        """What the node's converter makes of its inputs, or else ONNX's definition of it."""
+        node, opset = context.node, context.opset
+        domain = plain_domain(node.domain)
         row = self._converter(domain, node.op_type, opset)
         if not is_custom(node, self.custom):
             check_node(node, opset, given, inputs)
@@ -240,25 +248,26 @@ class Translator:
             return self._convert(context, row, (domain, node.op_type, opset), inputs, given)
         body = schema_body(domain, node, opset, inputs)
         if body is None:
-            missing = find_missing([(qualified(domain, node.op_type), node.name)], ())
-            raise UnsupportedOperatorsError("from_onnx", missing, HINT)
-        return self._inline(body, scope, opset, inputs, given)
+            raise UnsupportedNodesError([node])
+        return self._inline(body, context.scope, opset, inputs, given)
 
     def _inline(
         self, function: FunctionProto, scope: Scope, opset: int,
         inputs: Sequence[GraphValue | None], given: Attributes,
     ) -> list[GraphValue | None]:  # fmt: skip
-        self._depth += 1
-        if self._depth > 100:
+        if self._depth >= 100:
             raise OnnxModelError(f"function {function.name!r}: functions call each other in a ring")
+        self._depth += 1
         inner = Scope(
             {**scope.opsets, **opset_versions(function.opset_import)}, None,
             call_attributes(function, opset, given),
         )  # fmt: skip
         for name, value in itertools.zip_longest(function.input, inputs):
             inner.names[name] = value
-        self.nodes(function.node, inner, function.output)
-        self._depth -= 1
+        try:
+            self.nodes(function.node, inner, function.output)
+        finally:
+            self._depth -= 1
         return [inner.names.get(name) for name in function.output]
 
     def expanded(
@@ -299,8 +308,11 @@ class Translator:
         folded = self._folded(name, inputs, given, opset) if plain else None
         if folded is not None:
             return [folded]
+        reason = unsupported_attribute(row, defaults, given)
+        if reason is not None:
+            self._refuse(context, reason)
         if not row.takes_all:
-            attributes = _accepted(context, row, attributes, (defaults, given))
+            attributes = {key: attributes[key] for key in attributes if key in row.attributes}
         result = self._called(context, row, inputs, attributes)
         if isinstance(result, Sequence) and not isinstance(result, str):
             items: Sequence[Item] = result
@@ -311,6 +323,21 @@ class Translator:
         if plain:
             _note_claim(name, inputs, values[0])
         return values
+
+    def _refuse(self, context: Context, reason: str) -> NoReturn:
+        """Raise UnsupportedAttributesError for a node, and for the others of the model like it."""
+        rows: dict[int, Converter] = {}
+        for node, scope in self.everything:
+            row = self._converter(
+                plain_domain(node.domain), node.op_type, scope.opset(node.domain)
+            )
+            if row is not None:
+                rows[id(node)] = row
+        others = [
+            (node, text) for node, text in refused_nodes(self.everything, rows)
+            if list(node.output) != list(context.node.output)
+        ]  # fmt: skip
+        raise UnsupportedAttributesError(context.where, [(context.node, reason), *others])
 
     def _called(
         self, context: Context, row: Converter, inputs: Sequence[GraphValue | None],
@@ -391,32 +418,6 @@ def _note_claim(
         result.claim = logical_not(tensors[0].claim)
     else:
         result.claim = claim_of(name, [value.known for value in tensors])
-
-
-def _accepted(
-    context: Context, row: Converter, attributes: Attributes,
-    sources: tuple[Attributes, Attributes],
-) -> dict[str, Attribute]:  # fmt: skip
-    """The attributes that the converter takes; OnnxNodeError if one that changes things is left.
-
-    ``sources`` are the schema's defaults and what the node gives.
-    """
-    defaults, given = sources
-    for key, value in given.items():
-        if key in row.attributes or key in row.ignores:
-            continue
-        neutral = row.neutral.get(key, ())
-        if not any(_same(plain, value) for plain in (*neutral, *_entry(defaults, key))):
-            context.fail(f"its attribute {key}={value!r} is not supported")
-    return {key: value for key, value in attributes.items() if key in row.attributes}
-
-
-def _entry(mapping: Attributes, key: str) -> tuple[Attribute, ...]:
-    return (mapping[key],) if key in mapping else ()
-
-
-def _same(lhs: Attribute, rhs: Attribute) -> bool:
-    return repr(lhs) == repr(rhs)
 
 
 def _result_elements(
