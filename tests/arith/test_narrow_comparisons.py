@@ -174,3 +174,18 @@ def test_the_larger_of_any_uint64_and_a_far_number_has_no_end():
     chosen = nodes.Select(nodes.Var("p", "bool"), x, far)
     for expr in (nodes.Max(x, far), chosen):
         assert Analyzer().const_int_bound(expr).max_value == Analyzer().const_int_bound(x).max_value
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_a_number_equals_itself_in_every_type(dtype):
+    x = nodes.Var("x", dtype)
+    for kind, compare in COMPARISONS.items():
+        assert truth(Analyzer().simplify(kind(x + x, x + x))) is compare(0, 0)
+    assert Analyzer().simplify(nodes.Min(x, x)) is x
+
+
+def test_a_call_may_have_another_result_when_it_is_made_again():
+    call = op.call_extern("uint8", "next")
+    again = op.call_extern("uint8", "next")
+    assert truth(Analyzer().simplify(nodes.EQ(call, again))) is None
+    assert type(Analyzer().simplify(nodes.Min(call, again))) is nodes.Min

@@ -385,12 +385,19 @@ class Analyzer:
         try:
             if type(simple) is not IntImm:
                 literals.append(simple)
+                self._assume_flag(simple)
                 if not expr_deep_equal(simple, part):
                     for inner in _conjuncts(simple):
                         self._assume_comparison(inner)
             self._assume_comparison(part)
         finally:
             self._assuming = outer
+
+    def _assume_flag(self, part: PrimExpr) -> None:
+        """A variable that is a condition, or its negation, has a value from here on."""
+        flag = part.a if type(part) is Not else part
+        if isinstance(flag, Var):
+            self._facts.values[flag] = fold.FALSE if type(part) is Not else fold.TRUE
 
     def _assume_comparison(self, part: PrimExpr) -> None:
         if not isinstance(part, LT | LE | GT | GE | EQ) or not is_index(part.a.dtype):

@@ -24,6 +24,7 @@ from weft.arith.rule import Matcher, Simplifier, shape_of
 from weft.arith.rule_tables import compiled_rules
 from weft.arith.vector_rules import vector_rule
 from weft.ir.expr import FloatImm, IntImm, PrimExpr, StringImm, integer_range
+from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.support.dtype import DataType
 from weft.tir.expr import (
@@ -299,12 +300,13 @@ class RewriteSimplifier(Simplifier):
         ``a < b`` says nothing of the sign of ``a - b`` here.
         """
         if a.dtype.is_integral:
-            decided = _decided(kind, a, b, _distance(self.bounds.bound(a), self.bounds.bound(b)))
+            distance = _distance(self.bounds.bound(a), self.bounds.bound(b))
+            if expr_deep_equal(a, b) and not collect(a, Call):  # a call may have another result
+                distance = 0, 0
+            decided = _decided(kind, a, b, distance)
             if decided is not None:
                 return decided
-        if kind in (Min, Max):
-            return a if a.dtype.is_integral and expr_deep_equal(a, b) else ordered
-        return self.literal(ordered)
+        return ordered if kind in (Min, Max) else self.literal(ordered)
 
     def decide(self, kind: type, a: PrimExpr, b: PrimExpr) -> PrimExpr | None:
         """The result, if the bounds or remainders of ``a - b`` determine it; else None."""
