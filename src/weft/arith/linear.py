@@ -8,7 +8,7 @@ from typing import Final
 from weft.arith import fold
 from weft.arith.analyzer import Analyzer
 from weft.arith.facts import is_index
-from weft.ir.expr import PrimExpr, as_prim_expr
+from weft.ir.expr import IntImm, PrimExpr, as_prim_expr
 from weft.ir.functor import collect
 from weft.ir.node import Array
 from weft.support.recursion import deep_recursion
@@ -33,7 +33,7 @@ def _linear(expr: PrimExpr, variables: set[Var]) -> _Entry:
         coefficients = dict(a)
         for var, value in b.items():
             coefficients[var] = fold.exact(build, a.get(var, zero), value)
-        return coefficients, fold.exact(build, rest_a, rest_b)
+        return _without_zeros(coefficients), fold.exact(build, rest_a, rest_b)
     if type(expr) is Mul:
         (a, rest_a), (b, rest_b) = _linear(expr.a, variables), _linear(expr.b, variables)
         if a and b:
@@ -41,10 +41,19 @@ def _linear(expr: PrimExpr, variables: set[Var]) -> _Entry:
         if b:
             a, rest_a, rest_b = b, rest_b, rest_a
         scaled = {var: fold.exact(fold.mul, value, rest_b) for var, value in a.items()}
-        return scaled, fold.exact(fold.mul, rest_a, rest_b)
+        return _without_zeros(scaled), fold.exact(fold.mul, rest_a, rest_b)
     if any(var in variables for var in collect(expr, Var)):
         raise _NotLinear
     return {}, expr
+
+
+def _without_zeros(coefficients: dict[Var, PrimExpr]) -> dict[Var, PrimExpr]:
+    """The coefficients that are not the number 0: ``x + y - x`` does not depend on x."""
+    return {
+        var: value
+        for var, value in coefficients.items()
+        if type(value) is not IntImm or value.value != 0
+    }
 
 
 @deep_recursion
