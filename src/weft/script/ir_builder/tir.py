@@ -28,6 +28,7 @@ from weft.target.target import Target as _Target
 from weft.target.target import TargetLike as _TargetLike
 from weft.tir import expr as _nodes
 from weft.tir import op as _op
+from weft.tir.buffer import BufferRegion
 from weft.tir.device_intrinsic import CONSTRUCTORS
 from weft.tir.index_map import IndexMap as _IndexMap
 
@@ -128,7 +129,8 @@ _OTHER = {
     "FloatImm": FloatImm, "IntImm": IntImm, "StringImm": StringImm, "broadcast": _nodes.Broadcast,
     "ramp": _nodes.Ramp, "sblock": _block.block, "sblock_attr": _block.block_attr,
     "buffer": _value.Buffer, "buffer_decl": _value.Buffer, "buffer_var": _value.ptr,
-    "Ptr": _value.PtrProxy(), "pow": _op.power, "Range": Range, "bool": DTypeConstructor("bool"),
+    "Ptr": _value.PtrProxy(), "pow": _op.power, "Range": Range,
+    "BufferRegion": BufferRegion, "bool": DTypeConstructor("bool"),
 }  # fmt: skip
 
 
@@ -215,5 +217,12 @@ def _resolve(name: str) -> Any:
 
 
 def _known_names() -> set[str]:
-    known = {name for module in (_build, _loop, _block, _value, _op) for name in dir(module)}
-    return known | {"int32", "int64", "float32", "prim_func"}
+    known = {*_OTHER, "Buffer", "int32", "int64", "float32", "prim_func", "macro"}
+    for module in (_build, _loop, _block, _value):
+        own = [name for name, item in vars(module).items() if _is_of(item, module.__name__)]
+        known.update([name for name in own if not name.startswith("_")])
+    return known | {name for name in dir(_op) if not name.startswith("_")}
+
+
+def _is_of(value: object, module: str) -> bool:
+    return getattr(value, "__module__", None) == module

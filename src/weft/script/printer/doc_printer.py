@@ -211,7 +211,15 @@ def precedence_of(doc: Doc) -> int:
     kind = type(doc)
     if kind is docs.OperationDoc:
         return OPERATORS[doc.kind][1]  # type: ignore[attr-defined] # an OperationDoc
+    if kind is docs.LiteralDoc:
+        value = doc.value  # type: ignore[attr-defined] # a LiteralDoc
+        return UNARY if isinstance(value, int | float) and _has_sign(value) else ATOM
     return LAMBDA if kind is docs.LambdaDoc else ATOM
+
+
+def _has_sign(value: float) -> bool:
+    """Whether the digits of a number stand behind a minus; infinities are texts."""
+    return value < 0 and not math.isinf(value) or (value == 0 and math.copysign(1, value) < 0)
 
 
 # ---- one writer for each class of doc
@@ -234,7 +242,9 @@ def _identifier(writer: DocWriter, doc: docs.IdDoc) -> None:
 
 
 def _attribute(writer: DocWriter, doc: docs.AttrAccessDoc) -> None:
-    writer.child(doc.value, ATOM)
+    value = getattr(doc.value, "value", None)
+    is_integer = type(doc.value) is docs.LiteralDoc and type(value) is int
+    writer.child(doc.value, ATOM + 1 if is_integer else ATOM)  # ``1.x`` is no attribute of 1
     writer.out.append("." + doc.name)
 
 
@@ -325,7 +335,8 @@ def _operation(writer: DocWriter, doc: docs.OperationDoc) -> None:
         strict_left = level in (COMPARE, POWER)
         writer.child(operands[0], level + 1 if strict_left else level)
         writer.out.append(f" {text} ")
-        writer.child(operands[1], level + 1)
+        is_signed = level == POWER and type(operands[1]) is docs.LiteralDoc  # ``x ** -1``
+        writer.child(operands[1], UNARY if is_signed else level + 1)
 
 
 def _stmts(writer: DocWriter, doc: docs.StmtBlockDoc) -> None:
