@@ -218,7 +218,7 @@ def _resolve(name: str) -> Any:
 
 def _known_names() -> set[str]:
     known = {*_OTHER, "Buffer", "int32", "int64", "float32", "prim_func", "macro"}
-    for module in (_build, _loop, _block, _value):
+    for module in (_build, _loop, _block, _value, _nodes):
         own = [name for name, item in vars(module).items() if _is_of(item, module.__name__)]
         known.update([name for name in own if not name.startswith("_")])
     return known | {name for name in dir(_op) if not name.startswith("_")}

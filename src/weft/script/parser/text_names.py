@@ -28,8 +28,8 @@ _HELPERS: Final = frozenset({"register_reducers", "register_statements"})
 """Functions of ``weft.tir.op`` that change global state, so that texts may not call them."""
 _OWN_TIR: Final = frozenset(
     {
-        "Buffer", "BufferRegion", "Range", "TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace", "Target", "cast",
-        "index_map", "llvm_lookup_intrinsic_id", "macro", "prim_func", "target",
+        "Buffer", "BufferRegion", "Range", "TVMBackendAllocWorkspace", "TVMBackendFreeWorkspace",
+        "Target", "cast", "index_map", "llvm_lookup_intrinsic_id", "macro", "prim_func", "target",
     }
 )  # fmt: skip
 _OWN_RELAX: Final = frozenset(

@@ -219,7 +219,9 @@ def precedence_of(doc: Doc) -> int:
 
 def _has_sign(value: float) -> bool:
     """Whether the digits of a number stand behind a minus; infinities are texts."""
-    return value < 0 and not math.isinf(value) or (value == 0 and math.copysign(1, value) < 0)
+    if isinstance(value, int):
+        return value < 0
+    return math.isfinite(value) and math.copysign(1, value) < 0
 
 
 # ---- one writer for each class of doc
