@@ -136,8 +136,8 @@ class Docsifier:
         self.prefixes = {
             "ir": config.ir_prefix, "tir": config.tir_prefix, "relax": config.relax_prefix,
         }  # fmt: skip
-        underline = config.obj_to_underline
-        self.tracking = bool(underline or config.path_to_underline)
+        paths = config.path_to_underline
+        self.tracking = config.obj_to_underline is not None or paths is not None
         self.remarks: dict[int, tuple[object, str]] = {}
 
     # ---- docs of nodes
