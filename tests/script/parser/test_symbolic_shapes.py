@@ -192,7 +192,7 @@ def test_an_annotation(text, wanted):
 WRONG = [
     ("R.Tensor(4)", "R.Tensor: the shape must be a tuple or a list, got 4"),
     ("R.Tensor((2,), 'float33')", "expected one of float16, float32, float64, got 'float33'"),
-    ("R.Tensor((2, 3), ndim=3)", "TensorStructInfo: "),
+    ("R.Tensor((2, 3), ndim=3)", "TensorStructInfo: shape of rank 2, but ndim=3"),
     ("R.Tensor((2.5,))", "a dimension must be an integer, got float32"),
     ("R.Tensor((4, -2))", "a dimension must not be negative, got -2 in (4, -2)"),
     ("R.Shape([-1])", "a dimension must not be negative, got -1 in (-1,)"),
@@ -201,7 +201,7 @@ WRONG = [
     ("R.Tuple(3)", "expected struct info such as R.Tensor((2, 3), 'float32'), got int: 3"),
     ("R.Callable((3,), R.Object)", "expected struct info such as R.Tensor((2, 3), 'float32'), got"),
     ("R.Prim('foo')", "expected a data type such as 'float32', 'int64' or 'bool', got 'foo'"),
-    ("R.Prim", ""),
+    ("R.Prim", "PrimStructInfo: expected a dtype or a value"),
     ("'R.Tensor'", "expected struct info such as R.Tensor((2, 3), 'float32'), got str: 'R.Tensor'"),
     ("T.int32", "expected struct info such as R.Tensor((2, 3), 'float32'), got Var"),
 ]
