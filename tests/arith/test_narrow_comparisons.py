@@ -169,6 +169,21 @@ def test_a_sum_of_64_bits_whose_end_is_unknown_may_wrap():
     assert Analyzer().can_prove_greater_equal(digit + 5, 5)
 
 
+@pytest.mark.parametrize("kind", [nodes.FloorDiv, nodes.Div], ids=lambda kind: kind.__name__)
+def test_only_a_quotient_by_minus_one_may_wrap(kind):
+    """-2**63 // -1 is 2**63, which wraps; no other quotient leaves its type."""
+    data = decl_buffer((4,), "int64", "A")[0]
+    four, minus_one = IntImm("int64", 4), IntImm("int64", -1)
+    zero = IntImm("int64", 0)
+    assert Analyzer().can_prove_greater_equal(kind(nodes.Max(data, zero), four), 0)
+    assert not Analyzer().can_prove_greater_equal(kind(nodes.Min(data, zero), minus_one), 0)
+    x = nodes.Var("x", "int8")
+    assert Analyzer().const_int_bound(kind(x, IntImm("int8", -2))).max_value == 64
+    assert Analyzer().const_int_bound(kind(x, IntImm("int8", -1))).min_value == -128
+    analyzer, y = bounded("int8", (-127, -2))
+    assert analyzer.const_int_bound(kind(y, IntImm("int8", -1))).max_value == 127
+
+
 def test_the_larger_of_any_uint64_and_a_far_number_has_no_end():
     x, far = nodes.Var("x", "uint64"), IntImm("uint64", 2**63 + 5)
     chosen = nodes.Select(nodes.Var("p", "bool"), x, far)

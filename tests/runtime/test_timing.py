@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,8 +17,8 @@ class Clock:
 
     def __init__(self, monkeypatch, took):
         self.now, self.calls, self.pauses, self.took = 0.0, 0, [], took
-        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(timing.time, "sleep", self.pauses.append)
+        clock = SimpleNamespace(perf_counter=lambda: self.now, sleep=self.pauses.append)
+        monkeypatch.setattr(timing, "time", clock)
 
     def call(self, *_):
         self.calls += 1

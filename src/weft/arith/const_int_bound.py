@@ -152,10 +152,16 @@ class BoundAnalyzer:
         return _wrapped(expr, _arithmetic(self, expr))
 
     def visit_floordiv(self, expr: FloorDiv) -> Bound:
-        return _wrapped(expr, _division_bound(self.bound(expr.a), self.bound(expr.b), floor=True))
+        return self._quotient(expr, floor=True)
 
     def visit_truncdiv(self, expr: Div) -> Bound:
-        return _wrapped(expr, _division_bound(self.bound(expr.a), self.bound(expr.b), floor=False))
+        return self._quotient(expr, floor=False)
+
+    def _quotient(self, expr: FloorDiv | Div, floor: bool) -> Bound:
+        by = self.bound(expr.b)
+        bound = _division_bound(self.bound(expr.a), by, floor)
+        # Only the smallest number divided by -1 leaves the type.
+        return _wrapped(expr, bound) if by[0] <= -1 <= by[1] else bound
 
     def visit_floormod(self, expr: FloorMod) -> Bound:
         a, b = self.bound(expr.a), self.bound(expr.b)
