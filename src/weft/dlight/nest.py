@@ -50,6 +50,12 @@ class Access:
         """Whether the element that is read depends on an axis."""
         return any(axis in collect(index, Var) for index in self.indices)
 
+    def walks(self, axis: Var) -> bool:
+        """Whether an axis moves along the buffer: not in ``x[table[axis]]``, where it chooses."""
+        tables = [load for index in self.indices for load in collect(index, BufferLoad)]
+        chosen = [axis in collect(index, Var) for table in tables for index in table.indices]
+        return self.uses(axis) and not any(chosen)
+
     def stride_one(self, axis: Var) -> bool:
         """Whether the next value of the axis is the next element: ``x[i, axis + k]``."""
         if not self.indices or any(axis in collect(index, Var) for index in self.indices[:-1]):

@@ -61,7 +61,8 @@ class Roles:
     several."""
     tall: Var | None
     """The axis that counts sets of rows, such as lines of an image, whose rows are pixels: a tile
-    may hold several short ones."""
+    may hold several short ones. Sets that choose what the columns index, as the rows of a mixture
+    of experts do, come each in a tile of its own."""
     outer: tuple[Var, ...]
     """The other axes, in the order of the result."""
     steps: tuple[Var, ...]
@@ -94,7 +95,7 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
         return None
     contiguous = [load for load in along if load.stride_one(column)]
     strided = [load for load in along if not load.stride_one(column)]
-    again = [axis for axis in rest if any(not load.uses(axis) for load in along)]
+    again = [axis for axis in rest if any(not load.walks(axis) for load in along)]
     row = (again or rest)[-1] if rest else None
     tall = again[-2] if len(again) > 1 else None
     free = [axis for axis in rest if axis is not row and axis is not tall]
@@ -235,9 +236,10 @@ def place_tile(
 
 def _work_of(nest: Nest, roles: Roles) -> Work:
     """The sizes of what is tiled, for ``tiles.best_tile``."""
+    high = 1 if _chooses(nest, roles) else size_of(nest, roles.tall)
     return Work(
         rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
-        high=size_of(nest, roles.tall), blocks=size_of(nest, roles.wide) or 1,
+        high=high, blocks=size_of(nest, roles.wide) or 1,
         depth=product([nest.extent(axis) for axis in nest.reduced]),
         apart=_is_apart(nest, roles), once=_reads_once(nest),
         bits=max(nest.stores[0].buffer.dtype.bits, 32),  # shorter numbers are added as float32
@@ -264,6 +266,13 @@ def _reads_once(nest: Nest) -> bool:
     axes = [axis for axis in (*nest.spatial, *nest.reduced) if nest.extent(axis) != 1]
     places = [index for index in nest.loads[0].indices if isinstance(index, Var)]
     return set(axes) <= set(places)
+
+
+def _chooses(nest: Nest, roles: Roles) -> bool:
+    """Whether sets of rows choose by a table which part of an operand they meet."""
+    return roles.tall is not None and any(
+        load.uses(roles.tall) and not load.walks(roles.tall) for load in nest.loads
+    )
 
 
 def _is_apart(nest: Nest, roles: Roles) -> bool:
