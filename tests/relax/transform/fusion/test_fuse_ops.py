@@ -7,7 +7,7 @@ import weft
 from weft import ir, relax
 from weft.ir.transform import PassContext, Sequential
 from weft.relax.analysis.op_pattern import OpPatternKind
-from weft.relax.op import add, exp, matmul, multiply, negative, permute_dims, split, sqrt
+from weft.relax.op import add, exp, matmul, multiply, negative, permute_dims, split, sqrt, take
 from weft.relax.op import sum as sum_
 from weft.relax.transform import AnnotateTIROpPattern, FuseOps, FuseTIR, LegalizeOps
 from weft.relax.transform.fusion.fusion_partition import FusionNode, partition
@@ -175,6 +175,27 @@ def test_fields_of_a_split():
         return add(left, right)
 
     assert fused(graph(body)) == ["fused_split_add"]
+
+
+def test_a_gather_is_not_fused_into_the_index_of_another():
+    """In a chain of n of them an index would have 3 to the power of n loads, each with a choice."""
+
+    def body(bb, *tables):
+        at = tables[0]
+        for table in tables[1:]:
+            less = bb.emit(relax.op.less(at, relax.const(0, "int64")))
+            wrapped = bb.emit(add(at, relax.const(4, "int64")))
+            at = bb.emit(take(table, bb.emit(relax.op.where(less, wrapped, at)), 0))
+        return negative(at)
+
+    mod = graph(body, 4, relax.TensorStructInfo((4,), "int64"))
+    tables = [np.array(table) for table in ([-1, 0, 2, -4], [1, -2, 3, 0], [-3, 2, 1, 0],
+                                            [5, 6, 7, 8])]  # fmt: skip
+    expected = -tables[3][tables[2][tables[1][tables[0]]]]
+    after = FuseTIR()(FuseOps()(kernels(mod)))
+    np.testing.assert_array_equal(run(after, *tables)[0], expected)
+    takes = [name for name in (gvar.name_hint for gvar in after.functions) if "take" in name]
+    assert len(takes) == 2, "two kernels serve three gathers, the last with its negation"
 
 
 def test_outputs_are_not_in_between():

@@ -21,9 +21,10 @@ After (FuseTIR then makes a PrimFunc of the new function)::
         gv = cls.fused_add_exp(x, y)
         R.output(gv)
 
-Only bindings of dataflow blocks are fused (ConvertToDataflow creates such blocks). Constants become
-parameters. ``fusion_partition`` decides which bindings are fused. The option
-``relax.FuseOps.max_depth`` is the largest number of bindings in one function.
+Only bindings of dataflow blocks are fused (ConvertToDataflow creates such blocks). A gather is not
+fused into the index of another one (``index_parameters``). Constants become parameters.
+``fusion_partition`` decides which bindings are fused. The option ``relax.FuseOps.max_depth`` is the
+largest number of bindings in one function.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from weft.ir.expr import GlobalVar
+from weft.ir.expr import GlobalVar, RelaxExpr
 from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.op import Op
 from weft.ir.transform import Pass, PassContext
-from weft.relax.analysis.dependencies import binding_dependencies
+from weft.relax.analysis.dependencies import binding_dependencies, operands
+from weft.relax.analysis.index_parameters import index_parameters
 from weft.relax.analysis.op_pattern import OpPatternKind, known_pattern
 from weft.relax.expr import (
     Binding,
@@ -107,7 +109,36 @@ def _nodes(mod: IRModule, block: DataflowBlock, weights: set[Var]) -> Sequence[F
     for index, needed in enumerate(binding_dependencies(block.bindings)):
         for other in needed:
             nodes[other].users.append((index, nodes[index].pattern))
+    _keep_gathered_indices(mod, block.bindings, nodes)
     return nodes
+
+
+def _keep_gathered_indices(
+    mod: IRModule, bindings: Sequence[Binding], nodes: Sequence[FusionNode]
+) -> None:
+    """Say of each gather whose result becomes the index of another one that it is not fused away.
+
+    Fused, n of them in a row would be an index with 3 to the power of n loads.
+    """
+    choosers = [_choosers(mod, binding) for binding in bindings]
+    becomes_index = [False] * len(nodes)
+    for index in range(len(nodes) - 1, -1, -1):
+        becomes_index[index] = any(
+            bindings[index].var in choosers[user]
+            or (pattern <= OpPatternKind.INJECTIVE and becomes_index[user])
+            for user, pattern in nodes[index].users
+        )
+        if choosers[index] and becomes_index[index]:
+            nodes[index].is_output = True
+
+
+def _choosers(mod: IRModule, binding: Binding) -> set[RelaxExpr]:
+    """The arguments of a call of a PrimFunc that choose which elements of others it reads."""
+    func = _callee(mod, binding)
+    if func is None or not isinstance(binding.value, Call):
+        return set()
+    arguments = operands(binding.value.args[1])
+    return {arguments[at] for at in index_parameters(func) if at < len(arguments)}
 
 
 def _pattern(mod: IRModule, binding: Binding, weights: set[Var]) -> OpPatternKind:
@@ -117,12 +148,16 @@ def _pattern(mod: IRModule, binding: Binding, weights: set[Var]) -> OpPatternKin
         return OpPatternKind.OPAQUE
     if isinstance(value, TupleGetItem):
         return OpPatternKind.OPAQUE if value.tuple_value in weights else OpPatternKind.INJECTIVE
+    func = _callee(mod, binding)
+    return OpPatternKind.OPAQUE if func is None else known_pattern(func)
+
+
+def _callee(mod: IRModule, binding: Binding) -> PrimFunc | None:
+    """The PrimFunc that a binding calls; None if it does something else."""
+    value = binding.value
     callee = value.args[0] if isinstance(value, Call) and value.op in _KERNEL_CALLS else None
-    if isinstance(callee, GlobalVar) and callee in mod:
-        func = mod[callee]
-        if isinstance(func, PrimFunc):
-            return known_pattern(func)
-    return OpPatternKind.OPAQUE
+    func = mod[callee] if isinstance(callee, GlobalVar) and callee in mod else None
+    return func if isinstance(func, PrimFunc) else None
 
 
 def FuseOps(fuse_opt_level: int = -1) -> Pass:  # noqa: N802 - TVM's name

@@ -35,7 +35,8 @@ class FusionNode:
 
     pattern: OpPatternKind
     is_output: bool
-    """Whether the value is used outside of the block, so that it must not be fused away."""
+    """Whether the value must not be fused away: it is used outside of the block, or it is gathered
+    and chooses what another gather reads."""
     users: list[tuple[int, OpPatternKind]] = field(default_factory=list)
     """(position, pattern) of each node that depends on it."""
 
