@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.ao.quantization.fx._decomposed  # the operators of PT2E
 
+import weft
 from tests.lib.aten import check_model, check_overload
 
 pytestmark = pytest.mark.torch
@@ -27,3 +29,89 @@ def test_layers_of_torchao(name):
     model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
     quantization.quantize_(model.eval(), getattr(quantization, name)())
     check_model(model, torch.randn(4, 64))
+
+
+NETWORK_STEP = 0.05
+"""The quantum of what the network below returns."""
+
+
+def quantized(x, scale, zero_point, low=-128, high=127, dtype=torch.int8):
+    """Integers and back, as convert_pt2e writes it around layers."""
+    limits = (scale, zero_point, low, high, dtype)
+    integers = torch.ops.quantized_decomposed.quantize_per_tensor.default(x, *limits)
+    return torch.ops.quantized_decomposed.dequantize_per_tensor.default(integers, *limits)
+
+
+class Weight(torch.nn.Module):
+    """A weight of int8 with a scale for each of its first axis."""
+
+    def __init__(self, weight):
+        super().__init__()
+        scales = weight.abs().amax(dim=tuple(range(1, weight.ndim))) / 127
+        zeros = torch.zeros_like(scales, dtype=torch.int64)
+        integers = torch.ops.quantized_decomposed.quantize_per_channel.default(
+            weight, scales, zeros, 0, -127, 127, torch.int8
+        )
+        for name, tensor in (("integers", integers), ("scales", scales), ("zeros", zeros)):
+            self.register_buffer(name, tensor)
+
+    def forward(self):
+        """The weight in float32."""
+        return torch.ops.quantized_decomposed.dequantize_per_channel.default(
+            self.integers, self.scales, self.zeros, 0, -127, 127, torch.int8
+        )
+
+
+class StaticNetwork(torch.nn.Module):
+    """A convolution and a dense layer as PT2E's static quantisation leaves them."""
+
+    def __init__(self):
+        super().__init__()
+        self.kernel, self.weight = Weight(torch.randn(8, 3, 3, 3) / 5), Weight(torch.randn(5, 8))
+        self.bias = torch.nn.Parameter(torch.randn(8))
+
+    def forward(self, x):
+        """Five numbers of each image."""
+        x = quantized(x, 0.03, 3)
+        x = torch.nn.functional.conv2d(x, self.kernel(), self.bias, padding=1)
+        x = quantized(torch.relu(x), 0.02, 0, 0, 255, torch.uint8)
+        x = quantized(x.mean((2, 3)), 0.01, -5)
+        return quantized(torch.nn.functional.linear(x, self.weight()), NETWORK_STEP, 1)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 9, 7), (1, 3, 1, 1), (3, 3, 16, 5)])
+def test_a_network_of_static_quantisation_is_within_a_quantum(shape):
+    torch.manual_seed(0)
+    model, x = StaticNetwork().eval(), torch.randn(shape)
+    compiled = weft.compile(model, (x,), cache=False)
+    for images in (x, 3 * torch.randn(shape)):
+        with torch.no_grad():
+            apart = (compiled(images) - model(images)).abs().max()
+        assert float(apart) <= NETWORK_STEP * 1.01
+
+
+DEGENERATE = torch.tensor([[-1e9, -0.5, 0.5], [1.5, 0.0, 1e9], [0.25, 0.75, -0.25]])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (torch.int8, -128, 127), (torch.int8, -8, 7), (torch.uint8, 0, 255),
+        (torch.uint8, 3, 100), (torch.int16, -32768, 32767), (torch.int32, -1000, 1000),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_numbers_to_integers_and_back(dtype, low, high):
+    """Ties go to even; what is outside of the limits becomes the nearest of them."""
+    room, limits = "quantized_decomposed.", (low, high, dtype)
+    scales, zeros = torch.tensor([0.5, 0.25, 3.0]), torch.tensor([3, 0, 5])
+    for data in (DEGENERATE, DEGENERATE.bfloat16()):
+        check_overload(room + "quantize_per_tensor.default", data, 0.5, 3, *limits)
+    one = torch.tensor([0.5]), torch.tensor([3])
+    check_overload(room + "quantize_per_tensor.tensor", DEGENERATE, *one, *limits)
+    check_overload(room + "quantize_per_channel.default", DEGENERATE, scales, zeros, 1, *limits)
+    integers = torch.randint(low, high + 1, (3, 4)).to(dtype)
+    check_overload(room + "dequantize_per_tensor.default", integers, 0.1, 3, *limits)
+    check_overload(room + "dequantize_per_tensor.tensor", integers, *one, *limits)
+    check_overload(room + "dequantize_per_channel.default", integers, scales, zeros, 0, *limits)
+    check_overload(room + "dequantize_per_channel.default", integers, scales, None, 0, *limits)
