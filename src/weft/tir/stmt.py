@@ -43,6 +43,14 @@ class LetStmt(Stmt):
     STRUCTURE = (("value", False), ("var", True), ("body", False))
 
 
+def _as_truth_value(condition: PrimExpr) -> PrimExpr:
+    """A condition as a value of type bool: a number holds unless it is 0, as in Python."""
+    if condition.dtype.is_bool:
+        return condition
+    value: PrimExpr = slots.operators.get().cast(DataType("bool"), condition)
+    return value
+
+
 @node
 class AssertStmt(Stmt):
     """Stop with ``message`` unless ``condition``; then ``body``."""
@@ -50,6 +58,9 @@ class AssertStmt(Stmt):
     condition: PrimExpr
     message: PrimExpr
     body: Stmt
+
+    def _check_(self) -> None:
+        self.condition = _as_truth_value(self.condition)
 
 
 @node
@@ -97,6 +108,9 @@ class While(Stmt):
 
     condition: PrimExpr
     body: Stmt
+
+    def _check_(self) -> None:
+        self.condition = _as_truth_value(self.condition)
 
 
 @node
@@ -242,8 +256,7 @@ class IfThenElse(Stmt):
     else_case: Stmt | None = None
 
     def _check_(self) -> None:
-        if not self.condition.dtype.is_bool:
-            self.condition = slots.operators.get().cast(DataType("bool"), self.condition)
+        self.condition = _as_truth_value(self.condition)
 
 
 @node

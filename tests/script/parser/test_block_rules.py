@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import weft
 from tests.lib.round_trip import assert_round_trip
 from tests.lib.script_errors import error_of
 from weft.ir.functor import collect
@@ -119,6 +121,29 @@ def test_a_condition_becomes_a_truth_value():
     assert realize("T.where(n)").predicate.dtype == "bool"
     assert realize("T.where(i < n)").predicate.dtype == "bool"
     assert realize("v = T.axis.S(8, i)").predicate.value == 1
+
+
+@pytest.mark.parametrize("statement", ["while n: T.evaluate(n)", "assert n, 'text'",
+                                       "if n: T.evaluate(n)"])  # fmt: skip
+def test_a_number_as_condition_of_a_statement_is_a_truth_value(statement):
+    func = from_source(f"@T.prim_func\ndef f(n: T.int32):\n    {statement}\n")
+    assert func.body.condition.dtype == "bool"
+    assert_round_trip(func)
+
+
+def test_numbers_as_conditions_run_as_in_python():
+    func = from_source("""
+@T.prim_func
+def f(A: T.Buffer((2,), "int32"), n: T.Buffer((1,), "int32")):
+    while n[0]:
+        A[0] += 1
+        n[0] -= 256
+    assert n[0] + 512, "a number that is not 0 holds"
+    A[1] = 7
+""")
+    A, n = np.zeros(2, "int32"), np.array([512], "int32")
+    weft.build(func)(A, n)
+    assert A.tolist() == [2, 7]
 
 
 def test_two_initial_values_are_refused():

@@ -289,7 +289,7 @@ WRONG = {
         "I.module_attrs belongs inside an I.ir_module", "I.module_attrs({'a': 1})"),
     "no such virtual device": (
         f"{HEAD}    @R.function\n    def main(x: R.Tensor((4,), 'float32', 'cuda:1')):\n"
-        "        return x\n", "R.Tensor: the module has no virtual device 'cuda:1'",
+        "        return x\n", "the module has no virtual device 'cuda:1'",
         "R.Tensor((4,), 'float32', 'cuda:1')"),
     "an unknown function": (
         f"{HEAD}    @R.function\n    def main(x: R.Tensor((4,), 'float32')):\n"
@@ -359,7 +359,24 @@ def test_a_module_is_no_value_of_a_graph():
     assert place == "return Module"
 
 
+def test_a_tensor_is_copied_to_a_device_by_its_name():
+    text = HEAD + (
+        "    I.module_global_infos({'vdevice': [I.vdevice('llvm'), I.vdevice('llvm', 1)]})\n"
+        "    @R.function\n    def main(x: R.Tensor((4,), 'float32')):\n"
+        "        y = R.to_vdevice(x, 'llvm:1')\n        return y\n"
+    )
+    module = from_source(text)
+    second = module.global_infos["vdevice"][1]
+    assert calls(module["main"])[0].attrs["dst_vdevice"] is second
+    assert module["main"].ret_struct_info.vdevice is second
+    assert_round_trip(module)
+    message, _ = error_of(text.replace("llvm:1", "llvm:2"))
+    assert message == "the module has no virtual device 'llvm:2'"
+    message, _ = error_of(text.replace("'llvm:1'", "3"))
+    assert message == "relax.to_vdevice: dst_vdevice: expected a VDevice, got 3"
+
+
 def test_the_scope_of_a_virtual_device_must_be_its_own():
     text = HEAD + "    I.module_global_infos({'vdevice': [I.vdevice('llvm')]})\n" + MAIN
     message, _ = error_of(text.replace("'float32'", "'float32', 'llvm:0:local'"))
-    assert message == "R.Tensor: the module has no virtual device 'llvm:0:local'"
+    assert message == "the module has no virtual device 'llvm:0:local'"

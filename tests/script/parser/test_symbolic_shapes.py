@@ -196,7 +196,7 @@ WRONG = [
     ("R.Tensor((2.5,))", "a dimension must be an integer, got float32"),
     ("R.Tensor((4, -2))", "a dimension must not be negative, got -2 in (4, -2)"),
     ("R.Shape([-1])", "a dimension must not be negative, got -1 in (-1,)"),
-    ("R.Tensor((2,), 'float32', 'llvm')", "R.Tensor: the module has no virtual device 'llvm'"),
+    ("R.Tensor((2,), 'float32', 'llvm')", "the module has no virtual device 'llvm'"),
     ("R.Shape([2.5])", "a dimension must be an integer, got float32"),
     ("R.Tuple(3)", "expected struct info such as R.Tensor((2, 3), 'float32'), got int: 3"),
     ("R.Callable((3,), R.Object)", "expected struct info such as R.Tensor((2, 3), 'float32'), got"),

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from weft.ir.attrs import Attrs, as_attrs
 from weft.ir.expr import Extent, GlobalVar, PrimExpr, RelaxExpr
+from weft.ir.global_info import VDevice
 from weft.ir.node import Array
 from weft.ir.op import Op
 from weft.ir.traits import Trait
@@ -339,8 +340,10 @@ def shape_to_tensor(expr: Expr) -> None:
 
 
 def _infer_to_vdevice(call: Call) -> StructInfo:
-    info = tensor(call, 0)
-    return TensorStructInfo(info.shape, info.dtype, call.attrs["dst_vdevice"], info.ndim)
+    info, device = tensor(call, 0), call.attrs["dst_vdevice"]
+    if not isinstance(device, VDevice):
+        raise IRTypeError(f"relax.to_vdevice: dst_vdevice: expected a VDevice, got {device!r}")
+    return TensorStructInfo(info.shape, info.dtype, device, info.ndim)
 
 
 @operator("relax.to_vdevice", _infer_to_vdevice, traits=Trait.SAME_VALUE)

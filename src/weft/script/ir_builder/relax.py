@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeGuard
 
 from weft.ir.expr import ExprLike, GlobalVar, PrimExpr, Range, RelaxExpr
+from weft.ir.global_info import VDevice
 from weft.ir.op import Op
 from weft.relax.expr import (
     Call,
@@ -71,6 +72,7 @@ from weft.script.ir_builder.relax_info import (
     Tensor,
     Tuple,
     as_struct_info,
+    find_vdevice,
 )
 from weft.script.ir_builder.tir_value import DTypeConstructor
 from weft.support import plugins
@@ -260,6 +262,13 @@ def emit_te(func: abc.Callable[..., object], *args: object, **kwargs: object) ->
     return find_function("R.emit_te").bb.call_te(func, *args, **kwargs)
 
 
+def to_vdevice(data: Expr, dst_vdevice: VDevice | str) -> Call:
+    """Copy a tensor to a virtual device of the module, which may be given as ``"llvm:0"``."""
+    device = find_vdevice(dst_vdevice) if isinstance(dst_vdevice, str) else dst_vdevice
+    call: Call = FUNCTIONS["to_vdevice"](data, device)
+    return call
+
+
 def call_function(function_: RelaxExpr, args: Sequence[RelaxLike], kwargs: dict[str, Any]) -> Call:
     """A call of a function of the module, of a local function or of a closure."""
     attrs = kwargs.pop("attrs", None)
@@ -306,6 +315,7 @@ NAMES: Final[dict[str, object]] = {
     "const": const,
     "dtype": dtype_,
     "str": str_,
+    "to_vdevice": to_vdevice,
     "tuple": tuple_,
 }
 """Names of ``R`` for which this module uses another Python name."""

@@ -204,7 +204,7 @@ def find_vdevice(text: str) -> VDevice:
         info for info in infos if isinstance(info, VDevice) and info.target.kind.name == kind
     ]
     if index >= len(same_kind) or scope not in ("", same_kind[index].memory_scope):
-        raise IRValueError(f"R.Tensor: the module has no virtual device {text!r}")
+        raise IRValueError(f"the module has no virtual device {text!r}")
     return same_kind[index]
 
 

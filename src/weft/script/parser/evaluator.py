@@ -17,7 +17,7 @@ from weft.ir.expr import ExprOp, PrimExpr, RelaxExpr, as_prim_expr
 from weft.script.ir_builder.tir_statement import as_value
 from weft.script.parser.scope import Scopes
 from weft.support.diagnostics import Source, render
-from weft.support.errors import DiagnosticError, IRValueError, TVMError
+from weft.support.errors import DiagnosticError, IRTypeError, IRValueError, TVMError
 from weft.support.span import Span
 from weft.tir import op as tir_op
 from weft.tir.buffer import BufferRegion
@@ -230,6 +230,10 @@ class Evaluator:
 
     def relation(self, kind: ast.cmpop, left: object, right: object) -> object:
         """A comparison of two values."""
+        if isinstance(left, RelaxExpr) or isinstance(right, RelaxExpr):
+            name = {ast.Eq: "equal", ast.NotEq: "not_equal"}.get(type(kind))
+            if name is not None:  # Python would compare the objects, not what they hold
+                raise IRTypeError(f"graph values are compared element by element: R.{name}(x, y)")
         table = _REFLECTED if _asks_right(left, right) else COMPARE
         return table[type(kind)](literal(left, right), literal(right, left))
 
