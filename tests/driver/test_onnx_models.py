@@ -82,6 +82,66 @@ def test_dynamic_shapes_need_no_example_where_the_model_tells_the_rank():
         np.testing.assert_allclose(compiled(x), np.maximum(x @ WEIGHT, 0), rtol=1e-6)
 
 
+def test_a_number_in_dynamic_shapes_fixes_the_axis():
+    compiled = weft.compile(model(("n", "m")), dynamic_shapes={"data.1": {0: "rows", -1: 4}})
+    assert compiled.program.functions["main"].params[0][1][2] == ("rows", 4)
+    compiled = weft.compile(model(), X, dynamic_shapes={"data.1": {0: np.int64(2)}})
+    assert compiled.program.functions["main"].params[0][1][2] == (2, 4)
+
+
+class Rows:
+    """As ``torch.export.Dim``."""
+
+    def __init__(self, low, high):
+        self.__name__, self.min, self.max = "rows", low, high
+
+
+class Hint:
+    """As ``torch.export.Dim.AUTO``."""
+
+    class type:  # noqa: N801 - torch's name
+        name = "AUTO"
+
+
+def test_the_range_of_a_dim_is_checked():
+    compiled = weft.compile(model(), dynamic_shapes={"data.1": {0: Rows(2, 5)}})
+    assert compiled(np.ones((5, 4), "float32")).shape == (5, 3)
+    with pytest.raises(IRValueError, match="is 6, and the model was compiled for 2 to 5"):
+        compiled(np.ones((6, 4), "float32"))
+
+
+def test_an_axis_that_is_dynamic_without_a_name_gets_one():
+    compiled = weft.compile(model(), X, dynamic_shapes={"data.1": {0: Hint()}})
+    assert compiled(X[:1]).shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "error", "message"),
+    [
+        ({0: 3}, IRValueError, "the axis has the extent 2 in the example, got 3; give a name"),
+        ({1: 5}, IRValueError, "has the extent 4 in the example, got 5"),
+        ({0: -1}, IRValueError, "extent 2 in the example, got -1"),
+        ({0: 1.5}, IRTypeError, r"dynamic_shapes\['data.1'\]\[0\]: expected the name .* got 1.5"),
+        ({0: True}, IRTypeError, "expected the name of an extent, .* got True"),
+        ({0: ""}, IRTypeError, "expected the name of an extent, .* got ''"),
+        ({0: "3"}, IRTypeError, "expected the name of an extent, .* got '3'"),
+        ({0: ["n"]}, IRTypeError, r"expected the name of an extent, .* got \['n'\]"),
+        ({True: "n"}, IRValueError, "there is no axis True"),
+        ({0: Rows(2, 5), 1: Rows(2, 6)}, IRValueError, "the range of 'rows' is .2, 6. here and"),
+    ],
+)
+def test_sizes_in_dynamic_shapes_that_do_not_fit(sizes, error, message):
+    with pytest.raises(error, match=message):
+        weft.compile(model(), X, dynamic_shapes={"data.1": sizes})
+
+
+def test_numbers_in_dynamic_shapes_that_the_model_contradicts():
+    with pytest.raises(IRValueError, match=r"\[1\]: the axis has the extent 4 in the .* got 5"):
+        weft.compile(model(), dynamic_shapes={"data.1": {1: 5}})
+    with pytest.raises(IRValueError, match="expected an extent of at least 0, got -1"):
+        weft.compile(model(), dynamic_shapes={"data.1": {0: -1}})
+
+
 def test_inputs_that_the_caller_fixes():
     compiled = weft.compile(model_of_two_rates(), constants={"rate": 16000})
     np.testing.assert_array_equal(compiled(X), X * 2)

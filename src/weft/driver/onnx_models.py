@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.driver.onnx_dynamic import apply_dynamic_shapes, ranges_of
 from weft.driver.sources import Imported, Request
 from weft.relax.frontend.onnx import importer
 from weft.relax.frontend.onnx.checks import check_options
@@ -66,7 +67,10 @@ def import_onnx(request: Request) -> Imported:
         options.pop("opset", None),
     )  # fmt: skip
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
-    signature = Signature.plain(name or model.graph.name or "main", imported.inputs)
+    signature = Signature.plain(
+        name or model.graph.name or "main", imported.inputs,
+        ranges=ranges_of(request.dynamic_shapes),
+    )  # fmt: skip
     return Imported(imported.mod, signature)
 
 
@@ -141,7 +145,7 @@ def _described(
             shapes[name] = value
         else:
             shapes[name], dtypes[name] = _of_array(name, value)
-    _make_dynamic(shapes, request.dynamic_shapes, _declared(model, inputs))
+    apply_dynamic_shapes(shapes, request.dynamic_shapes, _declared(model, inputs))
     return shapes, dtypes
 
 
@@ -169,37 +173,6 @@ def _of_array(name: str, value: Any) -> tuple[list[int | str], str]:
     )
 
 
-def _make_dynamic(
-    shapes: dict[str, GivenShape], dynamic: object, declared: Mapping[str, GivenShape]
-) -> None:
-    """Put symbols into shapes at the axes in ``dynamic_shapes``, ``{input: {axis: name}}``."""
-    if dynamic is None:
-        return
-    if not isinstance(dynamic, Mapping) or not all(
-        name in shapes or name in declared for name in dynamic
-    ):
-        raise IRValueError(
-            "compile: dynamic_shapes of a model from ONNX is {input: {axis: name}} for inputs of "
-            f"which an example or the model tells the shape, got {dynamic!r:.80}"
-        )
-    for name, axes in dynamic.items():
-        extents = list(shapes.get(name) or declared[name])
-        if axes is not None and not isinstance(axes, Mapping):
-            raise IRValueError(
-                f"compile: dynamic_shapes: expected {{axis: name}} for input {name!r}, got "
-                f"{type(axes).__name__}"
-            )
-        for axis, symbol in (axes or {}).items():
-            if not isinstance(axis, int) or not -len(extents) <= axis < len(extents):
-                raise IRValueError(
-                    f"compile: dynamic_shapes: input {name!r} has {len(extents)} dimensions, there "
-                    f"is no axis {axis!r}"
-                )
-            if symbol is not None:
-                extents[axis] = getattr(symbol, "__name__", str(symbol))
-        shapes[name] = extents
-
-
 def key_of_onnx(request: Request) -> bytes | None:
     """Bytes that identify a model and its example inputs, for the cache of models.
 
@@ -209,7 +182,8 @@ def key_of_onnx(request: Request) -> bytes | None:
     model = request.intermediate["model"] = load_model(request.model)
     described = _described(request, _inputs(model), model)
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
-    digest = hashlib.blake2b(repr((name, described)).encode(), digest_size=20)
+    parts = (name, described, ranges_of(request.dynamic_shapes))
+    digest = hashlib.blake2b(repr(parts).encode(), digest_size=20)
     try:
         digest.update(model.SerializeToString(deterministic=True))
     except Exception:  # noqa: BLE001 - each version of protobuf has an error of its own for this
