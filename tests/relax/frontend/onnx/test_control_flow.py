@@ -106,6 +106,23 @@ def test_branches_of_other_ranks_of_which_the_rest_takes_both():
         check(proto, uniform(*shape))
 
 
+@pytest.mark.parametrize("damaged", ["then_branch", "else_branch"])
+def test_branches_of_other_ranks_of_which_one_gives_too_little(damaged):
+    """Found by damaged files: what follows an If was translated behind such a branch, too."""
+    proto = squeezed([node("Flatten", "z", "y", axis=0)])
+    (choice,) = [item for item in proto.graph.node if item.op_type == "If"]
+    choice.output.append("w")
+    (whole,) = [item.g for item in choice.attribute if item.name != damaged]
+    whole.output.append(whole.output[0])
+    mod = from_onnx(proto)
+    fits, other = ((3, 2, 4), (3, 2, 1)) if damaged == "then_branch" else ((3, 2, 1), (3, 2, 4))
+    x = uniform(*fits)
+    np.testing.assert_array_equal(run(mod, x), x.reshape(1, -1))
+    refused = r"expected shape \(n, 2, 1\)|then_branch was left out .* expected 2 outputs, got 1"
+    with pytest.raises(TVMError, match=refused):
+        run(mod, uniform(*other))
+
+
 def test_a_later_choice_by_the_rank_of_the_first():
     branches = {
         "then_branch": graph([node("Unsqueeze", "z last", "r2")], [], [info("r2")]),

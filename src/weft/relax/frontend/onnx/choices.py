@@ -54,9 +54,7 @@ class Rest:
 
     def enter(self, walk: Translation, branch: GraphProto) -> None:
         """Translate a branch here, and what follows it."""
-        values = walk.graph(branch, self.scope)
-        for name, value in zip(self.node.output, values, strict=True):
-            self.scope.set(name, value)
+        self.scope.set_outputs(self.node, walk.graph(branch, self.scope))
         walk.nodes(self.nodes, self.scope, self.outputs)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from weft.relax.frontend.onnx.errors import OnnxModelError
-from weft.relax.frontend.onnx.protos import Attributes
+from weft.relax.frontend.onnx.errors import OnnxModelError, OnnxNodeError
+from weft.relax.frontend.onnx.protos import Attributes, NodeProto
 from weft.relax.frontend.onnx.registry import plain_domain
 from weft.relax.frontend.onnx.value import GraphValue
 
@@ -34,6 +34,16 @@ class Scope:
         """Enter the value of a name; the empty one stands for an output that nobody uses."""
         if name:
             self.names[name] = value
+
+    def set_outputs(self, node: NodeProto, values: Sequence[GraphValue | None]) -> None:
+        """Enter what a node gives; OnnxNodeError if it gives less than is used."""
+        if len(values) < len([name for name in node.output if name]):
+            raise OnnxNodeError(
+                f"{node.op_type} {node.name!r}: expected {len(node.output)} outputs, got "
+                f"{len(values)} from its converter or branch"
+            )
+        for name, value in zip(node.output, values, strict=False):
+            self.set(name, value)
 
     def get(self, name: str) -> GraphValue | None:
         """The value of a name, None for the empty one."""

@@ -209,15 +209,10 @@ class Translator:
                     f"ONNX node {node.op_type} {node.name!r}, output {first_output(node)!r}"
                 )
             raise
-        if len(outputs) < len([name for name in node.output if name]):
-            raise OnnxNodeError(
-                f"{node.op_type} {node.name!r}: {len(node.output)} outputs are used, its converter "
-                f"made {len(outputs)}"
-            )
-        for name, value in zip(node.output, outputs, strict=False):
-            if is_custom(node, self.custom):
+        if is_custom(node, self.custom):
+            for name, value in zip(node.output, outputs, strict=False):
                 check_declared(node, name, value, self.declared if self._depth == 0 else {})
-            scope.set(name, value)
+        scope.set_outputs(node, outputs)
 
     def _outputs(
         self, node: NodeProto, scope: Scope, inputs: Sequence[GraphValue | None]
