@@ -33,6 +33,8 @@ def drawn(rng, variables, depth):
         lambda: a + b, lambda: a - b, lambda: e.Mul(a, b), lambda: e.FloorDiv(a, divisor),
         lambda: e.FloorMod(a, divisor), lambda: e.Div(a, divisor), lambda: e.Mod(a, divisor),
         lambda: e.Min(a, b), lambda: e.Max(a, b), lambda: e.Select(e.LT(a, b), a, b),
+        lambda: e.Select(e.And(e.LT(a, b), e.Not(e.EQ(b, divisor))), a, b),
+        lambda: e.Select(e.Or(e.LT(a, b), e.NE(a, divisor)), a, b),
     )  # fmt: skip
     return rng.choice(makers)()
 

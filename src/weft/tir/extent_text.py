@@ -57,6 +57,8 @@ class _Writer:
             return self.choice(expr.condition, expr.true_value, expr.false_value)
         if isinstance(expr, e.Call) and getattr(expr.op, "name", "") == "tir.if_then_else":
             return self.choice(*expr.args)
+        if isinstance(expr, e.Not | e.And | e.Or):
+            return self.logic(expr)
         word = "min" if isinstance(expr, e.Min) else "max" if isinstance(expr, e.Max) else ""
         if not isinstance(expr, e.BinaryExpr) or (not word and type(expr) not in _INFIX):
             return None
@@ -96,6 +98,16 @@ class _Writer:
         if None in parts:
             return None
         return f"({parts[1]} if {parts[0]} else {parts[2]})"
+
+    def logic(self, expr: e.Not | e.And | e.Or) -> str | None:
+        """The text of a condition that is made of others: of a choice, which texts can say."""
+        if isinstance(expr, e.Not):
+            inner = self.exact(expr.a)
+            return None if inner is None else f"(not {inner})"
+        a, b = self.exact(expr.a), self.exact(expr.b)
+        if a is None or b is None:
+            return None
+        return f"({b} if {a} else 0)" if isinstance(expr, e.And) else f"(1 if {a} else {b})"
 
     def truncated(self, expr: e.Div | e.Mod) -> str | None:
         """The text of a truncating division by a positive constant."""
