@@ -160,9 +160,7 @@ def peak_of(target: str) -> float:
 def times_of(case: Case, dtype: str, target: str) -> dict[str, list[float]]:
     """Seconds of weft and of ONNX Runtime for each form."""
     calls = {form: calls_of(case, form, dtype, target) for form in FORMS}
-    turns = [
-        {form: [lowest(call) for call in calls[form]] for form in FORMS} for _ in range(TURNS)
-    ]
+    turns = [{form: [lowest(call) for call in calls[form]] for form in FORMS} for _ in range(TURNS)]
     return {
         form: [min(times) for times in zip(*[turn[form] for turn in turns], strict=True)]
         for form in FORMS

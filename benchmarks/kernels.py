@@ -76,9 +76,7 @@ def tile_of(target: str) -> tuple[Callable[[], object], float]:
                 for step in T.unroll(4):
                     for m in T.unroll(rows):
                         for n in T.vectorized(width):
-                            total[m, n] = (
-                                total[m, n] + A[k * 4 + step, m] * B[k * 4 + step, n]
-                            )
+                            total[m, n] = total[m, n] + A[k * 4 + step, m] * B[k * 4 + step, n]
             for m in T.unroll(rows):
                 for n in T.vectorized(width):
                     C[m, n] = total[m, n]

@@ -46,9 +46,7 @@ def number(expr: Any, symbols: dict[str, int]) -> int:
 
 def sizes_and_lives(mod: Any, symbols: dict[str, int]) -> tuple[list[int], list[tuple[int, int]]]:
     """Bytes and first and last position of every tensor that stays inside of main."""
-    found = find_allocations(
-        mod["main"], mod, lambda call: call.op is ALLOC_TENSOR
-    )
+    found = find_allocations(mod["main"], mod, lambda call: call.op is ALLOC_TENSOR)
     sizes, lives = [], []
     for life in found.lives.values():
         count = 1

@@ -58,9 +58,7 @@ def seconds_of(row: Row, threads: int, count: int) -> dict[tuple[str, int], floa
     return {key: value * (part if key[0] == COPY else 1) for key, value in found.items()}
 
 
-def _loaded(
-    running: contextlib.ExitStack, name: str, threads: int, told: dict[str, Any]
-) -> Engine:
+def _loaded(running: contextlib.ExitStack, name: str, threads: int, told: dict[str, Any]) -> Engine:
     """An engine with the model loaded, which stops with ``running``."""
     module = HELPERS.get(name)
     command = (sys.executable, "-m", module) if module else ()

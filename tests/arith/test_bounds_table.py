@@ -97,9 +97,12 @@ def test_bounds(text, facts, bound, remainder, values):
     modular = analyzer.modular_set(expr)
     assert (modular.coeff, modular.base) == remainder
     interval = analyzer.int_set(expr)
-    assert f"[{interval.min_value}, {interval.max_value}]".replace("_inf", "").replace(
-        "pos", "inf"
-    ).replace("neg", "-inf") == values
+    assert (
+        f"[{interval.min_value}, {interval.max_value}]".replace("_inf", "")
+        .replace("pos", "inf")
+        .replace("neg", "-inf")
+        == values
+    )
 
 
 # What is known of ranges, a condition that holds, what follows from both, and what does not.

@@ -192,9 +192,7 @@ def test_a_constant_of_a_comparison_that_leaves_the_type_stays_where_it_is():
     expr = nodes.LT(I + least, J)
     result = Analyzer().canonical_simplify(expr)
     assert value_of(result, {"i": 0, "j": -5}) == value_of(expr, {"i": 0, "j": -5})
-    assert value_of(result, {"i": 5, "j": -(2**31)}) == value_of(
-        expr, {"i": 5, "j": -(2**31)}
-    )
+    assert value_of(result, {"i": 5, "j": -(2**31)}) == value_of(expr, {"i": 5, "j": -(2**31)})
 
 
 def test_a_long_sum_of_data_stays_one_term():

@@ -78,9 +78,7 @@ def test_splits_of_equal_expressions_have_the_same_index():
 def random_sum(rng):
     """A sum of random splits of x, y and z, no two of them the same digit."""
     chosen = rng.sample(list(itertools.product((X, Y, Z), DIGITS)), rng.randint(0, 4))
-    splits = tuple(
-        Split(var, *limits, rng.choice([-4, -1, 1, 2, 4, 8])) for var, limits in chosen
-    )
+    splits = tuple(Split(var, *limits, rng.choice([-4, -1, 1, 2, 4, 8])) for var, limits in chosen)
     return Sum(INT32, splits, rng.randint(-20, 20))
 
 

@@ -209,7 +209,7 @@ def test_a_model_that_protobuf_cannot_serialize_has_no_key(monkeypatch):
     [
         (({"x": X},), {}, IRValueError, r"the model has no input 'x'; its inputs are data\.1"),
         (((X, X),), {}, IRValueError, r"has the inputs data\.1; got 2 example inputs"),
-        (("x", ), {"target": "llvm"}, IRTypeError, "the target is given twice"),
+        (("x",), {"target": "llvm"}, IRTypeError, "the target is given twice"),
         (({"data.1": "text"},), {}, IRTypeError, "expected an array or a shape, got str"),
         ((X,), {"dynamic_shapes": {"y": {}}}, IRValueError, r"is \{input: \{axis: name\}\}"),
         ((X,), {"dynamic_shapes": {"data.1": 5}}, IRValueError, r"expected \{axis: name\} .*int"),

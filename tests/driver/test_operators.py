@@ -41,9 +41,9 @@ class Unknown:
         return (both, halves)
 
     @R.function
-    def full(
-        s: R.Shape(ndim=2), x: R.Tensor(ndim=1, dtype="float32")
-    ) -> R.Tensor(ndim=2, dtype="float32"):
+    def full(s: R.Shape(ndim=2), x: R.Tensor(ndim=1, dtype="float32")) -> R.Tensor(
+        ndim=2, dtype="float32"
+    ):
         y = R.full(s, R.const(2.0, "float32"), "float32")
         z = R.broadcast_to(x, s)
         w = R.multiply(y, z)
@@ -131,9 +131,7 @@ def test_functions_are_compiled_once_for_each_signature(monkeypatch):
         built.append(mod)
         return relax.build(mod)
 
-    monkeypatch.setitem(
-        vm_builtins.__dict__, "get_global_func", lambda *_, **__: runner
-    )
+    monkeypatch.setitem(vm_builtins.__dict__, "get_global_func", lambda *_, **__: runner)
     runner = OperatorRunner(build)
     run = relax.VirtualMachine(relax.build(Unknown), weft.cpu())["exp"]
     for shape in [(2,), (3,), (2,), (3,), (2,)]:

@@ -176,7 +176,13 @@ def _imported(r, model):
 
 
 KINDS = {
-    "ir_json": ir_json, "trace": trace, "texts": texts, "artifact_bytes": artifact_bytes,
-    "artifact_json": artifact_json, "artifact_interface": artifact_interface,
-    "onnx_bytes": onnx_bytes, "onnx_fields": onnx_fields, "onnx_suite": onnx_suite,
+    "ir_json": ir_json,
+    "trace": trace,
+    "texts": texts,
+    "artifact_bytes": artifact_bytes,
+    "artifact_json": artifact_json,
+    "artifact_interface": artifact_interface,
+    "onnx_bytes": onnx_bytes,
+    "onnx_fields": onnx_fields,
+    "onnx_suite": onnx_suite,
 }

@@ -15,7 +15,12 @@ MOST = 4
 PASSES = tuple(
     Path("src/weft") / name
     for name in (
-        "relax/transform", "relax/analysis", "relax/dpl", "relax/distributed", "dlight", "backends"
+        "relax/transform",
+        "relax/analysis",
+        "relax/dpl",
+        "relax/distributed",
+        "dlight",
+        "backends",
     )
 )
 NAMES = frozenset(
@@ -54,9 +59,7 @@ def test_no_pass_lists_operators(weft_sources):
     assert not lists, "ask for a trait (weft.ir.traits) instead:\n" + "\n".join(lists)
 
 
-@pytest.mark.parametrize(
-    ("name", "most"), [("gelu", 7), ("scatter_elements", 6), ("conv2d", 12)]
-)
+@pytest.mark.parametrize(("name", "most"), [("gelu", 7), ("scatter_elements", 6), ("conv2d", 12)])
 def test_few_files_name_an_operator(weft_sources, name, most):
     """Its row, its tensor expression and reference, importers, and what computes it natively."""
     named = [

@@ -224,9 +224,11 @@ def test_the_digest_sees_every_field_that_equality_compares():
 
 SMALL = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text("[]{}()#:;ns01", max_size=4),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.text("k:;1", max_size=2), inner, max_size=2)
-    | st.text("sx)(S;1", max_size=3).map(tir.StringImm),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("k:;1", max_size=2), inner, max_size=2)
+        | st.text("sx)(S;1", max_size=3).map(tir.StringImm)
+    ),
     max_leaves=6,
 )
 

@@ -106,9 +106,10 @@ def test_walks_find_what_they_have_methods_for():
         assert loops.names == ["i", "j"]
         stores = collect(_Constants().visit(branches.body), BufferStore)
         assert any("vj < 4" in str(store) for store in stores)
-        assert _Constants().visit(collect(branches, IfThenElse)[0].then_case) is collect(
-            branches, IfThenElse
-        )[0].then_case
+        assert (
+            _Constants().visit(collect(branches, IfThenElse)[0].then_case)
+            is collect(branches, IfThenElse)[0].then_case
+        )
 
 
 def test_a_walk_with_a_default_of_its_own_sees_every_node():

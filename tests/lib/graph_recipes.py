@@ -215,9 +215,11 @@ def _concat(p: Pool) -> str | None:
         for _ in range(p.r.randint(1, 2))
         if (
             y := p.pick(
-                lambda v: v.dtype == x.dtype
-                and v.ndim == x.ndim
-                and v.shape[:at] + v.shape[at + 1 :] == rest
+                lambda v: (
+                    v.dtype == x.dtype
+                    and v.ndim == x.ndim
+                    and v.shape[:at] + v.shape[at + 1 :] == rest
+                )
             )
         )
     ]

@@ -45,8 +45,9 @@ def every_schedule_checked(*, replay: bool = True) -> Iterator[None]:
         made.extend([(twin, mod) for sch, mod in made if sch is self])
         return twin
 
-    with mock.patch.object(Schedule, "__init__", checked), mock.patch.object(
-        Schedule, "copy", copied
+    with (
+        mock.patch.object(Schedule, "__init__", checked),
+        mock.patch.object(Schedule, "copy", copied),
     ):
         yield
     _replay(made)

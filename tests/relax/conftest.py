@@ -45,8 +45,10 @@ class Evaluator:
         infos = list(info.fields) if isinstance(info, TupleStructInfo) else [info]
         outs = [np.zeros(self.shape(item), item.dtype.numpy) for item in infos]
         inputs = [np.ascontiguousarray(self.value(arg)) for arg in expr.args[1].fields]
-        inputs = [a.reshape(np.shape(self.value(arg)))
-                  for a, arg in zip(inputs, expr.args[1].fields, strict=True)]
+        inputs = [
+            a.reshape(np.shape(self.value(arg)))
+            for a, arg in zip(inputs, expr.args[1].fields, strict=True)
+        ]
         scalars = [self.number(v) for v in expr.args[2].values] if len(expr.args) > 2 else []
         run(self.mod[expr.args[0]], *inputs, *outs, *scalars)
         return tuple(outs) if isinstance(info, TupleStructInfo) else outs[0]

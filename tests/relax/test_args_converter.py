@@ -14,8 +14,10 @@ KINDS = ["PrimValue", "PrimValue", "StringImm", "Tuple", "Tuple", "Constant", "T
 def names(value):
     if isinstance(value, list | tuple) and not isinstance(value, Expr):
         return [names(item) for item in value]
-    return {key: names(item) for key, item in value.items()} if isinstance(value, dict) else (
-        None if value is None else type(value).__name__
+    return (
+        {key: names(item) for key, item in value.items()}
+        if isinstance(value, dict)
+        else (None if value is None else type(value).__name__)
     )
 
 

@@ -103,7 +103,9 @@ def run_script(tmp_path, text):
 
 
 def test_a_forked_child_runs_parallel_code(tmp_path):
-    text = PARALLEL + """
+    text = (
+        PARALLEL
+        + """
 import os, sys, warnings
 warnings.simplefilter("ignore")
 child = os.fork()
@@ -114,6 +116,7 @@ if child == 0:
 _, status = os.waitpid(child, 0)
 sys.exit(os.waitstatus_to_exitcode(status))
 """
+    )
     done = run_script(tmp_path, text)
     assert done.returncode == 0, done.stderr
 

@@ -20,9 +20,9 @@ from weft.tir.interp import run
 @I.ir_module
 class Square:
     @R.function
-    def main(
-        x: R.Tensor(("n", 0), "float32"), y: R.Tensor(("m", 0), "float32")
-    ) -> R.Tensor((), "float32"):
+    def main(x: R.Tensor(("n", 0), "float32"), y: R.Tensor(("m", 0), "float32")) -> R.Tensor(
+        (), "float32"
+    ):
         n = T.int64()
         m = T.int64()
         with R.dataflow():
@@ -36,9 +36,9 @@ class Square:
 @I.ir_module
 class Result:
     @R.function
-    def main(
-        x: R.Tensor(("n", 0), "float32"), y: R.Tensor(("m", 0), "float32")
-    ) -> R.Tensor(("n", "m"), "float32"):
+    def main(x: R.Tensor(("n", 0), "float32"), y: R.Tensor(("m", 0), "float32")) -> R.Tensor(
+        ("n", "m"), "float32"
+    ):
         n = T.int64()
         m = T.int64()
         z = R.full((n, m), R.const(1, "float32"), dtype="float32")

@@ -79,8 +79,13 @@ class Programs:
             extent = rng.choice([8, 16, self.sizes[0]])
             dtype = rng.choice(["int32", "int32", "int32", "int64"])
             first = rng.choice([0, 0, 2])
-            axes.append(nodes.IterVar(Range.from_min_extent(first, extent),
-                                      nodes.Var(f"v{number}", dtype), rng.choice(AXIS_KINDS)))
+            axes.append(
+                nodes.IterVar(
+                    Range.from_min_extent(first, extent),
+                    nodes.Var(f"v{number}", dtype),
+                    rng.choice(AXIS_KINDS),
+                )
+            )
             values.append(rng.choice([loop, loop, loop + first]))  # fmt: skip
         self.indices = [axis.var for axis in axes if axis.var.dtype == "int32"] or loops
         allocated = [self.buffer(f"B{self.count}_{k}") for k in range(rng.randrange(2))]

@@ -57,6 +57,7 @@ class Programs:
         leaf = [lambda: rng.choice(self.variables[dtype]), lambda: self.constant(dtype)]
         if depth == 0:
             return rng.choice(leaf)()
+
         def less():
             return self.of(dtype, rng.randrange(depth))
 

@@ -36,11 +36,20 @@ def test_spelled(annotation, text):
 
 def test_an_operator_of_a_file_without_postponed_annotations(monkeypatch):
     monkeypatch.setattr(definition, "FUNCTIONS", {})  # other tests ask a reference of all there
+
     @operator("relax.test_annotations_all", same_as_input)
     def everything(
-        data: Expr, more: Exprs, shape: Shape, number: Prim, bias: Expr | None = None,
-        axes: Ints = (0,), dtype: Dtype = None, axis: int = 1, eps: float = 0.5,
-        keep: bool = False, layout: str = "NCHW",
+        data: Expr,
+        more: Exprs,
+        shape: Shape,
+        number: Prim,
+        bias: Expr | None = None,
+        axes: Ints = (0,),
+        dtype: Dtype = None,
+        axis: int = 1,
+        eps: float = 0.5,
+        keep: bool = False,
+        layout: str = "NCHW",
     ) -> Any:
         """Nothing."""
 

@@ -1,6 +1,5 @@
 """Messages stay readable: long lists in them are cut."""
 
-
 import pytest
 
 from weft import relax, te, topi

@@ -24,8 +24,6 @@ TWICE = ("tests", "Twice")
 """The key of the converter of ONNX."""
 
 
-
-
 PATTERNS = [is_op("relax.add")(wildcard(), wildcard()), is_op("relax.exp")(wildcard())]
 CALLBACKS = [ctypes.CFUNCTYPE(None)(lambda: None) for _ in range(2)]
 

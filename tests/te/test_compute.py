@@ -18,9 +18,7 @@ def computed(inputs, *outputs):
     """The values of the outputs, for arrays in the order of the input tensors."""
     tensors = [tensor for tensor, _ in inputs]
     arrays = [array for _, array in inputs]
-    results = [
-        np.zeros([extent.value for extent in out.shape], str(out.dtype)) for out in outputs
-    ]
+    results = [np.zeros([extent.value for extent in out.shape], str(out.dtype)) for out in outputs]
     run(te.create_prim_func([*tensors, *outputs]), *arrays, *results)
     return results[0] if len(results) == 1 else results
 

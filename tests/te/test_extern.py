@@ -16,9 +16,7 @@ I = te.placeholder((4,), "int32", name="I")
 
 def values(inputs, outputs, *arrays):
     """What a function computes, for arrays in the order of the inputs."""
-    results = [
-        np.zeros([extent.value for extent in out.shape], str(out.dtype)) for out in outputs
-    ]
+    results = [np.zeros([extent.value for extent in out.shape], str(out.dtype)) for out in outputs]
     run(te.create_prim_func([*inputs, *outputs]), *arrays, *results)
     return results
 

@@ -4,7 +4,7 @@ import pytest
 from weft import te
 from weft.tir.interp import run
 
-MATMUL_RELU = '''
+MATMUL_RELU = """
 @T.prim_func
 def main(A: {0}, B: {0}, relu: {0}):
     T.func_attr({{"tir.noalias": T.bool(True)}})
@@ -24,7 +24,7 @@ def main(A: {0}, B: {0}, relu: {0}):
             T.reads(matmul[v_i0, v_i1])
             T.writes(relu[v_i0, v_i1])
             relu[v_i0, v_i1] = T.max(matmul[v_i0, v_i1], T.float32(0.0))
-'''
+"""
 MATMUL_RELU = MATMUL_RELU.format('T.Buffer((128, 128), "float32")')
 
 

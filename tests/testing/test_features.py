@@ -90,6 +90,7 @@ def test_as_a_decorator(made):
 
     assert [mark.name for mark in bare.pytestmark] == ["skipif", "off"]
     assert [mark.name for mark in optional.pytestmark] == ["off"]
+
     @Feature.require("off", "compile-only")
     def required():
         """A test."""

@@ -52,7 +52,7 @@ def test_number_takes_the_tensor_dtype():
 def test_tensor_operators(check, floats):
     x, y = floats(2, 3), floats(3)
     check(lambda a, b: (a + b * 2 - 1) / (b + 3), [x, y], (x + y * 2 - 1) / (y + 3))
-    check(lambda a, b: -a ** 2, [x, y], -(x**2))
+    check(lambda a, b: -(a**2), [x, y], -(x**2))
 
 
 def test_two_scalars_give_an_expression():
@@ -96,5 +96,5 @@ def test_symbols_that_do_not_broadcast_are_an_error(floats, rows, columns):
 def test_block_names_when_printed():
     a, b = te.placeholder((1, 10), name="a"), te.placeholder((10,), name="b")
     text = te.create_prim_func([a, b, topi.add(a, b)]).script()
-    assert "T.block(\"T_add\")" in text
+    assert 'T.block("T_add")' in text
     assert "T_add[v_ax0, v_ax1] = a[v_ax0, v_ax1] + b[v_ax1]" in text

@@ -57,7 +57,7 @@ def test_cast_when_float_becomes_int(check, floats):
 def test_elementwise_block_when_printed():
     x = te.placeholder((2, te.var("n")), name="x")
     func = te.create_prim_func([x, topi.exp(x)])
-    assert "with T.block(\"compute\")" in func.script()
+    assert 'with T.block("compute")' in func.script()
     assert "v_i0, v_i1" in func.script()
 
 

@@ -65,7 +65,7 @@ def test_names_when_printed():
     x = te.placeholder((2, 3), name="x")
     text = te.create_prim_func([x, topi.sum(x, 1)]).script()
     assert "for ax0, k1 in T.grid(2, 3)" in text
-    assert "T.block(\"x_red\")" in text
+    assert 'T.block("x_red")' in text
 
 
 def test_sums_and_products_of_narrow_floats_are_taken_in_float32(check):

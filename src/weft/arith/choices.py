@@ -41,9 +41,11 @@ def _is_shared_much(expr: PrimExpr) -> bool:
     cache = _cache_of(expr)
     known: bool | None = cache.get("shares choices")
     if known is None:
-        objects = 0 if paths > _MOST else len(
-            [part for part in collect(expr, (Select, And, Or, Call)) if _is_choice(part)]
-        )  # fmt: skip
+        objects = (
+            0
+            if paths > _MOST
+            else len([part for part in collect(expr, (Select, And, Or, Call)) if _is_choice(part)])
+        )
         known = cache["shares choices"] = paths > 2 * objects
     return known
 

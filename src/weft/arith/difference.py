@@ -165,8 +165,9 @@ class DifferenceAnalyzer:
         if not total.splits:
             return
         bare, base = Sum(total.dtype, total.splits), total.base
-        limits = clamp(low - base if low > NEG_INF else NEG_INF,
-                        high - base if high < POS_INF else POS_INF)  # fmt: skip
+        limits = clamp(
+            low - base if low > NEG_INF else NEG_INF, high - base if high < POS_INF else POS_INF
+        )
         fact = LinearFact(bare, *limits, _variables(bare), _ends(bare), owner)
         for position, known in enumerate(self.facts):
             if known.owner is owner and known.variables == fact.variables:

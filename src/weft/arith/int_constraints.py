@@ -78,8 +78,9 @@ class IntGroupBounds(Node):
             return Range.from_min_extent(low, analyzer.simplify(extent))
         best: tuple[PrimExpr, PrimExpr] | None = None
         for low in lowers:
-            first = analyzer.simplify(fold.floordiv(fold.add(low, fold.sub(self.coef, step)),
-                                                    self.coef))  # fmt: skip
+            first = analyzer.simplify(
+                fold.floordiv(fold.add(low, fold.sub(self.coef, step)), self.coef)
+            )
             for high in uppers:
                 span = self._span(low, first, high, ranges or {}, analyzer)
                 if span is not None and (best is None or _below(analyzer, span, best[1])):

@@ -205,8 +205,11 @@ class _Emitter:
         lines += self.equalities
         if self.rule.where:
             tree = ast.parse(self.rule.where, mode="eval").body
-            parts = tree.values if isinstance(tree, ast.BoolOp) and isinstance(
-                tree.op, ast.And) else [tree]  # fmt: skip
+            parts = (
+                tree.values
+                if isinstance(tree, ast.BoolOp) and isinstance(tree.op, ast.And)
+                else [tree]
+            )
             parts = sorted(parts, key=_calls_predicate)
             lines += [f"if not ({_condition(part)}): return None" for part in parts]
         lines.append(f"return {_build(parse(self.rule.after))}")

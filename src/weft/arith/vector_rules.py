@@ -111,8 +111,9 @@ def _division(a: PrimExpr, b: PrimExpr, kind: Kind, simplifier: Simplifier) -> P
     if kind in (Div, Mod) and simplifier.range_of(a)[0] < 0:
         return None
     quotient = kind is FloorDiv or kind is Div
-    divide, modulo = (fold.BUILDERS[k] for k in ((Div, Mod) if kind in (Div, Mod) else (
-        FloorDiv, FloorMod)))  # fmt: skip
+    divide, modulo = (
+        fold.BUILDERS[k] for k in ((Div, Mod) if kind in (Div, Mod) else (FloorDiv, FloorMod))
+    )
     if stride.value % by.value == 0:
         if quotient:
             return _ramp(divide(base, by), divide(stride, by), a.lanes)

@@ -108,10 +108,14 @@ def load_request(options: argparse.Namespace, folder: Path) -> Request:
     inputs = folder / "inputs.npz"
     np.savez(inputs, **arrays)
     return {
-        "model": str(options.model), "kind": kind, "inputs": str(inputs), "shapes": shapes,
+        "model": str(options.model),
+        "kind": kind,
+        "inputs": str(inputs),
+        "shapes": shapes,
         "dtypes": [dtype for _, dtype in wanted],  # .npz files have numpy's own types only
-        "threads": options.threads or num_threads(), "folder": str(folder),
-    }  # fmt: skip
+        "threads": options.threads or num_threads(),
+        "folder": str(folder),
+    }
 
 
 def _inputs_of(model: CompiledModel, sizes: Sizes) -> list[tuple[tuple[int, ...], str]]:
@@ -124,9 +128,10 @@ def chosen(names: Sequence[str], kind: str) -> list[str]:
     if names:
         return list(names)
     return [
-        name for name, (_, package, kinds) in ENGINES.items()
+        name
+        for name, (_, package, kinds) in ENGINES.items()
         if kind in kinds and importlib.util.find_spec(package) is not None
-    ]  # fmt: skip
+    ]
 
 
 def rounds(engines: Sequence[Engine], count: int) -> None:
@@ -166,7 +171,9 @@ def table(engines: Sequence[Engine]) -> str:
 def figures(engines: Sequence[Engine], request: Request) -> dict[str, object]:
     """The contents of the table as data, for ``--json``."""
     return {
-        "model": request["model"], "threads": request["threads"],
-        "engines": {e.name: {"seconds": e.seconds, "setup": e.setup, "error": e.error}
-                    for e in engines},
-    }  # fmt: skip
+        "model": request["model"],
+        "threads": request["threads"],
+        "engines": {
+            e.name: {"seconds": e.seconds, "setup": e.setup, "error": e.error} for e in engines
+        },
+    }

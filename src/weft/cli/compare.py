@@ -34,9 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of this subcommand."""
     add_model_arguments(parser)
     parser.add_argument(
-        "--tolerance", type=float, default=TOLERANCE, metavar="SHARE",
+        "--tolerance",
+        type=float,
+        default=TOLERANCE,
+        metavar="SHARE",
         help=f"of a tensor's largest magnitude (default {TOLERANCE:g})",
-    )  # fmt: skip
+    )
     parser.add_argument("--all", action="store_true", help="print every operator, not the worst")
 
 

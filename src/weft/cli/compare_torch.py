@@ -55,9 +55,12 @@ def trace_of(subject: Subject) -> Trace:
         import_intermediates(decomposed).mod,
         import_exported_program(program).mod,
         [_array(value) for value in results if isinstance(value, torch.Tensor)],
-        [_array(value) for value in pytree.tree_leaves((args, kwargs))
-         if isinstance(value, torch.Tensor)],
-    )  # fmt: skip
+        [
+            _array(value)
+            for value in pytree.tree_leaves((args, kwargs))
+            if isinstance(value, torch.Tensor)
+        ],
+    )
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:

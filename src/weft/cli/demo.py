@@ -110,9 +110,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--images", type=int, metavar="N", help="use only the first N test images")
     parser.add_argument(
-        "--out", type=Path, default=Path("demo-modules"), metavar="DIR",
+        "--out",
+        type=Path,
+        default=Path("demo-modules"),
+        metavar="DIR",
         help="where each module's script goes (default: demo-modules)",
-    )  # fmt: skip
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -243,11 +246,15 @@ def cells(row: Row, count: int) -> tuple[str, ...]:
     """The row as text; a dash where there is no PyTorch to compare with."""
     torch_time = "-" if row.torch_milliseconds is None else f"{row.torch_milliseconds:.2f}"
     return (
-        row.model, row.way, f"{100 * row.accuracy:.2f} %",
+        row.model,
+        row.way,
+        f"{100 * row.accuracy:.2f} %",
         "-" if row.equal is None else f"{row.equal} of {count}",
-        f"{row.milliseconds:.2f}", torch_time, f"{row.numpy_milliseconds:.2f}",
+        f"{row.milliseconds:.2f}",
+        torch_time,
+        f"{row.numpy_milliseconds:.2f}",
         f"{row.build_seconds:.2f}",
-    )  # fmt: skip
+    )
 
 
 def format_line(texts: tuple[str, ...]) -> str:

@@ -347,13 +347,23 @@ def torch_model(parameters: Parameters) -> Any:
     from torch import nn  # noqa: PLC0415 - optional
 
     model = nn.Sequential(
-        nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(5408, 100), nn.ReLU(), nn.Linear(100, 10), nn.Softmax(dim=1),
-    )  # fmt: skip
+        nn.Conv2d(1, 32, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(5408, 100),
+        nn.ReLU(),
+        nn.Linear(100, 10),
+        nn.Softmax(dim=1),
+    )
     names = {
-        "0.weight": "conv2d_weight", "0.bias": "conv2d_bias", "4.weight": "linear0_weight",
-        "4.bias": "linear0_bias", "6.weight": "linear1_weight", "6.bias": "linear1_bias",
-    }  # fmt: skip
+        "0.weight": "conv2d_weight",
+        "0.bias": "conv2d_bias",
+        "4.weight": "linear0_weight",
+        "4.bias": "linear0_bias",
+        "6.weight": "linear1_weight",
+        "6.bias": "linear1_bias",
+    }
     for name, parameter in model.named_parameters():
         parameter.data = torch.from_numpy(parameters[names[name]])
     return model.eval()

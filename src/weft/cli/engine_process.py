@@ -49,8 +49,11 @@ class Engine:
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(
                 command or (sys.executable, "-m", "weft.cli.engines"),
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
         self._answers: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

@@ -132,9 +132,10 @@ def openvino_engine(request: Request) -> Call:
     openvino = importlib.import_module("openvino")
     core = openvino.Core()
     hints = {
-        "INFERENCE_NUM_THREADS": request["threads"], "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": request["threads"],
+        "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_PRECISION_HINT": "f32",
-    }  # fmt: skip
+    }
     compiled = core.compile_model(core.read_model(_onnx_of(request)), "CPU", hints)
     infer_request, inputs = compiled.create_infer_request(), example_arrays(request)
     # Without copies of inputs and outputs, since the other engines make none.
@@ -150,9 +151,10 @@ def tvm_engine(request: Request) -> Call:
     torch, model, inputs = _torch_setup(request)
     with torch.no_grad():
         program = (
-            torch.export.load(request["model"]) if request["kind"] == "pt2"
+            torch.export.load(request["model"])
+            if request["kind"] == "pt2"
             else torch.export.export(model, tuple(inputs))
-        )  # fmt: skip
+        )
         module = frontend.from_exported_program(program)
     executable = tvm.compile(module, target=tvm.target.Target.from_device("cpu"))
     machine = relax.VirtualMachine(executable, tvm.cpu())

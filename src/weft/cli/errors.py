@@ -28,9 +28,13 @@ def write_traceback(error: BaseException) -> str:
     """Write the traceback of an error and its cause to a new file; returns the path."""
     try:
         with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", errors="replace", prefix="weft-fault-", suffix=".txt",
+            "w",
+            encoding="utf-8",
+            errors="replace",
+            prefix="weft-fault-",
+            suffix=".txt",
             delete=False,
-        ) as file:  # fmt: skip
+        ) as file:
             traceback.print_exception(error, file=file)
             return file.name
     except OSError as problem:

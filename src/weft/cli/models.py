@@ -31,9 +31,13 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """Add MODEL and the arguments about its inputs, which all subcommands with a model share."""
     parser.add_argument("model", metavar="MODEL", help=KINDS)
     parser.add_argument(
-        "--input", action="append", default=[], metavar="NAME:SHAPE:DTYPE", type=_input,
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME:SHAPE:DTYPE",
+        type=_input,
         help="an input, as x:1x3x224x224:float32; names as extents are dynamic (tokens:nx16:int64)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--dynamic",
         action="append",
@@ -205,9 +209,12 @@ def _file_subject(
     examples = {spec.name: list(spec.shape) for spec in specs}
     is_program = path.suffix == ".pt2"
     return Subject(
-        path, name, None if is_program or not specs else examples,
-        sizes=parse_sizes(options.size), seed=options.seed,
-    )  # fmt: skip
+        path,
+        name,
+        None if is_program or not specs else examples,
+        sizes=parse_sizes(options.size),
+        seed=options.seed,
+    )
 
 
 def _torch_subject(
@@ -226,9 +233,11 @@ def _torch_subject(
     if all(spec.name for spec in specs):
         names = [spec.name for spec in specs]
         return Subject(
-            model, name, dict(zip(names, arrays, strict=True)),
+            model,
+            name,
+            dict(zip(names, arrays, strict=True)),
             dict(zip(names, dynamic, strict=True)) if dims else None,
-        )  # fmt: skip
+        )
     return Subject(model, name, tuple(arrays), tuple(dynamic) if dims else None)
 
 

@@ -23,9 +23,12 @@ def imported_module(subject: Subject) -> IRModule:
     by_name = isinstance(examples, dict)
     args = () if examples is None or by_name else tuple(examples)
     request = Request(
-        subject.model, args, dict(examples) if by_name else {}, subject.dynamic_shapes,
+        subject.model,
+        args,
+        dict(examples) if by_name else {},
+        subject.dynamic_shapes,
         examples is not None,
-    )  # fmt: skip
+    )
     return import_model(request).module
 
 
@@ -79,8 +82,13 @@ _NATIVE: Final[dict[str, Callable[[str], re.Pattern[str]]]] = {
 def _native_function(text: str, stage: str, function: str) -> str:
     match = _NATIVE[stage](re.escape(function)).search(text)
     if match is None:
-        names = re.findall(r"^define [^\n]*@\"?([\w.$]+)\"?\(" if stage == "llvm" else
-                           r"^\s*\.globl\s+\"?([\w.$]+)", text, re.M)  # fmt: skip
+        names = re.findall(
+            r"^define [^\n]*@\"?([\w.$]+)\"?\("
+            if stage == "llvm"
+            else r"^\s*\.globl\s+\"?([\w.$]+)",
+            text,
+            re.M,
+        )
         raise _unknown(function, names)
     return match.group()
 

@@ -75,9 +75,11 @@ class _Work:
     """The parts of one module: from the cache, or compiled and put there."""
 
     def __init__(
-        self, emitted: Callable[[IRModule], NativeCode], key_of: Callable[[IRModule], str | None],
+        self,
+        emitted: Callable[[IRModule], NativeCode],
+        key_of: Callable[[IRModule], str | None],
         total: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._emitted, self._key_of, self._total = emitted, key_of, total
         self._codes: list[_Kept | NativeCode] = []
         self._new: list[tuple[str | None, NativeCode]] = []

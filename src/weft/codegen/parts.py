@@ -66,11 +66,14 @@ def declaration(func: PrimFunc, spec: FunctionSpec) -> PrimFunc:
     """The function without its body; ``spec`` says what its code does."""
     written = [at for at, param in enumerate(spec.params) if param.is_output]
     unknown = [
-        at for at, param in enumerate(spec.params)
+        at
+        for at, param in enumerate(spec.params)
         if param.kind == "handle" or (param.kind == "buffer" and param.is_output is None)
-    ]  # fmt: skip
+    ]
     told = {
-        "written": written, "unknown": unknown, "returns": spec.ret or "",
+        "written": written,
+        "unknown": unknown,
+        "returns": spec.ret or "",
         "launches": spec.launches,
-    }  # fmt: skip
+    }
     return func.with_(body=Evaluate(0)).with_attr(DECLARED, told)

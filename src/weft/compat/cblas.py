@@ -47,8 +47,12 @@ def matmul(
 
 
 def batch_matmul(
-    lhs: Tensor, rhs: Tensor, transa: bool = False, transb: bool = False, iterative: bool = False,
+    lhs: Tensor,
+    rhs: Tensor,
+    transa: bool = False,
+    transb: bool = False,
+    iterative: bool = False,
     **kwargs: Any,
-) -> Tensor | list[Tensor]:  # fmt: skip
+) -> Tensor | list[Tensor]:
     """The products of matrices along the first dimension."""
     return _extern("tvm.contrib.cblas.batch_matmul", lhs, rhs, transa, transb, kwargs)

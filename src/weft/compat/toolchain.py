@@ -80,9 +80,11 @@ def create_staticlib(output: str, inputs: Texts, ar: str | None = None) -> None:
 
 
 def cross_compiler(
-    compile_func: str | Callable[..., object], options: Texts = None, output_format: str = "so",
+    compile_func: str | Callable[..., object],
+    options: Texts = None,
+    output_format: str = "so",
     **_unused: object,
-) -> Callable[..., object]:  # fmt: skip
+) -> Callable[..., object]:
     """A function ``f(output, objects, options)`` that links with another compiler."""
     fixed = _as_list(options)
 

@@ -127,8 +127,10 @@ class Nest:
         return (
             all(axis.iter_type in kinds for axis in self.axes)
             and all(self.extent(axis.var) != 0 for axis in self.axes)
-            and not inside and not self.block.match_buffers and bool(self.stores)
-        )  # fmt: skip
+            and not inside
+            and not self.block.match_buffers
+            and bool(self.stores)
+        )
 
     @property
     def is_reduction(self) -> bool:

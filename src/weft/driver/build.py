@@ -123,8 +123,9 @@ def build(
             var: _with_symbol(var.name_hint, expect(func, PrimFunc))
             for var, func in module.functions.items()
         },
-        None, module.attrs,
-    )  # fmt: skip
+        None,
+        module.attrs,
+    )
     if checks:
         check_axis_domains(named)
     compiled = _compiled(named, resolved, pipeline, checks)
@@ -202,9 +203,12 @@ def object_code(compiled: NativeCode) -> ObjectCode:
     """Compiled code in the form that is kept in memory and written to disk."""
     options = compiled.options
     return ObjectCode(
-        compiled.object_code, compiled.specs, options.triple, options.cpu,
+        compiled.object_code,
+        compiled.specs,
+        options.triple,
+        options.cpu,
         required_features(options),
-    )  # fmt: skip
+    )
 
 
 def _sources(compiled: NativeCode) -> dict[str, Callable[[], str]]:

@@ -141,9 +141,12 @@ def _compiled(
         module = relax_pipeline_of(pipelines[0])(imported.module)
     executable = relax_build(module, target, None, None, pipelines[1])
     return CompiledModel(
-        executable, imported.signature, entry=imported.entry, states=imported.states,
+        executable,
+        imported.signature,
+        entry=imported.entry,
+        states=imported.states,
         module=lambda: imported.module,
-    )  # fmt: skip
+    )
 
 
 def _name_of(model: object) -> str:
@@ -231,7 +234,11 @@ def _verified(verify: bool) -> Iterator[Callable[[], object]]:
         return
     now = PassContext.current()
     with PassContext(
-        now.opt_level, now.required_pass, now.disabled_pass, now.instruments, now.config,
+        now.opt_level,
+        now.required_pass,
+        now.disabled_pass,
+        now.instruments,
+        now.config,
         verify=True,
-    ) as context:  # fmt: skip
+    ) as context:
         yield context.instruments[-1].verification

@@ -121,17 +121,23 @@ def with_insertions(
             _place(passes, as_pass, item, inserted, [name_of(rule) for rule in rules])
     if not any(id(rule) in inserted for rule in rules):
         return tuple(passes)
-    return tuple([
-        step if id(step) in inserted or name_of(step) != SCHEDULING
-        else ScheduleGeneratedFunctions(*rules)
-        for step in passes
-    ])  # fmt: skip
+    return tuple(
+        [
+            step
+            if id(step) in inserted or name_of(step) != SCHEDULING
+            else ScheduleGeneratedFunctions(*rules)
+            for step in passes
+        ]
+    )
 
 
 def _place(
-    steps: list[Step], step: Step, item: Insertion, inserted: dict[int, Insertion],
+    steps: list[Step],
+    step: Step,
+    item: Insertion,
+    inserted: dict[int, Insertion],
     rules: Sequence[str] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Insert a step beside its neighbour; steps after the same neighbour keep their order."""
     places = [at for at, other in enumerate(steps) if name_of(other) == item.neighbour]
     if not places:

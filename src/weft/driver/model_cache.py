@@ -73,10 +73,18 @@ def key_of(request: Request, target: Target, *settings: object) -> str | None:
     digest = hashlib.blake2b(source_digest(_ROOMS) + generator_digest(), digest_size=20)
     config = sorted((name, repr(value)) for name, value in context.config.items())
     parts = (
-        name, settings, sorted(request.options.items()), llvm_version(),
-        target.structural_bytes(), tuple(backend_of(target).options(target)), context.opt_level,
-        config, sorted(context.required_pass), sorted(context.disabled_pass), added,
-    )  # fmt: skip
+        name,
+        settings,
+        sorted(request.options.items()),
+        llvm_version(),
+        target.structural_bytes(),
+        tuple(backend_of(target).options(target)),
+        context.opt_level,
+        config,
+        sorted(context.required_pass),
+        sorted(context.disabled_pass),
+        added,
+    )
     digest.update(repr(parts).encode())
     digest.update(described)
     return digest.hexdigest()

@@ -51,26 +51,31 @@ def import_onnx(request: Request) -> Imported:
     bound = bound_inputs(model, options.pop("constants", None) or {})
     inputs = [name for name in _inputs(model) if name not in bound]
     check_options(
-        options.get("shape_dict"), options.get("dtype_dict") or "float32", options.get("opset"),
+        options.get("shape_dict"),
+        options.get("dtype_dict") or "float32",
+        options.get("opset"),
         options.get("custom_converters"),
-    )  # fmt: skip
+    )
     shapes, dtypes = _described(request, inputs, model)
     shapes.update(options.pop("shape_dict", None) or {})
     dtype_dict = options.pop("dtype_dict", None) or dtypes or "float32"
     imported = importer.import_model(
         model,
         importer.Request(
-            shapes=shapes, dtypes=dtype_dict,
+            shapes=shapes,
+            dtypes=dtype_dict,
             custom=dict(options.pop("custom_converters", None) or {}),
-            fallback=options.pop("fallback", None), bound=bound,
+            fallback=options.pop("fallback", None),
+            bound=bound,
         ),
         options.pop("opset", None),
-    )  # fmt: skip
+    )
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     signature = Signature.plain(
-        name or model.graph.name or "main", imported.inputs,
+        name or model.graph.name or "main",
+        imported.inputs,
         ranges=ranges_of(request.dynamic_shapes),
-    )  # fmt: skip
+    )
     return Imported(imported.mod, signature)
 
 

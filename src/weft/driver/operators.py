@@ -46,9 +46,9 @@ class OperatorRunner:
     def __call__(self, name: str, text: str, *arguments: object) -> object:
         tensors: list[NDArray] = []
         kinds = self._read(text)["kinds"]
-        described = tuple([
-            _described(kind, value, tensors) for kind, value in zip(kinds, arguments, strict=True)
-        ])  # fmt: skip
+        described = tuple(
+            [_described(kind, value, tensors) for kind, value in zip(kinds, arguments, strict=True)]
+        )
         return self._compiled(name, text, described)(*tensors)
 
     def _compile(
@@ -111,8 +111,13 @@ def _expression(described: Described, params: list[Var]) -> Expr:
 
 def _listed(described: Sequence[Described]) -> str:
     """The text of arguments for an error message."""
-    return ", ".join([
-        f"({_listed(item[1])})" if item[0] == "tuple"
-        else f"{item[1]} {item[2]}" if item[0] == "tensor" else str(item[1])
-        for item in described
-    ])  # fmt: skip
+    return ", ".join(
+        [
+            f"({_listed(item[1])})"
+            if item[0] == "tuple"
+            else f"{item[1]} {item[2]}"
+            if item[0] == "tensor"
+            else str(item[1])
+            for item in described
+        ]
+    )

@@ -19,11 +19,15 @@ def own_names() -> frozenset[str]:
     """The names of weft's own passes: those of its packages and those of its pipelines."""
     packages = (("", weft.relax.transform), ("tir.", weft.tir.transform))
     steps = (*get_pipeline("weft").passes, *lower_tir().passes)
-    return frozenset([step.info.name for step in steps]) | frozenset([
-        pass_name
-        for prefix, package in packages for name in dir(package) if name[:1].isupper()
-        if (pass_name := _name_of(getattr(package, name), f"{prefix}{name}")) is not None
-    ])  # fmt: skip
+    return frozenset([step.info.name for step in steps]) | frozenset(
+        [
+            pass_name
+            for prefix, package in packages
+            for name in dir(package)
+            if name[:1].isupper()
+            if (pass_name := _name_of(getattr(package, name), f"{prefix}{name}")) is not None
+        ]
+    )
 
 
 def _name_of(maker: Callable[..., object], usual: str) -> str | None:

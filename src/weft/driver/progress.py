@@ -53,17 +53,20 @@ class Progress:
             if self._timer is None:
                 return  # the work has been finished meanwhile
             columns = (
-                rich.SpinnerColumn(), rich.TextColumn("{task.description}"),
+                rich.SpinnerColumn(),
+                rich.TextColumn("{task.description}"),
                 rich.TimeElapsedColumn(),
-            )  # fmt: skip
+            )
             self._display = rich.Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._display.add_task(self._line(), total=None)
             self._display.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

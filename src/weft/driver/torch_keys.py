@@ -64,9 +64,13 @@ def key_of_file(request: Request) -> bytes | None:
 def _key_of_program(program: torch.export.ExportedProgram, called: str) -> bytes | None:
     digest = hashlib.blake2b(digest_size=20)
     parts = (
-        _surroundings(), called, repr(program.graph_signature), repr(program.call_spec),
-        repr(program.module_call_graph), str(program.range_constraints),
-    )  # fmt: skip
+        _surroundings(),
+        called,
+        repr(program.graph_signature),
+        repr(program.call_spec),
+        repr(program.module_call_graph),
+        str(program.range_constraints),
+    )
     try:
         digest.update(repr(parts).encode())
         tensors = {**program.state_dict, **program.constants}
@@ -117,10 +121,14 @@ def _called(model: torch.nn.Module) -> object:
         declared = []
     plain = bool | int | float | str | None
     parameters = [
-        (item.name, item.kind.name, item.default is not item.empty,
-         item.default if isinstance(item.default, plain) else "no plain value")
+        (
+            item.name,
+            item.kind.name,
+            item.default is not item.empty,
+            item.default if isinstance(item.default, plain) else "no plain value",
+        )
         for item in declared
-    ]  # fmt: skip
+    ]
     return kind.__module__, kind.__qualname__, parameters
 
 
@@ -139,9 +147,13 @@ def _described(value: object) -> object:
         return value
     if isinstance(value, torch.Tensor):
         return (
-            "tensor", str(value.dtype), str(tuple(value.shape)), str(_strides(value)),
-            str(value.layout), value.device.type,
-        )  # fmt: skip
+            "tensor",
+            str(value.dtype),
+            str(tuple(value.shape)),
+            str(_strides(value)),
+            str(value.layout),
+            value.device.type,
+        )
     if isinstance(value, Mapping):
         items = [(_described(key), _described(item)) for key, item in value.items()]
         return "mapping", type(value).__qualname__, items

@@ -110,9 +110,16 @@ def _imported(
     states, written = call.changes()
     ranges = [(symbol, low, high) for symbol, (low, high) in sorted(imported.ranges.items())]
     signature = Signature(
-        name, tuple(parameters), (*inputs, *[state.name for state in states]), call.result(),
-        ranges=tuple(ranges), states=states, written=written, source="torch", unpacked=True,
-    )  # fmt: skip
+        name,
+        tuple(parameters),
+        (*inputs, *[state.name for state in states]),
+        call.result(),
+        ranges=tuple(ranges),
+        states=states,
+        written=written,
+        source="torch",
+        unpacked=True,
+    )
     return Imported(imported.mod, signature, [tensors[state.name].detach() for state in states])
 
 

@@ -24,15 +24,19 @@ def warn_of_training(model: object) -> None:
         layers = dict(model.named_modules())
     except TypeError:  # a part cannot be hashed: the import will raise a clear error
         return
-    training = [name or type(model).__name__ for name, layer in layers.items()
-             if layer.training and _differs(layer, torch.nn)]  # fmt: skip
+    training = [
+        name or type(model).__name__
+        for name, layer in layers.items()
+        if layer.training and _differs(layer, torch.nn)
+    ]
     if training:
         more = f" and {len(training) - 3} more" if len(training) > 3 else ""
         warnings.warn(
             f"compile: {type(model).__name__} is in training mode: {', '.join(training[:3])}{more} "
             "compute what they do in training; call model.eval() before weft.compile for inference",
-            TrainingModeWarning, stacklevel=4,  # the call of weft.compile, a public_entry
-        )  # fmt: skip
+            TrainingModeWarning,
+            stacklevel=4,  # the call of weft.compile, a public_entry
+        )
 
 
 def _differs(layer: object, nn: Any) -> bool:

@@ -39,9 +39,12 @@ class FallbackWarning(UserWarning):
 
 
 def weft_backend(
-    graph_module: fx.GraphModule, example_inputs: Sequence[object], *,
-    options: Mapping[str, object] | None = None, mode: str | None = None,
-) -> Compiled:  # fmt: skip
+    graph_module: fx.GraphModule,
+    example_inputs: Sequence[object],
+    *,
+    options: Mapping[str, object] | None = None,
+    mode: str | None = None,
+) -> Compiled:
     """Compile one graph that Dynamo captured.
 
     ``options`` are those of ``torch.compile(options=...)``: ``target`` and ``relax_pipeline``, as
@@ -52,15 +55,13 @@ def weft_backend(
     if unknown or mode is not None:
         choice = f"option {unknown[0]!r}" if unknown else f"mode {mode!r}"
         raise IRTypeError(
-            f"torch.compile(backend=\"weft\"): there is no {choice}; there are the options "
+            f'torch.compile(backend="weft"): there is no {choice}; there are the options '
             f"{', '.join(sorted(_OPTIONS))}"
         )
     return make_backend(**(options or {}))(graph_module, example_inputs)
 
 
-def make_backend(
-    relax_pipeline: Any = "weft", target: Any = None
-) -> Callable[..., Compiled]:
+def make_backend(relax_pipeline: Any = "weft", target: Any = None) -> Callable[..., Compiled]:
     """A backend with a pipeline and a target of its own, for ``torch.compile(backend=...)``."""
     target_meant(target)  # raises for a wrong target, which else would be a reason to fall back
     relax_pipeline_of(relax_pipeline)
@@ -69,9 +70,11 @@ def make_backend(
         return compile_aten(graph_module, relax_pipeline, target)
 
     backend: Callable[..., Compiled] = aot_autograd(
-        fw_compiler=compile_graph, bw_compiler=compile_graph, inference_compiler=compile_graph,
+        fw_compiler=compile_graph,
+        bw_compiler=compile_graph,
+        inference_compiler=compile_graph,
         decompositions=decompositions(),
-    )  # fmt: skip
+    )
     return backend
 
 
@@ -115,6 +118,7 @@ def _tell(error: TVMError) -> None:
     if reason not in _told:
         _told.add(reason)
         warnings.warn(
-            f"torch.compile(backend=\"weft\"): a sub-graph runs in PyTorch: {reason}",
-            FallbackWarning, stacklevel=2,
-        )  # fmt: skip
+            f'torch.compile(backend="weft"): a sub-graph runs in PyTorch: {reason}',
+            FallbackWarning,
+            stacklevel=2,
+        )

@@ -36,8 +36,11 @@ class GraphCall:
         signature = Signature(
             "a graph of torch.compile",
             tuple(Parameter(name, ("leaf", i), "position") for i, name in enumerate(names)),
-            tuple(names), ("list", tuple(places)), source="torch", unpacked=True,
-        )  # fmt: skip
+            tuple(names),
+            ("list", tuple(places)),
+            source="torch",
+            unpacked=True,
+        )
         self._model = CompiledModel(relax_build(imported.mod, target, None, pipeline), signature)
         results = nodes[-1].args[0]
         results = results if isinstance(results, list | tuple) else (results,)

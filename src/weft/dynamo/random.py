@@ -38,9 +38,7 @@ def _register(name: str, draw: Draw) -> None:
     """The global function of a name: (number of the call, arguments ..., destination)."""
 
     def fill(_: int, *args: object) -> None:
-        *given, out = [
-            torch.from_dlpack(arg) if isinstance(arg, NDArray) else arg for arg in args
-        ]
+        *given, out = [torch.from_dlpack(arg) if isinstance(arg, NDArray) else arg for arg in args]
         with torch.no_grad():
             draw(out, *given)
 

@@ -136,9 +136,14 @@ def expect(value: object, kind: type[E]) -> E:
 
 
 def field(
-    *, default: object = MISSING, defines: bool = False, compare: bool = True, visit: bool = True,
-    takes_none: bool = False, stored: str = "",
-) -> Any:  # fmt: skip
+    *,
+    default: object = MISSING,
+    defines: bool = False,
+    compare: bool = True,
+    visit: bool = True,
+    takes_none: bool = False,
+    stored: str = "",
+) -> Any:
     """Describe a field of another kind than plain (see the module's docstring).
 
     ``stored`` is an annotation of what it holds, for a class whose level cannot import the names.
@@ -320,8 +325,11 @@ def _holds_nodes(annotation: str) -> bool:
 def _generate_init(cls: type[Node], arguments: list[FieldSpec]) -> None:
     """Write and compile ``__init__``: conversions by annotation, then the ``_check_`` hook."""
     scope: dict[str, Any] = {
-        "Array": Array, "Map": Map, "as_array": _as_array, "sequence": _sequence,
-    }  # fmt: skip
+        "Array": Array,
+        "Map": Map,
+        "as_array": _as_array,
+        "sequence": _sequence,
+    }
     for kind, (accepted, converter) in CONVERSIONS.items():
         scope[kind], scope[f"as_{kind}"] = accepted, converter
     parameters, lines = ["self"], []

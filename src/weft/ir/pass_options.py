@@ -28,9 +28,7 @@ def check_kind(what: str, value: object, kind: type) -> None:
     if value is not None and (not isinstance(value, kind) or isinstance(value, str | bytes)):
         wanted = "a dict" if kind is Mapping else "a list"
         hint = f"; write [{value!r}]" if isinstance(value, str) else ""
-        raise PassError(
-            f"PassContext: {what}: expected {wanted}, got {type(value).__name__}{hint}"
-        )
+        raise PassError(f"PassContext: {what}: expected {wanted}, got {type(value).__name__}{hint}")
 
 
 def check_opt_level(level: object) -> None:

@@ -159,9 +159,7 @@ def parts_of(node: Node) -> list[Node]:
     return parts
 
 
-def post_order_of(
-    root: Node, parts: Callable[[Any], Sequence[Node]] = parts_of
-) -> list[Any]:
+def post_order_of(root: Node, parts: Callable[[Any], Sequence[Node]] = parts_of) -> list[Any]:
     """Every node below, each object once: parts first, those of one node from left to right.
 
     ``parts`` gives the children of a node that the walk enters.

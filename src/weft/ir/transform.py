@@ -90,9 +90,11 @@ class PassContext:
     ) -> None:
         check_opt_level(opt_level)
         for what, value, kind in (
-            ("required_pass", required_pass, Iterable), ("disabled_pass", disabled_pass, Iterable),
-            ("instruments", instruments, Iterable), ("config", config, Mapping),
-        ):  # fmt: skip
+            ("required_pass", required_pass, Iterable),
+            ("disabled_pass", disabled_pass, Iterable),
+            ("instruments", instruments, Iterable),
+            ("config", config, Mapping),
+        ):
             check_kind(what, value, kind)
         self.opt_level = opt_level
         self.required_pass = checked_names("required_pass", required_pass)
@@ -111,9 +113,13 @@ class PassContext:
                 )
 
     def __repr__(self) -> str:
-        shown = {"opt_level": self.opt_level, "required_pass": list(self.required_pass),
-                 "disabled_pass": list(self.disabled_pass), "config": self.config,
-                 "instruments": self.instruments}  # fmt: skip
+        shown = {
+            "opt_level": self.opt_level,
+            "required_pass": list(self.required_pass),
+            "disabled_pass": list(self.disabled_pass),
+            "config": self.config,
+            "instruments": self.instruments,
+        }
         text = ", ".join([f"{name}={value}" for name, value in shown.items() if value != []])
         return f"PassContext({text})"
 
@@ -225,9 +231,9 @@ class Pass:
 class ModulePass(Pass):
     """A pass from a function ``(mod, ctx) -> mod``."""
 
-    def __init__(self, function: Callable[[IRModule, PassContext], IRModule], info: PassInfo) -> (
-        None
-    ):  # fmt: skip
+    def __init__(
+        self, function: Callable[[IRModule, PassContext], IRModule], info: PassInfo
+    ) -> None:
         self.function, self.info = function, info
 
     def transform_module(self, mod: IRModule, ctx: PassContext) -> IRModule:
@@ -325,10 +331,14 @@ def _decorate(
 
 
 def _decorator(
-    target: Decorated | None, opt_level: int | None, name: str | None,
-    required: Sequence[str] | None, traceable: bool,
-    make: Callable[[Decorated, PassInfo], Pass], method: str,
-) -> Pass | Callable[..., Pass] | Callable[[Decorated], Pass | Callable[..., Pass]]:  # fmt: skip
+    target: Decorated | None,
+    opt_level: int | None,
+    name: str | None,
+    required: Sequence[str] | None,
+    traceable: bool,
+    make: Callable[[Decorated, PassInfo], Pass],
+    method: str,
+) -> Pass | Callable[..., Pass] | Callable[[Decorated], Pass | Callable[..., Pass]]:
     if opt_level is None:
         raise PassError("the decorator of a pass needs opt_level=, as in @module_pass(opt_level=0)")
 
@@ -340,9 +350,12 @@ def _decorator(
 
 
 def module_pass(
-    pass_func: Decorated | None = None, opt_level: int | None = None, name: str | None = None,
-    required: Sequence[str] | None = None, traceable: bool = False,
-) -> Any:  # fmt: skip
+    pass_func: Decorated | None = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
     """Make a pass of ``(mod, ctx) -> mod``, or of a class with ``transform_module``."""
     return _decorator(
         pass_func, opt_level, name, required, traceable, ModulePass, "transform_module"
@@ -353,9 +366,12 @@ def function_pass_decorator(kind: type, method: str = "transform_function") -> A
     """The decorator of passes over functions of one class (tir.transform, relax.transform)."""
 
     def decorator(
-        pass_func: Decorated | None = None, opt_level: int | None = None, name: str | None = None,
-        required: Sequence[str] | None = None, traceable: bool = False,
-    ) -> Any:  # fmt: skip
+        pass_func: Decorated | None = None,
+        opt_level: int | None = None,
+        name: str | None = None,
+        required: Sequence[str] | None = None,
+        traceable: bool = False,
+    ) -> Any:
         def make(function: Decorated, info: PassInfo) -> Pass:
             return FunctionPass(function, info, kind)
 

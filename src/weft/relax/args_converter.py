@@ -29,9 +29,7 @@ def _converted(
     if not is_list:
         return as_relax_expr(value)
     if not isinstance(value, list | tuple):
-        raise IRTypeError(
-            f"{where}: expected a list of expressions, got {type(value).__name__}"
-        )
+        raise IRTypeError(f"{where}: expected a list of expressions, got {type(value).__name__}")
     return [as_relax_expr(item) for item in value]
 
 

@@ -96,9 +96,7 @@ def solve(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 @_library("solve_triangular")
-def solve_triangular(
-    a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool
-) -> np.ndarray:
+def solve_triangular(a: np.ndarray, b: np.ndarray, upper: bool, unitriangular: bool) -> np.ndarray:
     """As ``solve``, of the triangle of each matrix, row by row; a zero divides as any number."""
     _need_square("solve_triangular", a)
     _need_rows("solve_triangular", a, b)

@@ -181,9 +181,14 @@ class Module:
                 "time_evaluator: cache_flush_bytes and f_preproc are not available yet"
             )
         return Evaluator(
-            self.get_function(func_name, query_imports=True), number, repeat, min_repeat_ms,
-            limit_zero_time_iterations, cooldown_interval_ms, repeats_to_cooldown,
-        )  # fmt: skip
+            self.get_function(func_name, query_imports=True),
+            number,
+            repeat,
+            min_repeat_ms,
+            limit_zero_time_iterations,
+            cooldown_interval_ms,
+            repeats_to_cooldown,
+        )
 
     def save(self, file_name: str, fmt: str = "") -> None:
         """Not available yet: artefacts on disk come with a later release."""

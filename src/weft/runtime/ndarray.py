@@ -125,9 +125,11 @@ class NDArray:
     def _is_alike(self, other: NDArray) -> bool:
         """Whether the bytes of one are those of the other after a copy."""
         return (
-            self.shape == other.shape and self.dtype == other.dtype
-            and self._compact and other._compact
-        )  # fmt: skip
+            self.shape == other.shape
+            and self.dtype == other.dtype
+            and self._compact
+            and other._compact
+        )
 
     def _values(self) -> Array:
         """The elements on the CPU, perhaps in this array's own memory."""
@@ -379,9 +381,7 @@ def empty(
     return _on_device(sizes, DataType(dtype), device)
 
 
-def _on_device(
-    shape: tuple[int, ...], dtype: DataType, device: Device | str | int
-) -> NDArray:
+def _on_device(shape: tuple[int, ...], dtype: DataType, device: Device | str | int) -> NDArray:
     """An uninitialised array in memory that its device has given."""
     where, api = require_device(device)
     full, storage, nbytes = _layout(shape, dtype)
@@ -402,9 +402,7 @@ def fresh(shape: tuple[int, ...], dtype: DataType, allocate: Allocate = aligned_
     return compact(memory, address, shape, dtype)
 
 
-def _layout(
-    shape: tuple[int, ...], dtype: DataType
-) -> tuple[tuple[int, ...], np.dtype, int]:
+def _layout(shape: tuple[int, ...], dtype: DataType) -> tuple[tuple[int, ...], np.dtype, int]:
     """How a compact array is stored: the shape and type of numpy's, and its bytes."""
     storage = storage_dtype(dtype)
     full = shape if dtype.lanes == 1 else (*shape, dtype.lanes)

@@ -39,7 +39,7 @@ def open_session(model: bytes) -> Any:
         import onnxruntime  # noqa: PLC0415 - an optional package, imported where it is used
     except ImportError as error:
         raise UnsupportedError(
-            "fallback=\"onnxruntime\": the package onnxruntime is not installed; install it with "
+            'fallback="onnxruntime": the package onnxruntime is not installed; install it with '
             "`pip install onnxruntime`"
         ) from error
     options = onnxruntime.SessionOptions()

@@ -214,13 +214,17 @@ def _summed(calls: Sequence[Row], columns: Sequence[str]) -> dict[str, object]:
 
 def _aligned(lines: Sequence[Sequence[str]], left: Sequence[bool]) -> str:
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join([
-        "  ".join([
-            cell.ljust(width) if is_left else cell.rjust(width)
-            for cell, width, is_left in zip(line, widths, left, strict=True)
-        ]).rstrip()
-        for line in lines
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "  ".join(
+                [
+                    cell.ljust(width) if is_left else cell.rjust(width)
+                    for cell, width, is_left in zip(line, widths, left, strict=True)
+                ]
+            ).rstrip()
+            for line in lines
+        ]
+    )
 
 
 @dataclass(frozen=True)
@@ -279,10 +283,12 @@ class Recorder:
     ) -> Row:
         tensors = [value for value in arguments if isinstance(value, Tensor)]
         row: dict[str, object] = {
-            NAME: name, TIME: Duration(took),
+            NAME: name,
+            TIME: Duration(took),
             SHARE: Percent(100 * took / total if total else 0.0),
-            COUNT: Count(1), DEVICE: "cpu0",
-        }  # fmt: skip
+            COUNT: Count(1),
+            DEVICE: "cpu0",
+        }
         if kind in ("kernel", "packed", "operator"):
             row[SHAPES] = ", ".join([f"{t.dtype}[{', '.join(map(str, t.shape))}]" for t in tensors])
             row[BYTES] = Count(sum(tensor.nbytes for tensor in tensors))

@@ -64,7 +64,7 @@ def provide(name: str, used: str = "") -> bool:
     except ImportError as error:
         raise UnsupportedError(
             f"the model needs {provider.title}{f' for {used}' if used else ''}, as it was compiled "
-            f"with fallback=\"{provider.fallback}\"; found no module {provider.module}: "
+            f'with fallback="{provider.fallback}"; found no module {provider.module}: '
             f"pip install {provider.module}"
         ) from error
     return provider.registers

@@ -34,8 +34,7 @@ class PackedFunc:
     def __call__(self, *args: object, **kwargs: object) -> Any:
         if kwargs:
             raise IRTypeError(
-                f"{self.name}: expected arguments by position, got the keywords "
-                f"{', '.join(kwargs)}"
+                f"{self.name}: expected arguments by position, got the keywords {', '.join(kwargs)}"
             )
         try:
             return self._call(*args)

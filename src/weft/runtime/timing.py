@@ -57,10 +57,12 @@ class Evaluator:
     ) -> None:
         _require_numbers(int, number=number, repeat=repeat)
         _require_numbers(
-            (int, float), min_repeat_ms=min_repeat_ms, cooldown_interval_ms=cooldown_interval_ms,
+            (int, float),
+            min_repeat_ms=min_repeat_ms,
+            cooldown_interval_ms=cooldown_interval_ms,
             repeats_to_cooldown=repeats_to_cooldown,
             limit_zero_time_iterations=limit_zero_time_iterations,
-        )  # fmt: skip
+        )
         if number < 1 or repeat < 1:
             raise IRValueError(
                 f"expected number and repeat of at least 1, got {number} and {repeat}"
@@ -111,9 +113,7 @@ def _require_numbers(kind: type | tuple[type, ...], **values: object) -> None:
             raise IRTypeError(f"time_evaluator: expected {wanted} for {name}, got {value!r}")
 
 
-def seconds_of_calls(
-    call: Callable[..., object], args: tuple[object, ...], number: int
-) -> float:
+def seconds_of_calls(call: Callable[..., object], args: tuple[object, ...], number: int) -> float:
     """How long ``number`` calls take, one after the other."""
     begin = time.perf_counter()
     for _ in range(number):

@@ -5,7 +5,6 @@ callers already catch (``TypeError``, ``ValueError``, ``IndexError``). A message
 expected, what was found, where, and what to do; it ends without a period and stays under ten lines.
 """
 
-
 import re
 from typing import Final
 

@@ -24,7 +24,6 @@ class LLVMOptions(NamedTuple):
     vector_width: int
 
 
-
 @functools.cache
 def _host() -> tuple[str, str, dict[str, bool]]:
     """Triple, processor and features of this machine."""

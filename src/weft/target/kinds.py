@@ -71,10 +71,14 @@ def option_names(kind: str) -> list[str]:
 
 def _cuda(arch: str) -> dict[str, object]:
     return {
-        "kind": "cuda", "keys": ["cuda", "gpu"], "arch": arch, "max_threads_per_block": 1024,
-        "max_shared_memory_per_block": 49152, "thread_warp_size": 32,
+        "kind": "cuda",
+        "keys": ["cuda", "gpu"],
+        "arch": arch,
+        "max_threads_per_block": 1024,
+        "max_shared_memory_per_block": 49152,
+        "thread_warp_size": 32,
         "registers_per_block": 65536,
-    }  # fmt: skip
+    }
 
 
 TAGS: Final[dict[str, dict[str, object]]] = {

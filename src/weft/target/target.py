@@ -122,8 +122,11 @@ class Target:
     def export(self) -> dict[str, object]:
         """The target as a dict that ``Target`` takes."""
         exported: dict[str, object] = {
-            "kind": self.kind.name, "tag": self.tag, "keys": list(self.keys), **self.attrs,
-        }  # fmt: skip
+            "kind": self.kind.name,
+            "tag": self.tag,
+            "keys": list(self.keys),
+            **self.attrs,
+        }
         if self.host is not None:
             exported["host"] = self.host.export()
         return exported
@@ -158,8 +161,10 @@ class Target:
 
     def with_attrs(self, **changes: object) -> Target:
         """The same target with some options set (``num_cores`` names ``num-cores``)."""
-        named = {name.replace("_", "-") if name not in OPTION_TYPES else name: value
-                 for name, value in changes.items()}  # fmt: skip
+        named = {
+            name.replace("_", "-") if name not in OPTION_TYPES else name: value
+            for name, value in changes.items()
+        }
         return Target({**self.export(), **named})
 
     # The scope.

@@ -119,9 +119,12 @@ class _IndexDtype(Mutator):
     def visit_For(self, loop: For) -> For:
         variable = self.rename(loop.loop_var)
         return loop.with_(
-            loop_var=variable, min=self.index(loop.min), extent=self.index(loop.extent),
-            body=self.visit(loop.body), thread_binding=loop.thread_binding,
-        )  # fmt: skip
+            loop_var=variable,
+            min=self.index(loop.min),
+            extent=self.index(loop.extent),
+            body=self.visit(loop.body),
+            thread_binding=loop.thread_binding,
+        )
 
     def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
         return realize.with_(

@@ -38,7 +38,8 @@ class PlaceholderOp(Operation):
     dtype: str = field(default="float32", visit=False)
 
     def _output_type(
-        self, index: int  # noqa: ARG002 - there is a single output
+        self,
+        index: int,  # noqa: ARG002 - there is a single output
     ) -> tuple[Array[PrimExpr], DataType]:
         return self.shape, DataType(self.dtype)
 
@@ -194,14 +195,22 @@ def _whole(extent: float) -> int:
 
 @overload
 def compute(
-    shape: ShapeLike, fcompute: Element, name: str = "compute", tag: str = "",
-    attrs: Mapping[str, object] | None = None, varargs_names: Sequence[str] | None = None,
-) -> Tensor: ...  # fmt: skip
+    shape: ShapeLike,
+    fcompute: Element,
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Tensor: ...
 @overload
 def compute(
-    shape: ShapeLike, fcompute: Elements, name: str = "compute", tag: str = "",
-    attrs: Mapping[str, object] | None = None, varargs_names: Sequence[str] | None = None,
-) -> Tensor | tuple[Tensor, ...]: ...  # fmt: skip
+    shape: ShapeLike,
+    fcompute: Elements,
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Tensor | tuple[Tensor, ...]: ...
 def compute(
     shape: ShapeLike,
     fcompute: Element | Elements,
@@ -288,19 +297,28 @@ def _axis_names(
 
 @overload
 def extern(
-    shape: ShapeLike, inputs: Tensors, fcompute: Body, name: str = "extern",
-    dtype: str | Sequence[str] | None = None, in_buffers: Buffers = None,
-    out_buffers: Buffers = None, tag: str = "",
+    shape: ShapeLike,
+    inputs: Tensors,
+    fcompute: Body,
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
+    in_buffers: Buffers = None,
+    out_buffers: Buffers = None,
+    tag: str = "",
     attrs: Mapping[str, object] | None = None,
-) -> Tensor: ...  # fmt: skip
+) -> Tensor: ...
 @overload
 def extern(
-    shape: Sequence[Sequence[ExprLike]], inputs: Tensors, fcompute: Body,
-    name: str = "extern", dtype: str | Sequence[str] | None = None,
+    shape: Sequence[Sequence[ExprLike]],
+    inputs: Tensors,
+    fcompute: Body,
+    name: str = "extern",
+    dtype: str | Sequence[str] | None = None,
     in_buffers: Buffers = None,
-    out_buffers: Buffers = None, tag: str = "",
+    out_buffers: Buffers = None,
+    tag: str = "",
     attrs: Mapping[str, object] | None = None,
-) -> Tensor | list[Tensor]: ...  # fmt: skip
+) -> Tensor | list[Tensor]: ...
 def extern(
     shape: ShapeLike | Sequence[ShapeLike],
     inputs: Tensors,
@@ -421,10 +439,14 @@ def extern_primfunc(
     outs = buffers[count:]
     kwargs.setdefault("name", str(primfunc.attrs.get("global_symbol", "extern")))
     return extern(
-        [buffer.shape for buffer in outs], input_tensors, lambda _ins, _outs: primfunc.body,
-        dtype=[buffer.dtype for buffer in outs], in_buffers=buffers[:count], out_buffers=outs,
+        [buffer.shape for buffer in outs],
+        input_tensors,
+        lambda _ins, _outs: primfunc.body,
+        dtype=[buffer.dtype for buffer in outs],
+        in_buffers=buffers[:count],
+        out_buffers=outs,
         **kwargs,
-    )  # fmt: skip
+    )
 
 
 def var(name: str = "tindex", dtype: str = "int32", span: Span | None = None) -> Var:

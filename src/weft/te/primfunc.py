@@ -54,7 +54,7 @@ blocks and buffers in it become those of the function, so that schedules can cha
 def create_prim_func(
     ops: Tensor | Var | list[Tensor] | list[Var] | list[Tensor | Var] | tuple[Tensor | Var, ...],
     index_dtype_override: str | None = None,
-) -> PrimFunc:  # fmt: skip
+) -> PrimFunc:
     """Make the TensorIR function that computes tensors.
 
     Args:
@@ -224,9 +224,13 @@ class _Builder:
         return self.wrap(operation, levels, body, buffers, annotations)
 
     def wrap(
-        self, operation: ComputeOp, levels: list[NestLevel], body: Stmt, buffers: list[Buffer],
+        self,
+        operation: ComputeOp,
+        levels: list[NestLevel],
+        body: Stmt,
+        buffers: list[Buffer],
         annotations: Attrs,
-    ) -> Stmt:  # fmt: skip
+    ) -> Stmt:
         """Loops and outer blocks around the innermost block."""
         known = {buffer.data: buffer for buffer in self.buffers.values()}
         for depth in range(len(levels), 0, -1):
@@ -279,9 +283,13 @@ class _Builder:
         )
 
     def reduction(
-        self, operation: ComputeOp, reduce: Reduce, buffers: list[Buffer], leaf: NestLevel,
+        self,
+        operation: ComputeOp,
+        reduce: Reduce,
+        buffers: list[Buffer],
+        leaf: NestLevel,
         options: tuple[Attrs, bool],
-    ) -> Block:  # fmt: skip
+    ) -> Block:
         """The innermost block; where an outer one reduces too, that one has the init."""
         annotations, started = options
         target = self.indices(operation, leaf)

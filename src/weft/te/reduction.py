@@ -30,19 +30,30 @@ class Reducer(Protocol):
 
     @overload
     def __call__(
-        self, expr: ExprLike, axis: Axes | ExprLike, where: ExprLike | None = None,
-        init: ExprLike | None = None, /, *args: ExprLike,
-    ) -> PrimExpr: ...  # fmt: skip
-    @overload
-    def __call__(
-        self, expr: ExprLike, axis: Axes, where: ExprLike | None = None,
+        self,
+        expr: ExprLike,
+        axis: Axes | ExprLike,
+        where: ExprLike | None = None,
         init: ExprLike | None = None,
-    ) -> PrimExpr: ...  # fmt: skip
+        /,
+        *args: ExprLike,
+    ) -> PrimExpr: ...
     @overload
     def __call__(
-        self, expr: list[PrimExpr] | tuple[ExprLike, ...], axis: Axes,
-        where: ExprLike | None = None, init: list[PrimExpr] | tuple[ExprLike, ...] | None = None,
-    ) -> tuple[PrimExpr, ...]: ...  # fmt: skip
+        self,
+        expr: ExprLike,
+        axis: Axes,
+        where: ExprLike | None = None,
+        init: ExprLike | None = None,
+    ) -> PrimExpr: ...
+    @overload
+    def __call__(
+        self,
+        expr: list[PrimExpr] | tuple[ExprLike, ...],
+        axis: Axes,
+        where: ExprLike | None = None,
+        init: list[PrimExpr] | tuple[ExprLike, ...] | None = None,
+    ) -> tuple[PrimExpr, ...]: ...
 
 
 def comm_reducer(fcombine: Combine, fidentity: Identity, name: str = "reduce") -> Reducer:
@@ -70,9 +81,12 @@ def comm_reducer(fcombine: Combine, fidentity: Identity, name: str = "reduce") -
         raise IRTypeError(f"comm_reducer: expected two functions, got {type(wrong).__name__}")
 
     def reducer(
-        expr: Any, axis: Any, where: ExprLike | None = None, init: Any = None,
+        expr: Any,
+        axis: Any,
+        where: ExprLike | None = None,
+        init: Any = None,
         *args: ExprLike,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         if isinstance(axis, IterVar | list | tuple):
             return _reduce(name, fcombine, fidentity, (expr, axis, where, init))
         result = fcombine(expr, axis)

@@ -50,9 +50,11 @@ STORE_SCOPES: Final = ("global", "shared", "shared.dyn")
 
 def _ldmatrix_rows() -> Iterator[Row]:
     for dtype, k_dim, scopes in (
-        ("float16", 16, ("shared", "shared.dyn")), ("int8", 32, ("shared",)),
-        ("float8_e4m3fn", 32, ("shared",)), ("float8_e5m2", 32, ("shared",)),
-    ):  # fmt: skip
+        ("float16", 16, ("shared", "shared.dyn")),
+        ("int8", 32, ("shared",)),
+        ("float8_e4m3fn", 32, ("shared",)),
+        ("float8_e5m2", 32, ("shared",)),
+    ):
         for matrix in "AB":
             for transposed in (False, True):
                 if k_dim == 32 and matrix == "A" and transposed:
@@ -63,37 +65,47 @@ def _ldmatrix_rows() -> Iterator[Row]:
                     yield Row(
                         f"LDMATRIX_{SHORT[dtype]}_{matrix}{tail.upper()}_INTRIN",
                         f"mma_ldmatrix_{SHORT[dtype]}_{matrix.lower()}{tail}",
-                        get_ldmatrix_intrin, (k_dim, dtype, matrix, transposed, scope),
-                    )  # fmt: skip
+                        get_ldmatrix_intrin,
+                        (k_dim, dtype, matrix, transposed, scope),
+                    )
 
 
 def _mma_rows() -> Iterator[Row]:
     for dtype, out, k_dim in (
-        ("float16", "float32", 16), ("float16", "float16", 16), ("int8", "int32", 32),
-        ("float8_e5m2", "float32", 32), ("float8_e4m3fn", "float32", 32),
-    ):  # fmt: skip
+        ("float16", "float32", 16),
+        ("float16", "float16", 16),
+        ("int8", "int32", 32),
+        ("float8_e5m2", "float32", 32),
+        ("float8_e4m3fn", "float32", 32),
+    ):
         for turn_a in (False, True) if k_dim == 16 else (False,):
             for turn_b in (False, True):
                 kind = f"{SHORT[dtype]}{SHORT[dtype]}{SHORT[out]}"
                 tail = ("_trans_a" if turn_a else "") + ("_trans_b" if turn_b else "")
                 yield Row(
-                    f"MMA_{kind}{tail.upper()}_INTRIN", f"mma_{kind}{tail}", get_mma_intrin,
+                    f"MMA_{kind}{tail.upper()}_INTRIN",
+                    f"mma_{kind}{tail}",
+                    get_mma_intrin,
                     (k_dim, dtype, dtype, out, turn_a, turn_b),
-                )  # fmt: skip
+                )
     for dtype in ("float32", "float16", "int32"):
         name = f"fill_16x16_{SHORT[dtype]}"
         yield Row(f"MMA_{name}_INTRIN", f"mma_{name}", get_mma_fill_intrin, (dtype, 8))
     for dtype, scope, simple in (
-        ("float32", "global", False), ("float32", "shared.dyn", False),
-        ("float32", "shared.dyn", True), ("float16", "shared.dyn", True),
-        ("float16", "global", False), ("int32", "global", False),
-    ):  # fmt: skip
+        ("float32", "global", False),
+        ("float32", "shared.dyn", False),
+        ("float32", "shared.dyn", True),
+        ("float16", "shared.dyn", True),
+        ("float16", "global", False),
+        ("int32", "global", False),
+    ):
         name = f"store_16x16_{SHORT[dtype]}_{scope.replace('.', '_')}"
         yield Row(
             f"MMA_{name}_INTRIN{'_SIMPLE' if simple else ''}",
             f"mma_{name}_{'simple_' if simple else ''}",
-            get_mma_store_intrin, (dtype, 8, scope, not simple),
-        )  # fmt: skip
+            get_mma_store_intrin,
+            (dtype, 8, scope, not simple),
+        )
 
 
 def _wmma_rows() -> Iterator[Row]:
@@ -107,9 +119,11 @@ def _wmma_rows() -> Iterator[Row]:
         for turned in turns:
             shape, tail = "x".join(map(str, dims)), "_trans" if turned else ""
             yield Row(
-                f"WMMA_SYNC_{shape}_{kind}{tail.upper()}_INTRIN", f"wmma_sync_{shape}_{kind}{tail}",
-                get_wmma_sync_intrin, (*dims, dtype, out, turned),
-            )  # fmt: skip
+                f"WMMA_SYNC_{shape}_{kind}{tail.upper()}_INTRIN",
+                f"wmma_sync_{shape}_{kind}{tail}",
+                get_wmma_sync_intrin,
+                (*dims, dtype, out, turned),
+            )
     for dims, dtype, short, pairs in (
         (big, "float16", "f16", ("A", "B", "A_TRANS", "B_TRANS")),
         (big, "int8", "s8", ("A", "B", "A_TRANS", "B_TRANS")),
@@ -135,30 +149,45 @@ def _wmma_result_rows(
     shape = "x".join(map(str, dims))
     for dtype, short in types:
         yield Row(
-            f"WMMA_FILL_{shape}_{short.upper()}_INTRIN", f"wmma_fill_{shape}_{short}",
-            get_wmma_fill_intrin, (*dims, dtype),
-        )  # fmt: skip
+            f"WMMA_FILL_{shape}_{short.upper()}_INTRIN",
+            f"wmma_fill_{shape}_{short}",
+            get_wmma_fill_intrin,
+            (*dims, dtype),
+        )
         for scope in STORE_SCOPES:
             place = scope.replace(".", "_")
             yield Row(
                 f"WMMA_STORE_{shape}_{short.upper()}_{place.upper()}_INTRIN",
                 f"wmma_store_{shape}_{short}_{place}",
-                get_wmma_store_intrin, (*dims, dtype, scope),
-            )  # fmt: skip
+                get_wmma_store_intrin,
+                (*dims, dtype, scope),
+            )
 
 
 def _m16n8k8_rows() -> Iterator[Row]:
     for short, dtype in (("f16", "float16"), ("f32", "float32")):
-        yield Row("", f"mma_init_m16n8k8_{short}", cuda_m16n8k8.get_mma_init_intrin,
-                  (16, 8, 8, dtype))  # fmt: skip
-        yield Row("", f"mma_sync_m16n8k8_f16f16{short}", cuda_m16n8k8.get_mma_sync_intrin,
-                  (16, 8, 8, "float16", dtype, False))  # fmt: skip
-        yield Row("", f"mma_store_m16n8k8_{short}_global",
-                  cuda_m16n8k8.get_mma_store_dummy_intrin, (16, 8, 8, dtype))  # fmt: skip
+        yield Row(
+            "", f"mma_init_m16n8k8_{short}", cuda_m16n8k8.get_mma_init_intrin, (16, 8, 8, dtype)
+        )
+        yield Row(
+            "",
+            f"mma_sync_m16n8k8_f16f16{short}",
+            cuda_m16n8k8.get_mma_sync_intrin,
+            (16, 8, 8, "float16", dtype, False),
+        )
+        yield Row(
+            "",
+            f"mma_store_m16n8k8_{short}_global",
+            cuda_m16n8k8.get_mma_store_dummy_intrin,
+            (16, 8, 8, dtype),
+        )
     for matrix in "AB":
-        yield Row("", f"mma_load_m16n8k8_f16_{matrix}_shared_dyn",
-                  cuda_m16n8k8.get_mma_load_intrin,
-                  (32, 32, 8, "float16", "shared.dyn", matrix == "B", False))  # fmt: skip
+        yield Row(
+            "",
+            f"mma_load_m16n8k8_f16_{matrix}_shared_dyn",
+            cuda_m16n8k8.get_mma_load_intrin,
+            (32, 32, 8, "float16", "shared.dyn", matrix == "B", False),
+        )
 
 
 ROWS: Final = (*_ldmatrix_rows(), *_mma_rows(), *_wmma_rows(), *_m16n8k8_rows())

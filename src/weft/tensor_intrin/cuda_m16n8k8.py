@@ -92,10 +92,16 @@ def get_mma_load_intrin(
             for tx in T.thread_binding(0, WARP_SIZE, "threadIdx.x"):
                 T.evaluate(
                     T.ptx_ldmatrix(
-                        turned, 4, ".b16", C.data, first(C.elem_offset, c0), A.access_ptr("r"),
-                        offset(tx, a0), dtype=dtype,
+                        turned,
+                        4,
+                        ".b16",
+                        C.data,
+                        first(C.elem_offset, c0),
+                        A.access_ptr("r"),
+                        offset(tx, a0),
+                        dtype=dtype,
                     )
-                )  # fmt: skip
+                )
 
     return copy_desc(shared, operand, "root"), impl
 
@@ -109,12 +115,21 @@ def get_mma_sync_intrin(
     def multiply(a: Strided, b: Strided, c: Strided) -> PrimExpr:
         (A, a0), (B, b0), (C, c0) = a, b, c
         result: PrimExpr = T.ptx_mma(
-            f"m{m_dim}n{n_dim}k{k_dim}", "row", "col", in_dtype, in_dtype, out_dtype,
-            A.data, get_index_A(A.elem_offset, a0),
-            B.data, get_index_B(B.elem_offset, b0),
-            C.data, get_index_C(C.elem_offset, c0),
-            False, dtype=out_dtype,
-        )  # fmt: skip
+            f"m{m_dim}n{n_dim}k{k_dim}",
+            "row",
+            "col",
+            in_dtype,
+            in_dtype,
+            out_dtype,
+            A.data,
+            get_index_A(A.elem_offset, a0),
+            B.data,
+            get_index_B(B.elem_offset, b0),
+            C.data,
+            get_index_C(C.elem_offset, c0),
+            False,
+            dtype=out_dtype,
+        )
         return result
 
     return multiply_pair(

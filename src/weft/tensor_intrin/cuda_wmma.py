@@ -14,9 +14,7 @@ from weft.tensor_intrin.cuda_tile import Pair, Strided, Tile, copy_desc, fill_de
 from weft.tir.buffer import Buffer
 
 
-def get_wmma_fragment_index(
-    buffer: Buffer, stride: PrimExpr, m_dim: int, n_dim: int
-) -> PrimExpr:
+def get_wmma_fragment_index(buffer: Buffer, stride: PrimExpr, m_dim: int, n_dim: int) -> PrimExpr:
     """The number of the tile at which a buffer's offset lies, in rows of ``stride`` elements."""
     row, column = buffer.elem_offset // stride // m_dim, buffer.elem_offset % stride // n_dim
     return row * (stride // n_dim) + column
@@ -60,9 +58,16 @@ def get_wmma_load_intrin(
     def load(source: Strided, fragment: Strided) -> PrimExpr:
         (A, stride), (C, c0) = source, fragment
         result: PrimExpr = T.tvm_load_matrix_sync(
-            C.data, m_dim, n_dim, k_dim, get_wmma_fragment_index(C, c0, rows, columns),
-            A.access_ptr("r"), stride, layout, dtype="handle",
-        )  # fmt: skip
+            C.data,
+            m_dim,
+            n_dim,
+            k_dim,
+            get_wmma_fragment_index(C, c0, rows, columns),
+            A.access_ptr("r"),
+            stride,
+            layout,
+            dtype="handle",
+        )
         return result
 
     return _copy_pair(
@@ -86,10 +91,15 @@ def get_wmma_fill_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str) -> Pair
             T.writes(C[0:m_dim, 0:n_dim])
             T.evaluate(
                 T.tvm_fill_fragment(
-                    C.data, m_dim, n_dim, k_dim, get_wmma_fragment_index(C, c0, m_dim, n_dim),
-                    T.float32(0), dtype="handle",
+                    C.data,
+                    m_dim,
+                    n_dim,
+                    k_dim,
+                    get_wmma_fragment_index(C, c0, m_dim, n_dim),
+                    T.float32(0),
+                    dtype="handle",
                 )
-            )  # fmt: skip
+            )
 
     return fill_desc(tile), impl
 
@@ -100,9 +110,16 @@ def get_wmma_store_intrin(m_dim: int, n_dim: int, k_dim: int, dtype: str, scope:
     def store(fragment: Strided, target: Strided) -> PrimExpr:
         (A, a0), (C, stride) = fragment, target
         result: PrimExpr = T.tvm_store_matrix_sync(
-            A.data, m_dim, n_dim, k_dim, get_wmma_fragment_index(A, a0, m_dim, n_dim),
-            C.access_ptr("w"), stride, "row_major", dtype="handle",
-        )  # fmt: skip
+            A.data,
+            m_dim,
+            n_dim,
+            k_dim,
+            get_wmma_fragment_index(A, a0, m_dim, n_dim),
+            C.access_ptr("w"),
+            stride,
+            "row_major",
+            dtype="handle",
+        )
         return result
 
     return _copy_pair(

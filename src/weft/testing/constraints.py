@@ -140,8 +140,11 @@ def check_int_constraints_trans_consistency(
 
 
 def _check_one_way(
-    source: IntConstraints, target: IntConstraints, forward: Mapping[Var, PrimExpr],
-    back: Mapping[Var, PrimExpr], extra: Mapping[Var, Range],
+    source: IntConstraints,
+    target: IntConstraints,
+    forward: Mapping[Var, PrimExpr],
+    back: Mapping[Var, PrimExpr],
+    extra: Mapping[Var, Range],
 ) -> None:
     """What holds in ``source`` holds in ``target``, and back again gives the same values."""
     wanted: list[PrimExpr] = [

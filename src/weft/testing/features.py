@@ -176,9 +176,13 @@ def _library(name: str, long_name: str, flag: str, parent: str | None = None) ->
 
 def _device(name: str, long_name: str, flag: str | None = None) -> Feature:
     return Feature(
-        name, long_name, flag, target_kind_enabled=name, target_kind_hardware=name,
+        name,
+        long_name,
+        flag,
+        target_kind_enabled=name,
+        target_kind_hardware=name,
         parent_features="gpu",
-    )  # fmt: skip
+    )
 
 
 requires_llvm: Final = Feature(

@@ -354,9 +354,11 @@ def negative(value: ExprLike, span: Span | None = None) -> PrimExpr:
         return IntImm(expr.dtype, wrap(-expr.value, expr.dtype))
     if isinstance(expr, FloatImm):
         return FloatImm(expr.dtype, -expr.value)
-    return multiply(expr, const(-1, expr.dtype)) if not expr.dtype.is_uint else subtract(
-        const(0, expr.dtype), expr
-    )  # fmt: skip
+    return (
+        multiply(expr, const(-1, expr.dtype))
+        if not expr.dtype.is_uint
+        else subtract(const(0, expr.dtype), expr)
+    )
 
 
 def _bitwise(name: str, compute: Callable[[int, int], int]) -> BinaryOperator:

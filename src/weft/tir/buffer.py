@@ -64,9 +64,11 @@ class Buffer(Node):
     def scope(self) -> str:
         """The storage scope: ``global``, ``shared``, ``local`` ..."""
         annotation = self.data.type_annotation
-        return (annotation.storage_scope or "global") if isinstance(annotation, PointerType) else (
-            "global"
-        )  # fmt: skip
+        return (
+            (annotation.storage_scope or "global")
+            if isinstance(annotation, PointerType)
+            else ("global")
+        )
 
     @property
     def ndim(self) -> int:
@@ -110,9 +112,13 @@ class Buffer(Node):
         return indices
 
     def access_ptr(
-        self, access_mask: int | str, ptr_type: str = "handle", content_lanes: int = 1,
-        offset: object = 0, extent: object = None,
-    ) -> Any:  # fmt: skip
+        self,
+        access_mask: int | str,
+        ptr_type: str = "handle",
+        content_lanes: int = 1,
+        offset: object = 0,
+        extent: object = None,
+    ) -> Any:
         """A pointer into the buffer for intrinsics: ``tvm_access_ptr``."""
         call = slots.operators.get().buffer_access_ptr
         return call(self, access_mask, ptr_type, content_lanes, offset, extent)
@@ -230,8 +236,15 @@ def decl_buffer(
     elif not isinstance(data, Var):
         raise IRTypeError(f"decl_buffer: expected data to be a Var, got {type(data).__name__}")
     return Buffer(
-        data, element, sizes, strides or (), elem_offset, name,
-        64 if data_alignment <= 0 else data_alignment, offset_factor or 1,
+        data,
+        element,
+        sizes,
+        strides or (),
+        elem_offset,
+        name,
+        64 if data_alignment <= 0 else data_alignment,
+        offset_factor or 1,
         buffer_kind(buffer_type),
-        [as_prim_expr(axis) for axis in axis_separators or ()], span=span,
-    )  # fmt: skip
+        [as_prim_expr(axis) for axis in axis_separators or ()],
+        span=span,
+    )

@@ -261,9 +261,13 @@ def reinterpret(dtype: str, value: ExprLike, span: Span | None = None) -> PrimEx
 
 
 def checked(
-    value: ExprLike, condition: ExprLike, kind: str, message: str, *numbers: ExprLike,
+    value: ExprLike,
+    condition: ExprLike,
+    kind: str,
+    message: str,
+    *numbers: ExprLike,
     span: Span | None = None,
-) -> PrimExpr:  # fmt: skip
+) -> PrimExpr:
     """``value`` if ``condition`` holds in every lane; otherwise an error with ``message``.
 
     The condition is evaluated before the value. ``{a}`` and ``{b}`` in the message are replaced by

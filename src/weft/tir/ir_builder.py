@@ -57,9 +57,11 @@ class WithScope:
         return self._value
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if kind is None:
             self._on_exit()
 
@@ -170,9 +172,14 @@ class IRBuilder:
         self.emit(lambda body: AttrStmt(owner, attr_key, setting, body))
 
     def for_range(
-        self, begin: ExprLike, end: ExprLike, name: str = "i", dtype: str | None = None,
-        kind: str = "serial", annotations: Mapping[str, object] | None = None,
-    ) -> WithScope:  # fmt: skip
+        self,
+        begin: ExprLike,
+        end: ExprLike,
+        name: str = "i",
+        dtype: str | None = None,
+        kind: str = "serial",
+        annotations: Mapping[str, object] | None = None,
+    ) -> WithScope:
         """A loop over [begin, end); the scope's value is the loop variable.
 
         Loops without a name are called i, j, k, i_0, i_1 and so on.
@@ -227,9 +234,13 @@ class IRBuilder:
         return variable
 
     def allocate(
-        self, dtype: str, shape: ExprLike | Sequence[ExprLike], name: str = "buf",
-        axis_separators: Sequence[int] | None = None, scope: str = "",
-    ) -> BufferVar:  # fmt: skip
+        self,
+        dtype: str,
+        shape: ExprLike | Sequence[ExprLike],
+        name: str = "buf",
+        axis_separators: Sequence[int] | None = None,
+        scope: str = "",
+    ) -> BufferVar:
         """Memory of ``shape`` elements for the rest of this scope."""
         extents = list(shape) if isinstance(shape, list | tuple) else [shape]
         element = DataType(dtype)

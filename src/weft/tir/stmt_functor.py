@@ -173,11 +173,14 @@ class _Renew(Mutator):
             source = self.visit(match.source)
             matches.append(match.with_(buffer=self.define_buffer(match.buffer), source=source))
         return node.with_(
-            iter_vars=iter_vars, alloc_buffers=allocated, match_buffers=matches,
-            reads=self.visit(node.reads), writes=self.visit(node.writes),
+            iter_vars=iter_vars,
+            alloc_buffers=allocated,
+            match_buffers=matches,
+            reads=self.visit(node.reads),
+            writes=self.visit(node.writes),
             init=None if node.init is None else self.visit(node.init),
             body=self.visit(node.body),
-        )  # fmt: skip
+        )
 
 
 def buffer_copy(buffer: Buffer) -> Buffer:

@@ -54,9 +54,11 @@ def broadcast_to(data: Tensor, shape: Extents) -> Tensor:
             f"broadcast_to: {shape_text(data.shape)} does not broadcast to {shape_text(target)}"
         )
     return compute_ax(
-        target, lambda *i: data(*broadcast_indices(data.shape, target, i)), "T_broadcast_to",
+        target,
+        lambda *i: data(*broadcast_indices(data.shape, target, i)),
+        "T_broadcast_to",
         tag=tag.BROADCAST,
-    )  # fmt: skip
+    )
 
 
 def _differ(mine: Extent, its: Extent) -> bool:

@@ -174,9 +174,13 @@ def eye(n: Extent, m: Extent | None = None, k: Extent = 0, dtype: str = "float32
 
 
 def one_hot(
-    indices: Tensor, on_value: Fill, off_value: Fill, depth: Extent, axis: int = -1,
+    indices: Tensor,
+    on_value: Fill,
+    off_value: Fill,
+    depth: Extent,
+    axis: int = -1,
     dtype: str = "float32",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``on_value`` where the new ``axis`` (of extent ``depth``) equals the index."""
     place = normalize_axis(axis, indices.ndim + 1, "one_hot")
     kind = DataType(dtype)

@@ -28,9 +28,12 @@ Axes = Extents | None
 
 
 def compute_ax(
-    shape: Shape, function: Element, name: str, tag: str = "",
+    shape: Shape,
+    function: Element,
+    name: str,
+    tag: str = "",
     attrs: Mapping[str, object] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``te.compute`` of one output with the axes named ``ax0, ax1, ...``."""
     names = [f"ax{i}" for i in range(len(shape))]
     return compute(shape, function, name, tag, attrs, varargs_names=names)
@@ -46,9 +49,13 @@ def compute_pair(
 
 
 def compute_one(
-    shape: Shape, function: Element, name: str = "compute", tag: str = "",
-    attrs: Mapping[str, object] | None = None, varargs_names: Sequence[str] | None = None,
-) -> Tensor:  # fmt: skip
+    shape: Shape,
+    function: Element,
+    name: str = "compute",
+    tag: str = "",
+    attrs: Mapping[str, object] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Tensor:
     """``te.compute`` of one output, axes named after the function's parameters."""
     return compute(shape, function, name, tag, attrs, varargs_names)
 

@@ -40,7 +40,11 @@ def histogram(data: Tensor, low: Tensor, high: Tensor, bins: int) -> Tensor:
         for t, name in ((data, "data"), (low, "low"), (high, "high"))
     ]
     return extern(
-        [bins], [data, low, high], body, name="histogram", dtype=[data.dtype],
-        in_buffers=reads, out_buffers=[decl_buffer([bins], data.dtype, "out_buf",
-                                                   data_alignment=8)],
-    )  # fmt: skip
+        [bins],
+        [data, low, high],
+        body,
+        name="histogram",
+        dtype=[data.dtype],
+        in_buffers=reads,
+        out_buffers=[decl_buffer([bins], data.dtype, "out_buf", data_alignment=8)],
+    )

@@ -74,17 +74,24 @@ def _looped(name: str, lhs: Operand, rhs: Operand, loop: Loop) -> Tensor:
             state = ib.allocate(dtype, [3], "state")
             left, right = [
                 ib.let(side, item[0][tuple(broadcast_indices(item[1], shape, point))])
-                if isinstance(item, tuple) else op.cast(dtype, item)
+                if isinstance(item, tuple)
+                else op.cast(dtype, item)
                 for side, item in zip(("left", "right"), read, strict=True)
-            ]  # fmt: skip
+            ]
             target[point] = loop(ib, state, left, right)
         return ib.get()
 
     reads = [
         decl_buffer(item.shape, item.dtype, side, data_alignment=8)
-        for item, side in ((lhs, "lhs"), (rhs, "rhs")) if isinstance(item, Tensor)
-    ]  # fmt: skip
+        for item, side in ((lhs, "lhs"), (rhs, "rhs"))
+        if isinstance(item, Tensor)
+    ]
     return extern(
-        shape, tensors, body, name=name, dtype=[dtype], in_buffers=reads,
+        shape,
+        tensors,
+        body,
+        name=name,
+        dtype=[dtype],
+        in_buffers=reads,
         out_buffers=[decl_buffer(shape, dtype, "out_buf", data_alignment=8)],
-    )  # fmt: skip
+    )

@@ -83,9 +83,7 @@ def logical_not(data: Tensor) -> Tensor:
 
 def sign(x: Tensor) -> Tensor:
     """-1, 0 or 1; 0 for NaN."""
-    return compute_ax(
-        x.shape, lambda *i: _sign(x(*i)), "T_sign", tag=tag.ELEMWISE
-    )  # fmt: skip
+    return compute_ax(x.shape, lambda *i: _sign(x(*i)), "T_sign", tag=tag.ELEMWISE)
 
 
 def _sign(value: PrimExpr) -> PrimExpr:

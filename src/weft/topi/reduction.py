@@ -71,9 +71,13 @@ class ReductionPlan:
 
 
 def comm_reduce(
-    data: Tensor, axis: Axes, keepdims: bool, reducer: Reducer, name: str,
+    data: Tensor,
+    axis: Axes,
+    keepdims: bool,
+    reducer: Reducer,
+    name: str,
     accumulator: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Reduce ``data``; a 0-d tensor, which has no axis to reduce, is copied.
 
     ``accumulator`` is the type to which terms are converted, and of the result (None: their own).

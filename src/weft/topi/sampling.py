@@ -33,7 +33,11 @@ def multinomial_from_uniform(prob: Tensor, uniform: Tensor, rows: Tensor, dtype:
 
     inputs = [prob, uniform, rows]
     return extern(
-        (count, 1), inputs, body, name="multinomial_from_uniform", dtype=[dtype],
+        (count, 1),
+        inputs,
+        body,
+        name="multinomial_from_uniform",
+        dtype=[dtype],
         in_buffers=[decl_buffer(t.shape, t.dtype, t.op.name, data_alignment=8) for t in inputs],
         out_buffers=[decl_buffer((count, 1), dtype, "out_buf", data_alignment=8)],
-    )  # fmt: skip
+    )

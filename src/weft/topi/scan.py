@@ -38,9 +38,14 @@ class _Running(NamedTuple):
 
 
 def scanop(
-    data: Tensor, binop: Callable[[PrimExpr, PrimExpr], PrimExpr], identity_value: float,
-    op_name: str, axis: int | None = None, dtype: str | None = None, exclusive: bool | None = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    binop: Callable[[PrimExpr, PrimExpr], PrimExpr],
+    identity_value: float,
+    op_name: str,
+    axis: int | None = None,
+    dtype: str | None = None,
+    exclusive: bool | None = None,
+) -> Tensor:
     """``out[i] = binop(out[i - 1], data[i])`` along ``axis`` (None: of the flattened data).
 
     ``exclusive`` leaves out the element itself and starts with ``identity_value``.
@@ -90,9 +95,13 @@ def running_extreme(data: Tensor, axis: int, largest: bool) -> tuple[Tensor, Ten
 
 
 def _scan(
-    data: Tensor, axis: int, running: Sequence[_Running],
-    results: Sequence[tuple[DataType, str]], name: str, exclusive: bool,
-) -> list[Tensor]:  # fmt: skip
+    data: Tensor,
+    axis: int,
+    running: Sequence[_Running],
+    results: Sequence[tuple[DataType, str]],
+    name: str,
+    exclusive: bool,
+) -> list[Tensor]:
     """The running values along an axis, cast to the types of results, computed by one block."""
 
     def body(ins: list[Buffer], outs: list[Buffer]) -> Stmt:
@@ -100,18 +109,26 @@ def _scan(
 
     shape = [as_prim_expr(extent) for extent in data.shape]
     outputs = extern(
-        [shape] * len(results), [data], body, name=name, dtype=[kind for kind, _ in results],
+        [shape] * len(results),
+        [data],
+        body,
+        name=name,
+        dtype=[kind for kind, _ in results],
         in_buffers=[decl_buffer(shape, data.dtype, data.op.name)],
         out_buffers=[decl_buffer(shape, kind, label, data_alignment=8) for kind, label in results],
         tag=name,
-    )  # fmt: skip
+    )
     return as_list(outputs)
 
 
 def _stage(
-    source: Buffer, targets: Sequence[Buffer], axis: int, running: Sequence[_Running], name: str,
+    source: Buffer,
+    targets: Sequence[Buffer],
+    axis: int,
+    running: Sequence[_Running],
+    name: str,
     exclusive: bool,
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """The loops over rows and along each, around the block that computes a step."""
     ndim = len(source.shape)
     order = [*[place for place in range(ndim) if place != axis], axis]
@@ -173,17 +190,21 @@ def _accumulator(kind: DataType) -> DataType:
 
 
 def cumsum(
-    data: Tensor, axis: int | None = None, dtype: str | None = None,
+    data: Tensor,
+    axis: int | None = None,
+    dtype: str | None = None,
     exclusive: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The running sum along ``axis``."""
     return scanop(data, op.add, 0, "cumsum_generic", axis, dtype, exclusive)
 
 
 def cumprod(
-    data: Tensor, axis: int | None = None, dtype: str | None = None,
+    data: Tensor,
+    axis: int | None = None,
+    dtype: str | None = None,
     exclusive: bool | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The running product along ``axis``."""
     return scanop(data, op.multiply, 1, "cumprod_generic", axis, dtype, exclusive)
 

@@ -70,9 +70,15 @@ def _scatter(data: Tensor, others: list[Tensor], emit: Emit, name: str) -> Tenso
     reads = [decl_buffer(t.shape, t.dtype, t.op.name, data_alignment=8) for t in inputs]
     buffer = decl_buffer(data.shape, data.dtype, "out_buf", data_alignment=8)
     return extern(
-        data.shape, inputs, body, name=name, dtype=[data.dtype], in_buffers=reads,
-        out_buffers=[buffer], tag=name,
-    )  # fmt: skip
+        data.shape,
+        inputs,
+        body,
+        name=name,
+        dtype=[data.dtype],
+        in_buffers=reads,
+        out_buffers=[buffer],
+        tag=name,
+    )
 
 
 def scatter_elements(

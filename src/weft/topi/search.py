@@ -77,7 +77,11 @@ def searchsorted(
         for t, name in ((sorted_sequence, "sequence"), (values, "values"))
     ]
     return extern(
-        values.shape, [sorted_sequence, values], body, name="searchsorted", dtype=[kind],
+        values.shape,
+        [sorted_sequence, values],
+        body,
+        name="searchsorted",
+        dtype=[kind],
         in_buffers=buffers,
         out_buffers=[decl_buffer(values.shape, kind, "out_buf", data_alignment=8)],
-    )  # fmt: skip
+    )

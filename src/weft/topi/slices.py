@@ -70,9 +70,14 @@ def _slice_part(ary: Tensor, place: int, begin: PrimExpr, end: PrimExpr, name: s
 
 
 def strided_slice(
-    a: Tensor, begin: Extents, end: Extents, strides: Extents | None = None, axes: Axes = None,
-    slice_mode: str = "end", assume_inbound: bool = True,
-) -> Tensor:  # fmt: skip
+    a: Tensor,
+    begin: Extents,
+    end: Extents,
+    strides: Extents | None = None,
+    axes: Axes = None,
+    slice_mode: str = "end",
+    assume_inbound: bool = True,
+) -> Tensor:
     """``a[begin:end:strides]`` along ``axes`` (the first ones if None), by Python's rules.
 
     With ``slice_mode="size"`` ``end`` holds the lengths (-1: to the end). Symbolic bounds are

@@ -154,9 +154,12 @@ def sort(data: Tensor, axis: int = -1, is_ascend: bool = True) -> Tensor:
 
 
 def argsort(
-    data: Tensor, valid_count: Tensor | None = None, axis: int = -1, is_ascend: bool = True,
+    data: Tensor,
+    valid_count: Tensor | None = None,
+    axis: int = -1,
+    is_ascend: bool = True,
     dtype: str = "float32",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The indices that put the elements in order; equal elements keep their order."""
     if valid_count is not None:
         raise IRValueError("argsort: valid_count is not supported; slice the data first")
@@ -166,17 +169,25 @@ def argsort(
 
 @overload
 def topk(
-    data: Tensor, k: int = 1, axis: int = -1, ret_type: Literal["both"] = "both",
-    is_ascend: bool = False, dtype: str = "int64",
-) -> list[Tensor]: ...  # fmt: skip
+    data: Tensor,
+    k: int = 1,
+    axis: int = -1,
+    ret_type: Literal["both"] = "both",
+    is_ascend: bool = False,
+    dtype: str = "int64",
+) -> list[Tensor]: ...
 @overload
 def topk(
     data: Tensor, k: int, axis: int, ret_type: str, is_ascend: bool = False, dtype: str = "int64"
 ) -> Tensor | list[Tensor]: ...
 def topk(
-    data: Tensor, k: int = 1, axis: int = -1, ret_type: str = "both", is_ascend: bool = False,
+    data: Tensor,
+    k: int = 1,
+    axis: int = -1,
+    ret_type: str = "both",
+    is_ascend: bool = False,
     dtype: str = "int64",
-) -> Tensor | list[Tensor]:  # fmt: skip
+) -> Tensor | list[Tensor]:
     """The k largest (smallest if ``is_ascend``) along ``axis``: ``[values, indices]`` or one.
 
     k < 1 means all.

@@ -272,8 +272,9 @@ def _bessel(bind: Bindings, x: PrimExpr, order: int) -> PrimExpr:
     """exp(-|x|) times I of order 0 or 1: power series (AS 9.6.10), asymptotic from 15 (9.7.1)."""
     z = bind(op.abs(x))
     quarter = bind(z * z * _const(0.25, x))
-    coefficients = [1.0 / (math.factorial(k) * math.factorial(k + order))
-                    for k in range(_SERIES_TERMS)]  # fmt: skip
+    coefficients = [
+        1.0 / (math.factorial(k) * math.factorial(k + order)) for k in range(_SERIES_TERMS)
+    ]
     near = polynomial(quarter, coefficients[::-1]) * op.exp(-z)
     if order:
         near = near * z * _const(0.5, x)

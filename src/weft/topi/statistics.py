@@ -85,9 +85,11 @@ def std_of(x: Tensor, axis: int | list[int] | None, keepdims: bool) -> Tensor:
 
 
 def _spread(
-    x: Tensor, axis: int | list[int] | None, keepdims: bool,
+    x: Tensor,
+    axis: int | list[int] | None,
+    keepdims: bool,
     function: Callable[[PrimExpr], PrimExpr],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A function of the variance, which is computed in float32 at least."""
     axes = sorted(_axes(x, axis))
     moments = Moments(x, axes, x.op.name)
@@ -142,9 +144,12 @@ def median_of(
 
 
 def scanned(
-    scan: Callable[[Tensor, int | None, str | None, bool], Tensor], x: Tensor, axis: int | None,
-    dtype: str | None, exclusive: bool,
-) -> Tensor:  # fmt: skip
+    scan: Callable[[Tensor, int | None, str | None, bool], Tensor],
+    x: Tensor,
+    axis: int | None,
+    dtype: str | None,
+    exclusive: bool,
+) -> Tensor:
     """Running sums or products in O(n), in a dtype (None: that of the terms)."""
     kind = DataType(dtype or x.dtype)
     sums = scan(x, axis, None if kind.is_bool else str(kind), exclusive)
@@ -152,9 +157,11 @@ def scanned(
 
 
 def first_place(
-    search: Callable[[Tensor, int | None, bool], Tensor], x: Tensor, axis: int | None,
+    search: Callable[[Tensor, int | None, bool], Tensor],
+    x: Tensor,
+    axis: int | None,
     keepdims: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The index of an extreme value, as int64."""
     places = search(x, axis, keepdims)
     return places if places.dtype == "int64" else cast(places, "int64")

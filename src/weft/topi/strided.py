@@ -42,9 +42,12 @@ def window_count(extent: Extent, size: int, step: int) -> PrimExpr:
 
 
 def window_counts(
-    space: Shape, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    space: Shape,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> list[PrimExpr]:  # fmt: skip
+) -> list[PrimExpr]:
     """How many windows fit along each spatial axis with its padding (before each, after each)."""
     rank = len(kernel)
     padded = [
@@ -107,9 +110,12 @@ def diagonal_scatter(data: Tensor, values: Tensor, offset: int, axis1: int, axis
 
 
 def im2col(
-    data: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    data: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Windows of images: (batch, channels, kernel ..., windows ...) of (batch, channels, ...).
 
     Options have a number for each spatial axis (``padding``: before each, then after each); outside
@@ -133,9 +139,12 @@ def im2col(
 
 
 def col2im(
-    columns: Tensor, size: Shape, stride: Sequence[int], padding: Sequence[int],
+    columns: Tensor,
+    size: Shape,
+    stride: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Images of ``size`` from windows as ``im2col`` returns them; overlapping elements are added.
 
     ``columns`` is (batch, channels, kernel ..., windows ...).
@@ -149,12 +158,15 @@ def col2im(
         shifted = [point[2 + i] + padding[i] - axes[i].var * dilation[i] for i in range(count)]
         windows = [op.floordiv(place, step) for place, step in zip(shifted, stride, strict=True)]
         hits = [
-            op.all(op.equal(op.floormod(place, step), 0), op.less_equal(0, place),
-                   op.less(window, extent))
+            op.all(
+                op.equal(op.floormod(place, step), 0),
+                op.less_equal(0, place),
+                op.less(window, extent),
+            )
             for place, step, window, extent in zip(
                 shifted, stride, windows, columns.shape[2 + count :], strict=True
             )
-        ]  # fmt: skip
+        ]
         value = op.cast(kind, columns(*point[:2], *(axis.var for axis in axes), *windows))
         term = op.if_then_else(op.all(*hits), value, op.const(0, kind))
         return te_reduction.sum(term, axis=axes)

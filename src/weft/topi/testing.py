@@ -31,9 +31,12 @@ def log_softmax_python(a_np: np.ndarray, axis: int = 1) -> np.ndarray:
 
 
 def batch_matmul(
-    x: np.ndarray, y: np.ndarray, out_dtype: str | None = None, trans_x: bool = False,
+    x: np.ndarray,
+    y: np.ndarray,
+    out_dtype: str | None = None,
+    trans_x: bool = False,
     trans_y: bool = True,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """(batch, m, k) times (batch, n, k), or (batch, k, n) without ``trans_y``: (batch, m, n).
 
     A batch of 1 is broadcast.
@@ -46,9 +49,13 @@ def batch_matmul(
 
 
 def strided_slice_python(
-    data: np.ndarray, begin: Sequence[int], end: Sequence[int], strides: int | Sequence[int] | None,
-    slice_mode: str = "end", axes: Sequence[int] | None = None,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    begin: Sequence[int],
+    end: Sequence[int],
+    strides: int | Sequence[int] | None,
+    slice_mode: str = "end",
+    axes: Sequence[int] | None = None,
+) -> np.ndarray:
     """``data[begin:end:strides]`` along the axes (all, if none is named).
 
     With ``slice_mode="size"`` ``end`` holds numbers of elements, -1 for all that follow.
@@ -70,9 +77,15 @@ def strided_slice_python(
 
 
 def attention_python(
-    q: np.ndarray, k: np.ndarray, v: np.ndarray, bias: np.ndarray | None, qk_scale: float | str,
-    causal: str = "none", window_size: int | None = None, layout: str = "BSNH",
-) -> np.ndarray:  # fmt: skip
+    q: np.ndarray,
+    k: np.ndarray,
+    v: np.ndarray,
+    bias: np.ndarray | None,
+    qk_scale: float | str,
+    causal: str = "none",
+    window_size: int | None = None,
+    layout: str = "BSNH",
+) -> np.ndarray:
     """softmax(q kᵀ * scale + bias) v, for each batch and head, in the layout of ``q``.
 
     ``layout`` names the axes: batch (B), positions (S), heads (N), features (H). If there are fewer

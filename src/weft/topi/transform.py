@@ -335,6 +335,8 @@ def meshgrid(a_tuple: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
 
 def _coordinate(tensor: Tensor, extents: Shape, place: int) -> Tensor:
     return compute_ax(
-        extents, lambda *i: tensor(i[place]) if tensor.ndim else tensor(), "T_meshgrid",
+        extents,
+        lambda *i: tensor(i[place]) if tensor.ndim else tensor(),
+        "T_meshgrid",
         tag=tag.INJECTIVE,
-    )  # fmt: skip
+    )

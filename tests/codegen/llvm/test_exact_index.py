@@ -42,6 +42,7 @@ def test_an_allocation_of_less_than_nothing_is_refused():
     with pytest.raises(TVMError, match="extent must not be negative, got -5"):
         weft.build(from_source(text))
 
+
 SYMBOLS = """
 @T.prim_func
 def f(p: T.handle, q: T.handle, C: T.Buffer((16,), "float32")):
@@ -106,6 +107,7 @@ def test_a_stride_may_be_negative():
     assert out[0] == 5
     with pytest.raises(IndexError, match="index -1 is out of bounds for buffer C"):
         built(x[::-2], out)
+
 
 FAR = """
 @T.prim_func

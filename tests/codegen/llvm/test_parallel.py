@@ -85,7 +85,8 @@ def test_jumps_are_those_of_the_interpreter(func):
 
 @T.prim_func
 def doubled(
-    a: T.Buffer((4096, 64), "float32"), b: T.Buffer((4096, 64), "float32"),
+    a: T.Buffer((4096, 64), "float32"),
+    b: T.Buffer((4096, 64), "float32"),
     c: T.Buffer((4096, 64), "float32"),
 ):
     T.func_attr({"tir.noalias": True})

@@ -74,8 +74,10 @@ def test_results():
 @pytest.mark.parametrize(
     ("body", "written"),
     [
-        ("B[0] = A[0]", [False, True]), ("A[0] = A[0]", [True, False]),
-        ("A[0] = B[0]", [True, False]), ("T.evaluate(A[0] + B[0])", [False, False]),
+        ("B[0] = A[0]", [False, True]),
+        ("A[0] = A[0]", [True, False]),
+        ("A[0] = B[0]", [True, False]),
+        ("T.evaluate(A[0] + B[0])", [False, False]),
         ("A[0] = T.float32(1)\n    B[0] = T.float32(1)", [True, True]),
         ('T.call_extern("int32", "g", B.data)', [False, None]),
         ('T.call_packed("g", A)', [None, False]),
@@ -102,9 +104,19 @@ def test_whether_memory_is_handed_out(body, calls):
 @pytest.mark.parametrize(
     ("name", "known_as"),
     [
-        ("n", "n"), ("max", "max_1"), ("min", "min_1"), ("abs", "abs_1"), ("if", "v_if"),
-        ("lambda", "v_lambda"), ("None", "v_None"), ("a b", "a_b"), ("1st", "v_1st"), ("ñ", "_"),
-        ("a.b", "a_b"), ("__builtins__", "__builtins__"), ("print", "print"),
+        ("n", "n"),
+        ("max", "max_1"),
+        ("min", "min_1"),
+        ("abs", "abs_1"),
+        ("if", "v_if"),
+        ("lambda", "v_lambda"),
+        ("None", "v_None"),
+        ("a b", "a_b"),
+        ("1st", "v_1st"),
+        ("ñ", "_"),
+        ("a.b", "a_b"),
+        ("__builtins__", "__builtins__"),
+        ("print", "print"),
     ],
 )
 def test_names_of_symbols_are_names_of_python(name, known_as):

@@ -98,9 +98,7 @@ def test_lanes_that_leave_their_axis_are_faults_even_inside_of_the_buffer(func):
 
 
 @T.prim_func
-def gather_strided(
-    handle: T.handle, at: T.Buffer((4,), "int32"), out: T.Buffer((4,), "float32")
-):
+def gather_strided(handle: T.handle, at: T.Buffer((4,), "int32"), out: T.Buffer((4,), "float32")):
     a = T.match_buffer(handle, (4, 4), "float32", strides=(8, 1))
     for j in T.vectorized(4):
         out[j] = a[3, at[j]]

@@ -22,8 +22,7 @@ def product(rows, depth, columns):
             for i in range(rows):
                 for k in range(depth):
                     c[i, j * 64 : j * 64 + 64] = (
-                        c[i, j * 64 : j * 64 + 64]
-                        + T.Broadcast(a[i, k], 64) * b[j, k, 0:64]
+                        c[i, j * 64 : j * 64 + 64] + T.Broadcast(a[i, k], 64) * b[j, k, 0:64]
                     )
 
     return func

@@ -19,8 +19,9 @@ def window(A: T.Buffer((10,), "int32"), C: T.Buffer((8,), "int32")) -> None:
 
 
 @T.prim_func
-def window_on_output(A: T.Buffer((10,), "int32"), B: T.Buffer((10,), "int32"),
-                     C: T.Buffer((8,), "int32")) -> None:
+def window_on_output(
+    A: T.Buffer((10,), "int32"), B: T.Buffer((10,), "int32"), C: T.Buffer((8,), "int32")
+) -> None:
     for i in range(10):
         with T.block("B"):
             vi = T.axis.spatial(10, i)
@@ -50,8 +51,9 @@ def nested_blocks(A: T.Buffer((8, 8), "int32"), C: T.Buffer((8, 8), "int32")) ->
 
 
 @T.prim_func
-def gathered(A: T.Buffer((8,), "int32"), I: T.Buffer((8,), "uint8"),
-             C: T.Buffer((8,), "int32")) -> None:
+def gathered(
+    A: T.Buffer((8,), "int32"), I: T.Buffer((8,), "uint8"), C: T.Buffer((8,), "int32")
+) -> None:
     B = T.alloc_buffer((16,), "int32")
     for i in range(16):
         with T.block("B"):
@@ -66,8 +68,9 @@ def gathered(A: T.Buffer((8,), "int32"), I: T.Buffer((8,), "uint8"),
 
 
 @T.prim_func
-def scattered(A: T.Buffer((8,), "int32"), I: T.Buffer((8,), "uint8"),
-              C: T.Buffer((12,), "int32")) -> None:
+def scattered(
+    A: T.Buffer((8,), "int32"), I: T.Buffer((8,), "uint8"), C: T.Buffer((12,), "int32")
+) -> None:
     for i in range(8):
         with T.block("C"):
             vi = T.axis.spatial(8, i)

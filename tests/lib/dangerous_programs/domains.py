@@ -138,8 +138,9 @@ def shifted_loops(A: T.Buffer((10,), "int32"), C: T.Buffer((10,), "int32")) -> N
 
 
 @T.prim_func
-def data_extent(A: T.Buffer((8,), "int32"), N: T.Buffer((1,), "uint8"),
-                C: T.Buffer((8,), "int32")) -> None:
+def data_extent(
+    A: T.Buffer((8,), "int32"), N: T.Buffer((1,), "uint8"), C: T.Buffer((8,), "int32")
+) -> None:
     for i in range(T.min(T.Cast("int32", N[0]), 8)):
         with T.block("C"):
             vi = T.axis.spatial(8, i)

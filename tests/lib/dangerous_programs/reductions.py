@@ -13,8 +13,9 @@ def no_init(A: T.Buffer((6, 5), "int32"), C: T.Buffer((6,), "int32")) -> None:
 
 
 @T.prim_func
-def init_of_state(A: T.Buffer((6, 5), "int32"), D: T.Buffer((6,), "int32"),
-                  C: T.Buffer((6,), "int32")) -> None:
+def init_of_state(
+    A: T.Buffer((6, 5), "int32"), D: T.Buffer((6,), "int32"), C: T.Buffer((6,), "int32")
+) -> None:
     for i, k in T.grid(6, 5):
         with T.block("C"):
             vi, vk = T.axis.remap("SR", [i, k])
@@ -131,8 +132,9 @@ def reduction_under_if(A: T.Buffer((6, 5), "int32"), C: T.Buffer((6,), "int32"))
 
 
 @T.prim_func
-def pair_sum(A: T.Buffer((6, 5), "int32"), C: T.Buffer((6,), "int32"),
-             D: T.Buffer((6,), "int32")) -> None:
+def pair_sum(
+    A: T.Buffer((6, 5), "int32"), C: T.Buffer((6,), "int32"), D: T.Buffer((6,), "int32")
+) -> None:
     for i, k in T.grid(6, 5):
         with T.block("CD"):
             vi, vk = T.axis.remap("SR", [i, k])

@@ -34,7 +34,9 @@ class Direct:
             a = R.add(x, x)
             e = R.negative(a)
             c = R.call_inplace_packed(
-                "test_dependencies.set1000", a, inplace_indices=[0],
+                "test_dependencies.set1000",
+                a,
+                inplace_indices=[0],
                 sinfo_args=R.Tensor((4,), "float32"),
             )
             g = R.add(e, c)
@@ -52,7 +54,9 @@ class ThroughView:
             e = R.negative(v)
             f = R.reshape(e, (4,))
             c = R.call_inplace_packed(
-                "test_dependencies.set1000", a, inplace_indices=[0],
+                "test_dependencies.set1000",
+                a,
+                inplace_indices=[0],
                 sinfo_args=R.Tensor((4,), "float32"),
             )
             g = R.add(f, c)
@@ -63,9 +67,7 @@ class ThroughView:
 @pytest.mark.parametrize("pipeline", ["default", "zero", "weft", "unscheduled"])
 @pytest.mark.parametrize("mod", [Direct, ThroughView], ids=["direct", "view"])
 def test_pipelines_read_before_the_write(mod, pipeline):
-    machine = relax.VirtualMachine(
-        relax.build(mod, "llvm", relax_pipeline=pipeline), weft.cpu()
-    )
+    machine = relax.VirtualMachine(relax.build(mod, "llvm", relax_pipeline=pipeline), weft.cpu())
     found = machine["main"](weft.nd.array(np.arange(4, dtype="float32"))).numpy()
     np.testing.assert_array_equal(found, [1000, 998, 996, 994])
 
@@ -82,7 +84,9 @@ def random_block(rng):
                 match rng.randrange(4):
                     case 0:
                         value = relax.op.call_inplace_packed(
-                            "test_dependencies.set1000", source, inplace_indices=[0],
+                            "test_dependencies.set1000",
+                            source,
+                            inplace_indices=[0],
                             sinfo_args=TENSOR,
                         )
                     case 1:
@@ -161,14 +165,17 @@ def test_products_around_a_call_in_place_are_not_combined():
     class Module:
         @R.function
         def main(
-            x: R.Tensor((4, 4), "float32"), w: R.Tensor((4, 4), "float32"),
+            x: R.Tensor((4, 4), "float32"),
+            w: R.Tensor((4, 4), "float32"),
             u: R.Tensor((4, 4), "float32"),
         ):
             with R.dataflow():
                 a = R.add(x, x)
                 q = R.matmul(a, w)
                 c = R.call_inplace_packed(
-                    "test_dependencies.set1000", a, inplace_indices=[0],
+                    "test_dependencies.set1000",
+                    a,
+                    inplace_indices=[0],
                     sinfo_args=R.Tensor((4, 4), "float32"),
                 )
                 k = R.matmul(a, u)

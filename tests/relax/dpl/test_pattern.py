@@ -147,9 +147,7 @@ def test_arguments_of_a_commutative_operator_match_in_both_orders():
     pattern = is_op("relax.add")(other, is_const())
     for expr in (relax.op.add(X, CONSTANT), relax.op.add(CONSTANT, X)):
         assert pattern.extract_matched_expr(expr)[other] is X
-    assert not is_op("relax.subtract")(wildcard(), is_const()).match(
-        relax.op.subtract(CONSTANT, X)
-    )
+    assert not is_op("relax.subtract")(wildcard(), is_const()).match(relax.op.subtract(CONSTANT, X))
 
 
 def test_further_arguments_are_anything_where_the_pattern_says_so():

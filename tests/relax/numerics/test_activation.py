@@ -43,9 +43,7 @@ def cases():
         yield row(name, [t(6, dtype="float16")], reference, note=note, tolerance=4e-3, **attrs)
         # softsign and mish of an infinity are NaN in PyTorch as by their formulas
         fill = EXTREME[:-1] if name in ("nn.softsign", "nn.mish", "nn.tanhshrink") else EXTREME
-        yield row(
-            name, [t(len(fill), fill=fill)], reference, note=f"extreme {note}", **attrs
-        )
+        yield row(name, [t(len(fill), fill=fill)], reference, note=f"extreme {note}", **attrs)
 
 
 def slopes():

@@ -50,6 +50,7 @@ def like_pytorch():
 
 def tables_of_taps():
     """Rows of indices and weights: few and many taps, infinities that have no weight."""
+
     def summed(axis, skip=False):
         def by_numpy(x, indices, weights):
             with np.errstate(invalid="ignore"):  # infinity, weighted by 0
@@ -187,9 +188,7 @@ def sampled(**options):
 
 
 def grids():
-    pairs = itertools.product(
-        ("nearest", "bilinear", "bicubic"), ("zeros", "border", "reflection")
-    )
+    pairs = itertools.product(("nearest", "bilinear", "bicubic"), ("zeros", "border", "reflection"))
     for number, (method, padding) in enumerate(pairs):
         corners = number % 2 == 1
         yield row(

@@ -36,8 +36,14 @@ def squares():
                   lambda x, upper=upper: np.linalg.cholesky(x, upper=upper), upper=upper,
                   sizes=({"b": 0, "n": 2}, {"b": 2, "n": 0}, {"b": 3, "n": 5}),
                   note=kind)  # fmt: skip
-        yield row("linalg.eigvalsh", [t("n", "n")],
-                  lambda x, kind=kind: np.linalg.eigvalsh(x, kind), upper=upper, sizes=N, note=kind)
+        yield row(
+            "linalg.eigvalsh",
+            [t("n", "n")],
+            lambda x, kind=kind: np.linalg.eigvalsh(x, kind),
+            upper=upper,
+            sizes=N,
+            note=kind,
+        )
     yield row("linalg.matrix_exp", [t("b", 4, 4)], exponential, sizes=B)
     large = t(3, 3, dtype=WIDE, fill=lambda generator, shape: generator.normal(0, 9, shape))
     yield row("linalg.matrix_exp", [large], exponential, note="of a large norm", tolerance=1e-10)
@@ -52,8 +58,12 @@ def exponential(x):
 
 def systems():
     yield row("linalg.solve", [definite("b", 3, 3), t("b", 3, 2)], np.linalg.solve, sizes=B)
-    yield row("linalg.solve", [definite(2, 1, 3, 3), t(4, 3, 1)],
-              lambda a, b: np.linalg.solve(a, np.broadcast_to(b, (2, 4, 3, 1))), note="broadcast")
+    yield row(
+        "linalg.solve",
+        [definite(2, 1, 3, 3), t(4, 3, 1)],
+        lambda a, b: np.linalg.solve(a, np.broadcast_to(b, (2, 4, 3, 1))),
+        note="broadcast",
+    )
     yield row("linalg.solve", [definite("n", "n", dtype=WIDE), t("n", 3, dtype=WIDE)],
               np.linalg.solve, sizes=N)  # fmt: skip
     for upper in (False, True):

@@ -350,6 +350,7 @@ def created_second():
 
 def spaced():
     """Numbers at equal distances: none, one, many, downwards, of integers."""
+
     def by_numpy(start, end, steps, dtype="float64"):
         return lambda x: np.linspace(start, end, steps).astype(dtype)
 

@@ -295,8 +295,7 @@ def moved(function, *orders, back):
 
     def run(*arrays):
         given = [
-            a.transpose(order) if order else a
-            for a, order in zip(arrays, orders, strict=True)
+            a.transpose(order) if order else a for a, order in zip(arrays, orders, strict=True)
         ]
         return np.transpose(function(*given), back)
 
@@ -515,8 +514,7 @@ def norms_of_instances():
     yield row(
         "nn.instance_norm",
         [t(2, 5, 3, dtype="float16"), t(3, dtype="float16"), t(3, dtype="float16")],
-        lambda x, g, b: (x - x.mean(1, keepdims=True))
-        / np.sqrt(x.var(1, keepdims=True) + 1e-3),
+        lambda x, g, b: (x - x.mean(1, keepdims=True)) / np.sqrt(x.var(1, keepdims=True) + 1e-3),
         channel_axis=-1,
         axes=[1],
         epsilon=1e-3,

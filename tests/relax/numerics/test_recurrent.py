@@ -130,6 +130,7 @@ def of_onnx():
          ((sigmoid,), 99.0, True, False, True)),
     ]  # fmt: skip
     for kind, attributes, options in ways:
+
         def layer(*tensors, kind=kind, attributes=attributes):
             *parts, lengths, hidden = tensors[:7]
             states = [hidden, *tensors[7:]]

@@ -224,6 +224,7 @@ def running():
     """logcumsumexp, cummax and cummin: equal elements, NaN, nothing."""
     sizes = ({"n": 0}, *N)
     for axis in (0, -1):
+
         def summed(x, axis=axis):
             return np.logaddexp.accumulate(x, axis)
 
@@ -234,6 +235,7 @@ def running():
     far = t(4, fill=[-INF, 1000.0, 1000.0, -1000.0])
     yield straight("logcumsumexp", [far], np.logaddexp.accumulate, note="far apart")
     for name, function in (("cummax", np.maximum), ("cummin", np.minimum)):
+
         def extremes(x, axis, function=function):
             values = function.accumulate(x, axis)
             index = np.indices(x.shape)[axis]

@@ -97,6 +97,7 @@ def searches():
 
     edges = [-1.0, 0.0, 0.0, 2.0, INF]
     for right, side in ((False, "left"), (True, "right")):
+
         def places(line, values, side=side):
             return np.searchsorted(line, values, side)
 

@@ -211,6 +211,7 @@ def largest():
     yield row("nn.max_pool_indices", [t(1, 1, "n", dtype="int32", fill=[3, 1, 4, 1, 5, 9])],
               lambda _: np.array([[[0, 2, 5]]]), [2], sizes=({"n": 6},), **after)  # fmt: skip
     for size in ((1, 1), (3, 2), (5, 6), (7, 4)):
+
         def by_adaptive(x, size=size):
             pooled = nn.adaptive_max_pool2d(torch.from_numpy(x), size, return_indices=True)
             return pooled[1].numpy()

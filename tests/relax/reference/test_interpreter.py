@@ -27,9 +27,9 @@ def floats(*shape):
 @I.ir_module
 class Perceptron:
     @R.function
-    def main(
-        x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")
-    ) -> R.Tensor(("n", 3), "float32"):
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")) -> R.Tensor(
+        ("n", 3), "float32"
+    ):
         with R.dataflow():
             product = R.matmul(x, w)
             positive = R.nn.relu(product)
@@ -79,9 +79,9 @@ class Control:
         return made
 
     @R.function
-    def tuples(
-        pair: R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))
-    ) -> R.Tuple(R.Tensor(("n + m",), "float32"), R.Shape(["m", "n"])):
+    def tuples(pair: R.Tuple(R.Tensor(("n",), "float32"), R.Tensor(("m",), "float32"))) -> R.Tuple(
+        R.Tensor(("n + m",), "float32"), R.Shape(["m", "n"])
+    ):
         n, m = T.int64(), T.int64()
         joined = R.concat((pair[0], pair[1]), axis=0)
         out = (joined, R.shape([m, n]))
@@ -221,7 +221,10 @@ def test_prim_funcs_packed_functions_and_in_place_calls():
                 "weft.test.reference.twice", b, sinfo_args=R.Tensor((2,), "float32")
             )
             d = R.call_tir_inplace(
-                cls.grow, (c,), inplace_indices=0, out_sinfo=R.Tensor((2,), "float32"),
+                cls.grow,
+                (c,),
+                inplace_indices=0,
+                out_sinfo=R.Tensor((2,), "float32"),
                 tir_vars=R.shape([3]),
             )
             return d

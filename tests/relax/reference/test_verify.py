@@ -22,9 +22,9 @@ from weft.tir.interp.limited import VerifyWarning
 @I.ir_module
 class Network:
     @R.function
-    def main(
-        x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")
-    ) -> R.Tensor(("n", 3), "float32"):
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, 3), "float32")) -> R.Tensor(
+        ("n", 3), "float32"
+    ):
         with R.dataflow():
             product = R.matmul(x, w)
             positive = R.nn.relu(product)

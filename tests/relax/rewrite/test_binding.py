@@ -47,9 +47,9 @@ def test_symbols_come_from_shapes_and_tuples_too():
     @I.ir_module
     class Module:
         @R.function(private=True)
-        def helper(
-            x: R.Tuple(R.Tensor(("n",), "float32")), s: R.Shape(["m"])
-        ) -> R.Tensor(("n", "m"), "float32"):
+        def helper(x: R.Tuple(R.Tensor(("n",), "float32")), s: R.Shape(["m"])) -> R.Tensor(
+            ("n", "m"), "float32"
+        ):
             n, m = T.int64(), T.int64()
             y = x[0]
             z: R.Tensor((n, 1), "float32") = R.expand_dims(y, 1)

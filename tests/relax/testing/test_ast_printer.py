@@ -56,7 +56,7 @@ def test_casts_and_constants():
     value = relax.const(np.arange(2, dtype="int32"))
     cast = relax.MatchCast(relax.Var("v", R.Shape()), value, R.Tensor([n], "int32"))
     text = dump_ast(cast, include_struct_info_annotations=False)
-    assert text.startswith("MatchCast(\n    var=Var(name_hint=\"v\"),\n    value=Constant(\n")
+    assert text.startswith('MatchCast(\n    var=Var(name_hint="v"),\n    value=Constant(\n')
     assert "data=[0 1]" in text
     assert "struct_info=TensorStructInfo(" in text
     scalar = dump_ast(relax.const(1), include_struct_info_annotations=False)

@@ -1,6 +1,5 @@
 """Passes that change the parameters and results of private functions together with their calls."""
 
-
 import numpy as np
 import pytest
 
@@ -167,9 +166,9 @@ def test_unused_parameters_go_and_what_was_computed_for_them(check):
             return c
 
         @R.function(private=True)
-        def f(
-            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def f(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             z = R.cos(y)
             return z
 

@@ -52,9 +52,7 @@ def ones(*shape):
 class Tuples:
     @R.function
     def main(
-        p: R.Tuple(
-            R.Tensor(("n",), "float32"), R.Tuple(R.Tensor(("n", 2), "float32"), R.Tuple())
-        ),
+        p: R.Tuple(R.Tensor(("n",), "float32"), R.Tuple(R.Tensor(("n", 2), "float32"), R.Tuple())),
         k: R.Tensor((), "float32"),
     ):
         n = T.int64()

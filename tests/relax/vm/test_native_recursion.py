@@ -184,8 +184,11 @@ def test_a_local_function_with_captured_values():
 class Kinds:
     @R.function
     def main(
-        i: R.Tensor((), "int32"), t: R.Tensor("float32", ndim=1), s: R.Shape(ndim=1),
-        k: R.Prim("int64"), m: R.Prim(value="m"),
+        i: R.Tensor((), "int32"),
+        t: R.Tensor("float32", ndim=1),
+        s: R.Shape(ndim=1),
+        k: R.Prim("int64"),
+        m: R.Prim(value="m"),
     ) -> R.Tuple(R.Tensor((2,), "int64"), R.Prim(value="m"), R.Shape(("m", 1))):
         m = T.int64()
         stop = R.equal(i, R.const(0, "int32"))
@@ -252,9 +255,9 @@ def test_python_is_called_back_at_each_depth(capsys):
 @I.ir_module
 class Wide:
     @R.function
-    def main(i: R.Tensor((), "int32"), x: R.Tensor(("n",), "float32"), last: R.Tensor(
-        (), "int64"
-    )) -> R.Tensor(("n",), "float32"):
+    def main(
+        i: R.Tensor((), "int32"), x: R.Tensor(("n",), "float32"), last: R.Tensor((), "int64")
+    ) -> R.Tensor(("n",), "float32"):
         n = T.int64()
         stop = R.equal(i, R.const(0, "int32"))
         if stop:

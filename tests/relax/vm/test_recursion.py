@@ -18,9 +18,9 @@ class Recursive:
         return y
 
     @R.function
-    def down(
-        i: R.Tensor((), "int32"), x: R.Tensor(("n",), "float32")
-    ) -> R.Tensor(("n",), "float32"):
+    def down(i: R.Tensor((), "int32"), x: R.Tensor(("n",), "float32")) -> R.Tensor(
+        ("n",), "float32"
+    ):
         n = T.int64()
         stop: R.Tensor((), "bool") = R.equal(i, R.const(0, "int32"))
         if stop:

@@ -126,9 +126,9 @@ class Loop:
         n = T.int64()
 
         @R.function
-        def loop(
-            k: R.Tensor((), "int32"), a: R.Tensor((n,), "float32")
-        ) -> R.Tensor((n,), "float32"):
+        def loop(k: R.Tensor((), "int32"), a: R.Tensor((n,), "float32")) -> R.Tensor(
+            (n,), "float32"
+        ):
             done = R.less(k, R.const(1, "int32"))
             if done:
                 r = a
@@ -196,9 +196,7 @@ class Divisions:
         return y
 
     @R.function
-    def cast(
-        x: R.Tensor(("n",), "float32"), k: R.Prim(value="k"), y: R.Tensor(("m",), "float32")
-    ):
+    def cast(x: R.Tensor(("n",), "float32"), k: R.Prim(value="k"), y: R.Tensor(("m",), "float32")):
         n, k = T.int64(), T.int64()
         with R.dataflow():
             z = R.match_cast(y, R.Tensor((n // k,), "float32"))

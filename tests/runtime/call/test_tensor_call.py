@@ -1,5 +1,4 @@
-"""Calls on PyTorch's own tensors in one native function, and those that go the way through Python.
-"""
+"""Calls on PyTorch's own tensors in one native function, and those that go through Python."""
 
 from __future__ import annotations
 

@@ -300,7 +300,8 @@ def test_extents_in_c(text, tmp_path):
     start, end = support.index("/* Arithmetic of"), support.index("static int fail_misfit")
     functions = support[start:end]
     (tmp_path / "e.c").write_text(
-        "#include <stdint.h>\n#include <stdio.h>\n" + functions.replace("static inline", "static")
+        "#include <stdint.h>\n#include <stdio.h>\n"
+        + functions.replace("static inline", "static")
         + f'int main(void) {{ {values} printf("%lld", (long long){c_expression(text)}); '
         "(void)v_n, (void)v_m; return 0; }",
         encoding="utf-8",

@@ -19,9 +19,7 @@ from weft.runtime.model.signature import Parameter, Signature
 from weft.script import ir as I
 from weft.script import relax as R
 
-pytestmark = pytest.mark.skipif(
-    library.find_compiler() is None, reason="there is no C compiler"
-)
+pytestmark = pytest.mark.skipif(library.find_compiler() is None, reason="there is no C compiler")
 CALLER = '''
 """Calls a library with the arguments of each row; prints [code, message or results] for each."""
 import ctypes, json, sys

@@ -21,9 +21,9 @@ from weft.support.errors import IRTypeError, IRValueError, UnsupportedError
 @I.ir_module
 class Affine:
     @R.function
-    def main(
-        x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")
-    ) -> R.Tuple(R.Tensor(("n", "m"), "float32"), R.Tensor(("n", 4), "float32")):
+    def main(x: R.Tensor(("n", 4), "float32"), w: R.Tensor((4, "m"), "float32")) -> R.Tuple(
+        R.Tensor(("n", "m"), "float32"), R.Tensor(("n", 4), "float32")
+    ):
         with R.dataflow():
             y = R.matmul(x, w)
             z = R.nn.relu(x)
@@ -124,10 +124,13 @@ def test_ranges_of_symbols(model):
     )  # fmt: skip
     limited = with_signature(model, signature)
     limited({"x": X, "w": [W]})
-    with pytest.raises(IRValueError, match=(
-        r"Net: argument batch\['x'\]: the extent of axis 0 \(n\) is 1, and the model was compiled "
-        "for 2 to 3"
-    )):
+    with pytest.raises(
+        IRValueError,
+        match=(
+            r"Net: argument batch\['x'\]: the extent of axis 0 \(n\) is 1, and the model was "
+            "compiled for 2 to 3"
+        ),
+    ):
         limited({"x": X[:1], "w": [W]})
 
 

@@ -177,7 +177,9 @@ def check():
     assert set(x.tolist()) == {LOOPS}
 
 """
-PROGRAM = SETUP + """
+PROGRAM = (
+    SETUP
+    + """
 for _ in range(200):
     check()
 pid = os.fork()
@@ -187,6 +189,7 @@ if pid == 0:
     os._exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 """
+)
 CHANGING = """
 import time
 for step in range(3000):  # other parts, pieces and numbers of threads in each loop of a call

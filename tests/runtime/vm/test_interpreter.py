@@ -84,9 +84,7 @@ def test_a_kernel_fills_its_output():
 
 
 def test_a_registered_function_is_looked_up_at_each_call():
-    main = function(
-        "main", ["x"], call(1, "packed", "test.interp.f", reg(0)), ("ret", reg(1))
-    )
+    main = function("main", ["x"], call(1, "packed", "test.interp.f", reg(0)), ("ret", reg(1)))
     vm = machine(main)
     register_func("test.interp.f", lambda x: x + 1)
     try:

@@ -250,9 +250,9 @@ def test_function_names_hold_in_calls_too():
 def test_a_virtual_device_is_found_by_kind_index_and_memory():
     @I.ir_module
     class Module:
-        I.module_global_infos({
-            "vdevice": [I.vdevice("llvm"), I.vdevice("cuda"), I.vdevice("llvm", 1, "local")]
-        })
+        I.module_global_infos(
+            {"vdevice": [I.vdevice("llvm"), I.vdevice("cuda"), I.vdevice("llvm", 1, "local")]}
+        )
 
         @R.function
         def main(

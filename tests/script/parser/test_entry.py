@@ -103,7 +103,7 @@ def test_module_with_options():
     assert "global_symbol" not in Module["f"].attrs
 
 
-TEXT = '''# from tvm.script import ir as I
+TEXT = """# from tvm.script import ir as I
 # from tvm.script import tir as T
 # from tvm.script import relax as R
 
@@ -117,7 +117,7 @@ class Module:
     @R.function
     def main(x: R.Tensor((8,), dtype="float32")) -> R.Tensor((8,), dtype="float32"):
         return x
-'''
+"""
 
 
 def test_text_with_header_comments():

@@ -341,8 +341,15 @@ def test_traceback_ends_in_the_users_code():
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize("expression", ["A[0]" + " + A[0]" * 200_000, "(" * 1000 + "1" + ")" * 1000,
-                                        "-" * 20_000 + "A[0]", "A" + ".data" * 1000])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "A[0]" + " + A[0]" * 200_000,
+        "(" * 1000 + "1" + ")" * 1000,
+        "-" * 20_000 + "A[0]",
+        "A" + ".data" * 1000,
+    ],
+)
 def test_programs_nested_too_deep_are_errors(expression):
     text = f"@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    A[0] = {expression}\n"
     with pytest.raises(TVMError) as caught:

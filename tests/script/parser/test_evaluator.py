@@ -253,8 +253,21 @@ def test_a_lambda_that_calls_itself_ends_and_leaves_the_scopes():
 
 
 def test_the_functions_of_python_that_a_script_has_touch_nothing_outside():
-    assert not {"open", "eval", "exec", "compile", "getattr", "setattr", "input", "vars",
-                "globals", "locals", "__import__", "delattr", "breakpoint"} & set(PLAIN_BUILTINS)
+    assert not {
+        "open",
+        "eval",
+        "exec",
+        "compile",
+        "getattr",
+        "setattr",
+        "input",
+        "vars",
+        "globals",
+        "locals",
+        "__import__",
+        "delattr",
+        "breakpoint",
+    } & set(PLAIN_BUILTINS)
 
 
 def test_names_of_the_script_hide_those_of_python():

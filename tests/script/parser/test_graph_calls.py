@@ -139,14 +139,18 @@ def test_functions_of_the_module_and_values_are_called_as_in_python():
 
 
 WRONG = [
-    ("cls.helper(x, axis=1)", 'a call of I.GlobalVar("helper") has no keyword \'axis\''),
+    ("cls.helper(x, axis=1)", "a call of I.GlobalVar(\"helper\") has no keyword 'axis'"),
     ("cls.helper()", "call of helper: expected 1 arguments, got 0"),
     ("cls.helper(x, x)", "call of helper: expected 1 arguments, got 2"),
     ("R.call_tir(cls.f, (x,))", "R.call_tir: out_sinfo=R.Tensor(shape, dtype) is missing"),
-    ("R.call_tir_inplace(cls.f, (x,), 0)",
-     "R.call_tir_inplace: out_sinfo=R.Tensor(shape, dtype) is missing"),
-    ("R.call_tir(cls.f, (x,), 4, dtype='float32')",
-     "R.Tensor: the shape must be a tuple or a list, got 4"),
+    (
+        "R.call_tir_inplace(cls.f, (x,), 0)",
+        "R.call_tir_inplace: out_sinfo=R.Tensor(shape, dtype) is missing",
+    ),
+    (
+        "R.call_tir(cls.f, (x,), 4, dtype='float32')",
+        "R.Tensor: the shape must be a tuple or a list, got 4",
+    ),
     ("R.call_tir(cls.f, (x,), [(4,), (2,)], dtype=['float32'])", "zip() argument 2 is shorter"),
     ("R.call_tir(3, (x,), R.Tensor((4,), 'float32'))", "call_tir: expected a GlobalVar"),
     ("R.match_cast(3, R.Object)", "R.match_cast: expected a graph value, got int"),

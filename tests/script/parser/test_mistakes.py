@@ -12,11 +12,11 @@ from weft import ScriptWarning, te, tir
 from weft.script import ir as I
 from weft.script import tir as T
 
-HEAD = '''
+HEAD = """
 @T.prim_func
 def f(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32"),
       C: T.Buffer((8, 8), "float32"), K: T.Buffer((8,), "int32"), n: T.int32):
-'''
+"""
 
 
 def body(text: str) -> str:

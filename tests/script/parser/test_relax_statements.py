@@ -39,7 +39,7 @@ def test_dataflow_outputs_are_plain_variables():
 
 def test_spellings_of_2022():
     @R.function
-    def main(x: Tensor((3, 4), "float32"), y: Tensor(None, "float32", ndim = 2)):
+    def main(x: Tensor((3, 4), "float32"), y: Tensor(None, "float32", ndim=2)):
         with relax.dataflow():
             lv0 = relax.multiply(x, y)
             gv0 = relax.add(lv0, y)
@@ -324,9 +324,14 @@ def test_every_node_has_a_span():
     assert main.span.line == 3
 
 
-@pytest.mark.parametrize("spelling", ["out_sinfo=R.Tensor((3,), 'float32')",
-                                      "out_ty=R.Tensor((3,), 'float32')",
-                                      "(3,), dtype='float32'"])
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "out_sinfo=R.Tensor((3,), 'float32')",
+        "out_ty=R.Tensor((3,), 'float32')",
+        "(3,), dtype='float32'",
+    ],
+)
 def test_results_by_all_spellings(spelling):
     text = f"""
     @R.function

@@ -128,4 +128,4 @@ def f(A: T.Buffer((8,), "float32")):
             A[v] = A[i]
 """)
     assert message.startswith("f is not well formed: loop variable i is defined outside of any")
-    assert place == "def f(A: T.Buffer((8,), \"float32\")):"
+    assert place == 'def f(A: T.Buffer((8,), "float32")):'

@@ -85,8 +85,10 @@ def test_a_text_that_is_no_dimension(text):
 
 
 def test_a_name_is_one_variable_in_the_whole_signature():
-    a, b, c, d = params('a: R.Tensor(("n", "m"), "float32"), b: R.Shape(["m", "n"]), '
-                        'c: R.Prim(value="n"), d: R.Tuple(R.Tensor(("n",), "int8"), R.Object)')
+    a, b, c, d = params(
+        'a: R.Tensor(("n", "m"), "float32"), b: R.Shape(["m", "n"]), '
+        'c: R.Prim(value="n"), d: R.Tuple(R.Tensor(("n",), "int8"), R.Object)'
+    )
     n, m = a.shape.values
     assert b.values[0] is m
     assert b.values[1] is n

@@ -51,8 +51,10 @@ def test_lines_before_a_function(before, value):
 
 
 def test_the_prefixes_of_a_text_are_its_own():
-    text = "from tvm.script import tir as R, relax as T\n" + G.replace("R.", "T.") + (
-        F.format("1").replace("T.", "R.")
+    text = (
+        "from tvm.script import tir as R, relax as T\n"
+        + G.replace("R.", "T.")
+        + (F.format("1").replace("T.", "R."))
     )
     module = from_source(text)
     assert sorted(var.name_hint for var in module.functions) == ["f", "g"]

@@ -242,8 +242,10 @@ def allocate(extents=(8,), condition=TRUE, annotations=None, body=ZERO, dtype="f
 MEMORY = [
     (allocate(), 'p = T.allocate([8], "float32", "global")'),
     (allocate(condition=N < 3), 'p = T.allocate([8], "float32", "global", n < 3)'),
-    (allocate(annotations={"k": [1]}),
-     'p = T.allocate([8], "float32", "global", annotations={"k": [1]})'),
+    (
+        allocate(annotations={"k": [1]}),
+        'p = T.allocate([8], "float32", "global", annotations={"k": [1]})',
+    ),
     (allocate(extents=(N, N * 2)), 'p = T.allocate([n, n * 2], "float32", "global")'),
     (allocate(dtype="int8"), 'p = T.allocate([8], "int8", "global")'),
 ]

@@ -70,12 +70,18 @@ EFFECTS = [
     ("R.print(x, format='{}')", '_: R.Tuple = R.print(x, format=R.str("{}"))'),
     ("R.print(x, x, format='{} {}')", '_: R.Tuple = R.print(x, x, format=R.str("{} {}"))'),
     ("R.print(format='x')", '_: R.Tuple = R.print(format=R.str("x"))'),
-    ("R.assert_op(R.const(True), format='no')",
-     '_: R.Tuple = R.assert_op(R.const(True, "bool"), format=R.str("no"))'),
-    ("R.assert_op(R.const(True), x, format='{}')",
-     '_: R.Tuple = R.assert_op(R.const(True, "bool"), x, format=R.str("{}"))'),
-    ("R.assert_op(R.const(True), [x, x], format='{}{}')",
-     '_: R.Tuple = R.assert_op(R.const(True, "bool"), [x, x], format=R.str("{}{}"))'),
+    (
+        "R.assert_op(R.const(True), format='no')",
+        '_: R.Tuple = R.assert_op(R.const(True, "bool"), format=R.str("no"))',
+    ),
+    (
+        "R.assert_op(R.const(True), x, format='{}')",
+        '_: R.Tuple = R.assert_op(R.const(True, "bool"), x, format=R.str("{}"))',
+    ),
+    (
+        "R.assert_op(R.const(True), [x, x], format='{}{}')",
+        '_: R.Tuple = R.assert_op(R.const(True, "bool"), [x, x], format=R.str("{}{}"))',
+    ),
 ]
 
 
@@ -129,7 +135,8 @@ def main(x: R.Tensor((4,), "float32")):
 
 
 HEADS = [
-    ("@R.function", "@R.function"), ("@R.function(private=True)", "@R.function(private=True)"),
+    ("@R.function", "@R.function"),
+    ("@R.function(private=True)", "@R.function(private=True)"),
     ("@R.function(pure=False)", "@R.function(pure=False)"),
     ("@R.function(pure=False, private=True)", "@R.function(pure=False, private=True)"),
 ]

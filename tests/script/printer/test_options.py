@@ -28,7 +28,8 @@ def f(A: T.Buffer((8, 8), "float32"), n: T.int32):
             vi, vj = T.axis.remap("SS", [i, j])
             A[vi, vj] = A[vi, vj] + T.float32(1)
 """)
-GRAPH = from_source("""
+GRAPH = from_source(
+    """
 @I.ir_module
 class Module:
     @T.prim_func(private=True)
@@ -42,7 +43,9 @@ class Module:
         z = R.add(y, x)
         w = (z, y)
         return w
-""", check_well_formed=False)
+""",
+    check_well_formed=False,
+)
 
 
 # ---- options

@@ -379,13 +379,16 @@ def main(a: T.handle):
 def test_a_handle_that_the_body_uses_keeps_its_name():
     handle = Var("a", "handle")
     func = PrimFunc([handle], Evaluate(op.isnullptr(handle)), None, {handle: F})
-    assert func.script() == """\
+    assert (
+        func.script()
+        == """\
 # from tvm.script import tir as T
 
 @T.prim_func(private=True)
 def main(a: T.handle):
     F = T.match_buffer(a, (128, 128))
     T.isnullptr(a)"""
+    )
     assert_structural_equal(from_source(func.script()), func)
 
 

@@ -14,10 +14,10 @@ from weft.tir.analysis.verify_well_formed import verify_well_formed
 from weft.tir.expr import IterVar, Var
 from weft.tir.stmt import Block, BlockRealize, BufferStore, For, ForKind
 
-HEAD = '''
+HEAD = """
 @T.prim_func
 def f(A: T.Buffer((64,), "float32"), I: T.Buffer((64,), "int32"), n: T.int32):
-'''
+"""
 
 
 def parsed(body: str, **options):

@@ -146,9 +146,9 @@ def test_a_size_is_guarded_wherever_it_is_used():
             b[0, i] = b[1, i]
 
     func = DefineIntegers()(IRModule({"main": before}))["main"]
-    load, = collect(func.body, BufferLoad)
-    store, = collect(func.body, BufferStore)
-    loop, = collect(func.body, For)
+    (load,) = collect(func.body, BufferLoad)
+    (store,) = collect(func.body, BufferStore)
+    (loop,) = collect(func.body, For)
     assert load.buffer is store.buffer
     for size in (load.buffer.shape[1], loop.extent):
         (test,) = [call for call in collect(size, e.Call) if is_call(call, "checked")]

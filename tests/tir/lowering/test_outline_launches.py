@@ -210,7 +210,8 @@ def test_views_vectors_and_memory_of_the_function_are_captured():
             for i in T.parallel(4096):
                 for j in range(4):
                     v[i * 64 + j * 16 : i * 64 + j * 16 + 16] = (
-                        lanes + local[j * 16 : j * 16 + 16]
+                        lanes
+                        + local[j * 16 : j * 16 + 16]
                         + T.Broadcast(T.Select(flag, T.Cast("float32", x), T.float32(0)), 16)
                     )
 

@@ -47,9 +47,7 @@ def test_a_bfloat16_is_the_upper_half_of_a_float32(becomes):
         for i in range(8):
             b[i] = T.reinterpret(
                 "float32",
-                T.shift_left(
-                    T.Cast("uint32", T.reinterpret("uint16", a[i])), T.uint32(16)
-                ),
+                T.shift_left(T.Cast("uint32", T.reinterpret("uint16", a[i])), T.uint32(16)),
             )
 
     becomes(WidenShortFloats(), before, expected)

@@ -314,9 +314,7 @@ def _workload(rng: random.Random):
     if rng.random() < 0.5:
         s = te.reduce_axis((0, c), name="s")
         y = te.placeholder((c, k), name="y")
-        total = te.compute(
-            (a, b), lambda i, j: te.sum(x[i, j, r] * y[s, r], axis=[s, r]), name="C"
-        )
+        total = te.compute((a, b), lambda i, j: te.sum(x[i, j, r] * y[s, r], axis=[s, r]), name="C")
         inputs = [x, y]
     else:
         y = te.placeholder((c, k), name="y")

@@ -195,7 +195,7 @@ def test_a_tile_that_is_written_first_moves_to_its_tile(becomes):
                 for j in range(3):
                     with T.block("c"):
                         v = T.axis.spatial(12, i * 4 + j)
-                        T.reads(t[v:v + 2])
+                        T.reads(t[v : v + 2])
                         T.writes(c[v])
                         c[v] = t[v] * t[v + 1]
 
@@ -259,7 +259,6 @@ def test_a_diagonal_stays(becomes):
                     c[v] = t[v, w]
 
     becomes(PlanAndUpdateBufferAllocationLocation(), before, before)
-
 
 
 def _tail(bound):
@@ -402,9 +401,9 @@ def _lines(first=0, reach=4):
     [({}, ""), ({"first": 1}, "root"), ({"reach": 5}, "root")],
 )
 def test_stores_of_one_block_that_follow_each_other_are_one(options, owner):
-    after = PlanAndUpdateBufferAllocationLocation()(
-        weft.IRModule({"main": _lines(**options)})
-    )["main"]
+    after = PlanAndUpdateBufferAllocationLocation()(weft.IRModule({"main": _lines(**options)}))[
+        "main"
+    ]
     owners = [block.name_hint for block in collect(after.body, Block) if block.alloc_buffers]
     assert owners == [owner]
     if not options:

@@ -16,8 +16,8 @@ def test_a_loop_becomes_vector_expressions(becomes):
     @T.prim_func
     def expected(a: T.Buffer((16,), "float32"), c: T.Buffer((16,), "float32")):
         for i in range(4):
-            doubled = T.meta_var(a[i * 4:i * 4 + 4] * T.Broadcast(T.float32(2.0), 4))
-            c[i * 4:i * 4 + 4] = doubled + T.Cast("float32x4", T.Ramp(0, 1, 4))
+            doubled = T.meta_var(a[i * 4 : i * 4 + 4] * T.Broadcast(T.float32(2.0), 4))
+            c[i * 4 : i * 4 + 4] = doubled + T.Cast("float32x4", T.Ramp(0, 1, 4))
 
     becomes(VectorizeLoop(), before, expected)
 

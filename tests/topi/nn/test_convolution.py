@@ -71,7 +71,7 @@ def test_conv2d_when_printed():
     x, w = te.placeholder((1, 1, 28, 28), name="x"), te.placeholder((32, 1, 3, 3), name="w")
     text = te.create_prim_func([x, w, topi.nn.conv2d(x, w, 1, 0, 1)]).script()
     assert "for nn, ff, yy, xx, rc, ry, rx in T.grid(1, 32, 26, 26, 1, 3, 3)" in text
-    assert "T.block(\"conv2d_nchw\")" in text
+    assert 'T.block("conv2d_nchw")' in text
     assert "pad_temp" in text
 
 
@@ -99,7 +99,11 @@ def spread(x, strides, value=0.0):
 @pytest.mark.parametrize(
     ("shape", "strides"),
     [
-        ((), ()), ((1,), (3,)), ((4,), (2,)), ((0, 3), (2, 2)), ((2, 0), (1, 3)),
+        ((), ()),
+        ((1,), (3,)),
+        ((4,), (2,)),
+        ((0, 3), (2, 2)),
+        ((2, 0), (1, 3)),
         ((2, 3, 4), (1, 3, 2)),
     ],
 )

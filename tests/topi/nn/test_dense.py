@@ -30,7 +30,7 @@ def test_dense_when_printed():
     assert list(func.attrs["layout_free_buffers"]) == [1]
     assert func.provenance == "te"
     text = func.script()
-    assert "T.block(\"T_matmul_NT\")" in text
+    assert 'T.block("T_matmul_NT")' in text
     assert "layout_free_placeholders" not in text
 
 

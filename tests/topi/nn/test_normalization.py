@@ -62,7 +62,7 @@ def test_layer_norm_when_half_sums_in_float32():
     x = te.placeholder((2, 8), "float16", name="x")
     out = topi.nn.layer_norm(x, None, None, -1)
     assert out.dtype == "float16"
-    assert "T.Cast(\"float32\"" in te.create_prim_func([x, out]).script()
+    assert 'T.Cast("float32"' in te.create_prim_func([x, out]).script()
 
 
 def test_errors_name_the_numbers():

@@ -83,9 +83,13 @@ def subspace_divide(
     """
     analyzer = analyzer or Analyzer()
     iter_map = detect_iter_map(
-        bindings, input_iters, predicate, check_level, simplify_trivial_iterators,
+        bindings,
+        input_iters,
+        predicate,
+        check_level,
+        simplify_trivial_iterators,
         analyzer=analyzer,
-    )  # fmt: skip
+    )
     if not iter_map.indices:
         return Array()
     divider = _Divider(analyzer, iter_map.indices, input_iters, set(sub_iters))
@@ -217,9 +221,12 @@ class _Divider:
             raise NotAffine("a predicate bounds outer and inner loops together")
         zero = const_like(total, 0)
         return _Division(
-            IterSumExpr(above, zero), outer_extent, IterSumExpr(below, zero), inner_extent,
+            IterSumExpr(above, zero),
+            outer_extent,
+            IterSumExpr(below, zero),
+            inner_extent,
             _Side.BOTH,
-        )  # fmt: skip
+        )
 
     def chained(
         self, digits: Sequence[IterSplitExpr], unit: PrimExpr

@@ -55,12 +55,17 @@ def machine_of(target: Target) -> Machine:
     return Machine(
         # All cores of the machine, not only those that this process may use: the code that is built
         # must not depend on that.
-        target.num_cores or os.cpu_count() or 1, bits,
+        target.num_cores or os.cpu_count() or 1,
+        bits,
         next(count for least, count in architecture.registers if bits >= least),
-        int(target.attrs.get("fma-ports", 2)), caches[0], caches[1], caches[2],
-        offered, not architecture.byte_dots.isdisjoint(offered),
+        int(target.attrs.get("fma-ports", 2)),
+        caches[0],
+        caches[1],
+        caches[2],
+        offered,
+        not architecture.byte_dots.isdisjoint(offered),
         first_offered(present, architecture.masked, None),
-    )  # fmt: skip
+    )
 
 
 @functools.cache

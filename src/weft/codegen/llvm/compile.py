@@ -70,9 +70,12 @@ class CompiledObject:
     def get_source(self, fmt: str = "ll") -> str:
         """``ll``: LLVM IR as emitted; ``opt``: optimised; ``s`` or ``asm``: assembly."""
         readers: dict[str, Callable[[], str]] = {
-            "ll": lambda: self.llvm_ir, "": lambda: self.llvm_ir, "opt": self.optimized_ir,
-            "s": self.assembly, "asm": self.assembly,
-        }  # fmt: skip
+            "ll": lambda: self.llvm_ir,
+            "": lambda: self.llvm_ir,
+            "opt": self.optimized_ir,
+            "s": self.assembly,
+            "asm": self.assembly,
+        }
         reader = readers.get(fmt)
         if reader is None:
             raise CodegenError(f"expected one of {', '.join(readers)} as the format, got {fmt!r}")

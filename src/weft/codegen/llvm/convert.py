@@ -105,9 +105,10 @@ def saturates(context: ModuleContext, expr: object) -> bool:
     instructions: to at most 16 bits, what is out of range becoming the nearest end.
     """
     return (
-        isinstance(expr, Cast) and expr.dtype.bits <= 16
+        isinstance(expr, Cast)
+        and expr.dtype.bits <= 16
         and has_own_truncation(context, expr.value.dtype)
-    )  # fmt: skip
+    )
 
 
 _WHOLE: Final = 16
@@ -117,9 +118,7 @@ _WHOLE: Final = 16
 def has_own_truncation(context: ModuleContext, source: DataType) -> bool:
     """Whether a vector of float32 fills 1, 2, 4 ... registers that AVX-512 truncates by itself."""
     lanes = source.lanes
-    return (
-        context.any_bits and source.bits == 32 and lanes >= _WHOLE and lanes & (lanes - 1) == 0
-    )  # fmt: skip
+    return context.any_bits and source.bits == 32 and lanes >= _WHOLE and lanes & (lanes - 1) == 0
 
 
 def _truncated(b: FunctionBuilder, value: str, source: DataType, target: DataType) -> str:

@@ -72,10 +72,17 @@ def emit_module(
     is_rich = isa.rich is not None and offers(features, isa.rich)
     cores = machine.num_cores or 0
     context = ModuleContext(
-        contract, num_cores=cores, vector_bits=bits, scales=is_rich, masked=is_rich,
-        any_bits=is_rich, has_maximum=isa.has_maximum, fuses=offers(features, isa.fuses),
-        looks_up=first_offered(features, isa.looks_up, 0), intrinsics=isa.intrinsics,
-    )  # fmt: skip
+        contract,
+        num_cores=cores,
+        vector_bits=bits,
+        scales=is_rich,
+        masked=is_rich,
+        any_bits=is_rich,
+        has_maximum=isa.has_maximum,
+        fuses=offers(features, isa.fuses),
+        looks_up=first_offered(features, isa.looks_up, 0),
+        intrinsics=isa.intrinsics,
+    )
     mod = lower_meaning(lambda expr: is_supported(context, expr), checks)(mod)
     # Signatures say which arguments a function writes, which is read off its loops: so they are
     # read before the loops become launches, of which that is not known.
@@ -100,8 +107,9 @@ def _specs(
     launching = {str(func.attrs[LAUNCHED]) for func in functions.values() if LAUNCHED in func.attrs}
     return tuple(
         replace(signature.spec, launches=name in launching)
-        for name, signature in signatures.items() if DECLARED not in functions[name].attrs
-    )  # fmt: skip
+        for name, signature in signatures.items()
+        if DECLARED not in functions[name].attrs
+    )
 
 
 def header_of(target: TargetLike | None) -> str:

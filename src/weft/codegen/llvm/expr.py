@@ -225,8 +225,9 @@ def _is_index(em: Emitter, expr: PrimExpr) -> bool:
         return isinstance(expr, IntImm)
     known = em.emitted.index_like.get(id(expr))
     if known is None:
-        is_index = (_is_index(em, expr.a) and _is_index(em, expr.b)
-                    and em.ranges.exact(expr) is not None)  # fmt: skip
+        is_index = (
+            _is_index(em, expr.a) and _is_index(em, expr.b) and em.ranges.exact(expr) is not None
+        )
         known = em.emitted.index_like[id(expr)] = expr, is_index
     return known[1]
 
@@ -256,9 +257,13 @@ def _any_call(em: Emitter, expr: e.Call) -> str:
 def _ends_interval(high: PrimExpr, low: PrimExpr, em: Emitter) -> TypeGuard[e.LT]:
     """Whether ``high`` is ``x < n`` and ``low`` is ``0 <= x``, and ``n`` is not negative."""
     return (
-        isinstance(low, e.LE) and isinstance(high, e.LT) and low.b is high.a
-        and constant_of(low.a) == 0 and high.a.dtype.is_int and em.ranges.of(high.b)[0] >= 0
-    )  # fmt: skip
+        isinstance(low, e.LE)
+        and isinstance(high, e.LT)
+        and low.b is high.a
+        and constant_of(low.a) == 0
+        and high.a.dtype.is_int
+        and em.ranges.of(high.b)[0] >= 0
+    )
 
 
 def _not(em: Emitter, expr: e.Not) -> str:
@@ -364,9 +369,11 @@ def is_upper_half(value: PrimExpr, target: DataType) -> TypeGuard[e.Call]:
     a uint32, is cast to uint16.
     """
     return (
-        is_call(value, "shift_right") and target.element == "uint16"
-        and value.dtype.element == "uint32" and constant_of(value.args[1]) == 16
-    )  # fmt: skip
+        is_call(value, "shift_right")
+        and target.element == "uint16"
+        and value.dtype.element == "uint32"
+        and constant_of(value.args[1]) == 16
+    )
 
 
 def _let(em: Emitter, expr: e.Let) -> str:

@@ -29,12 +29,13 @@ def fits(indices: Sequence[PrimExpr]) -> bool:
     loads = [node for node in nodes if isinstance(node, BufferLoad)]
     operations = [node for node in nodes if isinstance(node, e.BinaryExpr | e.Select | e.Not)]
     return (
-        any(load.dtype.lanes > 1 for load in loads) and len(operations) <= _OPERATIONS
+        any(load.dtype.lanes > 1 for load in loads)
+        and len(operations) <= _OPERATIONS
         and all(load.predicate is None and load.buffer.dtype.lanes == 1 for load in loads)
         and not any(isinstance(node, e.Call | e.Let | e.Shuffle) for node in nodes)
         and not any(isinstance(node, e.Var) and node.dtype.lanes > 1 for node in nodes)
         and not any(node.dtype.is_float for node in nodes)
-    )  # fmt: skip
+    )
 
 
 def _nodes(exprs: Sequence[PrimExpr]) -> list[PrimExpr]:

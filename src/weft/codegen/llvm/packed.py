@@ -36,10 +36,15 @@ def call_packed(em: Emitter, expr: e.Call) -> str:
     result = _at(em, slots, _VALUE_BYTES * len(args))
     wanted = result if expr.dtype.is_integral or expr.dtype.is_float else "null"
     code = em.b.call(
-        CALL_PACKED, "i32",
-        [("ptr", em.context.string(name.value)), ("ptr", slots), ("i32", str(len(args))),
-         ("ptr", wanted)],
-    )  # fmt: skip
+        CALL_PACKED,
+        "i32",
+        [
+            ("ptr", em.context.string(name.value)),
+            ("ptr", slots),
+            ("i32", str(len(args))),
+            ("ptr", wanted),
+        ],
+    )
     em.b.check_code(code)
     return "0" if wanted == "null" else _result(em, result, expr.dtype)
 
@@ -96,9 +101,12 @@ def _array_tensor(em: Emitter, call: e.Call) -> str:
 
 
 def _tensor(
-    em: Emitter, data: str, dtype: DataType,
-    layout: tuple[Sequence[PrimExpr], Sequence[PrimExpr]], offset: str,
-) -> str:  # fmt: skip
+    em: Emitter,
+    data: str,
+    dtype: DataType,
+    layout: tuple[Sequence[PrimExpr], Sequence[PrimExpr]],
+    offset: str,
+) -> str:
     """The address of a DLTensor on the stack, whose fields weft.runtime.call.abi lists.
 
     ``layout`` is its shape and its strides, none where it is compact.

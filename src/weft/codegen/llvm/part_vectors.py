@@ -19,9 +19,12 @@ def fits(em: Emitter, scope: str, dtype: DataType) -> bool:
     """
     lanes = dtype.lanes
     return (
-        em.context.masked and scope != "local" and dtype.bits in (32, 64)
-        and lanes & (lanes - 1) > 0 and lanes * dtype.bits < em.context.vector_bits
-    )  # fmt: skip
+        em.context.masked
+        and scope != "local"
+        and dtype.bits in (32, 64)
+        and lanes & (lanes - 1) > 0
+        and lanes * dtype.bits < em.context.vector_bits
+    )
 
 
 def load(em: Emitter, pointer: str, dtype: DataType) -> str:

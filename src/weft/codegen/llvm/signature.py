@@ -64,10 +64,13 @@ def signature_of(func: PrimFunc, name: str) -> Signature:
     )
     ret = return_type(func, effects)
     spec = FunctionSpec(
-        name, tuple(params), tuple(names.of(var) for var in names.implicit),
-        None if ret is None else str(ret), _symbol(name),
+        name,
+        tuple(params),
+        tuple(names.of(var) for var in names.implicit),
+        None if ret is None else str(ret),
+        _symbol(name),
         effects.calls_packed and _hands_out_memory(func),
-    )  # fmt: skip
+    )
     return Signature("@" + _symbol(name), kinds, tuple(names.implicit), ret, spec)
 
 
@@ -85,11 +88,15 @@ def _buffer_param(buffer: Buffer, names: _Names, output: bool | None, noalias: b
     offset = buffer.elem_offset
     start = 0 if offset is None else names.extent(offset)
     return ParamSpec(
-        "buffer", names.of(buffer.data, buffer.name), str(buffer.dtype),
+        "buffer",
+        names.of(buffer.data, buffer.name),
+        str(buffer.dtype),
         tuple(names.extent(extent) for extent in buffer.shape),
         tuple(names.extent(stride) for stride in buffer.strides) if buffer.strides else None,
-        start, output, noalias,
-    )  # fmt: skip
+        start,
+        output,
+        noalias,
+    )
 
 
 class _Names:

@@ -31,12 +31,14 @@ def scaleb(em: Emitter, call: Call) -> str:
     x, power, where = map(em.value, call.args)
     parts = [
         _scaled(
-            em.b, width, _part(em.b, "float", lanes, x, at, width),
+            em.b,
+            width,
+            _part(em.b, "float", lanes, x, at, width),
             _part(em.b, "float", lanes, power, at, width),
             _part(em.b, "i1", lanes, where, at, width),
         )
         for at in range(0, lanes, width)
-    ]  # fmt: skip
+    ]
     return _joined(em.b, parts, width, lanes)
 
 

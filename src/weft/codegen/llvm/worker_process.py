@@ -77,9 +77,13 @@ class Worker:
         try:
             self._process = subprocess.Popen(
                 [*_command(), str(idle_seconds)],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, bufsize=0,
-                cwd="/", start_new_session=True,  # Ctrl-C is for the parent, which decides
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                bufsize=0,
+                cwd="/",
+                start_new_session=True,  # Ctrl-C is for the parent, which decides
+            )
         except OSError:
             self._errors.close()
             raise

@@ -98,8 +98,9 @@ def into_part(func: PrimFunc, axis: int, begin: int, extent: int) -> PrimFunc | 
     shape = [extent if d == axis else size for d, size in enumerate(_extents(part))]
     whole = part.with_(
         data=type(part.data)(part.data.name, part.data.type_annotation),
-        shape=[op.const(size, "int64") for size in shape], name=f"{part.name}_whole",
-    )  # fmt: skip
+        shape=[op.const(size, "int64") for size in shape],
+        name=f"{part.name}_whole",
+    )
     region = [
         Range.from_min_extent(op.const(begin * (d == axis), "int64"), op.const(size, "int64"))
         for d, size in enumerate(_extents(part))

@@ -35,9 +35,10 @@ def index_parameters(func: PrimFunc) -> frozenset[int]:
                 choosing.add(source)
                 waiting.append(source)
     return frozenset(
-        position for position, param in enumerate(func.params)
+        position
+        for position, param in enumerate(func.params)
         if func.buffer_map.get(param) in choosing
-    )  # fmt: skip
+    )
 
 
 __all__ = ["index_parameters"]

@@ -162,11 +162,13 @@ class _Aliases:
         fields = given.fields if isinstance(given, Tuple) else None
         places = [int(index) for index in call.attrs["inplace_indices"]]
         outputs = [
-            {self.fresh()} if place < 0
-            else {OUTSIDE} if fields is None
+            {self.fresh()}
+            if place < 0
+            else {OUTSIDE}
+            if fields is None
             else self.of(fields[place], fields[place].struct_info)
             for place in places
-        ]  # fmt: skip
+        ]
         if not isinstance(info, TupleStructInfo):
             return outputs[0]
         number = self.fresh()

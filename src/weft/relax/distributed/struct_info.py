@@ -108,9 +108,10 @@ class DTensorStructInfo(StructInfo):
 
     def _check_(self) -> None:
         for name, kind in (
-            ("tensor_sinfo", TensorStructInfo), ("device_mesh", DeviceMesh),
+            ("tensor_sinfo", TensorStructInfo),
+            ("device_mesh", DeviceMesh),
             ("placement", Placement),
-        ):  # fmt: skip
+        ):
             value = getattr(self, name)
             if not isinstance(value, kind):
                 raise IRTypeError(

@@ -100,9 +100,12 @@ class _Round(PyExprMutator):
     """One round: chooses the replacements of each block and rebuilds the function with them."""
 
     def __init__(
-        self, rewrite: Rewrite, mod: IRModule | None, renamed: Mapping[GlobalVar, GlobalVar],
+        self,
+        rewrite: Rewrite,
+        mod: IRModule | None,
+        renamed: Mapping[GlobalVar, GlobalVar],
         name_of: Callable[[Var], str] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(mod)
         self.rewrite, self.renamed, self.name_of = rewrite, renamed, name_of
         self.changed = False
@@ -158,8 +161,9 @@ class _Round(PyExprMutator):
         if not spec:
             return bindings
         self.changed = True
-        self.rules.update({var: "a replacement" if self.name_of is None else self.name_of(var)
-                           for var in spec})  # fmt: skip
+        self.rules.update(
+            {var: "a replacement" if self.name_of is None else self.name_of(var) for var in spec}
+        )
         restore = _Restoration(bindings, spec, self.renamed)
         replaced = [
             b.with_(value=restore.visit(spec[b.var])) if b.var in spec else b for b in bindings

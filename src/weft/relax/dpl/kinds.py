@@ -278,9 +278,12 @@ class CallPattern(DFPattern):
     __slots__ = ("args", "op", "varg_default_wildcard")
 
     def __init__(
-        self, op: DFPattern, args: Iterable[DFPattern], varg_default_wildcard: bool = False,
+        self,
+        op: DFPattern,
+        args: Iterable[DFPattern],
+        varg_default_wildcard: bool = False,
         add_constraint: bool = True,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.op, self.args = op, tuple(args)
         super().__init__(op, *self.args)
         self.varg_default_wildcard = varg_default_wildcard

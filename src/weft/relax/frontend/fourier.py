@@ -92,9 +92,11 @@ def times(builder: BlockBuilder, planes: Planes, factors: tuple[Expr, Expr]) -> 
 
 
 def _multiplied(
-    builder: BlockBuilder, planes: Planes, factors: tuple[Expr, Expr],
+    builder: BlockBuilder,
+    planes: Planes,
+    factors: tuple[Expr, Expr],
     multiply: Callable[[Expr, Expr], Expr],
-) -> tuple[Expr, Expr]:  # fmt: skip
+) -> tuple[Expr, Expr]:
     """(a + bi)(c + di) by a real product; an imaginary part that is None is 0."""
     emit = builder.emit
     (real, imaginary), (first, second) = planes, factors

@@ -62,11 +62,13 @@ def find_missing(
         uses.setdefault(name, []).append(where)
     return tuple(
         MissingOperator(
-            name, len(places), next((place for place in places if place), ""),
+            name,
+            len(places),
+            next((place for place in places if place), ""),
             nearest_name(name, names),
         )
         for name, places in uses.items()
-    )  # fmt: skip
+    )
 
 
 def nearest_name(name: str, known: Iterable[str] | Mapping[str, object]) -> str:

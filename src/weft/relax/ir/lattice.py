@@ -475,9 +475,7 @@ def derive_call_ret_struct_info(
     for index, (param, info) in enumerate(zip(func_info.params, infos, strict=True)):
         expected = substitute(param, mapping)
         if struct_info_base_check(expected, info) == BaseCheckResult.FAIL_L0:
-            raise IRTypeError(
-                f"call of {name}: argument {index}: expected {expected}, got {info}"
-            )
+            raise IRTypeError(f"call of {name}: argument {index}: expected {expected}, got {info}")
     outer = {var: var for value in mapping.values() for var in symbolic_vars(value)}
     return erase_to_well_defined(func_info.ret, {**outer, **mapping})
 

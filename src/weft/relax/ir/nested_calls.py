@@ -40,9 +40,7 @@ def calls_to_bind(root: Node) -> list[RelaxExpr]:
         for part in _parts(node):
             if id(part) in places:
                 places[id(part)] += here
-    return [
-        node for node in order[: last + 1] if not isinstance(node, Tuple) or id(node) in tuples
-    ]
+    return [node for node in order[: last + 1] if not isinstance(node, Tuple) or id(node) in tuples]
 
 
 def _needs_variable(node: RelaxExpr) -> bool:

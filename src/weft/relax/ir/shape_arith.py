@@ -121,9 +121,7 @@ def broadcast(lhs: Sequence[Extent], rhs: Sequence[Extent]) -> list[Extent] | st
     return decided if len(decided) == len(joint) else None
 
 
-def broadcast_extents(
-    lhs: Sequence[Extent], rhs: Sequence[Extent]
-) -> list[Extent | None] | str:
+def broadcast_extents(lhs: Sequence[Extent], rhs: Sequence[Extent]) -> list[Extent | None] | str:
     """As ``broadcast``, but None for each extent that cannot be decided."""
     result: list[Extent | None] = []
     for offset in range(1, max(len(lhs), len(rhs)) + 1):

@@ -69,9 +69,14 @@ def _register(
     traits: Trait = Trait.NONE,
 ) -> None:
     Op.register(
-        f"relax.{name}", infer_struct_info=infer, function=function, pure=pure,
-        params=tuple(params), attrs=(), traits=traits,
-    )  # fmt: skip
+        f"relax.{name}",
+        infer_struct_info=infer,
+        function=function,
+        pure=pure,
+        params=tuple(params),
+        attrs=(),
+        traits=traits,
+    )
     FUNCTIONS[name] = function
 
 
@@ -165,9 +170,12 @@ def _call_tir(
 
 
 def _call_tir_inplace(
-    gvar: GlobalVar, args: RelaxLike, inplace_indices: int | Sequence[int], out_sinfo: Infos,
+    gvar: GlobalVar,
+    args: RelaxLike,
+    inplace_indices: int | Sequence[int],
+    out_sinfo: Infos,
     tir_vars: Extents | None = None,
-) -> Call:  # fmt: skip
+) -> Call:
     """As call_tir, but output i overwrites argument ``inplace_indices[i]`` (-1: a new tensor)."""
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
     infos = as_sinfo_args(out_sinfo, "call_tir_inplace")
@@ -183,9 +191,13 @@ def _call_tir_inplace(
 
 
 def _call_tir_with_grad(
-    gvar: GlobalVar, args: RelaxLike, out_sinfo: Infos, te_grad_name: str,
-    te_grad_kwargs: Mapping[str, object] | None = None, tir_vars: Extents | None = None,
-) -> Call:  # fmt: skip
+    gvar: GlobalVar,
+    args: RelaxLike,
+    out_sinfo: Infos,
+    te_grad_name: str,
+    te_grad_kwargs: Mapping[str, object] | None = None,
+    tir_vars: Extents | None = None,
+) -> Call:
     """As call_tir, with the name of the TE function that computes its gradient."""
     operands = [_callee(gvar, "call_tir_with_grad"), inline_tuple(args)]
     if tir_vars is not None:
@@ -231,9 +243,11 @@ def call_pure_packed(
 
 
 def call_inplace_packed(
-    func: str | RelaxExpr, *args: RelaxLike, inplace_indices: int | Sequence[int],
+    func: str | RelaxExpr,
+    *args: RelaxLike,
+    inplace_indices: int | Sequence[int],
     sinfo_args: Infos | None = None,
-) -> Call:  # fmt: skip
+) -> Call:
     """A call of a registered function that overwrites some of its arguments and returns them."""
     callee = ExternFunc(func) if isinstance(func, str) else func
     indices = [inplace_indices] if isinstance(inplace_indices, int) else inplace_indices
@@ -363,9 +377,12 @@ call_dps_packed = _or_legacy("relax.op.call_dps_packed", _call_dps_packed)
 for _name in ("call_tir", "call_tir_inplace", "call_tir_with_grad", "call_dps_packed"):
     globals()[_name].__name__ = _name
     _register(
-        _name, infer_from_args, globals()[_name], params=("func", "args", "tir_vars"),
+        _name,
+        infer_from_args,
+        globals()[_name],
+        params=("func", "args", "tir_vars"),
         traits=Trait.WRITES if _name == "call_tir_inplace" else Trait.NONE,
-    )  # fmt: skip
+    )
 for _function, _is_pure, _traits in (
     (call_pure_packed, True, Trait.OPAQUE),
     (call_inplace_packed, True, Trait.OPAQUE | Trait.WRITES),

@@ -24,9 +24,11 @@ def alloc_tensor(
 ) -> Call:
     """A new tensor."""
     operands = [
-        as_shape(shape), as_dtype_imm(dtype), as_index(runtime_device_index),
+        as_shape(shape),
+        as_dtype_imm(dtype),
+        as_index(runtime_device_index),
         as_text(storage_scope),
-    ]  # fmt: skip
+    ]
     return Call(Op.get("relax.builtin.alloc_tensor"), operands)
 
 

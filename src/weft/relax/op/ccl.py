@@ -56,8 +56,11 @@ def infer_parts(call: Call) -> TensorStructInfo:
         return result(None, info.dtype, info.ndim, info.vdevice)
     extent = constant_value(dims[axis])
     if extent is not None and extent % count:
-        fail(call, f"axis {axis} of {show_dim(dims[axis])} elements does not divide into "
-             f"{count} equal parts")  # fmt: skip
+        fail(
+            call,
+            f"axis {axis} of {show_dim(dims[axis])} elements does not divide into "
+            f"{count} equal parts",
+        )
     extents = [*dims]
     extents[axis] = simplified(floordiv(dims[axis], count))
     return result(extents, info.dtype, vdevice=info.vdevice)

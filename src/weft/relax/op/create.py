@@ -161,8 +161,7 @@ def _eye_like(bb: Builder, call: Call) -> RelaxExpr:
     rows, columns = dims(call.args[0])
     k: Any = getattr(call.args[1], "value", None)
     dtype = str(call.struct_info.dtype)
-    return bb.call_te(topi.eye, rows, columns, k, dtype,
-                      primfunc_name_hint="eye_like")  # fmt: skip
+    return bb.call_te(topi.eye, rows, columns, k, dtype, primfunc_name_hint="eye_like")
 
 
 def infer_eye_like(call: Call) -> TensorStructInfo:

@@ -233,16 +233,20 @@ class _Definition:
             for name, to_attribute in self.attrs:
                 value = values[name]
                 items[name] = (
-                    None if value is None and to_attribute is not as_dtype
+                    None
+                    if value is None and to_attribute is not as_dtype
                     else self.converted(name, to_attribute, value)
-                )  # fmt: skip
+                )
             attrs = Attrs(items)
         return Call(self.op, operands, attrs)
 
     def check_functions(
-        self, infer: Infer, te: TensorExpression | None, legalize: Rule | None,
+        self,
+        infer: Infer,
+        te: TensorExpression | None,
+        legalize: Rule | None,
         numpy: Reference | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Raise IRTypeError if a function of the row does not accept its arguments."""
         args, attrs = [name for name, _, _ in self.args], [name for name, _ in self.attrs]
         self._check_takes("the struct-info rule", infer, ["call"])
@@ -251,9 +255,12 @@ class _Definition:
         self._check_takes("numpy", numpy, args, attrs)
 
     def _check_takes(
-        self, what: str, function: Callable[..., object] | None, args: list[str],
+        self,
+        what: str,
+        function: Callable[..., object] | None,
+        args: list[str],
         keywords: list[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if function is None:
             return
         try:

@@ -87,8 +87,9 @@ def as_placement(value: object) -> Placement:
 @operator("relax.dist.annotate_sharding", infer_annotated)
 def annotate_sharding(
     input: Expr,  # noqa: A002 - TVM's name
-    device_mesh: object, placement: object,
-) -> Replacements:  # fmt: skip
+    device_mesh: object,
+    placement: object,
+) -> Replacements:
     """The tensor, annotated with the mesh and the placement that it should get."""
     return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
@@ -96,8 +97,9 @@ def annotate_sharding(
 @operator("relax.dist.redistribute", infer_redistributed)
 def redistribute(
     input: Expr,  # noqa: A002 - TVM's name
-    device_mesh: object, placement: object,
-) -> Replacements:  # fmt: skip
+    device_mesh: object,
+    placement: object,
+) -> Replacements:
     """The distributed tensor, moved to another placement."""
     return {"device_mesh": as_mesh(device_mesh), "placement": as_placement(placement)}
 
@@ -105,8 +107,9 @@ def redistribute(
 @operator("relax.dist.redistribute_replica_to_shard", infer_parts)
 def redistribute_replica_to_shard(
     input: Expr,  # noqa: A002 - TVM's name
-    num_workers: int, axis: int,
-) -> None:  # fmt: skip
+    num_workers: int,
+    axis: int,
+) -> None:
     """The part of a tensor that this worker keeps, of equal parts along an axis.
 
     Every worker has the whole tensor before. For a distributed tensor (a replica), the result is

@@ -81,15 +81,31 @@ def _resized(te: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """topi's resize, wrapped so that its parameters are in the operator's order."""
 
     def resized(
-        data: Tensor, size: Sequence[Extent], roi: Sequence[float], layout: str, method: str,
-        mode: str, rounding: str, alpha: float, exclude: int, extrapolation: float,
+        data: Tensor,
+        size: Sequence[Extent],
+        roi: Sequence[float],
+        layout: str,
+        method: str,
+        mode: str,
+        rounding: str,
+        alpha: float,
+        exclude: int,
+        extrapolation: float,
         out_dtype: str | None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Tensor:
         return te(
-            data, roi, size, layout=layout, method=method, coordinate_transformation_mode=mode,
-            rounding_method=rounding, bicubic_alpha=alpha, bicubic_exclude=exclude,
-            extrapolation_value=extrapolation, out_dtype=out_dtype,
-        )  # fmt: skip
+            data,
+            roi,
+            size,
+            layout=layout,
+            method=method,
+            coordinate_transformation_mode=mode,
+            rounding_method=rounding,
+            bicubic_alpha=alpha,
+            bicubic_exclude=exclude,
+            extrapolation_value=extrapolation,
+            out_dtype=out_dtype,
+        )
 
     return resized
 
@@ -102,11 +118,18 @@ def _resized(te: Callable[..., Tensor]) -> Callable[..., Tensor]:
     numpy=reference.resize,
 )
 def resize1d(
-    data: Expr, size: Shape, roi: object = None, layout: str = "NCW", method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
-    cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    data: Expr,
+    size: Shape,
+    roi: object = None,
+    layout: str = "NCW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "round",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
+) -> Replacements:
     """The signal at another length: nearest_neighbor, linear or cubic."""
     return _attrs(1, size, roi)
 
@@ -119,11 +142,18 @@ def resize1d(
     numpy=reference.resize,
 )
 def resize2d(
-    data: Expr, size: Shape, roi: object = None, layout: str = "NCHW", method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
-    cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    data: Expr,
+    size: Shape,
+    roi: object = None,
+    layout: str = "NCHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "round",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
+) -> Replacements:
     """The image at another size: nearest_neighbor, linear or cubic."""
     return _attrs(2, size, roi)
 
@@ -136,11 +166,18 @@ def resize2d(
     numpy=reference.resize,
 )
 def resize3d(
-    data: Expr, size: Shape, roi: object = None, layout: str = "NCDHW", method: str = "linear",
-    coordinate_transformation_mode: str = "half_pixel", rounding_method: str = "round",
-    cubic_alpha: float = -0.5, cubic_exclude: int = 0, extrapolation_value: float = 0.0,
+    data: Expr,
+    size: Shape,
+    roi: object = None,
+    layout: str = "NCDHW",
+    method: str = "linear",
+    coordinate_transformation_mode: str = "half_pixel",
+    rounding_method: str = "round",
+    cubic_alpha: float = -0.5,
+    cubic_exclude: int = 0,
+    extrapolation_value: float = 0.0,
     out_dtype: Dtype | None = None,
-) -> Replacements:  # fmt: skip
+) -> Replacements:
     """The volume at another size: nearest_neighbor, linear or cubic."""
     return _attrs(3, size, roi)
 
@@ -184,9 +221,13 @@ def _one_grid_an_image(call: Call) -> Required:
     numpy=reference.grid_sample,
 )
 def grid_sample(
-    data: Expr, grid: Expr, method: str = "bilinear", layout: str = "NCHW",
-    padding_mode: str = "zeros", align_corners: bool = False,
-) -> None:  # fmt: skip
+    data: Expr,
+    grid: Expr,
+    method: str = "bilinear",
+    layout: str = "NCHW",
+    padding_mode: str = "zeros",
+    align_corners: bool = False,
+) -> None:
     """The image at the points of a grid (batch, 2, height, width), coordinates from -1 to 1."""
 
 
@@ -200,8 +241,11 @@ def infer_affine_grid(call: Call) -> TensorStructInfo:
     if dims is not None and size.ndim != -1:
         for axis, extent in ((1, size.ndim), (2, size.ndim + 1)):
             if differ(dims[axis], int64(extent)):
-                fail(call, f"data: expected (batch, {size.ndim}, {size.ndim + 1}) for "
-                     f"{size.ndim} extents, got {show_dims(dims)}")  # fmt: skip
+                fail(
+                    call,
+                    f"data: expected (batch, {size.ndim}, {size.ndim + 1}) for "
+                    f"{size.ndim} extents, got {show_dims(dims)}",
+                )
     if dims is None or size.values is None:
         rank = -1 if size.ndim == -1 else size.ndim + 2
         return result(None, info.dtype, rank, info.vdevice)

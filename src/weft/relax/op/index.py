@@ -143,9 +143,12 @@ def sliced_extent(
     low, high = (_bound(value, extent, stride > 0) for value in (begin, end))
     distance = high - low if stride > 0 else low - high
     length = ceildiv(distance, int64(abs(stride)))
-    ordered = first is not None and last is not None and stride > 0 and (
-        (0 <= first <= last) or first <= last < 0
-    )  # fmt: skip
+    ordered = (
+        first is not None
+        and last is not None
+        and stride > 0
+        and ((0 <= first <= last) or first <= last < 0)
+    )
     return simplified(length if ordered else tir_max(length, int64(0)))
 
 
@@ -169,9 +172,15 @@ def _strided_slice(bb: Builder, call: Call) -> RelaxExpr:
     if axes is None or begin is None or end is None:
         return call
     return bb.call_te(
-        topi.strided_slice, call.args[0], begin, end, strides, const_ints(axes, "axes"),
-        slice_mode="end", assume_inbound=call.attrs["assume_inbound"],
-    )  # fmt: skip
+        topi.strided_slice,
+        call.args[0],
+        begin,
+        end,
+        strides,
+        const_ints(axes, "axes"),
+        slice_mode="end",
+        assume_inbound=call.attrs["assume_inbound"],
+    )
 
 
 def _numbers(arg: RelaxExpr) -> list[Extent] | None:
@@ -198,9 +207,13 @@ def _as_tuple(values: Shape) -> Expr:
     traits=Trait.MOVES,
 )
 def strided_slice(
-    x: Expr, axes: Expr, begin: Expr, end: Expr, strides: Expr | None = None,
+    x: Expr,
+    axes: Expr,
+    begin: Expr,
+    end: Expr,
+    strides: Expr | None = None,
     assume_inbound: bool = False,
-) -> Replacements:  # fmt: skip
+) -> Replacements:
     """The part ``begin:end:strides`` along some axes."""
     operands = {"axes": _as_tuple(axes), "begin": _as_tuple(begin), "end": _as_tuple(end)}
     if strides is not None:

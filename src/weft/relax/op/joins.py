@@ -96,9 +96,11 @@ def infer_stack(call: Call) -> TensorStructInfo:
     shapes = [dims_of(info) for info in infos]
     dims = next((shape for shape in shapes if shape is not None), None)
     for index, (info, its) in enumerate(zip(infos, shapes, strict=True)):
-        clash = dims is not None and its is not None and (
-            len(its) != len(dims) or any(differ(a, b) for a, b in zip(dims, its, strict=True))
-        )  # fmt: skip
+        clash = (
+            dims is not None
+            and its is not None
+            and (len(its) != len(dims) or any(differ(a, b) for a, b in zip(dims, its, strict=True)))
+        )
         if clash or info.ndim not in (-1, ndim):
             fail(call, f"tensor {index} is {info}, others {known[0]}; the shapes must be equal")
     if dims is None or None in shapes:

@@ -52,8 +52,12 @@ def _square(call: Call) -> TensorStructInfo:
     return info
 
 
-def _of(info: TensorStructInfo, change: Callable[[list[Extent]], list[Extent]], less: int = 0,
-        dtype: str | None = None) -> TensorStructInfo:  # fmt: skip
+def _of(
+    info: TensorStructInfo,
+    change: Callable[[list[Extent]], list[Extent]],
+    less: int = 0,
+    dtype: str | None = None,
+) -> TensorStructInfo:
     """A tensor whose dimensions come from an argument's, with ``less`` dimensions."""
     dims = dims_of(info)
     rank = info.ndim if info.ndim == -1 else info.ndim - less
@@ -136,8 +140,11 @@ def _solved(
     if mine is None or its is None:
         return result(None, dtype, rank, a.vdevice)
     if differ(mine[-2], its[-2]):
-        fail(call, f"expected right sides of {mine[-2]} rows, got the shapes {show_dims(mine)} and "
-             f"{show_dims(its)}")  # fmt: skip
+        fail(
+            call,
+            f"expected right sides of {mine[-2]} rows, got the shapes {show_dims(mine)} and "
+            f"{show_dims(its)}",
+        )
     batch = broadcast(mine[:-2], its[:-2])
     if isinstance(batch, str):
         fail(call, f"cannot broadcast the stacks {show_dims(mine)} and {show_dims(its)}: {batch}")
@@ -156,9 +163,7 @@ def solve(a: Expr, b: Expr) -> None:
 
 
 @operator("relax.linalg.solve_triangular", infer_solve, **_library("solve_triangular"))
-def solve_triangular(
-    a: Expr, b: Expr, upper: bool = False, unitriangular: bool = False
-) -> None:
+def solve_triangular(a: Expr, b: Expr, upper: bool = False, unitriangular: bool = False) -> None:
     """x with a x = b, where of a one triangle is read; ``unitriangular``: its diagonal is 1."""
 
 
@@ -180,10 +185,12 @@ def infer_qr(call: Call) -> StructInfo:
     def inner(dims: list[Extent]) -> Extent:
         return dims[-2] if complete else _shorter(dims[-2], dims[-1])
 
-    return TupleStructInfo([
-        _of(info, lambda dims: [*dims[:-1], inner(dims)]),
-        _of(info, lambda dims: [*dims[:-2], inner(dims), dims[-1]]),
-    ])  # fmt: skip
+    return TupleStructInfo(
+        [
+            _of(info, lambda dims: [*dims[:-1], inner(dims)]),
+            _of(info, lambda dims: [*dims[:-2], inner(dims), dims[-1]]),
+        ]
+    )
 
 
 @operator("relax.linalg.qr", infer_qr, **_library("qr"))

@@ -413,9 +413,11 @@ def layout_transform(
         dtype = getattr(info, "dtype", VOID)
         value = PrimValue(_pad_constant(pad_value, dtype))
     return {
-        "index_map": index_map, "pad_value": value, "axis_separators": axis_separators or Array(),
+        "index_map": index_map,
+        "pad_value": value,
+        "axis_separators": axis_separators or Array(),
         "input_axis_separators": input_axis_separators or Array(),
-    }  # fmt: skip
+    }
 
 
 def infer_one_hot(call: Call) -> TensorStructInfo:
@@ -441,12 +443,18 @@ def _lower_one_hot(bb: Builder, call: Call) -> RelaxExpr:
             inner = getattr(value, "value", None)
             if inner is None:
                 return call
-    values = [getattr(v, "value", v) if isinstance(v, PrimValue) else v
-              for v in (on_value, off_value)]  # fmt: skip
+    values = [
+        getattr(v, "value", v) if isinstance(v, PrimValue) else v for v in (on_value, off_value)
+    ]
     return bb.call_te(
-        topi.one_hot, call.args[0], *values, call.attrs["depth"], call.attrs["axis"],
-        str(call.struct_info.dtype), primfunc_name_hint="one_hot",
-    )  # fmt: skip
+        topi.one_hot,
+        call.args[0],
+        *values,
+        call.attrs["depth"],
+        call.attrs["axis"],
+        str(call.struct_info.dtype),
+        primfunc_name_hint="one_hot",
+    )
 
 
 @operator("relax.one_hot", infer_one_hot, legalize=_lower_one_hot, numpy=reference.one_hot)

@@ -90,9 +90,14 @@ def register(
 ) -> None:
     """Register an operator that a plain function builds."""
     Op.register(
-        name, infer_struct_info=infer, function=function, pure=pure, attrs=(), params=params,
+        name,
+        infer_struct_info=infer,
+        function=function,
+        pure=pure,
+        attrs=(),
+        params=params,
         traits=traits,
-    )  # fmt: skip
+    )
     FUNCTIONS[name.removeprefix("relax.")] = function
 
 
@@ -101,8 +106,11 @@ def alloc_storage(
 ) -> Call:
     """Storage of ``size`` bytes."""
     operands = [
-        as_shape(size), as_index(virtual_device_index), as_text(storage_scope), as_dtype_imm(dtype),
-    ]  # fmt: skip
+        as_shape(size),
+        as_index(virtual_device_index),
+        as_text(storage_scope),
+        as_dtype_imm(dtype),
+    ]
     return Call(Op.get("relax.memory.alloc_storage"), operands)
 
 

@@ -49,9 +49,13 @@ def _lowered(te: TensorExpression, kernel: str) -> Rule:
     def rule(bb: Builder, call: Call) -> RelaxExpr:
         data, *parameters = call.args
         return bb.call_te(
-            te, data, *[scalar_or_tensor(item) for item in parameters], call.attrs["axis"],
-            str(call.attrs["out_dtype"]), primfunc_name_hint=kernel,
-        )  # fmt: skip
+            te,
+            data,
+            *[scalar_or_tensor(item) for item in parameters],
+            call.attrs["axis"],
+            str(call.attrs["out_dtype"]),
+            primfunc_name_hint=kernel,
+        )
 
     return rule
 
@@ -59,9 +63,10 @@ def _lowered(te: TensorExpression, kernel: str) -> Rule:
 def _parameters(call: Call) -> Required:
     """Scale and zero point have one element, or one for each index of the axis."""
     vectors = [
-        index for index in (1, 2)
+        index
+        for index in (1, 2)
         if len(dims(call.args[index])) and constant_value(dims(call.args[index])[0]) != 1
-    ]  # fmt: skip
+    ]
     if not vectors:
         return {}
     channels = dims(call.args[0])[call.attrs["axis"]]

@@ -71,9 +71,11 @@ def _with_field(
     """The tuple, with ``with_dims`` applied to one field."""
     fields = tuple_fields(bb, x)
     compared = with_dims(bb, fields[field], wanted, name)
-    return x if compared is fields[field] else Tuple([
-        compared if index == field else item for index, item in enumerate(fields)
-    ])  # fmt: skip
+    return (
+        x
+        if compared is fields[field]
+        else Tuple([compared if index == field else item for index, item in enumerate(fields)])
+    )
 
 
 def agreeing(rule: Rule, requires: Requires) -> Rule:

@@ -219,9 +219,11 @@ def infer_index_put(call: Call) -> TensorStructInfo:
         fail(call, f"values: {values.ndim} dimensions for {target.ndim} that the indices choose")
     if chosen is not None and given is not None:
         joint = broadcast(chosen, given)
-        grown = joint is not None and not isinstance(joint, str) and any(
-            differ(a, b) for a, b in zip(joint, chosen, strict=True)
-        )  # fmt: skip
+        grown = (
+            joint is not None
+            and not isinstance(joint, str)
+            and any(differ(a, b) for a, b in zip(joint, chosen, strict=True))
+        )
         if isinstance(joint, str) or grown:
             fail(call, f"values: cannot broadcast {show_dims(given)} to {show_dims(chosen)}")
     return data

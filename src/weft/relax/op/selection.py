@@ -186,8 +186,10 @@ def infer_topk(call: Call) -> StructInfo:
     values = result(kept, info.dtype, info.ndim, info.vdevice)
     indices = result(kept, call.attrs["dtype"], info.ndim, info.vdevice)
     answers: dict[str, StructInfo] = {
-        "values": values, "indices": indices, "both": TupleStructInfo([values, indices]),
-    }  # fmt: skip
+        "values": values,
+        "indices": indices,
+        "both": TupleStructInfo([values, indices]),
+    }
     if call.attrs["ret_type"] not in answers:
         known = ", ".join(answers)
         fail(call, f"ret_type: expected {known}, got {call.attrs['ret_type']!r}")
@@ -202,9 +204,13 @@ def _topk(
 
 @operator("relax.topk", infer_topk, te=_topk, kernel="topk", numpy=reference.topk)
 def topk(
-    data: Expr, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
+    data: Expr,
+    k: int = 1,
+    axis: int = -1,
+    ret_type: str = "both",
+    largest: bool = True,
     dtype: Dtype = "int32",
-) -> None:  # fmt: skip
+) -> None:
     """The k largest (or smallest) values along an axis and their indices."""
 
 

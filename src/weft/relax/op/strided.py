@@ -49,8 +49,9 @@ def infer_unfold(call: Call) -> TensorStructInfo:
     if extent is not None and extent < size:
         fail(call, f"a window of {size} elements does not fit into the {extent} of axis {axis}")
     count = simplified(strided.window_count(extents[axis], size, step))
-    return result([*extents[:axis], count, *extents[axis + 1 :], size], info.dtype,
-                  vdevice=info.vdevice)  # fmt: skip
+    return result(
+        [*extents[:axis], count, *extents[axis + 1 :], size], info.dtype, vdevice=info.vdevice
+    )
 
 
 def _window_fits(call: Call) -> Required:

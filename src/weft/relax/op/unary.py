@@ -90,9 +90,13 @@ def _unary(
 
     body.__name__, body.__doc__ = name, text
     row = operator(
-        f"relax.{name}", infer, te=te, kernel=kernel or f"tir_{name}", numpy=in_float64(numpy),
+        f"relax.{name}",
+        infer,
+        te=te,
+        kernel=kernel or f"tir_{name}",
+        numpy=in_float64(numpy),
         traits=traits | Trait.ELEMENTWISE,
-    )  # fmt: skip
+    )
     return row(body)
 
 

@@ -31,8 +31,11 @@ def infer_nms(call: Call) -> TupleStructInfo:
     common_dtype(call, [boxes, scores])
     check_float(call, boxes)
     if call.attrs["output_format"] != "onnx":
-        fail(call, f"output_format: expected onnx, got {call.attrs['output_format']!r} (the form "
-             "of tensorflow is not built)")  # fmt: skip
+        fail(
+            call,
+            f"output_format: expected onnx, got {call.attrs['output_format']!r} (the form "
+            "of tensorflow is not built)",
+        )
     for index in (2, 3, 4):
         _check_single(call, index)
     limit = tensor(call, 2).dtype
@@ -46,8 +49,11 @@ def infer_nms(call: Call) -> TupleStructInfo:
     rows = None
     if mine is not None and its is not None:
         if differ(mine[0], its[0]) or differ(mine[1], its[2]):
-            fail(call, f"boxes {show_dims(mine)} and scores {show_dims(its)}, (batch, classes, "
-                 "boxes), must agree in batch and boxes")  # fmt: skip
+            fail(
+                call,
+                f"boxes {show_dims(mine)} and scores {show_dims(its)}, (batch, classes, "
+                "boxes), must agree in batch and boxes",
+            )
     if its is not None:
         rows = [simplified(its[0] * its[1] * its[2]), int64(3)]
     return TupleStructInfo([result(rows, "int64", 2), result([1], "int64")])
@@ -70,9 +76,13 @@ def _check_single(call: Call, index: int) -> None:
     numpy=reference.non_max_suppression,
 )
 def all_class_non_max_suppression(
-    boxes: Expr, scores: Expr, max_output_boxes_per_class: Expr, iou_threshold: Expr,
-    score_threshold: Expr, output_format: str = "onnx",
-) -> None:  # fmt: skip
+    boxes: Expr,
+    scores: Expr,
+    max_output_boxes_per_class: Expr,
+    iou_threshold: Expr,
+    score_threshold: Expr,
+    output_format: str = "onnx",
+) -> None:
     """The boxes (y1, x1, y2, x2) to keep for every batch and class: rows (batch, class, box).
 
     The second result is the number of rows that count; those after it are zeros.
@@ -110,9 +120,15 @@ def infer_roi_align(call: Call) -> TensorStructInfo:
     "relax.vision.roi_align", infer_roi_align, te=topi.vision.roi_align, numpy=reference.roi_align
 )
 def roi_align(
-    data: Expr, rois: Expr, pooled_size: Ints, spatial_scale: float, sample_ratio: int = -1,
-    aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
-) -> Replacements:  # fmt: skip
+    data: Expr,
+    rois: Expr,
+    pooled_size: Ints,
+    spatial_scale: float,
+    sample_ratio: int = -1,
+    aligned: bool = False,
+    layout: str = "NCHW",
+    mode: str = "avg",
+) -> Replacements:
     """Regions (batch index, x1, y1, x2, y2) of the data, pooled to a fixed size.
 
     ``mode``: each bin gives the mean of its samples (avg), their maximum (max), or the maximum of

@@ -26,9 +26,11 @@ def alloc_storage(
 ) -> Call:
     """Storage of ``shape`` bytes."""
     operands = [
-        as_shape(shape), as_index(runtime_device_index), as_dtype_imm(dtype),
+        as_shape(shape),
+        as_index(runtime_device_index),
+        as_dtype_imm(dtype),
         as_text(storage_scope),
-    ]  # fmt: skip
+    ]
     return Call(Op.get("relax.vm.alloc_storage"), operands)
 
 

@@ -55,9 +55,7 @@ def _one_or_tuple(call: Call, outputs: Sequence[Value]) -> Value:
     return tuple(outputs) if isinstance(call.sinfo_args[0], TupleStructInfo) else outputs[0]
 
 
-def _operands(
-    interpreter: Evaluator, call: Call, frame: Frame
-) -> tuple[list[Value], list[Value]]:
+def _operands(interpreter: Evaluator, call: Call, frame: Frame) -> tuple[list[Value], list[Value]]:
     """The arguments of a destination-passing call, and the scalars after its outputs."""
     values = interpreter.evaluate(call.args[1], frame)
     extra = interpreter.evaluate(call.args[2], frame) if len(call.args) > 2 else ()
@@ -77,8 +75,7 @@ def _call_tir_inplace(interpreter: Evaluator, call: Call, frame: Frame) -> Value
     places = list(call.attrs["inplace_indices"])
     fresh = _outputs(call, frame)
     outputs = [
-        values[place] if place >= 0 else output
-        for place, output in zip(places, fresh, strict=True)
+        values[place] if place >= 0 else output for place, output in zip(places, fresh, strict=True)
     ]
     new = [output for place, output in zip(places, fresh, strict=True) if place < 0]
     interpreter.call_function(expect(call.args[0], GlobalVar).name_hint, [*values, *new, *extra])

@@ -72,9 +72,9 @@ class Frame:
 
     def dims(self, values: Sequence[PrimExpr | int]) -> tuple[int, ...]:
         """Extents as numbers."""
-        return tuple([
-            value if isinstance(value, int) else int(self.number(value)) for value in values
-        ])  # fmt: skip
+        return tuple(
+            [value if isinstance(value, int) else int(self.number(value)) for value in values]
+        )
 
     def extents(self, info: StructInfo) -> Sequence[PrimExpr | int] | None:
         """The extents in the struct info of a tensor or a shape, or None if they are not known."""

@@ -100,9 +100,13 @@ class Interpreter:
     """
 
     def __init__(
-        self, mod: IRModule, observe: Observe | None = None, *, is_closed: bool = False,
+        self,
+        mod: IRModule,
+        observe: Observe | None = None,
+        *,
+        is_closed: bool = False,
         runner: Runner | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.mod = mod
         self.runner = runner or _interpreted
         self.observe = observe
@@ -265,8 +269,9 @@ class Interpreter:
         values = [self.evaluate(argument, frame) for argument in call.args]
         with np.errstate(all="ignore"):
             result = reference(*values, **self.attributes(call, frame))
-            floats = [value.dtype for value in values
-                      if isinstance(value, np.ndarray) and is_float(value)]  # fmt: skip
+            floats = [
+                value.dtype for value in values if isinstance(value, np.ndarray) and is_float(value)
+            ]
             return finished(result, info, floats[0] if floats else None)
 
     def attributes(self, call: Call, frame: Frame) -> dict[str, Value]:
@@ -293,9 +298,13 @@ class Closure:
     """A local function with the frame it was defined in, as a value."""
 
     def __init__(
-        self, interpreter: Interpreter, name: str, func: Function, frame: Frame,
+        self,
+        interpreter: Interpreter,
+        name: str,
+        func: Function,
+        frame: Frame,
         var: Var | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.interpreter, self.name, self.func = interpreter, name, func
         self.frame, self.var = frame, var
 
@@ -324,9 +333,9 @@ def finished(result: Value, info: StructInfo | None, floats: np.dtype | None) ->
         fields: Sequence[StructInfo | None] = (
             info.fields if isinstance(info, TupleStructInfo) else [None] * len(result)
         )
-        return tuple([
-            finished(item, field, floats) for item, field in zip(result, fields, strict=True)
-        ])  # fmt: skip
+        return tuple(
+            [finished(item, field, floats) for item, field in zip(result, fields, strict=True)]
+        )
     values = np.asarray(result)
     target = values.dtype
     if is_float(values):

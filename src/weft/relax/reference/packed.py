@@ -31,9 +31,7 @@ def _inward(value: Value) -> Value:
 
 def call_packed(name: str, values: Sequence[Value]) -> Value:
     """Call the registered function of that name; a result of None is the empty tuple."""
-    function: Callable[..., object] = (
-        alloc_shape_heap if name == _HEAP else get_global_func(name)
-    )
+    function: Callable[..., object] = alloc_shape_heap if name == _HEAP else get_global_func(name)
     result = _inward(function(*[_outward(value) for value in values]))
     return () if result is None and name not in _MAY_BE_NONE else result
 

@@ -194,10 +194,11 @@ class VerifyGraphs(VerifyResults):
         """Warn, once for each operator, that it has no numpy reference."""
         new = {
             call.op.name
-            for func in mod.functions.values() if isinstance(func, Function)
+            for func in mod.functions.values()
+            if isinstance(func, Function)
             for call in collect(func, Call)
             if isinstance(call.op, Op) and not reference_of(call.op) and call.op.name not in FORMS
-        } - self.no_reference  # fmt: skip
+        } - self.no_reference
         self.no_reference |= new
         if new:
             warnings.warn(

@@ -152,4 +152,3 @@ def eliminate_common_subexpr(func: Function, call_only: bool = False) -> Functio
     eliminator.written = written_variables(func)
     shared: Function = eliminator.visit_expr(func)
     return shared
-

@@ -23,7 +23,9 @@ def dataflow_alias_analysis(
 
 
 def dataflow_inplace_analysis(
-    block: DataflowBlock, inputs: Sequence[Var], mod: IRModule  # noqa: ARG001 - of TVM's signature
+    block: DataflowBlock,
+    inputs: Sequence[Var],
+    mod: IRModule,  # noqa: ARG001 - of TVM's signature
 ) -> tuple[list[tuple[int, set[int]]], list[tuple[int, set[int]]]]:
     """(binding, arguments that may hold its result): of sufficient size, and of equal shape."""
     by_size, of_the_shape = inplace_opportunities(block, inputs)

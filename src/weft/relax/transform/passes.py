@@ -52,9 +52,12 @@ def _over_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def dataflowblock_pass(
-    pass_func: Any = None, opt_level: int = 0, name: str | None = None,
-    required: Sequence[str] | None = None, traceable: bool = False,
-) -> Any:  # fmt: skip
+    pass_func: Any = None,
+    opt_level: int = 0,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
     """Make a pass of ``(block, mod, ctx) -> block`` or a class with that as its method.
 
     The method is ``transform_dataflowblock``.
@@ -100,10 +103,13 @@ def over_functions(
     """A module pass that runs ``function(func, mod)`` on each graph function ``func``."""
 
     def run(mod: IRModule, _ctx: PassContext) -> IRModule:
-        return with_functions(mod, {
-            gvar: function(func, mod) if isinstance(func, Function) else func
-            for gvar, func in mod.functions.items()
-        })  # fmt: skip
+        return with_functions(
+            mod,
+            {
+                gvar: function(func, mod) if isinstance(func, Function) else func
+                for gvar, func in mod.functions.items()
+            },
+        )
 
     return make_module_pass(name, run, opt_level)
 

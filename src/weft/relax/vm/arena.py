@@ -70,9 +70,10 @@ def _slots(lives: list[TensorLife]) -> tuple[list[PrimExpr], PrimExpr]:
     end: PrimExpr = IntImm(INT64, 0)
     for index, life in sorted(enumerate(lives), key=lambda item: item[1].first):
         free = [
-            number for number, (size, last, _) in enumerate(slots)
+            number
+            for number, (size, last, _) in enumerate(slots)
             if last < life.first and structural_equal(size, life.size)
-        ]  # fmt: skip
+        ]
         if free:
             offsets[index] = slots[free[0]][2]
             slots[free[0]] = (life.size, life.last, offsets[index])

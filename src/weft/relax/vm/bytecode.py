@@ -71,9 +71,13 @@ class FunctionBuilder:
     """Lowers one function: ``code`` grows, ``registers`` maps variables to their numbers."""
 
     def __init__(
-        self, owner: ProgramBuilder, name: str, function: Function, captured: tuple[Var, ...],
+        self,
+        owner: ProgramBuilder,
+        name: str,
+        function: Function,
+        captured: tuple[Var, ...],
         symbols: tuple[TirVar, ...] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.owner, self.mod, self.name, self.function = owner, owner.mod, name, function
         self.symbols = Symbols()
         self.code: list[Instruction] = []
@@ -127,9 +131,7 @@ class FunctionBuilder:
         if isinstance(binding, MatchCast):
             self.builtin(register, "identity", self.value(binding.value))
             what = f"{self.name}: match_cast {binding.var.name_hint}"
-            self.code.append(
-                ("match", register, self.symbols.pattern(binding.struct_info), what)
-            )  # fmt: skip
+            self.code.append(("match", register, self.symbols.pattern(binding.struct_info), what))
         elif isinstance(binding.value, If):
             self.branch(binding.value, register)
         elif isinstance(binding.value, Function):

@@ -50,9 +50,11 @@ class VMFuncScope:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None,
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
         trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.builder.open.pop()
         self.builder.done[self.name] = self
 
@@ -89,8 +91,9 @@ class ExecBuilder:
     def c(self, idx: int) -> Operand:
         """The constant of an index."""
         if not 0 <= idx < len(self.constants):
-            raise IRValueError(f"c: expected the index of one of {len(self.constants)} constants, "
-                               f"got {idx}")  # fmt: skip
+            raise IRValueError(
+                f"c: expected the index of one of {len(self.constants)} constants, got {idx}"
+            )
         return ("const", idx)
 
     def f(self, name: str) -> Operand:

@@ -67,9 +67,13 @@ class HostBody(ABC):
     """
 
     def __init__(
-        self, mod: IRModule, name: str, function: Function, label: str = "",
+        self,
+        mod: IRModule,
+        name: str,
+        function: Function,
+        label: str = "",
         state: State | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.mod, self.name, self.function = mod, name, function
         self.state = state or State(Shared(name))
         self.symbols = HostSymbols(function, label or name, self.state)
@@ -232,10 +236,11 @@ class HostBody(ABC):
         """Whether a value is a view of a whole tensor that is computed here and not returned."""
         root = self.state.roots.get(id(view))
         return (
-            root is not None and any(root is temporary for temporary in self.state.temporaries)
+            root is not None
+            and any(root is temporary for temporary in self.state.temporaries)
             and not any(root is output for output in outputs)
             and same_dim(product(root.shape), product(view.shape))
-        )  # fmt: skip
+        )
 
     def in_its_place(self, view: Buffer) -> Buffer:
         """Exchange a view and its tensor, so that the view can be an output without a copy.
@@ -296,9 +301,15 @@ class HostBody(ABC):
             handles.append(self.state.floor)
         func = PrimFunc([*params, *outputs, *handles], body, attrs={"global_symbol": self.name})
         return HostFunction(
-            func, len(params), outputs, result, plan, shared.table, self.state.checks,
+            func,
+            len(params),
+            outputs,
+            result,
+            plan,
+            shared.table,
+            self.state.checks,
             self.bounds.limits,
-        )  # fmt: skip
+        )
 
     def placed(self, plan: ArenaPlan) -> Stmt:
         """The steps, with tensors at their places of the arena and constants at their addresses."""

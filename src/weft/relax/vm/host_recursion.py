@@ -108,8 +108,9 @@ def _agree(closure: LocalFunction, other: LocalFunction) -> bool:
     """Whether the symbols around two local functions stand for the same."""
     return all(
         var in other.known and structural_equal(closure.known[var], other.known[var])
-        for var in free_symbolic_vars(closure.function) if var in closure.known
-    )  # fmt: skip
+        for var in free_symbolic_vars(closure.function)
+        if var in closure.known
+    )
 
 
 def _build(outer: HostBody, activation: Activation, local: LocalFunction) -> None:
@@ -200,9 +201,12 @@ def _numbers(builder: HostBody, name: str, count: int) -> list[PrimExpr]:
 
 
 def _allocated(
-    builder: HostBody, symbols: HostSymbols, info: StructInfo | None, outputs: list[Buffer],
+    builder: HostBody,
+    symbols: HostSymbols,
+    info: StructInfo | None,
+    outputs: list[Buffer],
     is_formal: bool = False,
-) -> HostValue:  # fmt: skip
+) -> HostValue:
     """The result of a call, or of a helper itself: new tensors, and what follows from symbols."""
     if isinstance(info, TupleStructInfo):
         return [_allocated(builder, symbols, field, outputs, is_formal) for field in info.fields]

@@ -46,9 +46,12 @@ class HostSymbols:
     """The symbols of one function in a host, those of the functions around it among them."""
 
     def __init__(
-        self, function: Function, label: str, state: State,
+        self,
+        function: Function,
+        label: str,
+        state: State,
         known: Mapping[TirVar, PrimExpr] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.label, self.state = label, state
         self.known: dict[TirVar, PrimExpr] = dict(known or {})
         self.names = Symbols()
@@ -105,9 +108,13 @@ class HostSymbols:
                 self.known.setdefault(mine, its)
 
     def compare(
-        self, kind: str, wanted: list[PrimExpr], actual: list[PrimExpr], what: str,
+        self,
+        kind: str,
+        wanted: list[PrimExpr],
+        actual: list[PrimExpr],
+        what: str,
         before: Mapping[TirVar, PrimExpr],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compare extents: where they are not the same expressions, a check is added.
 
         ``before`` are the values of symbols that the check's error shows.

@@ -80,9 +80,13 @@ def lower_functions(mod: IRModule, linked: Container[str] = ()) -> LoweredModule
 
 
 def _try_host(
-    mod: IRModule, symbol: str, func: Function, builder: ProgramBuilder, name: str,
+    mod: IRModule,
+    symbol: str,
+    func: Function,
+    builder: ProgramBuilder,
+    name: str,
     linked: Container[str],
-) -> HostFunction | None:  # fmt: skip
+) -> HostFunction | None:
     try:
         _refuse_libraries(mod, func, linked)
         return HostBuilder(mod, symbol, func, name).build()
@@ -120,13 +124,17 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
             outputs.append((param.dtype, param.shape))
         constants = tuple([index_of[id(constant.data)] for constant in host.constants])
         entry = NativeEntry(
-            spec, tuple(outputs), _result(host.result, symbols), host.plan.size or 0,
-            _planned(host, symbols), constants,
+            spec,
+            tuple(outputs),
+            _result(host.result, symbols),
+            host.plan.size or 0,
+            _planned(host, symbols),
+            constants,
             tuple([_check(check, symbols) for check in host.checks]),
             tuple([(symbols.name(var), limit) for var, limit in host.limits]),
             None if host.layout is None else tuple([_layout(x, symbols) for x in host.layout]),
             recursive=bool(host.helpers),
-        )  # fmt: skip
+        )
         function = lowered.program.functions[name]
         lowered.program.functions[name] = replace(function, native=entry)
 
@@ -143,9 +151,10 @@ def _with_effects(
         for name, func in helpers.items():
             stored = _written(func, specs, effects)
             written = {
-                index for index, var in enumerate(func.params)
+                index
+                for index, var in enumerate(func.params)
                 if var in func.buffer_map and id(func.buffer_map[var].data) in stored
-            }  # fmt: skip
+            }
             changed = changed or written != effects[name]
             effects[name] = written
     stored = _written(host.func, specs, effects)

@@ -46,9 +46,15 @@ def interface_of(
 def check_manifest(manifest: Mapping[str, Any]) -> None:
     """Raise IRValueError for a field of the manifest of another type than ``save`` writes."""
     wanted: dict[str, tuple[type, ...]] = {
-        "entry": (str,), "kernels": (list,), "states": (int,), "code": (dict, type(None)),
-        "signature": (dict,), "dtypes": (list,), "interface": (str,), "flops": (dict,),
-    }  # fmt: skip
+        "entry": (str,),
+        "kernels": (list,),
+        "states": (int,),
+        "code": (dict, type(None)),
+        "signature": (dict,),
+        "dtypes": (list,),
+        "interface": (str,),
+        "flops": (dict,),
+    }
     for name, kinds in wanted.items():
         _expect(isinstance(manifest.get(name), kinds), f"its manifest's {name}")
     for name in ("kernels", "dtypes"):
@@ -64,9 +70,12 @@ def check_manifest(manifest: Mapping[str, Any]) -> None:
 
 
 def check_parts(
-    signature: Signature, program: Program, specs: Sequence[FunctionSpec], kernels: Sequence[str],
+    signature: Signature,
+    program: Program,
+    specs: Sequence[FunctionSpec],
+    kernels: Sequence[str],
     entry: str,
-) -> None:  # fmt: skip
+) -> None:
     """Raise a TVMError where the parts of a file contradict each other."""
     for spec in specs:
         check_stored(spec)
@@ -95,8 +104,10 @@ def _check_tree(tree: Tree, leaves: int | None, depth: int = 0) -> None:
     """Raise IRValueError for what is no tree, or names a leaf that does not exist."""
     kind = tree[0] if isinstance(tree, tuple) and tree else None
     sizes = {"leaf": 2, "value": 2, "absent": 1, "tuple": 2, "list": 2, "dict": 3, "object": 4}
-    _expect(isinstance(kind, str) and sizes.get(kind) == len(tree) and depth < _DEEPEST,
-            "a tree of its signature")  # fmt: skip
+    _expect(
+        isinstance(kind, str) and sizes.get(kind) == len(tree) and depth < _DEEPEST,
+        "a tree of its signature",
+    )
     if kind == "leaf":
         number = tree[1]
         _expect(type(number) is int and number >= 0, "a leaf of its signature")
@@ -109,8 +120,10 @@ def _check_tree(tree: Tree, leaves: int | None, depth: int = 0) -> None:
         _expect(all(isinstance(key, _KEYS) for key in keys), "a key of its signature")
         if kind == "object":
             _expect(all(isinstance(key, str) for key in (tree[1], *keys)), "a class it names")
-        _expect((not keys and kind in ("tuple", "list")) or len(keys) == len(tree[-1]),
-                "the keys of its signature")  # fmt: skip
+        _expect(
+            (not keys and kind in ("tuple", "list")) or len(keys) == len(tree[-1]),
+            "the keys of its signature",
+        )
         for _, _, item in fields_of(tree):
             _check_tree(item, leaves, depth + 1)
 

@@ -78,9 +78,10 @@ def _tuple_check(arguments: tuple[object, ...]) -> Check:
         return lambda value: isinstance(value, tuple) and all(item(x) for x in value)
     checks = [_check_of(item) for item in arguments]
     return lambda value: (
-        isinstance(value, tuple) and len(value) == len(checks)
+        isinstance(value, tuple)
+        and len(value) == len(checks)
         and all(check(x) for check, x in zip(checks, value, strict=True))
-    )  # fmt: skip
+    )
 
 
 def _is_stored(value: object) -> bool:

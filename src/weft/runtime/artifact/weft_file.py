@@ -96,20 +96,30 @@ class Artifact:
         if self.code is not None:
             entries |= {f"{PARTS}{name}.o": data for name, data in self.code.parts().items()}
             described = {
-                "triple": self.code.triple, "cpu": self.code.cpu,
+                "triple": self.code.triple,
+                "cpu": self.code.cpu,
                 "features": list(self.code.features),
                 "specs": [spec.to_json() for spec in self.code.specs],
-            }  # fmt: skip
-        entries[MANIFEST] = _json({
-            "format": FORMAT, "version": VERSION, "entry": self.entry,
-            "kernels": list(self.kernels), "states": len(self.states), "code": described,
-            "flops": {name: count.to_json() for name, count in self.flops.items()},
-            "signature": self.signature.to_json(), "dtypes": [str(x.dtype) for x in tensors],
-            "interface": interface_of((described or {}).get("specs", ()), program, tensors),
-            "digests": {
-                name: _digest(data) for name, data in sorted(entries.items()) if name != CONSTANTS
-            },
-        })  # fmt: skip
+            }
+        entries[MANIFEST] = _json(
+            {
+                "format": FORMAT,
+                "version": VERSION,
+                "entry": self.entry,
+                "kernels": list(self.kernels),
+                "states": len(self.states),
+                "code": described,
+                "flops": {name: count.to_json() for name, count in self.flops.items()},
+                "signature": self.signature.to_json(),
+                "dtypes": [str(x.dtype) for x in tensors],
+                "interface": interface_of((described or {}).get("specs", ()), program, tensors),
+                "digests": {
+                    name: _digest(data)
+                    for name, data in sorted(entries.items())
+                    if name != CONSTANTS
+                },
+            }
+        )
         return _zipped(entries)
 
 
@@ -312,10 +322,13 @@ def _artifact(manifest: Json, entries: dict[str, bytes], tensors: list[NDArray])
         specs = tuple([FunctionSpec.from_json(item) for item in code["specs"]])
         features = tuple(code["features"])
         code = ObjectCode(entries["code.o"], specs, code["triple"], code["cpu"], features)
-    offer_parts({
-        name.removeprefix(PARTS).removesuffix(".o"): data
-        for name, data in entries.items() if name.startswith(PARTS)
-    })  # fmt: skip
+    offer_parts(
+        {
+            name.removeprefix(PARTS).removesuffix(".o"): data
+            for name, data in entries.items()
+            if name.startswith(PARTS)
+        }
+    )
     count = len(tensors) - manifest["states"]
     functions = program_from_json(program)
     if manifest["entry"] not in functions:
@@ -329,10 +342,16 @@ def _artifact(manifest: Json, entries: dict[str, bytes], tensors: list[NDArray])
     whole = Program(functions, list(tensors[:count]))
     check_parts(signature, whole, specs, manifest["kernels"], manifest["entry"])
     return Artifact(
-        signature, manifest["entry"], whole, code, tuple(manifest["kernels"]),
-        tensors[count:], entries["module.json"].decode(), entries["module.py"].decode(),
+        signature,
+        manifest["entry"],
+        whole,
+        code,
+        tuple(manifest["kernels"]),
+        tensors[count:],
+        entries["module.json"].decode(),
+        entries["module.py"].decode(),
         {name: FlopCount.from_json(item) for name, item in manifest["flops"].items()},
-    )  # fmt: skip
+    )
 
 
 def _check_code(
@@ -383,9 +402,13 @@ def _function(data: Json) -> VMFunction:
         rest = {key: _tupled(value) for key, value in native.items()}
         native = NativeEntry(**{**rest, "spec": spec, "planned": planned})
     return VMFunction(
-        data["name"], _tupled(data["params"]), _tupled(data["code"]), data["registers"], native,
+        data["name"],
+        _tupled(data["params"]),
+        _tupled(data["code"]),
+        data["registers"],
+        native,
         data["why_not_native"],
-    )  # fmt: skip
+    )
 
 
 def _tupled(value: object) -> Any:

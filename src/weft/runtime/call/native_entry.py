@@ -144,14 +144,18 @@ class EntryWriter(CallWriter):
     def _open(self, step: Open) -> None:
         self.names["unfit"] = _unfit
         source = _name_of(step.path)
-        targets = "".join([
-            f"{_name_of((*step.path, place)) if item is None else f'a{item}'}, "
-            for place, item in enumerate(step.items)
-        ])  # fmt: skip
+        targets = "".join(
+            [
+                f"{_name_of((*step.path, place)) if item is None else f'a{item}'}, "
+                for place, item in enumerate(step.items)
+            ]
+        )
         test = f"not isinstance({source}, (tuple, list)) or len({source}) != {len(step.items)}"
         self.lines += [
-            f"if {test}:", "    raise unfit(name)", f"{targets}= {source}" if targets else "pass",
-        ]  # fmt: skip
+            f"if {test}:",
+            "    raise unfit(name)",
+            f"{targets}= {source}" if targets else "pass",
+        ]
 
     def _cast(self, step: Cast) -> None:
         """A comparison of shapes, and where they differ the error of the bytecode."""
@@ -176,9 +180,11 @@ class EntryWriter(CallWriter):
             self.names.update({names: tuple(extents), "division_fault": arguments.division_fault})
             known = "".join([f"{name!r}: {value}, " for name, value in self.bound.items()])
             lines = [
-                "try:", *[f"    {line}" for line in lines], "except ZeroDivisionError:",
+                "try:",
+                *[f"    {line}" for line in lines],
+                "except ZeroDivisionError:",
                 f"    raise division_fault(name, {names}, {{{known}}}) from None",
-            ]  # fmt: skip
+            ]
         self.lines += lines
 
     def tuple_text(self, extents: Sequence[Extent]) -> str:
@@ -195,10 +201,14 @@ class EntryWriter(CallWriter):
             else:
                 size = " * ".join([*[self.value(extent) for extent in output.shape], str(width)])
             shape = self.tuple_text(output.shape)
-            self.names.update({
-                f"K{index}": storage_dtype(dtype), f"L{index}": dtype, "compact": compact,
-                "aligned_empty": aligned_empty,
-            })  # fmt: skip
+            self.names.update(
+                {
+                    f"K{index}": storage_dtype(dtype),
+                    f"L{index}": dtype,
+                    "compact": compact,
+                    "aligned_empty": aligned_empty,
+                }
+            )
             line = f"o{index}, q{index} = aligned_empty({shape}, K{index}, {size})"
             self.guarded([line], output.shape)
             self.arrays.append(f"compact(o{index}, q{index}, {shape}, L{index})")

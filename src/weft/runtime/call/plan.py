@@ -244,11 +244,13 @@ def plan_of(spec: FunctionSpec) -> CallPlan:
     if spec.ret is not None:
         passed.append(Pass("result"))
     return CallPlan(
-        spec.name, spec.native_symbol,
-        (Count(len(spec.params)), *_argument_checks(spec.name, spec.params, {})), tuple(passed),
+        spec.name,
+        spec.native_symbol,
+        (Count(len(spec.params)), *_argument_checks(spec.name, spec.params, {})),
+        tuple(passed),
         ("nothing", None) if spec.ret is None else ("number", spec.ret),
         calls_packed=spec.calls_packed,
-    )  # fmt: skip
+    )
 
 
 def plan_of_entry(entry: NativeEntry) -> CallPlan:
@@ -266,22 +268,27 @@ def plan_of_entry(entry: NativeEntry) -> CallPlan:
     inputs = len(spec.params) - outputs - len(handles)
     opened, places, same = _opened(entry.layout)
     return CallPlan(
-        spec.name, spec.native_symbol,
+        spec.name,
+        spec.native_symbol,
         (
             *([Count(inputs)] if entry.layout is None else opened),
-            *_argument_checks(spec.name, spec.params[:inputs], places), *same,
+            *_argument_checks(spec.name, spec.params[:inputs], places),
+            *same,
             *[Cast(*check) for check in entry.checks],
             *[Limit(*limit) for limit in entry.limits],
         ),
         (
             *[Pass("argument", index) for index in range(inputs)],
-            *[Pass("output", index) for index in range(outputs)], *handles,
+            *[Pass("output", index) for index in range(outputs)],
+            *handles,
             *[Pass("symbol", symbol=name) for name in spec.implicit],
         ),
-        entry.result, tuple([Output(*output) for output in entry.outputs]),
+        entry.result,
+        tuple([Output(*output) for output in entry.outputs]),
         Arena(entry.arena, entry.planned) if Pass("arena") in handles else None,
-        entry.constants, spec.calls_packed,
-    )  # fmt: skip
+        entry.constants,
+        spec.calls_packed,
+    )
 
 
 def _opened(layout: tuple[Result, ...] | None) -> tuple[list[Open], dict[int, str], list[Same]]:

@@ -94,14 +94,23 @@ class CallWriter:
         self.bound: dict[str, str] = {}
         self.begin: dict[int, str] = {}
         self.names: dict[str, Any] = {
-            "NDArray": NDArray, "contract": plan, "pop_fault": pop_fault, "name": plan.name,
-            "count_error": arguments.count_error, "shape_error": arguments.shape_error,
+            "NDArray": NDArray,
+            "contract": plan,
+            "pop_fault": pop_fault,
+            "name": plan.name,
+            "count_error": arguments.count_error,
+            "shape_error": arguments.shape_error,
             "division_error": arguments.division_error,
-            "stride_error": arguments.stride_mismatch, "overlap_error": arguments.overlap_error,
-            "timed": _timed, "reach": reach, "partial": partial, "holding": holding,
-            "byref": ctypes.byref, "addressof": ctypes.addressof,
+            "stride_error": arguments.stride_mismatch,
+            "overlap_error": arguments.overlap_error,
+            "timed": _timed,
+            "reach": reach,
+            "partial": partial,
+            "holding": holding,
+            "byref": ctypes.byref,
+            "addressof": ctypes.addressof,
             "native": native_function(plan, address),
-        }  # fmt: skip
+        }
 
     def build(self) -> Callable[..., Any]:
         """Execute the text and return the function in it."""
@@ -146,9 +155,11 @@ class CallWriter:
             self.lines += ["if args:", "    raise count_error(contract, len(args))"]
             return
         self.lines += [
-            "try:", f"    {targets}= args",
-            "except ValueError:", "    raise count_error(contract, len(args)) from None",
-        ]  # fmt: skip
+            "try:",
+            f"    {targets}= args",
+            "except ValueError:",
+            "    raise count_error(contract, len(args)) from None",
+        ]
 
     def _take(self, step: Take) -> None:
         if step.param.kind == "buffer":
@@ -163,9 +174,11 @@ class CallWriter:
         if step.param.strides is None:
             self.lines += [
                 f"if type(a{i}) is NDArray and a{i}.dtype is D{i} and a{i}._compact:",
-                f"    p{i} = a{i}._address", f"    s{i} = a{i}.shape",
-                "else:", f"    p{i}, s{i}, _ = R{i}(a{i})",
-            ]  # fmt: skip
+                f"    p{i} = a{i}._address",
+                f"    s{i} = a{i}.shape",
+                "else:",
+                f"    p{i}, s{i}, _ = R{i}(a{i})",
+            ]
         else:
             self.lines.append(f"p{i}, s{i}, t{i} = R{i}(a{i})")
 
@@ -201,9 +214,11 @@ class CallWriter:
             ]
         if may_divide((*step.shape, *(step.strides or ()))):
             lines = [
-                "try:", *[f"    {line}" for line in lines],
-                "except ZeroDivisionError:", f"    raise division_error(contract, {i}) from None",
-            ]  # fmt: skip
+                "try:",
+                *[f"    {line}" for line in lines],
+                "except ZeroDivisionError:",
+                f"    raise division_error(contract, {i}) from None",
+            ]
         self.lines += lines
 
     def _error(self, what: str, i: int) -> str:

@@ -69,11 +69,13 @@ def export_library(
     offsets = constant_offsets(data, numbers)
     text = LibrarySource(_prefix(path), artifact.signature, entry, offsets, artifact.states)
     files: dict[str, bytes] = {
-        "model.weft": data, "model.c": text.source().encode(), "code.o": code.code,
+        "model.weft": data,
+        "model.c": text.source().encode(),
+        "code.o": code.code,
         f"{text.prefix}.h": text.header().encode(),
         "parallel.o": part_object(parallel_ir(code.triple), code.triple),
         "exports.txt": f"{{ global: {text.prefix}_*; local: *; }};\n".encode(),
-    }  # fmt: skip
+    }
     if undefined_names(code.code) & BUILTINS:
         files["builtins.o"] = part_object(builtins_ir(), code.triple)
     library = _linked(compiler, files, options)
@@ -163,10 +165,23 @@ def _linked(compiler: str, files: dict[str, bytes], options: Sequence[str]) -> b
     """The shared library of sources and objects; ArtifactError with the compiler's first lines."""
     objects = [name for name in files if name.endswith(".o")]
     command = [
-        compiler, "-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=default", "-o", "out.so",
-        "model.c", *sorted(objects), "-Wl,--version-script=exports.txt", "-Wl,-z,noexecstack",
-        "-Wl,--build-id=none", *options, "-lm", "-lpthread",
-    ]  # fmt: skip
+        compiler,
+        "-std=gnu11",
+        "-O2",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=default",
+        "-o",
+        "out.so",
+        "model.c",
+        *sorted(objects),
+        "-Wl,--version-script=exports.txt",
+        "-Wl,-z,noexecstack",
+        "-Wl,--build-id=none",
+        *options,
+        "-lm",
+        "-lpthread",
+    ]
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         for name, content in files.items():
             Path(folder, name).write_bytes(content)

@@ -46,9 +46,13 @@ class LibrarySource:
     """The C text of one model; ``prefix`` begins the names that C programs see."""
 
     def __init__(
-        self, prefix: str, signature: Signature, entry: NativeEntry, offsets: Sequence[int],
+        self,
+        prefix: str,
+        signature: Signature,
+        entry: NativeEntry,
+        offsets: Sequence[int],
         states: Sequence[NDArray],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.prefix, self.signature, self.plan = prefix, signature, plan_of_entry(entry)
         self.offsets = offsets
         self.state_sizes = [state._array.nbytes for state in states]
@@ -99,9 +103,9 @@ class LibrarySource:
     def header(self) -> str:
         """What a C program includes."""
         p, upper = self.prefix, self.prefix.upper()
-        dtypes = "\n".join([
-            f"#define {upper}_{name.upper()} {number}" for number, name in enumerate(DTYPES)
-        ])  # fmt: skip
+        dtypes = "\n".join(
+            [f"#define {upper}_{name.upper()} {number}" for number, name in enumerate(DTYPES)]
+        )
         described = [
             f"   input {n}: {self.names[i]}, {self._described(self.inputs[i])}"
             for n, i in enumerate(self.public)
@@ -111,11 +115,14 @@ class LibrarySource:
             for n, r in enumerate(self.results)
         ]
         lines = "\n".join(described)
-        return HEADER.replace("@TABLE@", lines).replace("@DTYPES@", dtypes).replace(
-            "@UPPER@", upper
-        ).replace("@P@", p).replace("@INPUTS@", str(len(self.public))).replace(
-            "@OUTPUTS@", str(len(self.results))
-        )  # fmt: skip
+        return (
+            HEADER.replace("@TABLE@", lines)
+            .replace("@DTYPES@", dtypes)
+            .replace("@UPPER@", upper)
+            .replace("@P@", p)
+            .replace("@INPUTS@", str(len(self.public)))
+            .replace("@OUTPUTS@", str(len(self.results)))
+        )
 
     def _described(self, param: ParamSpec) -> str:
         return f"{param.dtype} {shape_text(param.shape)}"
@@ -125,10 +132,16 @@ class LibrarySource:
     def source(self) -> str:
         """The C file, to be compiled beside the object code."""
         parts = [
-            _c_file("library_support.c"), f'#include "{self.prefix}.h"', self._blob(),
-            self._prototype(), self._tables(), self._tensor_checks(), self._sizes(), self._run(),
+            _c_file("library_support.c"),
+            f'#include "{self.prefix}.h"',
+            self._blob(),
+            self._prototype(),
+            self._tables(),
+            self._tensor_checks(),
+            self._sizes(),
+            self._run(),
             self._life(),
-        ]  # fmt: skip
+        ]
         return "\n\n".join(parts) + "\n"
 
     def _tensor_checks(self) -> str:
@@ -136,15 +149,16 @@ class LibrarySource:
         sizes = ", ".join([str(storage_dtype(name).itemsize) for name in DTYPES])
         text = _c_file("library_checks.c")
         return (
-            text.replace("@DTYPE_NAMES@", names).replace("@DTYPE_SIZES@", sizes)
+            text.replace("@DTYPE_NAMES@", names)
+            .replace("@DTYPE_SIZES@", sizes)
             .replace("@P@", self.prefix)
-        )  # fmt: skip
+        )
 
     def _blob(self) -> str:
         return (
             '__asm__(".section .weft,\\"a\\",@progbits\\n.balign 64\\n'
             'weft_artifact:\\n.incbin \\"model.weft\\"\\n.previous\\n");\n'
-            "extern const char weft_artifact[] __attribute__((visibility(\"hidden\")));"
+            'extern const char weft_artifact[] __attribute__((visibility("hidden")));'
         )
 
     def _prototype(self) -> str:
@@ -161,10 +175,12 @@ class LibrarySource:
         p = self.prefix
         lines = []
         for kind, items in (
-            ("in", [(self.names[i], self.inputs[i].dtype, self.inputs[i].shape)
-                    for i in self.public]),
+            (
+                "in",
+                [(self.names[i], self.inputs[i].dtype, self.inputs[i].shape) for i in self.public],
+            ),
             ("out", [(r.name, r.dtype, r.shape) for r in self.results]),
-        ):  # fmt: skip
+        ):
             rows: list[str] = []
             for number, (name, dtype, shape) in enumerate(items):
                 extents = [str(x) if isinstance(x, int) else "-1" for x in shape] or ["0"]
@@ -184,16 +200,22 @@ class LibrarySource:
         p, symbols = self.prefix, self.plan.symbols
         fields = "".join([f" int64_t v_{name};" for name in symbols]) or " char none;"
         checks = CheckText(self.plan, self.names, dict(zip(self.states, self.shapes, strict=True)))
-        return "\n".join([
-            f"typedef struct {{{fields} }} symbols;", "",
-            f"static int bind(const {p}_tensor *in, symbols *s, int runs) {{",
-            "  (void)s;",
-            "  misfit = 0;",
-            f'  if (check_tensors("input", {len(self.public)}, in, in_infos, runs)) return -1;',
-            *checks.bindings(), *self._unpacked_symbols("s->"), *checks.comparisons(),
-            *[line for item in self.signature.ranges for line in checks.in_range(*item)],
-            "  return misfit ? fail_misfit() : 0;", "}",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"typedef struct {{{fields} }} symbols;",
+                "",
+                f"static int bind(const {p}_tensor *in, symbols *s, int runs) {{",
+                "  (void)s;",
+                "  misfit = 0;",
+                f'  if (check_tensors("input", {len(self.public)}, in, in_infos, runs)) return -1;',
+                *checks.bindings(),
+                *self._unpacked_symbols("s->"),
+                *checks.comparisons(),
+                *[line for item in self.signature.ranges for line in checks.in_range(*item)],
+                "  return misfit ? fail_misfit() : 0;",
+                "}",
+            ]
+        )
 
     def _unpacked_symbols(self, at: str) -> list[str]:
         return [f"  int64_t v_{name} = {at}v_{name}; (void)v_{name};" for name in self.plan.symbols]
@@ -209,10 +231,12 @@ class LibrarySource:
             "  switch (index) {",
         ]
         for number, result in enumerate(self.results):
-            stores = " ".join([
-                f"shape[{axis}] = {c_expression(extent)};"
-                for axis, extent in enumerate(result.shape)
-            ])  # fmt: skip
+            stores = " ".join(
+                [
+                    f"shape[{axis}] = {c_expression(extent)};"
+                    for axis, extent in enumerate(result.shape)
+                ]
+            )
             lines.append(f"  case {number}: {stores} (void)shape; break;")
         lines += ["  }", "}", "", *self._call(), "", *self._entry_points()]
         return "\n".join(lines)
@@ -288,8 +312,10 @@ class LibrarySource:
         return targets, copies
 
     def _state_copy(self, place: int, item: tuple[str, object], targets: list[str | None]) -> str:
-        return f"memcpy(model->states[{place}], {self._value(item, targets)}, " \
-               f"{self.state_sizes[place]});"  # fmt: skip
+        return (
+            f"memcpy(model->states[{place}], {self._value(item, targets)}, "
+            f"{self.state_sizes[place]});"
+        )
 
     def _written_copy(
         self, source: int, item: tuple[str, object], targets: list[str | None]
@@ -380,10 +406,12 @@ class LibrarySource:
             )
         body = "\n".join(states)
         return (
-            LIFE.replace("@STATES@", body).replace("@COUNT@", str(len(self.state_sizes)))
+            LIFE.replace("@STATES@", body)
+            .replace("@COUNT@", str(len(self.state_sizes)))
             .replace("@INPUTS@", str(len(self.public)))
-            .replace("@OUTPUTS@", str(len(self.results))).replace("@P@", p)
-        )  # fmt: skip
+            .replace("@OUTPUTS@", str(len(self.results)))
+            .replace("@P@", p)
+        )
 
 
 def _c_file(name: str) -> str:

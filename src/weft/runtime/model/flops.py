@@ -51,7 +51,7 @@ class FlopCount:
 
 def flops_of(
     counts: Mapping[str, FlopCount], kernel: str, arguments: Sequence[object]
-) -> float | None:  # fmt: skip
+) -> float | None:
     """The operations of a call of a kernel; None where they are not known."""
     count = counts.get(kernel)
     try:

@@ -35,11 +35,13 @@ class MemoryReport:
 
     def __str__(self) -> str:
         limit = " (at most)" if self.bound else ""
-        return "\n".join([
-            f"arena     {_shown(self.arena)}{limit}",
-            f"constants {_shown(self.constants)}",
-            f"outputs   {_shown(self.outputs)}{limit}",
-        ])  # fmt: skip
+        return "\n".join(
+            [
+                f"arena     {_shown(self.arena)}{limit}",
+                f"constants {_shown(self.constants)}",
+                f"outputs   {_shown(self.outputs)}{limit}",
+            ]
+        )
 
 
 def _shown(size: int | None) -> str:
@@ -66,9 +68,11 @@ def report_memory(
 
 
 def _symbols(
-    function: VMFunction, entry: NativeEntry, limits: Mapping[str, int | None],
+    function: VMFunction,
+    entry: NativeEntry,
+    limits: Mapping[str, int | None],
     values: Sequence[object] | None,
-) -> dict[str, int]:  # fmt: skip
+) -> dict[str, int]:
     symbols: dict[str, int] = {}
     if values is None:
         symbols.update({key: high for key, high in limits.items() if high is not None})
@@ -114,4 +118,3 @@ def _outputs(entry: NativeEntry, symbols: dict[str, int]) -> int | None:
             return None
         total += size
     return total
-

@@ -140,13 +140,17 @@ class Signature:
         """What ``to_json`` made, also after a trip through JSON text."""
         return Signature(
             name=data["name"],
-            parameters=tuple([
-                Parameter(
-                    item["name"], tree_from_json(item["tree"]), item["by"],
-                    None if item["default"] is None else tree_from_json(item["default"]),
-                )
-                for item in data["parameters"]
-            ]),
+            parameters=tuple(
+                [
+                    Parameter(
+                        item["name"],
+                        tree_from_json(item["tree"]),
+                        item["by"],
+                        None if item["default"] is None else tree_from_json(item["default"]),
+                    )
+                    for item in data["parameters"]
+                ]
+            ),
             inputs=tuple(data["inputs"]),
             result=tree_from_json(data["result"]),
             ranges=tuple([tuple(item) for item in data["ranges"]]),
@@ -154,7 +158,7 @@ class Signature:
             written=tuple([tuple(item) for item in data["written"]]),
             source=data["source"],
             unpacked=data["unpacked"],
-        )  # fmt: skip
+        )
 
 
 def _s(items: Collection[object]) -> str:

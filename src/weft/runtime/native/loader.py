@@ -120,9 +120,10 @@ def _relocated(file: ObjectFile) -> list[np.void]:
     """The sections of relocations for what is loaded."""
     sections = file.sections
     return [
-        section for section in sections[sections["type"] == RELA]
+        section
+        for section in sections[sections["type"] == RELA]
         if _is_loaded(sections[int(section["info"])])
-    ]  # fmt: skip
+    ]
 
 
 def _is_loaded(section: np.void) -> bool:
@@ -160,9 +161,7 @@ class _Layout:
         self.code_end = _up(self.jumps_at + _JUMP_SIZE * len(self.jumps), mmap.PAGESIZE)
         constants = self._placed(self.code_end, 0, _EXECUTABLE | _WRITABLE)
         self.entries_at = _up(constants, _ENTRY_SIZE)
-        self.constants_end = _up(
-            self.entries_at + _ENTRY_SIZE * len(self.entries), mmap.PAGESIZE
-        )
+        self.constants_end = _up(self.entries_at + _ENTRY_SIZE * len(self.entries), mmap.PAGESIZE)
         variables = self._placed(self.constants_end, _WRITABLE, _EXECUTABLE | _WRITABLE)
         self.size = max(_up(variables, mmap.PAGESIZE), mmap.PAGESIZE)
         if self.size >= _LIMIT:
@@ -251,9 +250,9 @@ def _write(memory: Table, places: Table, values: Table) -> None:
     """Write the bytes of values at places."""
     if len(places) and (places.min() < 0 or places.max() + values.itemsize > len(memory)):
         raise IndexError("a place outside of the code")
-    memory[places[:, None] + np.arange(values.itemsize)] = (
-        np.ascontiguousarray(values)[:, None].view(np.uint8)
-    )
+    memory[places[:, None] + np.arange(values.itemsize)] = np.ascontiguousarray(values)[
+        :, None
+    ].view(np.uint8)
 
 
 def _up(size: int, unit: int) -> int:

@@ -98,4 +98,3 @@ def obstacle_of(code: ObjectCode, here: Processor | None = None) -> str:
         f"this code was compiled for the processor {code.cpu or 'generic'} and needs {shown}, "
         f"which this one ({cpu}) lacks"
     )
-

@@ -60,9 +60,12 @@ class _Checker:
 
     def instruction(self, position: int, given: Instruction) -> None:
         forms: dict[object, Callable[..., None]] = {
-            "call": self.call, "if": self.branch, "goto": self.jump, "match": self.match,
+            "call": self.call,
+            "if": self.branch,
+            "goto": self.jump,
+            "match": self.match,
             "ret": self.operand,
-        }  # fmt: skip
+        }
         sizes = {"call": 4, "if": 3, "goto": 2, "match": 4, "ret": 2}
         opcode = given[0] if isinstance(given, tuple) and given else None
         if not isinstance(opcode, str) or sizes.get(opcode) != len(given):
@@ -100,9 +103,10 @@ class _Checker:
             self.register(name)
             return
         known: dict[object, Collection[str]] = {
-            "kernel": self.kernels, "function": self.program.functions,
+            "kernel": self.kernels,
+            "function": self.program.functions,
             "builtin": BUILTINS.keys() | _OF_THE_MACHINE,
-        }  # fmt: skip
+        }
         if kind not in ("packed", "operator", *known) or not isinstance(name, str):
             self.wrong(f"no callee: {(kind, name)!r}")
         if kind in known and name not in known[kind]:

@@ -46,9 +46,13 @@ def nonzero(x: np.ndarray) -> np.ndarray:
 
 @register_func("relax.run.unique", override=True)
 def run_unique(
-    x: NDArray, by_value: bool, return_index: bool, return_inverse: bool, return_counts: bool,
+    x: NDArray,
+    by_value: bool,
+    return_index: bool,
+    return_inverse: bool,
+    return_counts: bool,
     axis: int | None = None,
-) -> NDArray | tuple[NDArray, ...]:  # fmt: skip
+) -> NDArray | tuple[NDArray, ...]:
     """``unique`` of NDArrays: one, or a tuple of those asked for."""
     parts = (bool(return_index), bool(return_inverse), bool(return_counts))
     place = None if axis is None else int(axis)

@@ -31,11 +31,13 @@ class Executable:
     """
 
     def __init__(
-        self, program: Program, kernels: Module,
+        self,
+        program: Program,
+        kernels: Module,
         hosts: Mapping[str, CompiledFunction] | None = None,
         flops: Callable[[], Mapping[str, FlopCount]] = dict,
         code: ObjectCode | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.program = program
         self.kernels = kernels
         self.hosts = dict(hosts or {})
@@ -104,9 +106,15 @@ class Executable:
 
     @public_entry("export_library")
     def export_library(
-        self, file_name: str | Path, *, fcompile: object = None, addons: object = None,
-        workspace_dir: object = None, cc: str | None = None, options: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        file_name: str | Path,
+        *,
+        fcompile: object = None,
+        addons: object = None,
+        workspace_dir: object = None,
+        cc: str | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
         """Write a shared library and a C header that run the model without Python.
 
         Args:

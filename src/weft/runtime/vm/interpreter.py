@@ -56,9 +56,7 @@ class Closure:
 
     __slots__ = ("captured", "function", "machine")
 
-    def __init__(
-        self, machine: Machine, function: str, captured: tuple[object, ...]
-    ) -> None:
+    def __init__(self, machine: Machine, function: str, captured: tuple[object, ...]) -> None:
         self.machine, self.function, self.captured = machine, function, captured
 
     def __call__(self, *args: object) -> Any:

@@ -78,10 +78,12 @@ def alloc_shape_heap(size: int) -> NDArray:
 
 def make_shape(heap: NDArray, size: int, *items: int) -> tuple[int, ...]:
     """A shape of ``size`` extents, each given as a code and a number or a slot of the heap."""
-    return tuple([
-        _made(heap, code, value)
-        for code, value in zip(items[: 2 * size : 2], items[1 : 2 * size : 2], strict=True)
-    ])  # fmt: skip
+    return tuple(
+        [
+            _made(heap, code, value)
+            for code, value in zip(items[: 2 * size : 2], items[1 : 2 * size : 2], strict=True)
+        ]
+    )
 
 
 def make_prim_value(heap: NDArray, code: int, value: int) -> int:

@@ -149,9 +149,11 @@ def _tuple(
         raise IRValueError(f"{what}: expected a tuple of {len(fields)}, got one of {len(value)}")
     bind(value, pattern, symbols)
     return tuple(
-        [match(item, sub, symbols, f"{what}[{i}]")
-         for i, (item, sub) in enumerate(zip(value, fields, strict=True))]
-    )  # fmt: skip
+        [
+            match(item, sub, symbols, f"{what}[{i}]")
+            for i, (item, sub) in enumerate(zip(value, fields, strict=True))
+        ]
+    )
 
 
 def _object(value: object, pattern: Sequence[object], symbols: dict[str, int], what: str) -> object:

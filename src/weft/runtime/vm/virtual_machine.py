@@ -158,9 +158,13 @@ class VirtualMachine:
         return self.callable_of(name)(*arguments)
 
     def save_function(
-        self, func_name: str, saved_name: str, *args: object, include_return: bool = True,
+        self,
+        func_name: str,
+        saved_name: str,
+        *args: object,
+        include_return: bool = True,
         **kwargs: object,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Keep a call under a new name, which takes no arguments.
 
         ``include_return=False`` drops the result, for timing. The arguments are checked now.
@@ -284,18 +288,28 @@ class VirtualMachine:
         return recorder.report((time.perf_counter() - start) * 1e6)
 
     def time_evaluator(
-        self, func_name: str, dev: Device | None = None, number: int = 10, repeat: int = 1,
-        min_repeat_ms: int = 0, cooldown_interval_ms: int = 0, repeats_to_cooldown: int = 1,
+        self,
+        func_name: str,
+        dev: Device | None = None,
+        number: int = 10,
+        repeat: int = 1,
+        min_repeat_ms: int = 0,
+        cooldown_interval_ms: int = 0,
+        repeats_to_cooldown: int = 1,
         f_preproc: str = "",
-    ) -> Evaluator:  # fmt: skip
+    ) -> Evaluator:
         """A function that times calls of ``func_name`` and returns a BenchmarkResult."""
         require_cpu(dev)
         if f_preproc:
             raise UnsupportedError("time_evaluator: f_preproc is not available yet")
         return Evaluator(
-            self[func_name], number, repeat, min_repeat_ms,
-            cooldown_interval_ms=cooldown_interval_ms, repeats_to_cooldown=repeats_to_cooldown,
-        )  # fmt: skip
+            self[func_name],
+            number,
+            repeat,
+            min_repeat_ms,
+            cooldown_interval_ms=cooldown_interval_ms,
+            repeats_to_cooldown=repeats_to_cooldown,
+        )
 
 
 VirtualMachine.__module__ = "weft.relax.vm"

@@ -158,9 +158,18 @@ def match_buffer(
         region = as_buffer_region(param)
         shape, dtype = [item.extent for item in region.region], region.buffer.dtype
     buffer = make_buffer(
-        shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
+        shape,
+        dtype,
+        "",
+        data,
+        strides,
+        elem_offset,
+        scope,
+        align,
+        offset_factor,
+        buffer_type,
         axis_separators,
-    )  # fmt: skip
+    )
     if isinstance(param, Var):
         frame = find_function("T.match_buffer")
         if param not in frame.args:
@@ -208,9 +217,18 @@ def alloc_buffer(
     'B'
     """
     buffer = make_buffer(
-        shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
+        shape,
+        dtype,
+        "",
+        data,
+        strides,
+        elem_offset,
+        scope,
+        align,
+        offset_factor,
+        buffer_type,
         axis_separators,
-    )  # fmt: skip
+    )
     block_frame = IRBuilder.current().find(BlockFrame)
     if block_frame is not None:
         block_frame.alloc_buffers.append(buffer)
@@ -307,9 +325,12 @@ def allocate_const(
     var = Var("", pointer_type(dtype, "global"))
     content = _constant_data(data, dtype, extents)
     return AllocateConstFrame(
-        var, dtype, [as_prim_expr(e) for e in extents], content,
+        var,
+        dtype,
+        [as_prim_expr(e) for e in extents],
+        content,
         dict(annotations) if annotations else None,
-    )  # fmt: skip
+    )
 
 
 def _constant_data(data: object, dtype: str, extents: Sequence[int | IntImm]) -> NDArray:
@@ -339,9 +360,18 @@ def decl_buffer(
     Arguments as those of ``T.match_buffer``.
     """
     buffer = make_buffer(
-        shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor, buffer_type,
+        shape,
+        dtype,
+        "",
+        data,
+        strides,
+        elem_offset,
+        scope,
+        align,
+        offset_factor,
+        buffer_type,
         axis_separators,
-    )  # fmt: skip
+    )
     return DeclBufferFrame(buffer, data is None)
 
 

@@ -149,9 +149,18 @@ def make_buffer(
     if isinstance(elem_offset, str):
         elem_offset = Var(elem_offset, index)
     buffer = decl_buffer(
-        sizes, dtype, buffer_name, data, steps, elem_offset, scope, align, offset_factor,
-        buffer_type, axis_separators,
-    )  # fmt: skip
+        sizes,
+        dtype,
+        buffer_name,
+        data,
+        steps,
+        elem_offset,
+        scope,
+        align,
+        offset_factor,
+        buffer_type,
+        axis_separators,
+    )
     if not buffer_name and offset_factor and elem_offset is None:
         assert isinstance(buffer.elem_offset, Var)
         buffer.elem_offset.name = ""
@@ -179,9 +188,18 @@ class BufferProxy:
         Arguments as those of ``T.match_buffer``.
         """
         return make_buffer(
-            shape, dtype, "", data, strides, elem_offset, scope, align, offset_factor,
-            buffer_type, axis_separators,
-        )  # fmt: skip
+            shape,
+            dtype,
+            "",
+            data,
+            strides,
+            elem_offset,
+            scope,
+            align,
+            offset_factor,
+            buffer_type,
+            axis_separators,
+        )
 
     def __getitem__(self, keys: Any) -> BufferNode:
         """``T.Buffer[shape, dtype]``."""

@@ -43,9 +43,12 @@ def warn(mistakes: Iterable[Mistake]) -> None:
         if mistake.span is not None:
             name = mistake.span.source_name.name
             warnings.warn_explicit(
-                mistake.message, ScriptWarning, name, mistake.span.line,
+                mistake.message,
+                ScriptWarning,
+                name,
+                mistake.span.line,
                 registry=_REGISTRIES.setdefault(name, {}),
-            )  # fmt: skip
+            )
 
 
 _REGISTRIES: Final[dict[str, dict[Any, Any]]] = {}
@@ -181,14 +184,18 @@ class _BlockVisitor(Visitor):
             return []  # an inner loop or a let, which are not analysed here
         if block.iter_vars:
             return [
-                axis.var.name for axis in block.iter_vars
-                if axis.iter_type == IterVar.DataPar and axis.var not in used
-                and axis.dom is not None and not _is_one(axis.dom.extent)
-            ]  # fmt: skip
+                axis.var.name
+                for axis in block.iter_vars
+                if axis.iter_type == IterVar.DataPar
+                and axis.var not in used
+                and axis.dom is not None
+                and not _is_one(axis.dom.extent)
+            ]
         return [
-            loop.loop_var.name for loop in self.loops
+            loop.loop_var.name
+            for loop in self.loops
             if loop.loop_var not in used and not _is_one(loop.extent)
-        ]  # fmt: skip
+        ]
 
     def starts_from_nothing(self, store: BufferStore) -> bool:
         """Whether no statement before wrote the buffer, and no block declares to read it."""

@@ -61,8 +61,9 @@ class _Walk:
             elif isinstance(inner, ast.Name):
                 self.loads.append(self.use(inner.id, inner))
 
-    def body(self, owner: ast.AST, branch: str, statements: Sequence[ast.stmt], *targets: ast.AST
-             ) -> None:  # fmt: skip
+    def body(
+        self, owner: ast.AST, branch: str, statements: Sequence[ast.stmt], *targets: ast.AST
+    ) -> None:
         self.scopes.append(_Scope(owner, branch))
         for target in targets:
             self.bind(target, owner)
@@ -102,10 +103,16 @@ def find(
     ``shadowing`` are the assignments whose new variable hides one of an outer scope.
     """
     walk = _Walk()
-    walk.body(function, "body", function.body, *[
-        ast.Name(item.arg, ast.Store()) for item in ast.walk(function.args)
-        if isinstance(item, ast.arg)
-    ])  # fmt: skip
+    walk.body(
+        function,
+        "body",
+        function.body,
+        *[
+            ast.Name(item.arg, ast.Store())
+            for item in ast.walk(function.args)
+            if isinstance(item, ast.arg)
+        ],
+    )
     for store in walk.stores:
         if store.node not in shadowing or store.home is None or store.home is store.scopes[-1]:
             continue

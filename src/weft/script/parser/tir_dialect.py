@@ -143,8 +143,11 @@ def visit_for(parser: Parser, node: ast.For) -> None:
     if isinstance(frame, range):
         if frame.step != 1:
             parser.error(node.iter, "range with a step is no TensorIR loop; scale the index")
-        frame = tir_loop.serial(frame.stop) if frame.start == 0 else (
-            tir_loop.serial(frame.start, frame.stop))  # fmt: skip
+        frame = (
+            tir_loop.serial(frame.stop)
+            if frame.start == 0
+            else (tir_loop.serial(frame.start, frame.stop))
+        )
     if not isinstance(frame, ForFrame):
         parser.error(
             node.iter,
@@ -173,8 +176,10 @@ def visit_if(parser: Parser, node: ast.If) -> None:
     """``if``: a branch at run time, or at parse time if the condition is a Python value."""
     condition = operand(parser.evaluate(node.test))
     if isinstance(condition, Buffer):
-        parser.error(node.test, f"expected a condition, got the buffer {condition.name}; read an "
-                     "element: A[0]")  # fmt: skip
+        parser.error(
+            node.test,
+            f"expected a condition, got the buffer {condition.name}; read an element: A[0]",
+        )
     if not isinstance(condition, ExprOp):
         parser.visit_body(node.body if condition else node.orelse)
         return

@@ -115,9 +115,14 @@ class Docsifier:
         self.config = config
         self.frames: list[Frame] = []
         self.names: set[str] = {
-            config.ir_prefix, config.tir_prefix, config.relax_prefix, config.module_alias,
-            "metadata", "range", "tvm",
-        }  # fmt: skip
+            config.ir_prefix,
+            config.tir_prefix,
+            config.relax_prefix,
+            config.module_alias,
+            "metadata",
+            "range",
+            "tvm",
+        }
         self.docs: dict[int, tuple[object, Callable[[], ExprDoc]]] = {}
         self.values: set[int] = set()
         """Expressions (by ``id``) that have a name."""
@@ -134,8 +139,10 @@ class Docsifier:
         self.global_infos: Mapping[str, Sequence[GlobalInfo]] | None = None
         self._printers: dict[type, Printer] = {}
         self.prefixes = {
-            "ir": config.ir_prefix, "tir": config.tir_prefix, "relax": config.relax_prefix,
-        }  # fmt: skip
+            "ir": config.ir_prefix,
+            "tir": config.tir_prefix,
+            "relax": config.relax_prefix,
+        }
         paths = config.path_to_underline
         self.tracking = config.obj_to_underline is not None or paths is not None
         self.remarks: dict[int, tuple[object, str]] = {}

@@ -71,9 +71,11 @@ def _has_default_data(buffer: Buffer) -> bool:
         return False
     element = annotation.element_type
     expected = DataType("int8") if buffer.dtype.is_bool else buffer.dtype
-    return isinstance(element, PrimType) and element.dtype is expected and (
-        bool(annotation.storage_scope)
-    )  # fmt: skip
+    return (
+        isinstance(element, PrimType)
+        and element.dtype is expected
+        and (bool(annotation.storage_scope))
+    )
 
 
 def define_buffer(buffer: Buffer, d: Docsifier, frame: Frame | None = None) -> IdDoc:
@@ -161,9 +163,12 @@ def _strides(
     results: list[ExprDoc] = []
     for index, stride in enumerate(buffer.strides):
         if isinstance(stride, Var) and not d.defined(stride):
-            if defines == MATCH and uses.get(id(stride)) == 1 and type(stride) is Var and (
-                stride.dtype is _index_type(buffer)
-            ):  # fmt: skip
+            if (
+                defines == MATCH
+                and uses.get(id(stride)) == 1
+                and type(stride) is Var
+                and (stride.dtype is _index_type(buffer))
+            ):
                 _define_stride(buffer, stride, index, d, frame)
                 results.append(LiteralDoc(stride.name))
                 continue

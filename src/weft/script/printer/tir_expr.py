@@ -332,9 +332,12 @@ def _reduce(node: nodes.Reduce, d: Docsifier) -> Doc:
     keys = ("source", "init", "axis", "condition", "value_index")
     combiner = d.doc(node.combiner)
     values = (
-        list_doc(node.source, d), list_doc(node.init, d), list_doc(node.axis, d),
-        d.doc(node.condition), LiteralDoc(int(node.value_index)),
-    )  # fmt: skip
+        list_doc(node.source, d),
+        list_doc(node.init, d),
+        list_doc(node.axis, d),
+        d.doc(node.condition),
+        LiteralDoc(int(node.value_index)),
+    )
     return CallDoc(d.tir("reduce"), (combiner,), keys, values)
 
 

@@ -159,8 +159,9 @@ def _let(node: nodes.LetStmt, d: Docsifier) -> Doc:
     if known is not None:
         body_docs(node.body, d, frame)
         d.pop()
-        return _scoped(None, CallDoc(d.tir("LetStmt"), (rhs,), ("var",), (known,)), frame.stmts,
-                       concise)  # fmt: skip
+        return _scoped(
+            None, CallDoc(d.tir("LetStmt"), (rhs,), ("var",), (known,)), frame.stmts, concise
+        )
     lhs = d.define(node.var, node.var.name or "v")
     body_docs(node.body, d, frame)
     annotation = node.var.type_annotation

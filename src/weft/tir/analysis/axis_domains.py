@@ -161,10 +161,11 @@ class _AxisVisitor(Visitor):
             if definition.var is value:
                 dom = axis.dom
                 return (
-                    dom is not None and definition.extent is not None
+                    dom is not None
+                    and definition.extent is not None
                     and _is_same(definition.low, dom.min)
                     and _is_same(definition.extent, dom.extent)
-                )  # fmt: skip
+                )
         return False
 
     def is_bounded(self, axis: IterVar, value: PrimExpr) -> bool:
@@ -308,9 +309,13 @@ def _keep(points: _Points, chosen: np.ndarray) -> None:
 
 
 def _fault(
-    block: Block, axis: IterVar, value: PrimExpr, numbers: Sequence[np.ndarray], where: str,
+    block: Block,
+    axis: IterVar,
+    value: PrimExpr,
+    numbers: Sequence[np.ndarray],
+    where: str,
     first: int,
-) -> AxisDomainError:  # fmt: skip
+) -> AxisDomainError:
     low, extent, taken = [values[first] for values in numbers]
     least, most = numbers[2].min(), numbers[2].max()
     domain = f"{low} to {low + extent - 1}" if extent > 0 else "empty"

@@ -244,10 +244,17 @@ class _BoundsVisitor(Visitor):
             status = AccessStatus.OUTSIDE if outside else AccessStatus.UNKNOWN
         bound = bounds[0]
         return AccessBound(
-            node, node.buffer, axis, index, extent, status,
-            None if low == bound.NEG_INF else low, None if high == bound.POS_INF else high,
-            has_data(index), self.blocks[-1] if self.blocks else None,
-        )  # fmt: skip
+            node,
+            node.buffer,
+            axis,
+            index,
+            extent,
+            status,
+            None if low == bound.NEG_INF else low,
+            None if high == bound.POS_INF else high,
+            has_data(index),
+            self.blocks[-1] if self.blocks else None,
+        )
 
     def inside(self, ends: list[PrimExpr], extent: PrimExpr, low: int, high: int) -> bool:
         """Whether 0 <= index < extent is proved."""
@@ -318,8 +325,10 @@ def _same_width(index: PrimExpr, extent: PrimExpr) -> tuple[PrimExpr, PrimExpr]:
             return index, fold.const(index.dtype, extent.value)
         except fold.ConstantOverflow:
             return Cast(_INT64, index), fold.const(_INT64, extent.value)
-    wide = [e if e.dtype is _INT64 else Cast(_INT64.with_lanes(e.dtype.lanes), e)
-            for e in (index, extent)]  # fmt: skip
+    wide = [
+        e if e.dtype is _INT64 else Cast(_INT64.with_lanes(e.dtype.lanes), e)
+        for e in (index, extent)
+    ]
     return wide[0], wide[1]
 
 

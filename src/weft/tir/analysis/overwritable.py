@@ -46,10 +46,11 @@ def overwritable_arguments(func: PrimFunc) -> tuple[int, ...]:
     if not store.is_made_once(symbols):
         return ()
     return tuple(
-        at for at in alike
+        at
+        for at in alike
         if not accesses.has_others(arguments[at])
         and all(access.belongs_to(store) for access in accesses.of(arguments[at]))
-    )  # fmt: skip
+    )
 
 
 def _is_alike(argument: Buffer, result: Buffer) -> bool:

@@ -239,10 +239,20 @@ class _Gather(Visitor):
     def add(self, data: Var, buffer: Buffer | None, places: Any, is_write: bool) -> None:
         self.result.in_order.append(
             Access(
-                data, buffer, places, is_write, self.loops, self.guards, self.definitions,
-                self.symbols, self.kernel, self.statement, len(self.result.in_order), self.block,
+                data,
+                buffer,
+                places,
+                is_write,
+                self.loops,
+                self.guards,
+                self.definitions,
+                self.symbols,
+                self.kernel,
+                self.statement,
+                len(self.result.in_order),
+                self.block,
             )
-        )  # fmt: skip
+        )
 
     def under(self, guard: tuple[PrimExpr, bool] | None, *parts: Node | None) -> None:
         """Visit parts that run under a condition; None stands for one that depends on data."""

@@ -168,8 +168,9 @@ def reinterpret(source: DataType, target: DataType) -> Callable[[Value], Value]:
     if is_vector(target):
         return lambda value: np.atleast_1d(np.asarray(value, from_kind)).view(to_kind)
     scalar = _plain
-    return lambda value: scalar(target.element, np.asarray(value, from_kind).reshape(-1)
-                                .view(to_kind)[0])  # fmt: skip
+    return lambda value: scalar(
+        target.element, np.asarray(value, from_kind).reshape(-1).view(to_kind)[0]
+    )
 
 
 def shift_left(a: int, n: int, bits: int) -> int:

@@ -68,9 +68,13 @@ class _Case:
 
 @deep_recursion
 def check_code(
-    mod: IRModule, native: Callable[[], Native], compile_module: Callable[[IRModule], Native], *,
-    seed: int = 0, size: int = 5,
-) -> CodeReport:  # fmt: skip
+    mod: IRModule,
+    native: Callable[[], Native],
+    compile_module: Callable[[IRModule], Native],
+    *,
+    seed: int = 0,
+    size: int = 5,
+) -> CodeReport:
     """Compare the native functions of a lowered module with the interpreter's results.
 
     ``native()`` loads the code of ``mod``; ``compile_module`` compiles functions whose loops were
@@ -154,8 +158,11 @@ def _compare(
     report.compared[name] = case.extent
     names = [_name_of(case.func, index) for index in range(len(expected))]
     pairs = zip([*names, "the returned value"], [*expected, result], [*got, returned], strict=True)
-    has_floats = any(DataType(value.dtype.name).is_float for value in case.arguments
-                     if isinstance(value, np.ndarray))  # fmt: skip
+    has_floats = any(
+        DataType(value.dtype.name).is_float
+        for value in case.arguments
+        if isinstance(value, np.ndarray)
+    )
     for buffer, want, have in pairs:
         problem = first_difference(want, have, may_round=has_floats)
         if problem is not None:

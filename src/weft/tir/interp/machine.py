@@ -135,9 +135,10 @@ class Machine:
         predicate = None if store.predicate is None else self.expression(store.predicate)
         if indices and store.indices[-1].dtype.lanes != 1:
             return lambda state: state.bound(buffer).store_lanes(
-                [index(state) for index in indices], value(state),
+                [index(state) for index in indices],
+                value(state),
                 None if predicate is None else predicate(state),
-            )  # fmt: skip
+            )
         return lambda state: state.bound(buffer).store(
             [index(state) for index in indices], value(state)
         )

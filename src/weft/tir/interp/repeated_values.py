@@ -37,6 +37,8 @@ def repeated_values(root: PrimExpr) -> dict[int, PrimExpr]:
     return {
         id(node): node
         for node in order
-        if isinstance(node, PrimExpr) and is_shared(type(node))
-        and uses.get(id(node), 0) > 1 and id(node) not in unstable
-    }  # fmt: skip
+        if isinstance(node, PrimExpr)
+        and is_shared(type(node))
+        and uses.get(id(node), 0) > 1
+        and id(node) not in unstable
+    }

@@ -79,9 +79,13 @@ class _Zero(StmtMutator):
         for extent in stmt.extents:
             count = op.multiply(count, op.cast("int64", extent))
         memory = Buffer(
-            data=stmt.buffer_var, dtype=stmt.dtype, shape=[count], strides=[], elem_offset=None,
+            data=stmt.buffer_var,
+            dtype=stmt.dtype,
+            shape=[count],
+            strides=[],
+            elem_offset=None,
             name="zeroed",
-        )  # fmt: skip
+        )
         place = Var("at", "int64")
         zero = op.const(0, stmt.dtype)
         store = BufferStore(memory, zero, [place])

@@ -239,8 +239,11 @@ def _state_of(parent: State, thread: Thread) -> State:
             own.memory[key] = _renewed(array, scope, key, thread)
         else:
             own.memory[key] = array
-    fresh = {_base(parent.memory[key]) for key in parent.memory
-               if own.memory[key] is not parent.memory[key]}  # fmt: skip
+    fresh = {
+        _base(parent.memory[key])
+        for key in parent.memory
+        if own.memory[key] is not parent.memory[key]
+    }
     for key, bound in parent.buffers.items():
         if _base(bound.array) not in fresh:
             own.buffers[key] = thread.watched(bound)

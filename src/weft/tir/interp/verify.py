@@ -90,9 +90,11 @@ class VerifyResults(PassInstrument):
 
     @deep_recursion
     def run_after_codegen(
-        self, mod: IRModule, native: Callable[[], Native],
+        self,
+        mod: IRModule,
+        native: Callable[[], Native],
         compile_module: Callable[[IRModule], Native],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Compare the native code of a lowered module with the interpreter.
 
         ``native()`` loads the code of ``mod``, ``compile_module(mod)`` compiles another one.

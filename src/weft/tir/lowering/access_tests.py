@@ -39,9 +39,11 @@ def index_lanes(indices: Sequence[PrimExpr]) -> int:
 
 
 def axis_tests(
-    bounds: Bounds, indices: Sequence[PrimExpr], shape: Sequence[PrimExpr],
+    bounds: Bounds,
+    indices: Sequence[PrimExpr],
+    shape: Sequence[PrimExpr],
     mask: PrimExpr | None = None,
-) -> Iterator[AxisTest]:  # fmt: skip
+) -> Iterator[AxisTest]:
     """A test for each axis on which an index is not proved to be inside.
 
     ``mask`` tells which lanes are accessed; None: all of them. A vector at a constant stride is

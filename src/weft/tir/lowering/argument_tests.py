@@ -61,9 +61,11 @@ def arguments_of(
 
 
 def overlap_tests(
-    callee: PrimFunc, name: str, arguments: Sequence[Argument],
+    callee: PrimFunc,
+    name: str,
+    arguments: Sequence[Argument],
     may_alias: Callable[[e.Var, e.Var], bool],
-) -> list[Test]:  # fmt: skip
+) -> list[Test]:
     """Tests that no two arguments overlap of which the callee writes one.
 
     None for a callee without ``tir.noalias``, and for arguments that cannot overlap.

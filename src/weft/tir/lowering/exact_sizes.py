@@ -133,9 +133,10 @@ def parameter_tests(bounds: Bounds, extent: PrimExpr) -> list[Test]:
     here. And in 32 bits ``n + 70000`` may be negative here.
     """
     is_short = (
-        isinstance(extent, e.Add | e.Sub | e.Mul) and extent.dtype.bits < 64
+        isinstance(extent, e.Add | e.Sub | e.Mul)
+        and extent.dtype.bits < 64
         and bounds.ranges.exact(extent) is None
-    )  # fmt: skip
+    )
     tests = []
     for term in [extent] if is_short else _decisive(extent):
         if not is_short and bounds.is_exact(term):

@@ -10,8 +10,9 @@ def named_functions(mod: IRModule) -> dict[str, PrimFunc]:
     """The PrimFuncs of a module by name: ``global_symbol``, or else that of the GlobalVar."""
     return {
         _name(var.name_hint, func): func
-        for var, func in mod.functions.items() if isinstance(func, PrimFunc)
-    }  # fmt: skip
+        for var, func in mod.functions.items()
+        if isinstance(func, PrimFunc)
+    }
 
 
 def name_of(func: PrimFunc, mod: IRModule) -> str:

@@ -151,11 +151,18 @@ class _InsertChecks(FactMutator):
             return self._choice(call)
         callee, first = self._callee(call)
         places = self._addresses(call, callee, first)
-        rebuilt = super().visit_Call(call) if not places else call.with_(args=[
-            arg.with_(indices=self.visit(arg.indices))
-            if at in places and isinstance(arg, BufferLoad) else self.visit(arg)
-            for at, arg in enumerate(call.args)
-        ])  # fmt: skip
+        rebuilt = (
+            super().visit_Call(call)
+            if not places
+            else call.with_(
+                args=[
+                    arg.with_(indices=self.visit(arg.indices))
+                    if at in places and isinstance(arg, BufferLoad)
+                    else self.visit(arg)
+                    for at, arg in enumerate(call.args)
+                ]
+            )
+        )
         if not self.tests:
             return rebuilt
         if callee is not None:
@@ -176,9 +183,10 @@ class _InsertChecks(FactMutator):
             return call  # code generation refuses it
         arguments = arguments_of(callee, given.args[first:], memory_of)
         doubtful = [
-            at for at, argument in enumerate(arguments)
+            at
+            for at, argument in enumerate(arguments)
             if self._layout_test(*_placed(argument, memory_of, name)) is not None
-        ]  # fmt: skip
+        ]
         apart = overlap_tests(callee, name, arguments, self.sound.may_alias)
         if not doubtful and not apart:
             return call
@@ -350,10 +358,11 @@ class _InsertChecks(FactMutator):
         """The body of the function, after tests of the extents of its parameters."""
         tests = [
             test
-            for buffer in self.func.buffer_map.values() if self.tests
+            for buffer in self.func.buffer_map.values()
+            if self.tests
             for extent in (*buffer.shape, *buffer.strides)
             for test in parameter_tests(self.bounds, extent)
-        ]  # fmt: skip
+        ]
         body: s.Stmt = self.visit(self.func.body)
         return s.seq(*[_statement(test) for test in tests], body) if tests else body
 
@@ -380,9 +389,11 @@ def _named_number(names: Names, arg: Node) -> Node:
 
 
 def _named(
-    name: e.Var, condition: PrimExpr, build: Callable[[PrimExpr], PrimExpr],
+    name: e.Var,
+    condition: PrimExpr,
+    build: Callable[[PrimExpr], PrimExpr],
     parts: tuple[PrimExpr, ...],
-) -> PrimExpr:  # fmt: skip
+) -> PrimExpr:
     """``build(condition)``; where ``parts`` use the variable ``name`` as a mask, it is defined.
 
     Without it the condition would stand at each mask, and later passes would lower it several

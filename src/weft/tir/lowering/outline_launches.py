@@ -103,16 +103,27 @@ class _Outliner(StatementFacts):
         low, size = self.ranges.of(loop.min), self.ranges.of(loop.extent)
         ends = low[0], max(low[0], min(low[1] + size[1], integer_range(kind)[1]))
         inside = loop_range(self.ranges, loop)
-        ranges = [ends if var in (begin, end) else self.ranges.of(var) if var.dtype.is_integral
-                  else (0, 0) for var in (*captured, begin, end)]  # fmt: skip
+        ranges = [
+            ends
+            if var in (begin, end)
+            else self.ranges.of(var)
+            if var.dtype.is_integral
+            else (0, 0)
+            for var in (*captured, begin, end)
+        ]
         body = s.For(
-            loop.loop_var, begin, e.Sub(end, begin), loop.kind, loop.body,
+            loop.loop_var,
+            begin,
+            e.Sub(end, begin),
+            loop.kind,
+            loop.body,
             annotations={**(loop.annotations or {}), RANGE: [*map(_int64, inside)]},
-        )  # fmt: skip
+        )
         attrs = {
-            LAUNCHED: self.name, "tir.noalias": self.clean,
+            LAUNCHED: self.name,
+            "tir.noalias": self.clean,
             RANGES: [[*map(_int64, pair)] for pair in ranges],
-        }  # fmt: skip
+        }
         return PrimFunc([*captured, begin, end], body, attrs=attrs)
 
 

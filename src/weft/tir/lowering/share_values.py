@@ -188,9 +188,8 @@ class _Needs:
         """
         reached: dict[int, PrimExpr | None] = {id(unit): need}
         inside = post_order_of(
-            unit, lambda node: [] if node is not unit and id(node) in repeated
-            else _values_of(node)
-        )  # fmt: skip
+            unit, lambda node: [] if node is not unit and id(node) in repeated else _values_of(node)
+        )
         for node in reversed(inside):
             here = reached[id(node)]
             if node is not unit and id(node) in repeated:

@@ -152,8 +152,9 @@ def _in_pairs(expr: e.BinaryExpr) -> PrimExpr:
     """
     names, lanes = Names(), expr.dtype.lanes // 2
     words = DataType("uint32") if lanes == 1 else DataType("uint32").with_lanes(lanes)
-    pairs = [names.of(name, reinterpret(words, value))
-             for name, value in (("a", expr.a), ("b", expr.b))]  # fmt: skip
+    pairs = [
+        names.of(name, reinterpret(words, value)) for name, value in (("a", expr.a), ("b", expr.b))
+    ]
     upper = const(0xFFFF0000, words)
     halves: tuple[Callable[[PrimExpr], PrimExpr], ...] = (
         lambda pair: _shift("left", pair, 16),

@@ -23,9 +23,10 @@ class SoundBuffers:
         self._parameters = set(self._memory)
         self._noalias = has_noalias(func)
         self._handles = {
-            id(param) for param in func.params
+            id(param)
+            for param in func.params
             if param not in func.buffer_map and param.dtype.is_handle
-        }  # fmt: skip
+        }
 
     def enter_memory(self, stmt: s.Allocate | s.AllocateConst) -> None:
         """Note the memory that an allocation makes."""

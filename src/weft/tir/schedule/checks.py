@@ -136,7 +136,8 @@ def nth_access(
         verb = "writes" if write else "reads"
         names = ", ".join([region.buffer.name for region in regions]) or "none"
         raise errors.BufferIndexError(
-            state, f"{name_of(sref)} {verb} {len(regions)} buffers ({names}), got index {index}",
+            state,
+            f"{name_of(sref)} {verb} {len(regions)} buffers ({names}), got index {index}",
             sref,
-        )  # fmt: skip
+        )
     return regions[index].buffer, regions[index]

@@ -62,10 +62,16 @@ def primitive(
         taken = {item.lstrip("*") for item in names} | {DECISION}
         parameters = list(signature.parameters)[1:]
         kind = InstructionKind(
-            name, function.__name__, names,
-            tuple([item for item in parameters if item not in taken]), pure, signature,
-            DECISION in parameters, attr_codec or {}, texts or {},
-        )  # fmt: skip
+            name,
+            function.__name__,
+            names,
+            tuple([item for item in parameters if item not in taken]),
+            pure,
+            signature,
+            DECISION in parameters,
+            attr_codec or {},
+            texts or {},
+        )
         InstructionKind.REGISTRY[name] = kind
         checks = _checks(signature)
 

@@ -92,9 +92,12 @@ def _affine(realize: BlockRealize, loops: Sequence[For]) -> tuple[bool, int | No
         return bool(known[1]), known[2]
     ranges = {loop.loop_var: loop.domain for loop in loops}
     iter_map = detect_iter_map(
-        realize.iter_values, ranges, realize.predicate, IterMapLevel.Surjective,
+        realize.iter_values,
+        ranges,
+        realize.predicate,
+        IterMapLevel.Surjective,
         simplify_trivial_iterators=False,
-    )  # fmt: skip
+    )
     return remember_map(realize, ranges, iter_map)
 
 

@@ -189,9 +189,12 @@ def _is_apart(state: SRefTree, loop: StmtSRef, accesses: Sequence[_Access]) -> b
         if tile is not None:
             same.append(tile)
     iter_map = detect_iter_map(
-        same, {variable: loop.stmt.domain}, True, IterMapLevel.Bijective,
+        same,
+        {variable: loop.stmt.domain},
+        True,
+        IterMapLevel.Bijective,
         simplify_trivial_iterators=False,
-    )  # fmt: skip
+    )
     return bool(same) and bool(iter_map.indices)
 
 

@@ -175,9 +175,13 @@ class _SimpleBindings(BlockMutator):
             return node.with_(block=self.visit(node.block))
         analyzer = Analyzer()
         iter_map = detect_iter_map(
-            node.iter_values, self.loops, node.predicate, IterMapLevel.Surjective,
-            not self.keep_units, analyzer=analyzer,
-        )  # fmt: skip
+            node.iter_values,
+            self.loops,
+            node.predicate,
+            IterMapLevel.Surjective,
+            not self.keep_units,
+            analyzer=analyzer,
+        )
         if iter_map.indices:
             realize = node.with_(iter_values=indices_of(iter_map, analyzer))
             # The map decides whether bindings are affine. A predicate still uses the bindings as
@@ -230,7 +234,10 @@ def under_copies(realize: BlockRealize, loops: Sequence[For]) -> Stmt:
             binding = binding.with_(var=binding.var.copy_with_suffix(""))
         low, extent = functor.substitute([loop.min, loop.extent], renamed)
         body = loop.with_(
-            loop_var=renamed[loop.loop_var], min=low, extent=extent, body=body,
+            loop_var=renamed[loop.loop_var],
+            min=low,
+            extent=extent,
+            body=body,
             thread_binding=binding,
-        )  # fmt: skip
+        )
     return body

@@ -130,13 +130,17 @@ def check_pure(state: ScheduleState, sref: StmtSRef, exprs: Sequence[Node]) -> N
     """No call in the expressions has an effect, as it must not be repeated or moved."""
     for call in collect(exprs, Call):
         if effect_of(call) not in (
-            CallEffectKind.Pure, CallEffectKind.ReadState, CallEffectKind.ExprAnnotation
-        ):  # fmt: skip
+            CallEffectKind.Pure,
+            CallEffectKind.ReadState,
+            CallEffectKind.ExprAnnotation,
+        ):
             called = getattr(call.op, "name", None) or getattr(call.op, "name_hint", "?")
             raise ImpureValueError(
-                state, f"{name_of(sref)} calls {called}, which may have effects", sref,
+                state,
+                f"{name_of(sref)} calls {called}, which may have effects",
+                sref,
                 "use T.call_pure_extern for a function without effects",
-            )  # fmt: skip
+            )
 
 
 # ---- which instances of a block are executed
@@ -241,9 +245,12 @@ def runs_once_per_instance(realize: BlockRealize, loops: Sequence[For]) -> bool:
         return True
     ranges = {loop.loop_var: loop.domain for loop in loops}
     iter_map = detect_iter_map(
-        realize.iter_values, ranges, realize.predicate, IterMapLevel.Bijective,
+        realize.iter_values,
+        ranges,
+        realize.predicate,
+        IterMapLevel.Bijective,
         simplify_trivial_iterators=False,
-    )  # fmt: skip
+    )
     if realize.iter_values:
         return bool(iter_map.indices)
     return all(op.is_const_int(loop.extent, 1) for loop in loops)

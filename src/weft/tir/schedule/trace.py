@@ -191,11 +191,12 @@ def _decisions(chosen: object) -> dict[int, object]:
 def _checked_entry(index: int, entry: object) -> Entry:
     """An instruction of JSON, if it is one: ``[name, inputs, attributes, outputs]``."""
     if (
-        not isinstance(entry, list | tuple) or len(entry) != 4
+        not isinstance(entry, list | tuple)
+        or len(entry) != 4
         or not isinstance(entry[0], str)
         or not all(isinstance(part, list | tuple) for part in entry[1:])
         or not all(isinstance(name, str) for name in entry[3])
-    ):  # fmt: skip
+    ):
         raise IRValueError(
             f"apply_json_to_schedule: instruction {index}: expected [name, inputs, attributes, "
             f"outputs], a text and three lists, got {entry!r:.200}"

@@ -194,9 +194,11 @@ def _owned(stmt: Allocate) -> Buffer | None:
 def _pointers(body: object) -> set[int]:
     """The data variables that calls or several buffers use: these buffers cannot shrink."""
     pointers = {
-        id(arg) for call in collect(body, Call) for arg in call.args
+        id(arg)
+        for call in collect(body, Call)
+        for arg in call.args
         if isinstance(arg, Var) and arg.dtype.is_handle
-    }  # fmt: skip
+    }
     seen: dict[int, Buffer] = {}
     for buffer in collect(body, Buffer):
         if seen.setdefault(id(buffer.data), buffer) is not buffer:

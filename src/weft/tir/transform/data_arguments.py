@@ -34,10 +34,13 @@ _INDEXING: Final[dict[type[Node], tuple[str, ...]]] = {
 def with_data_arguments(func: PrimFunc) -> PrimFunc:
     """The function with its integer arguments that are data replaced by data variables."""
     scalars = [
-        param for param in func.params
-        if param not in func.buffer_map and is_index(param.dtype)
-        and not isinstance(param, SizeVar) and not has_data(param)
-    ]  # fmt: skip
+        param
+        for param in func.params
+        if param not in func.buffer_map
+        and is_index(param.dtype)
+        and not isinstance(param, SizeVar)
+        and not has_data(param)
+    ]
     if not scalars:
         return func
     placing = {var for part in _placing(func) for var in collect(part, Var)}

@@ -85,9 +85,12 @@ class _Nest:
                 values.append(value)
         assert block.init is not None
         init_block = Block(
-            axes, [], substitute(block.writes, renamed), f"{block.name_hint}_init",
+            axes,
+            [],
+            substitute(block.writes, renamed),
+            f"{block.name_hint}_init",
             substitute(block.init, renamed),
-        )  # fmt: skip
+        )
         return BlockRealize(values, self._spatial_predicate(), init_block)
 
     def _spatial_predicate(self) -> PrimExpr:

@@ -40,9 +40,11 @@ class _Flatten(Mutator):
         if known is None:
             extent = _count(buffer)
             flat = buffer.with_(
-                shape=Array([extent]), strides=Array(), elem_offset=op.const(0),
+                shape=Array([extent]),
+                strides=Array(),
+                elem_offset=op.const(0),
                 axis_separators=Array(),
-            )  # fmt: skip
+            )
             known = self.flat[id(buffer)] = (buffer, flat)
         return known[1]
 

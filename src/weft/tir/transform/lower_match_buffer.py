@@ -77,8 +77,10 @@ class _Lower(Mutator):
             pads = [r.extent for r in source.region]
             lead = len(starts) - len(pads)
             units = [IntImm(s.dtype, 1) for s in starts[:lead]]
-            ranges = [type(outer.region[0]).from_min_extent(s, e) for s, e in
-                      zip(starts, [*units, *pads], strict=True)]  # fmt: skip
+            ranges = [
+                type(outer.region[0]).from_min_extent(s, e)
+                for s, e in zip(starts, [*units, *pads], strict=True)
+            ]
             source = BufferRegion(outer.buffer, ranges)
         self.matched[id(match.buffer)] = source
         target, origin = match.buffer, source.buffer

@@ -237,10 +237,12 @@ class _Narrow(StmtMutator):
         if binding is not None and binding.var.dtype is not var.dtype:
             binding = binding.with_(var=Var(binding.var.name, var.dtype))
         return loop.with_(
-            loop_var=var, min=self.index(loop.min, var.dtype),
-            extent=self.index(loop.extent, var.dtype), body=self.visit(loop.body),
+            loop_var=var,
+            min=self.index(loop.min, var.dtype),
+            extent=self.index(loop.extent, var.dtype),
+            body=self.visit(loop.body),
             thread_binding=binding,
-        )  # fmt: skip
+        )
 
     def visit_BlockRealize(self, realize: BlockRealize) -> BlockRealize:
         block = self.visit(realize.block)
@@ -249,8 +251,9 @@ class _Narrow(StmtMutator):
         same = all(new is old for new, old in zip(values, realize.iter_values, strict=True))
         return realize.with_(
             iter_values=realize.iter_values if same else Array(values),
-            predicate=self.value(realize.predicate), block=block,
-        )  # fmt: skip
+            predicate=self.value(realize.predicate),
+            block=block,
+        )
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         node, value = attr.node, attr.value

@@ -339,9 +339,11 @@ class _Place(Mutator):
 def shared_pointers(body: Stmt) -> set[int]:
     """Data variables that calls use, or several buffers: their buffers stay as they are."""
     pointers = {
-        id(arg) for call in collect(body, Call) for arg in call.args
+        id(arg)
+        for call in collect(body, Call)
+        for arg in call.args
         if isinstance(arg, Var) and arg.dtype.is_handle
-    }  # fmt: skip
+    }
     return pointers | {id(decl.buffer.data) for decl in collect(body, DeclBuffer)}
 
 

@@ -15,9 +15,9 @@ prim_func_pass = function_pass_decorator(PrimFunc)
 ``transform_function``."""
 
 
-def make_pass(name: str, function: Callable[[PrimFunc], PrimFunc], opt_level: int = 0) -> (
-    FunctionPass
-):  # fmt: skip
+def make_pass(
+    name: str, function: Callable[[PrimFunc], PrimFunc], opt_level: int = 0
+) -> FunctionPass:
     """The pass ``tir.<name>`` that applies ``function`` to every PrimFunc."""
     entry = deep_recursion(function)
 

@@ -133,8 +133,10 @@ def _free(storages: list[_Storage], life: _Life) -> _Storage | None:
     ]
     if not fitting:
         return None
-    return min(fitting, key=lambda item: (item.elements < life.elements, abs(
-        item.elements - life.elements)))  # fmt: skip
+    return min(
+        fitting,
+        key=lambda item: (item.elements < life.elements, abs(item.elements - life.elements)),
+    )
 
 
 def _rebuilt(chain: list[Any], core: Stmt, mapping: dict[Var, _Storage]) -> Stmt:

@@ -83,9 +83,13 @@ class Vectorizer(StmtMutator):
     """
 
     def __init__(
-        self, var: Var, start: PrimExpr, lanes: int, analyzer: Analyzer | None = None,
+        self,
+        var: Var,
+        start: PrimExpr,
+        lanes: int,
+        analyzer: Analyzer | None = None,
         unrolled: Collection[Var] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__()
         self.lanes, self.analyzer, self.unrolled = lanes, analyzer, unrolled
         ramp = Ramp(start, IntImm(start.dtype, 1), lanes)
@@ -124,11 +128,14 @@ class Vectorizer(StmtMutator):
         value = self.visit(expr.value)
         if value is expr.value:
             return expr
-        if isinstance(value, Ramp) and expr.dtype.is_integral and expr.dtype.bits >= (
-            value.dtype.bits
-        ):  # fmt: skip
-            return Ramp(op.cast(expr.dtype, value.base), op.cast(expr.dtype, value.stride),
-                        value.lanes)  # fmt: skip
+        if (
+            isinstance(value, Ramp)
+            and expr.dtype.is_integral
+            and expr.dtype.bits >= (value.dtype.bits)
+        ):
+            return Ramp(
+                op.cast(expr.dtype, value.base), op.cast(expr.dtype, value.stride), value.lanes
+            )
         return Cast(expr.dtype.with_lanes(value.dtype.lanes), value)
 
     def visit_Select(self, expr: Select) -> PrimExpr:
@@ -191,9 +198,7 @@ class Vectorizer(StmtMutator):
 
     def arm(self, arm: PrimExpr, wide: PrimExpr, flags: PrimExpr) -> PrimExpr:
         """One arm of a choice; loads that are safe only under the condition get it as predicate."""
-        harmful = [
-            part for part in collect(arm, (BufferLoad, Call)) if not self.is_harmless(part)
-        ]  # fmt: skip
+        harmful = [part for part in collect(arm, (BufferLoad, Call)) if not self.is_harmless(part)]
         if not harmful:
             return self.wide(wide)
         if self.unrolled is None or any(isinstance(part, Call) for part in harmful):
@@ -251,8 +256,15 @@ class Vectorizer(StmtMutator):
         low, extent = self.visit(loop.min), self.visit(loop.extent)
         if low.dtype.lanes != 1 or extent.dtype.lanes != 1:
             raise NotVectorizable
-        return For(loop.loop_var, low, extent, loop.kind, self.visit(loop.body),
-                   loop.thread_binding, loop.annotations)  # fmt: skip
+        return For(
+            loop.loop_var,
+            low,
+            extent,
+            loop.kind,
+            self.visit(loop.body),
+            loop.thread_binding,
+            loop.annotations,
+        )
 
     def visit_Evaluate(self, stmt: Evaluate) -> Stmt:
         value = self.visit(stmt.value)
@@ -353,9 +365,11 @@ def has_masked_form(loop: For, analyzer: Analyzer) -> bool:
 
 
 def vectorized(
-    loop: For, lanes: int, analyzer: Analyzer | None = None,
+    loop: For,
+    lanes: int,
+    analyzer: Analyzer | None = None,
     unrolled: Collection[Var] | None = None,
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     """The vector form of a loop.
 
     A loop over a sequence is not divided into vector and serial parts, which could change the order

@@ -144,23 +144,32 @@ class _Taps:
             lambda *i: sampler.position(
                 op.cast(sampler.kind, grid(i[0], rank - 1 - number, *i[1:]))
             ),
-            "position", tag=tag.INJECTIVE,
-        )  # fmt: skip
+            "position",
+            tag=tag.INJECTIVE,
+        )
         shape: Shape = [self.count, *place.shape]
         self.indices = compute_ax(
-            shape, lambda *i: sampler.tap(place(*i[1:]), i[0], method)[0], "tap_index",
+            shape,
+            lambda *i: sampler.tap(place(*i[1:]), i[0], method)[0],
+            "tap_index",
             tag=tag.INJECTIVE,
-        )  # fmt: skip
+        )
         self.weights = compute_ax(
-            shape, lambda *i: sampler.tap(place(*i[1:]), i[0], method)[1], "tap_weight",
+            shape,
+            lambda *i: sampler.tap(place(*i[1:]), i[0], method)[1],
+            "tap_weight",
             tag=tag.INJECTIVE,
-        )  # fmt: skip
+        )
 
 
 def grid_sample(
-    data: Tensor, grid: Tensor, method: str = "bilinear", layout: str = "NCHW",
-    padding_mode: str = "zeros", align_corners: bool = True,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    grid: Tensor,
+    method: str = "bilinear",
+    layout: str = "NCHW",
+    padding_mode: str = "zeros",
+    align_corners: bool = True,
+) -> Tensor:
     """The image at the points of a grid (batch, 2, h, w), or (batch, 3, d, h, w) of volumes.
 
     Outside of the image: zeros, the border's pixels, or the image reflected. Of volumes there is

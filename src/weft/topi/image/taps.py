@@ -47,11 +47,15 @@ def weighted_taps(
 
     if 0 < count <= _WRITTEN_OUT:
         return compute_ax(
-            shape, lambda *i: op.add_n(*[term(i, tap) for tap in range(count)]), "T_resample",
+            shape,
+            lambda *i: op.add_n(*[term(i, tap) for tap in range(count)]),
+            "T_resample",
             tag=tag.INJECTIVE,
-        )  # fmt: skip
+        )
     taps = reduce_axis((0, count), "tap")
     return compute_ax(
-        shape, lambda *i: te_sum(term(i, taps.var), axis=[taps]), "T_resample_sum",
+        shape,
+        lambda *i: te_sum(term(i, taps.var), axis=[taps]),
+        "T_resample_sum",
         tag=tag.COMM_REDUCE,
-    )  # fmt: skip
+    )

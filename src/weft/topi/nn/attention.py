@@ -37,9 +37,14 @@ Shifted = Callable[[PrimExpr, PrimExpr, Extent], PrimExpr]
 
 
 def masked_attention(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scale: float | None,
-    allowed: Allowed | None, is_any_allowed: bool = True,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    scale: float | None,
+    allowed: Allowed | None,
+    is_any_allowed: bool = True,
+) -> Tensor:
     """softmax(query key^T * scale + bias) value, per batch and head.
 
     ``is_any_allowed`` says that the mask leaves at least one key for every query.
@@ -68,12 +73,14 @@ def masked_attention(
     out = _combined(powers, value, owner)
     share = te.compute(
         total.shape,
-        lambda b, h, i: tir_const(1, kind) / _not_zero(total(b, h, i), keys), name="share",
-    )  # fmt: skip
+        lambda b, h, i: tir_const(1, kind) / _not_zero(total(b, h, i), keys),
+        name="share",
+    )
     return te.compute(
-        out.shape, lambda b, i, h, d: (out(b, i, h, d) * share(b, h, i)).astype(query.dtype),
+        out.shape,
+        lambda b, i, h, d: (out(b, i, h, d) * share(b, h, i)).astype(query.dtype),
         name="attention",
-    )  # fmt: skip
+    )
 
 
 def _powers(scores: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,7 +155,7 @@ def _masked(scores: Tensor, allowed: Allowed, filler: PrimExpr) -> Tensor:
         scores.shape,
         lambda b, h, i, j: if_then_else(allowed(i, j), scores(b, h, i, j), filler),
         name="masked",
-    )  # fmt: skip
+    )
 
 
 def _in_order(causal_mask: str | None, window: int | None) -> Shifted | None:
@@ -168,17 +175,26 @@ def _in_order(causal_mask: str | None, window: int | None) -> Shifted | None:
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, scale: float | None, causal_mask: str | None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scale: float | None,
+    causal_mask: str | None,
     window_size: int | None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """softmax(query key^T * scale) value."""
     return attention_bias(query, key, value, None, scale, causal_mask, window_size)
 
 
 def attention_bias(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, scale: float | None,
-    causal_mask: str | None, window_size: int | None,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    bias: Tensor | None,
+    scale: float | None,
+    causal_mask: str | None,
+    window_size: int | None,
+) -> Tensor:
     """softmax(query key^T * scale + bias) value, for the pairs that the masks allow."""
     condition = _in_order(causal_mask, window_size)
     shift = tir_abs(key.shape[1] - query.shape[1]) if causal_mask == "BottomRight" else 0
@@ -198,9 +214,15 @@ def _segment(starts: Tensor, length: PrimExpr, name: str) -> Tensor:
 
 
 def attention_var_len(
-    query: Tensor, key: Tensor, value: Tensor, starts_q: Tensor, starts_k: Tensor,
-    scale: float | None, causal_mask: str | None, window_size: int | None,
-) -> Tensor:  # fmt: skip
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    starts_q: Tensor,
+    starts_k: Tensor,
+    scale: float | None,
+    causal_mask: str | None,
+    window_size: int | None,
+) -> Tensor:
     """Attention in which a query sees the keys of its own sequence."""
     condition, shifted = _in_order(causal_mask, window_size), causal_mask == "BottomRight"
     mine = _segment(starts_q, query.shape[1], "sequence_q")

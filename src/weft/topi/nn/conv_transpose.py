@@ -63,9 +63,15 @@ def _check_channels(data: Tensor, kernel: Tensor, groups: int) -> None:
 
 
 def conv_transpose(
-    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents, out_dtype: str | None = None,
-    output_padding: Extents = 0, groups: int = 1, dilation: Extents = 1,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents,
+    padding: Extents,
+    out_dtype: str | None = None,
+    output_padding: Extents = 0,
+    groups: int = 1,
+    dilation: Extents = 1,
+) -> Tensor:
     """The transpose of a convolution: data (n, c, spatial), kernel (c, filters / groups, spatial).
 
     ``output_padding`` values are added at the end of each axis.
@@ -113,33 +119,50 @@ def conv_transpose(
 
 
 def conv1d_transpose_ncw(
-    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str,
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    out_dtype: str,
     output_padding: Extents,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Transposed convolution over one spatial axis."""
     return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding)
 
 
 def group_conv1d_transpose_ncw(
-    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str,
-    output_padding: Extents, groups: int,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    out_dtype: str,
+    output_padding: Extents,
+    groups: int,
+) -> Tensor:
     """Transposed convolution over one spatial axis, in groups."""
     return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding, groups)
 
 
 def conv2d_transpose_nchw(
-    Input: Tensor, Filter: Tensor,  # noqa: N803 - as TVM
-    strides: Extents, padding: Extents, out_dtype: str,
+    Input: Tensor,
+    Filter: Tensor,  # noqa: N803 - as TVM
+    strides: Extents,
+    padding: Extents,
+    out_dtype: str,
     output_padding: Extents,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Transposed convolution over two spatial axes."""
     return conv_transpose(Input, Filter, strides, padding, out_dtype, output_padding)
 
 
 def group_conv2d_transpose_nchw(
-    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, out_dtype: str,
-    output_padding: Extents, groups: int,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    out_dtype: str,
+    output_padding: Extents,
+    groups: int,
+) -> Tensor:
     """Transposed convolution over two spatial axes, in groups."""
     return conv_transpose(data, kernel, stride, padding, out_dtype, output_padding, groups)

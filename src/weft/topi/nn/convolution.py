@@ -95,15 +95,21 @@ class Windows:
     def places(self, window: Sequence[PrimExpr], tap: Sequence[PrimExpr]) -> list[PrimExpr]:
         """The indices into the padded data of element ``tap`` of a window."""
         return [
-            at * stride + inner * spread for at, inner, stride, spread
-            in zip(window, tap, self.strides, self.dilations, strict=True)
-        ]  # fmt: skip
+            at * stride + inner * spread
+            for at, inner, stride, spread in zip(
+                window, tap, self.strides, self.dilations, strict=True
+            )
+        ]
 
 
 def windows_of(
-    extents: Shape, kernel: Shape, stride: Extents, padding: Extents | str, dilation: Extents,
+    extents: Shape,
+    kernel: Shape,
+    stride: Extents,
+    padding: Extents | str,
+    dilation: Extents,
     what: str,
-) -> Windows:  # fmt: skip
+) -> Windows:
     """The windows of ``kernel`` over data of ``extents``; ``what`` names the operator in errors."""
     count = len(kernel)
     strides = per_axis(stride, count, f"{what}: strides")
@@ -136,11 +142,19 @@ def _spatial_letters(inp: Tensor, filt: Tensor) -> str:
 
 
 def conv(
-    inp: Tensor, filt: Tensor, stride: Extents, padding: Extents | str, dilation: Extents,
-    groups: int = 1, data_layout: str = "", kernel_layout: str = "", out_dtype: str | None = None,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
+    inp: Tensor,
+    filt: Tensor,
+    stride: Extents,
+    padding: Extents | str,
+    dilation: Extents,
+    groups: int = 1,
+    data_layout: str = "",
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
     auto_scheduler_should_rewrite_layout: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The convolution of ``inp`` (N, C, spatial) with ``filt`` (O, C / groups, spatial).
 
     Layouts are strings such as "NCHW" and "OIHW" (the defaults for the rank).
@@ -176,9 +190,13 @@ def conv(
     name = f"{'group_' if group_count > 1 else ''}conv{dim}d_{data_layout.lower()}"
     attrs = {"layout_free_placeholders": [filt]} if auto_scheduler_should_rewrite_layout else None
     whole = compute_one(
-        placed([batch, filters, *windows.counts], data_at), element, name=name, tag=name,
-        attrs=attrs, varargs_names=placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at),
-    )  # fmt: skip
+        placed([batch, filters, *windows.counts], data_at),
+        element,
+        name=name,
+        tag=name,
+        attrs=attrs,
+        varargs_names=placed(["nn", "ff", *["yy", "xx", "zz"][:dim]], data_at),
+    )
     return rounded(whole, dtype)
 
 
@@ -209,80 +227,126 @@ def check_channels(
 
 
 def conv1d(
-    data: Tensor, kernel: Tensor, strides: Extents = 1, padding: Extents | str = "VALID",
-    dilation: Extents = 1, groups: int = 1, data_layout: str = "NCW", kernel_layout: str = "",
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents = 1,
+    padding: Extents | str = "VALID",
+    dilation: Extents = 1,
+    groups: int = 1,
+    data_layout: str = "NCW",
+    kernel_layout: str = "",
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Convolution over one spatial axis."""
     layout = kernel_layout or ("OIW" if data_layout == "NCW" else "WIO")
     return conv(data, kernel, strides, padding, dilation, groups, data_layout, layout, out_dtype)
 
 
 def conv2d(
-    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents | str, dilation: Extents,
-    data_layout: str = "NCHW", kernel_layout: str = "", out_dtype: str | None = None,
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents,
+    padding: Extents | str,
+    dilation: Extents,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "",
+    out_dtype: str | None = None,
     groups: int = 1,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Convolution over two spatial axes; kernel OIHW for NCHW and HWIO for NHWC by default."""
     layout = kernel_layout or {"NCHW": "OIHW", "NHWC": "HWIO", "HWCN": "HWIO"}.get(data_layout, "")
     return conv(data, kernel, strides, padding, dilation, groups, data_layout, layout, out_dtype)
 
 
 def conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
-    padding: Extents | str, dilation: Extents,
+    Input: Tensor,
+    Filter: Tensor,
+    stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str,
+    dilation: Extents,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """conv2d of NCHW data and an OIHW kernel."""
     return conv(Input, Filter, stride, padding, dilation, 1, "NCHW", "OIHW", out_dtype)
 
 
 def conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
-    padding: Extents | str, dilation: Extents,
+    Input: Tensor,
+    Filter: Tensor,
+    stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str,
+    dilation: Extents,
     out_dtype: str | None = None,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
-) -> Tensor:  # fmt: skip
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> Tensor:
     """conv2d of NHWC data and an HWIO kernel, whose layout may be changed."""
     return conv(
-        Input, Filter, stride, padding, dilation, 1, "NHWC", "HWIO", out_dtype,
-        auto_scheduler_rewritten_layout, meta_schedule_original_shape, True,
-    )  # fmt: skip
+        Input,
+        Filter,
+        stride,
+        padding,
+        dilation,
+        1,
+        "NHWC",
+        "HWIO",
+        out_dtype,
+        auto_scheduler_rewritten_layout,
+        meta_schedule_original_shape,
+        True,
+    )
 
 
 def group_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
-    padding: Extents | str, dilation: Extents,
-    groups: int, out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+    Input: Tensor,
+    Filter: Tensor,
+    stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str,
+    dilation: Extents,
+    groups: int,
+    out_dtype: str | None = None,
+) -> Tensor:
     """conv2d_nchw in groups."""
     return conv(Input, Filter, stride, padding, dilation, groups, "NCHW", "OIHW", out_dtype)
 
 
 def group_conv2d_nhwc(
-    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
-    padding: Extents | str, dilation: Extents,
-    groups: int, out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+    Input: Tensor,
+    Filter: Tensor,
+    stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str,
+    dilation: Extents,
+    groups: int,
+    out_dtype: str | None = None,
+) -> Tensor:
     """conv2d_nhwc in groups."""
     return conv(Input, Filter, stride, padding, dilation, groups, "NHWC", "HWIO", out_dtype)
 
 
 def conv3d(
-    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents | str, dilation: Extents,
-    groups: int = 1, data_layout: str = "NCDHW", kernel_layout: str = "",
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents,
+    padding: Extents | str,
+    dilation: Extents,
+    groups: int = 1,
+    data_layout: str = "NCDHW",
+    kernel_layout: str = "",
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Convolution over three spatial axes."""
     layout = kernel_layout or ("OIDHW" if data_layout == "NCDHW" else "DHWIO")
     return conv(data, kernel, strides, padding, dilation, groups, data_layout, layout, out_dtype)
 
 
 def depthwise_conv2d_nchw(
-    Input: Tensor, Filter: Tensor, stride: Extents,  # noqa: N803 - as TVM
-    padding: Extents | str, dilation: Extents,
+    Input: Tensor,
+    Filter: Tensor,
+    stride: Extents,  # noqa: N803 - as TVM
+    padding: Extents | str,
+    dilation: Extents,
     out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """A kernel for each channel: data (n, c, h, w), kernel (c, multiplier, kh, kw)."""
     _, channels, height, width = Input.shape
     owners, multiplier, kernel_h, kernel_w = Filter.shape

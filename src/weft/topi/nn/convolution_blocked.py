@@ -140,9 +140,15 @@ def _axes_of(layouts: tuple[str, str, str]) -> tuple[str, list[Axes]]:
 
 
 def conv_blocked(
-    data: Tensor, kernel: Tensor, strides: Extents, padding: Extents, dilation: Extents,
-    groups: int, layouts: tuple[str, str, str], out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Tensor,
+    strides: Extents,
+    padding: Extents,
+    dilation: Extents,
+    groups: int,
+    layouts: tuple[str, str, str],
+    out_dtype: str | None = None,
+) -> Tensor:
     """The convolution of data and kernel in layouts that may be blocked: (data, kernel, result).
 
     Data ``NCHW4c`` (n, c / 4, h, w, 4) and a kernel ``OIHW4i8o`` (o / 8, i / 4, kh, kw, 4, 8) give
@@ -203,9 +209,15 @@ def _input_channel(extent: Extent, factor: int) -> tuple[Index, list[IterVar]]:
 
 
 def conv2d_NCHWc(  # noqa: N802 - as TVM
-    data: Tensor, kernel: Tensor, stride: Extents, padding: Extents, dilation: Extents, layout: str,
-    out_layout: str, out_dtype: str | None = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Tensor,
+    stride: Extents,
+    padding: Extents,
+    dilation: Extents,
+    layout: str,
+    out_layout: str,
+    out_dtype: str | None = None,
+) -> Tensor:
     """The convolution of data (n, c / a, h, w, a) and a kernel (o / b, c / a, kh, kw, a, b).
 
     ``layout`` and ``out_layout`` name the blocks (``"NCHW16c"``); the kernel's are its last axes.

@@ -13,9 +13,14 @@ from weft.topi.moments import wide
 
 
 def deform_im2col(
-    data: Tensor, offset: Tensor, kernel: Sequence[int], stride: Sequence[int],
-    padding: Sequence[int], dilation: Sequence[int], offset_groups: int = 1,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    offset: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    offset_groups: int = 1,
+) -> Tensor:
     """(batch, channels, kernel rows, kernel columns, rows, columns): windows, read bilinearly.
 
     ``offset`` is (batch, 2 * offset groups * taps, rows, columns): how far each tap is moved down,
@@ -48,9 +53,10 @@ def _bilinear(data: Tensor, plane: tuple[PrimExpr, PrimExpr], place: Point) -> P
         shares = [op.const(1, kind) - op.abs(place[axis] - at[axis]) for axis in range(2)]
         index = [op.cast("int64", value) for value in at]
         inside = [
-            test for axis in range(2)
+            test
+            for axis in range(2)
             for test in (op.less_equal(0, index[axis]), op.less(index[axis], data.shape[2 + axis]))
-        ]  # fmt: skip
+        ]
         value = op.if_then_else(op.all(*inside), data(*plane, *index), op.const(0, data.dtype))
         terms.append(shares[0] * shares[1] * op.cast(kind, value))
     return op.add_n(*terms)

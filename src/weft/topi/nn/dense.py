@@ -21,10 +21,15 @@ from weft.topi.extents import (
 
 
 def matmul(
-    tensor_a: Tensor, tensor_b: Tensor, bias: Tensor | None = None, out_dtype: str | None = None,
-    transpose_a: bool = False, transpose_b: bool = False,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
-) -> Tensor:  # fmt: skip
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    bias: Tensor | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = False,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> Tensor:
     """``a @ b + bias``, a (.., n, k) and b (.., k, m); each may have its last two axes transposed.
 
     ``tensor_b`` is marked as a tensor whose layout may be changed. The last two arguments are part
@@ -72,21 +77,36 @@ def matmul(
 
 
 def dense(
-    data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: str | None = None,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    out_dtype: str | None = None,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> Tensor:
     """``data @ weight.T + bias``: data (.., n, k), weight (m, k), bias (m,)."""
     return matmul(
-        data, weight, bias, out_dtype, False, True, auto_scheduler_rewritten_layout,
+        data,
+        weight,
+        bias,
+        out_dtype,
+        False,
+        True,
+        auto_scheduler_rewritten_layout,
         meta_schedule_original_shape,
-    )  # fmt: skip
+    )
 
 
 def batch_matmul(
-    tensor_a: Tensor, tensor_b: Tensor, oshape: Shape | None = None, out_dtype: str | None = None,
-    transpose_a: bool = False, transpose_b: bool = True,
-    auto_scheduler_rewritten_layout: str = "", meta_schedule_original_shape: object = None,
-) -> Tensor:  # fmt: skip
+    tensor_a: Tensor,
+    tensor_b: Tensor,
+    oshape: Shape | None = None,
+    out_dtype: str | None = None,
+    transpose_a: bool = False,
+    transpose_b: bool = True,
+    auto_scheduler_rewritten_layout: str = "",
+    meta_schedule_original_shape: object = None,
+) -> Tensor:
     """``a[i] @ b[i].T`` for every i: a (b, n, k), b (b, m, k); a batch of 1 is broadcast."""
     del auto_scheduler_rewritten_layout, meta_schedule_original_shape
     if tensor_a.ndim != 3 or tensor_b.ndim != 3:
@@ -114,6 +134,9 @@ def batch_matmul(
     letters = ("T" if transpose_a else "N") + ("T" if transpose_b else "N")
     shape = [*batch, rows, columns] if oshape is None else oshape
     return compute_one(
-        shape, element, name=f"T_batch_matmul_{letters}", tag="batch_matmul",
+        shape,
+        element,
+        name=f"T_batch_matmul_{letters}",
+        tag="batch_matmul",
         attrs={"layout_free_placeholders": [tensor_b]},
-    )  # fmt: skip
+    )

@@ -62,9 +62,11 @@ def nll_loss(
 
 
 def _weights(
-    outer: Shape, picked: Callable[[Point, OfTarget], PrimExpr], weights: Tensor | None,
+    outer: Shape,
+    picked: Callable[[Point, OfTarget], PrimExpr],
+    weights: Tensor | None,
     predictions: Tensor,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     def value(target: PrimExpr) -> PrimExpr:
         return op.const(1, predictions.dtype) if weights is None else weights(target)
 

@@ -62,9 +62,14 @@ def layer_norm(
 
 
 def group_norm(
-    data: Tensor, gamma: Tensor | None, beta: Tensor | None, num_groups: int, channel_axis: int,
-    axes: Axes, epsilon: float = 1e-5,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    gamma: Tensor | None,
+    beta: Tensor | None,
+    num_groups: int,
+    channel_axis: int,
+    axes: Axes,
+    epsilon: float = 1e-5,
+) -> Tensor:
     """The data normalised over ``axes`` and each group of channels; gamma, beta per channel."""
     channel = normalize_axis(channel_axis, data.ndim, "group_norm")
     spatial = normalize_axes(axes, data.ndim, "group_norm")
@@ -80,8 +85,9 @@ def group_norm(
     grouped = compute_ax(
         [*data.shape[:channel], groups, width, *data.shape[channel + 1 :]],
         lambda *i: data(*i[:channel], i[channel] * width + i[channel + 1], *i[channel + 2 :]),
-        "T_reshape", tag=tag.INJECTIVE,
-    )  # fmt: skip
+        "T_reshape",
+        tag=tag.INJECTIVE,
+    )
     reduced = [channel + 1, *[axis + (axis > channel) for axis in spatial]]
     moments = Moments(grouped, sorted(reduced), data.op.name)
 
@@ -95,9 +101,13 @@ def group_norm(
 
 
 def instance_norm(
-    data: Tensor, gamma: Tensor | None, beta: Tensor | None, channel_axis: int, axis: Axes,
+    data: Tensor,
+    gamma: Tensor | None,
+    beta: Tensor | None,
+    channel_axis: int,
+    axis: Axes,
     epsilon: float = 1e-5,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The data normalised over ``axis`` for each sample and channel; gamma, beta per channel."""
     channel = normalize_axis(channel_axis, data.ndim, "instance_norm")
     axes = normalize_axes(axis, data.ndim, "instance_norm")
@@ -133,8 +143,9 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Axes, epsilon: float = 1e-5) ->
     inverse = compute_ax(
         outer_shape,
         lambda *i: op.rsqrt(op.div(total(*i), count) + op.const(epsilon, dtype)),
-        "rsqrt", tag=tag.INJECTIVE,
-    )  # fmt: skip
+        "rsqrt",
+        tag=tag.INJECTIVE,
+    )
 
     def element(*point: PrimExpr) -> PrimExpr:
         outer = [index for i, index in enumerate(point) if i not in axes]
@@ -145,10 +156,18 @@ def rms_norm(data: Tensor, weight: Tensor, axis: Axes, epsilon: float = 1e-5) ->
 
 
 def batch_norm(
-    data: Tensor, gamma: Tensor, beta: Tensor, moving_mean: Tensor, moving_var: Tensor,
-    axis: int | None = None, epsilon: float | None = None, center: bool | None = None,
-    scale: bool | None = None, training: bool | None = None, momentum: float | None = None,
-) -> list[Tensor]:  # fmt: skip
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    moving_mean: Tensor,
+    moving_var: Tensor,
+    axis: int | None = None,
+    epsilon: float | None = None,
+    center: bool | None = None,
+    scale: bool | None = None,
+    training: bool | None = None,
+    momentum: float | None = None,
+) -> list[Tensor]:
     """The data normalised by the moving statistics of every channel (inference).
 
     Returns ``[out, moving_mean, moving_var]``. With ``training=True`` the statistics of the batch
@@ -191,9 +210,13 @@ def _moving(old: Tensor, new: Tensor, rate: float) -> Tensor:
 
 
 def lrn(
-    data: Tensor, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
+    data: Tensor,
+    size: int,
+    axis: int = 1,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
     bias: float = 2.0,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """data / (bias + alpha / size * sum of squares of ``size`` neighbours) ** beta.
 
     Half of the neighbours are before; if the size is even, one more is after (as in ONNX).

@@ -17,18 +17,23 @@ Amounts = tuple[PrimExpr, PrimExpr]
 
 
 def pad(
-    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
-    pad_value: PrimExpr | float = 0.0, name: str = "PadInput",
+    data: Tensor,
+    pad_before: Extents,
+    pad_after: Extents | None = None,
+    pad_value: PrimExpr | float = 0.0,
+    name: str = "PadInput",
     attrs: Mapping[str, object] | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """``data`` with ``pad_before[i]`` values before and ``pad_after[i]`` after axis ``i``.
 
     ``pad_after`` is ``pad_before`` if left out.
     """
     before, after = _both(data, pad_before, pad_after, "pad")
-    value = op.cast(data.dtype, pad_value) if isinstance(pad_value, PrimExpr) else op.const(
-        pad_value, data.dtype
-    )  # fmt: skip
+    value = (
+        op.cast(data.dtype, pad_value)
+        if isinstance(pad_value, PrimExpr)
+        else op.const(pad_value, data.dtype)
+    )
     shape = _padded_shape(data, before, after)
 
     def element(*indices: PrimExpr) -> PrimExpr:
@@ -67,9 +72,12 @@ def _padded_shape(data: Tensor, before: list[PrimExpr], after: list[PrimExpr]) -
 
 
 def mirror_pad(
-    data: Tensor, pad_before: Extents, pad_after: Extents | None = None, mode: str = "SYMMETRIC",
+    data: Tensor,
+    pad_before: Extents,
+    pad_after: Extents | None = None,
+    mode: str = "SYMMETRIC",
     name: str = "MirrorPadInput",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Padding by mirror images; SYMMETRIC repeats the edge, REFLECT does not."""
     if mode.upper() not in ("SYMMETRIC", "REFLECT"):
         raise IRValueError(f"mirror_pad: expected mode SYMMETRIC or REFLECT, got {mode!r}")
@@ -90,17 +98,21 @@ def mirror_pad(
 
 
 def reflect_pad(
-    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    data: Tensor,
+    pad_before: Extents,
+    pad_after: Extents | None = None,
     name: str = "ReflectPadInput",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Padding by reflection, without repeating the edge (numpy's "reflect")."""
     return mirror_pad(data, pad_before, pad_after, "REFLECT", name)
 
 
 def replicate_pad(
-    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    data: Tensor,
+    pad_before: Extents,
+    pad_after: Extents | None = None,
     name: str = "ReplicatePadInput",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Padding with the edge's element (numpy's "edge")."""
     before, after = _both(data, pad_before, pad_after, "replicate_pad")
 
@@ -112,9 +124,11 @@ def replicate_pad(
 
 
 def circular_pad(
-    data: Tensor, pad_before: Extents, pad_after: Extents | None = None,
+    data: Tensor,
+    pad_before: Extents,
+    pad_after: Extents | None = None,
     name: str = "CircularPadInput",
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Padding with the elements of the other end (numpy's "wrap")."""
     before, after = _both(data, pad_before, pad_after, "circular_pad")
 

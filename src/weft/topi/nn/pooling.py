@@ -137,8 +137,10 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
         return compute_ax(
             windows.shape,
             lambda *i: te_reduction.max(padded(*windows.source(i)), axis=windows.reduce_axes),
-            "pool_max", tag="pool_max", attrs={"schedule_rule": "meta_schedule.pool_max"},
-        )  # fmt: skip
+            "pool_max",
+            tag="pool_max",
+            attrs={"schedule_rule": "meta_schedule.pool_max"},
+        )
     if pool_type != "avg":
         raise IRValueError(f"pool: expected the type 'max' or 'avg', got {pool_type!r}")
     padded, kind = windows.padded(op.const(0, data.dtype)), wide(data.dtype)
@@ -147,8 +149,9 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
         lambda *i: te_reduction.sum(
             op.cast(kind, padded(*windows.source(i))), axis=windows.reduce_axes
         ),
-        "pool_sum", tag="pool_sum",
-    )  # fmt: skip
+        "pool_sum",
+        tag="pool_sum",
+    )
 
     def average(*indices: PrimExpr) -> PrimExpr:
         if count_include_pad and not ceil_mode:
@@ -163,36 +166,61 @@ def _pool(windows: _Windows, pool_type: str, ceil_mode: bool, count_include_pad:
 
 
 def _pool_nd(
-    data: Tensor, count: int, options: _Options, pool_type: str, layout: str,
+    data: Tensor,
+    count: int,
+    options: _Options,
+    pool_type: str,
+    layout: str,
     count_include_pad: bool,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     windows = _Windows(data, layout, count)
     windows.configure(options)
     return _pool(windows, pool_type, options.ceil_mode, count_include_pad)
 
 
 def pool1d(
-    data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
-    pool_type: str, ceil_mode: bool = False, layout: str = "NCW", count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Extents,
+    stride: Extents,
+    dilation: Extents,
+    padding: Extents,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCW",
+    count_include_pad: bool = True,
+) -> Tensor:
     """Pooling over one axis; padding is one number or (left, right)."""
     options = _Options(kernel, stride, dilation, padding, ceil_mode)
     return _pool_nd(data, 1, options, pool_type, layout, count_include_pad)
 
 
 def pool2d(
-    data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
-    pool_type: str, ceil_mode: bool = False, layout: str = "NCHW", count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Extents,
+    stride: Extents,
+    dilation: Extents,
+    padding: Extents,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCHW",
+    count_include_pad: bool = True,
+) -> Tensor:
     """Pooling over two axes; padding is (top, left, bottom, right), or fewer numbers."""
     options = _Options(kernel, stride, dilation, padding, ceil_mode)
     return _pool_nd(data, 2, options, pool_type, layout, count_include_pad)
 
 
 def pool3d(
-    data: Tensor, kernel: Extents, stride: Extents, dilation: Extents, padding: Extents,
-    pool_type: str, ceil_mode: bool = False, layout: str = "NCDHW", count_include_pad: bool = True,
-) -> Tensor:  # fmt: skip
+    data: Tensor,
+    kernel: Extents,
+    stride: Extents,
+    dilation: Extents,
+    padding: Extents,
+    pool_type: str,
+    ceil_mode: bool = False,
+    layout: str = "NCDHW",
+    count_include_pad: bool = True,
+) -> Tensor:
     """Pooling over three axes; padding has the amounts before all axes, then those after."""
     options = _Options(kernel, stride, dilation, padding, ceil_mode)
     return _pool_nd(data, 3, options, pool_type, layout, count_include_pad)

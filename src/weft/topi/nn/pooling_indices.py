@@ -24,9 +24,12 @@ Choice = tuple[PrimExpr, PrimExpr | None]
 
 
 def max_pool_indices(
-    data: Tensor, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    data: Tensor,
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """The index (int64) of the largest element of each window.
 
     ``data`` is (batch, channels, ...); options have a number for each spatial axis (``padding``:

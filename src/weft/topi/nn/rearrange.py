@@ -43,9 +43,12 @@ def pixel_shuffle(data: Tensor, upscale_factor: int) -> Tensor:
 
 
 def interleave(
-    data: Tensor, factors: Sequence[int], starts: Sequence[int], shape: Shape,
+    data: Tensor,
+    factors: Sequence[int],
+    starts: Sequence[int],
+    shape: Shape,
     groups: int = 1,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Images whose neighbouring elements come from different channels of the data.
 
     Each group of channels of the data holds ``prod(factors)`` small images for each channel of the

@@ -83,9 +83,12 @@ def _transposed(weight: Tensor) -> Tensor:
     By its annotation, weights that are known are transposed once, when the model is built.
     """
     return compute_ax(
-        [weight.shape[1], weight.shape[0]], lambda k, g: weight(g, k), "recurrent_turned",
-        tag=tag.INJECTIVE, attrs={LAYOUT_REWRITE_PREPROC: True},
-    )  # fmt: skip
+        [weight.shape[1], weight.shape[0]],
+        lambda k, g: weight(g, k),
+        "recurrent_turned",
+        tag=tag.INJECTIVE,
+        attrs={LAYOUT_REWRITE_PREPROC: True},
+    )
 
 
 def _each(ib: IRBuilder, low: Extent, high: Extent, name: str) -> WithScope:
@@ -115,7 +118,7 @@ class _Step:
         with (
             self.ib.for_range(0, size, "k") as k,
             _each(self.ib, low, high, "g") as g,
-        ):  # fmt: skip
+        ):
             sums[low + g] = sums[low + g] + op.cast(kind, weights[k, low + g]) * hidden[k]
 
     def parts(self, at: PrimExpr, b: PrimExpr, j: PrimExpr) -> tuple[Part, Part]:
@@ -142,24 +145,32 @@ class _Step:
 
 
 def _clear(
-    ib: IRBuilder, out: BufferVar, where: tuple[PrimExpr, PrimExpr],
+    ib: IRBuilder,
+    out: BufferVar,
+    where: tuple[PrimExpr, PrimExpr],
     extents: tuple[PrimExpr, PrimExpr],
-) -> None:  # fmt: skip
+) -> None:
     """Store zeros in the outputs after the end of a sequence."""
     b, end = where
     steps, size = extents
     with (
-        ib.for_range(0, steps, "t") as t, ib.if_scope(op.greater_equal(t, end)),
+        ib.for_range(0, steps, "t") as t,
+        ib.if_scope(op.greater_equal(t, end)),
         ib.for_range(0, size, "j") as j,
-    ):  # fmt: skip
+    ):
         out[t, b, j] = op.const(0, out.dtype)
 
 
 def recurrence(
-    name: str, gates: int, tensors: Sequence[Tensor], cell: Cell, reverse: bool = False,
-    lengths: Tensor | None = None, extras: Sequence[Tensor] = (),
+    name: str,
+    gates: int,
+    tensors: Sequence[Tensor],
+    cell: Cell,
+    reverse: bool = False,
+    lengths: Tensor | None = None,
+    extras: Sequence[Tensor] = (),
     reset: Callable[[Part, Part], PrimExpr] | None = None,
-) -> list[Tensor]:  # fmt: skip
+) -> list[Tensor]:
     """Outputs of all steps, then the last states, of a layer with the given cell.
 
     Args:
@@ -215,9 +226,16 @@ def recurrence(
 
 
 def lstm(
-    data: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
-    hidden: Tensor, cell: Tensor, reverse: bool = False, weight_layout: str = "IFGO",
-) -> list[Tensor]:  # fmt: skip
+    data: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor,
+    bias_hh: Tensor,
+    hidden: Tensor,
+    cell: Tensor,
+    reverse: bool = False,
+    weight_layout: str = "IFGO",
+) -> list[Tensor]:
     """[outputs, last hidden, last cell]; the gates have the order of ``weight_layout``."""
     if sorted(weight_layout) != sorted("IFGO"):
         raise IRValueError(f"lstm: weight_layout: expected the letters IFGO, got {weight_layout!r}")
@@ -235,9 +253,14 @@ def lstm(
 
 
 def gru(
-    data: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
-    hidden: Tensor, reverse: bool = False,
-) -> list[Tensor]:  # fmt: skip
+    data: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor,
+    bias_hh: Tensor,
+    hidden: Tensor,
+    reverse: bool = False,
+) -> list[Tensor]:
     """[outputs, last hidden]; gates: reset, update, new."""
 
     def step(mine: Part, sums: Part, before: PrimExpr, _others: Others) -> PrimExpr:
@@ -251,9 +274,15 @@ def gru(
 
 
 def rnn(
-    data: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
-    hidden: Tensor, activation: str = "tanh", reverse: bool = False,
-) -> list[Tensor]:  # fmt: skip
+    data: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor,
+    bias_hh: Tensor,
+    hidden: Tensor,
+    activation: str = "tanh",
+    reverse: bool = False,
+) -> list[Tensor]:
     """[outputs, last hidden] of hidden = activation(data part + state part): tanh or relu."""
     if activation not in ("tanh", "relu"):
         raise IRValueError(f"rnn: activation: expected tanh or relu, got {activation!r}")

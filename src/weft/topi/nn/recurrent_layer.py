@@ -133,11 +133,22 @@ _CELLS: Final[dict[str, Callable[[_Options], Cell]]] = {
 
 
 def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
-    data: Tensor, weight_ih: Tensor, weight_hh: Tensor, bias_ih: Tensor, bias_hh: Tensor,
-    states: Sequence[Tensor], lengths: Tensor | None, kind: str, reverse: bool,
-    activations: Sequence[str], alphas: Sequence[float], betas: Sequence[float], clip: float,
-    reset_after: bool, input_forget: bool,
-) -> list[Tensor]:  # fmt: skip
+    data: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor,
+    bias_hh: Tensor,
+    states: Sequence[Tensor],
+    lengths: Tensor | None,
+    kind: str,
+    reverse: bool,
+    activations: Sequence[str],
+    alphas: Sequence[float],
+    betas: Sequence[float],
+    clip: float,
+    reset_after: bool,
+    input_forget: bool,
+) -> list[Tensor]:
     """[outputs, last hidden] of an rnn or a gru; an lstm also returns the last cell state.
 
     ``states`` are the first hidden state and, for an lstm, the first cell state and the peepholes

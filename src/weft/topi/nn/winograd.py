@@ -175,14 +175,17 @@ class _Function:
         filters, side = form.filters // form.block, form.side
         lines = (images, bands, form.rows, blocks, side, width, a)
         shapes: dict[str, tuple[int, ...]] = {
-            "x": form.data, "kernel": form.kernel, PIXELS: lines, LINES: lines,
+            "x": form.data,
+            "kernel": form.kernel,
+            PIXELS: lines,
+            LINES: lines,
             WEIGHTS: (side * side, *form.weights[2:]) if form.takes_kernel else form.weights,
             DATA: (images, bands, side, side, blocks, tiles, a),
             PRODUCTS: (images, bands, side, side, form.filters // form.panel, tiles, form.panel),
             TILE_LINES: (images, bands, filters, tiles, form.tile, side, form.block),
             TILES: (images, bands, filters, tiles, form.tile, form.tile, form.block),
             RESULT: (batch, filters, *form.size, form.block),
-        }  # fmt: skip
+        }
         self.buffers = {
             name: decl_buffer(_integers(shape), DTYPE, _label(name))
             for name, shape in shapes.items()
@@ -190,8 +193,15 @@ class _Function:
 
     def prim_func(self) -> PrimFunc:
         """The function of all stages."""
-        stages = [self.pixels(), self.lines(), self.data(), self.products(), self.tile_lines(),
-                  self.tiles(), self.result()]  # fmt: skip
+        stages = [
+            self.pixels(),
+            self.lines(),
+            self.data(),
+            self.products(),
+            self.tile_lines(),
+            self.tiles(),
+            self.result(),
+        ]
         inside, given = [self.buffers[name] for name in STAGES[:-1]], WEIGHTS
         if self.form.takes_kernel:
             stages.insert(0, self.weights())
@@ -213,22 +223,32 @@ class _Function:
         return BufferStore(self.buffers[name], value, _integers(indices))
 
     def stage(
-        self, name: str, axes: Mapping[str, int], body: Callable[..., Sequence[Stmt]],
-        reduced: Sequence[str] = (), init: Callable[..., Stmt] | None = None,
-    ) -> Stmt:  # fmt: skip
+        self,
+        name: str,
+        axes: Mapping[str, int],
+        body: Callable[..., Sequence[Stmt]],
+        reduced: Sequence[str] = (),
+        init: Callable[..., Stmt] | None = None,
+    ) -> Stmt:
         """A nest of loops around the block of a stage."""
         iters = [
             IterVar(
-                Range.from_min_extent(_integer(0), _integer(extent)), Var(f"v_{axis}", _INDEX),
+                Range.from_min_extent(_integer(0), _integer(extent)),
+                Var(f"v_{axis}", _INDEX),
                 IterType.CommReduce if axis in reduced else IterType.DataPar,
             )
             for axis, extent in axes.items()
-        ]  # fmt: skip
+        ]
         variables = [item.var for item in iters]
         block = Block(
-            iters, [], [], _label(name), seq(*body(*variables)),
-            None if init is None else init(*variables), annotations=Attrs({STAGE: name}),
-        )  # fmt: skip
+            iters,
+            [],
+            [],
+            _label(name),
+            seq(*body(*variables)),
+            None if init is None else init(*variables),
+            annotations=Attrs({STAGE: name}),
+        )
         known = {buffer.data: buffer for buffer in self.buffers.values()}
         reads, writes, _ = get_block_access_region(block, known)
         loops = [Var(axis, _INDEX) for axis in axes]
@@ -241,8 +261,9 @@ class _Function:
         """Letter -> dimension of a buffer; a dimension under a dot is no axis of the block."""
         shape = self.buffers[name].shape
         extents = [extent.value for extent in shape if isinstance(extent, IntImm)]
-        return {letter: extent for letter, extent in zip(letters, extents, strict=True)
-                if letter != "."}  # fmt: skip
+        return {
+            letter: extent for letter, extent in zip(letters, extents, strict=True) if letter != "."
+        }
 
     def pixels(self) -> Stmt:
         """Each line of a row of tiles, zeros where there is padding."""
@@ -358,8 +379,11 @@ class _Function:
         def body(n: Var, f: Var, y: Var, x: Var, k: Var) -> list[Stmt]:
             row, column = y // form.tile, x // form.tile
             at: tuple[Extent, ...] = (
-                n, row // form.rows, f, row % form.rows * form.across + column
-            )  # fmt: skip
+                n,
+                row // form.rows,
+                f,
+                row % form.rows * form.across + column,
+            )
             if form.is_whole:
                 at = (0, 0, f, (n * form.down + row) * form.across + column)
             value = self.load(TILES, *at, y % form.tile, x % form.tile, k)
@@ -424,9 +448,11 @@ def _by_pairs(matrix: Matrix, values: Shape) -> list[PrimExpr]:
     for row in matrix:
         pairs = []
         for at in range(1, len(values) - 1, 2):
-            both = values[at] + values[at + 1] if row[at] == row[at + 1] else (
-                values[at] - values[at + 1]
-            )  # fmt: skip
+            both = (
+                values[at] + values[at + 1]
+                if row[at] == row[at + 1]
+                else (values[at] - values[at + 1])
+            )
             pairs.append((row[at], both))
         products.append(_plus(_sum(pairs), _sum([(row[0], values[0]), (row[-1], values[-1])])))
     return products

@@ -444,9 +444,7 @@ def test_weights_are_laid_out_when_the_model_is_built():
     assert shape[1] == 64
     np.testing.assert_array_equal(panels.data.numpy()[1, 5], weight[5, shape[2] : 2 * shape[2]])
     data = RNG.normal(size=(4, 64)).astype("float32")
-    found = weft.compile(
-        builder.get(), target=SMALL, cache=False
-    )(data)
+    found = weft.compile(builder.get(), target=SMALL, cache=False)(data)
     np.testing.assert_allclose(found, data @ weight, rtol=1e-4, atol=1e-4)
 
 
@@ -554,15 +552,11 @@ def test_rows_in_parallel_compute_nothing_for_each_other():
     """
     n = tir.Var("n", "int64")
     builder = relax.BlockBuilder()
-    q, k, v = [
-        relax.Var(name, relax.TensorStructInfo((n, 4, 2, 3), "float32")) for name in "qkv"
-    ]
+    q, k, v = [relax.Var(name, relax.TensorStructInfo((n, 4, 2, 3), "float32")) for name in "qkv"]
     bias = relax.Var("bias", relax.TensorStructInfo((n, 2, 4, 4), "float32"))
     with builder.function("main", [q, k, v, bias]):
         with builder.dataflow():
-            out = builder.emit_output(
-                relax.op.nn.attention(q, k, v, bias, causal_mask="TopLeft")
-            )
+            out = builder.emit_output(relax.op.nn.attention(q, k, v, bias, causal_mask="TopLeft"))
         builder.emit_func_output(out)
     with SMALL:
         mod = relax.get_pipeline("weft")(builder.get())

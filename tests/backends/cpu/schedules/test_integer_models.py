@@ -50,9 +50,7 @@ def convolved(x, w, pads, strides):
     return np.einsum("nchwyx,ocyx->nohw", windows, w.astype("int64"), optimize=True)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "target"), [("uint8", HOST), ("int8", HOST), ("int8", HASWELL)]
-)
+@pytest.mark.parametrize(("dtype", "target"), [("uint8", HOST), ("int8", HOST), ("int8", HASWELL)])
 def test_products(dtype, target):
     a, b = numbers((7, 33), dtype), numbers((33, 19), "int8")
     point = np.array(Z, dtype)

@@ -55,10 +55,16 @@ def taken():
 
 CASES = {
     **{f"row of {width}": padded(width) for width in (0, 1, 2, 6, 7, 14, 15, 16, 28, 62, 63)},
-    "another number": padded(14, value=1.5), "less than none": padded(14, value=-0.0),
-    "bytes": padded(14, "int8"), "halves": padded(14, "float16"), "long": padded(7, "int64"),
-    "behind": padded(13, left=0, right=3), "before": padded(9, left=5, right=0),
-    "two pieces": pieces(7, 9), "a piece of one": pieces(1, 30), "three pieces": pieces(4, 5, 6),
+    "another number": padded(14, value=1.5),
+    "less than none": padded(14, value=-0.0),
+    "bytes": padded(14, "int8"),
+    "halves": padded(14, "float16"),
+    "long": padded(7, "int64"),
+    "behind": padded(13, left=0, right=3),
+    "before": padded(9, left=5, right=0),
+    "two pieces": pieces(7, 9),
+    "a piece of one": pieces(1, 30),
+    "three pieces": pieces(4, 5, 6),
     "taken elements": taken(),
 }
 

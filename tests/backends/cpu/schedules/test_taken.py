@@ -34,6 +34,7 @@ def twice(x, i):
 
 def of_floats(x, i):
     """The places are computed in floats: no loads of single lanes."""
+
     def element(n, k):
         return x[n, (x[n, k] * 2.0).astype("int32") % x.shape[1] * 0 + i[n, k]]
 

@@ -26,9 +26,7 @@ FORMS = {
     "one band": Form(2, 4, (0, 1, 0, 1), (2, 2, 5, 4, 4), 8, 4, 4),
     "bands of a kernel": Form(4, 1, (1, 1, 1, 1), (1, 2, 6, 7, 4), 8, 4, 4, takes_kernel=True),
     "a kernel in one panel": Form(2, 2, (1, 0, 0, 1), (2, 1, 4, 3, 4), 8, 4, 8, takes_kernel=True),
-    "one band of a kernel": Form(
-        2, 4, (0, 1, 0, 1), (2, 2, 5, 4, 4), 16, 4, 8, takes_kernel=True
-    ),
+    "one band of a kernel": Form(2, 4, (0, 1, 0, 1), (2, 2, 5, 4, 4), 16, 4, 8, takes_kernel=True),
     "a panel of a whole way": Form(
         2, 2, (1, 1, 1, 1), (1, 32, 4, 2, 4), 16, 8, 8, takes_kernel=True
     ),

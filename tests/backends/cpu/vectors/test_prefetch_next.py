@@ -37,7 +37,7 @@ def lowered(func):
 
 
 def prefetches(func):
-    return [line.strip() for line in func.script().splitlines() if "tir.prefetch\"" in line]
+    return [line.strip() for line in func.script().splitlines() if 'tir.prefetch"' in line]
 
 
 def test_each_row_asks_for_one_line(becomes):
@@ -176,4 +176,4 @@ def test_steps_that_have_fewer_lines_than_there_are_rows_are_taken_together():
 
     text = lowered(func).script()
     assert len(prefetches(lowered(func))) == 1
-    assert text.index("tir.prefetch\"") < text.index("T.unroll(4)")
+    assert text.index('tir.prefetch"') < text.index("T.unroll(4)")

@@ -62,9 +62,7 @@ def test_debug_adds_an_effect():
             return gv
 
         @R.function
-        def forward(
-            x: R.Tensor((4,), "float32"), _io: R.Object, factor: R.Tensor((4,), "float32")
-        ):
+        def forward(x: R.Tensor((4,), "float32"), _io: R.Object, factor: R.Tensor((4,), "float32")):
             R.func_attr({"num_input": 2})
             with R.dataflow():
                 mul = R.multiply(x, factor)

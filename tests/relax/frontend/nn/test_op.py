@@ -188,9 +188,7 @@ def test_empty_has_shape_and_type(apply):
 
 
 def test_names_of_results(export):
-    mod = export(
-        lambda x: op.relu(op.add(x, x, name="twice")), nn.spec.Tensor(["n"], "float32")
-    )
+    mod = export(lambda x: op.relu(op.add(x, x, name="twice")), nn.spec.Tensor(["n"], "float32"))
     names = [binding.var.name_hint for binding in mod["main"].body.blocks[0].bindings]
     assert names == ["twice", "relu", "gv"]
 

@@ -150,11 +150,9 @@ def test_debug_functions_run_in_order(capsys):
     torch = pytest.importorskip("torch")
     seen = []
     weft.register_func("test.nn.note", lambda *args: seen.append(args), override=True)
-    model = Noisy().jit(
-        {"forward": {"x": nn.spec.Tensor([2], "float32"), "n": "int"}}, debug=True
-    )
+    model = Noisy().jit({"forward": {"x": nn.spec.Tensor([2], "float32"), "n": "int"}}, debug=True)
     assert model["forward"](torch.tensor([1.0, 2.0]), 7).tolist() == [2, 3]
-    (line, tensor, *rest), = seen
+    ((line, tensor, *rest),) = seen
     assert "test_op_call.py:" in line
     assert tensor.numpy().tolist() == [1, 2]
     assert rest == [1, 2.5, "text", 7]

@@ -59,7 +59,9 @@ def test_symbolic_extents():
     choices = [
         (name, {"mode": mode, "coordinate_transformation_mode": position})
         for mode, position in (
-            ("nearest", "asymmetric"), ("linear", "align_corners"), ("cubic", "pytorch_half_pixel"),
+            ("nearest", "asymmetric"),
+            ("linear", "align_corners"),
+            ("cubic", "pytorch_half_pixel"),
         )
         for name in ("down", "- sizes")
     ]

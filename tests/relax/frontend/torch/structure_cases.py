@@ -32,9 +32,7 @@ def places(*values):
 
 def views(dtype):
     """Calls of views, for tensors of 0 to 4 dimensions, extents of 0 and 1 among them."""
-    x, scalar, empty, thin = (
-        numbers(shape, dtype) for shape in ((2, 3, 4), (), (0, 3), (1, 3, 1))
-    )
+    x, scalar, empty, thin = (numbers(shape, dtype) for shape in ((2, 3, 4), (), (0, 3), (1, 3, 1)))
     return [
         call("view.default", x, [4, -1]), call("view.default", scalar, [1, 1]),
         call("view.default", empty, [3, 0]), call("reshape.default", x.transpose(0, 1), [6, 4]),

@@ -99,6 +99,4 @@ def test_regions_of_images(declared, aligned, ratio):
     torch.manual_seed(0)
     images = torch.randn(2, 3, 13, 9)
     regions = torch.tensor([[0, 1.0, 2.0, 14.0, 9.5], [1, 0.0, 0.0, 3.0, 25.0], [1, 5, 5, 5, 5]])
-    check_overload(
-        "torchvision.roi_align.default", images, regions, 0.5, 3, 2, ratio, aligned
-    )
+    check_overload("torchvision.roi_align.default", images, regions, 0.5, 3, 2, ratio, aligned)

@@ -60,9 +60,7 @@ def test_from_fx_takes_symbolic_extents():
     assert mod["main"].params[0].struct_info.shape[0].same_as(n)
     machine = relax.VirtualMachine(relax.build(mod), weft.cpu())
     x = torch.randn(9, 3)
-    assert_same(
-        machine["main"](x.numpy()).numpy(), as_numpy(perceptron()(x)), "perceptron"
-    )
+    assert_same(machine["main"](x.numpy()).numpy(), as_numpy(perceptron()(x)), "perceptron")
 
 
 def test_derived_extents_define_their_symbol():
@@ -143,9 +141,7 @@ def test_checks_of_linear_algebra_are_no_missing_operators():
 def test_the_fallback_keeps_the_places_of_results_that_are_none(mask):
     class Gradients(torch.nn.Module):
         def forward(self, out, x, grid):
-            found = torch.ops.aten.grid_sampler_2d_backward.default(
-                out, x, grid, 0, 0, False, mask
-            )
+            found = torch.ops.aten.grid_sampler_2d_backward.default(out, x, grid, 0, 0, False, mask)
             return [gradient for gradient in found if gradient is not None]
 
     args = (torch.randn(1, 2, 3, 3), torch.randn(1, 2, 5, 5), torch.rand(1, 3, 3, 2))

@@ -21,9 +21,7 @@ def test_products_of_int8_are_summed_in_int32(shape):
     check_overload("aten._int_mm.default", left, right.T.contiguous().T)
 
 
-@pytest.mark.parametrize(
-    "name", ["Int8DynamicActivationInt8WeightConfig", "Int8WeightOnlyConfig"]
-)
+@pytest.mark.parametrize("name", ["Int8DynamicActivationInt8WeightConfig", "Int8WeightOnlyConfig"])
 def test_layers_of_torchao(name):
     quantization = pytest.importorskip("torchao.quantization")
     model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))

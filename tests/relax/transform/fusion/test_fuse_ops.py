@@ -234,8 +234,9 @@ def test_the_largest_function(depth):
 
 
 def test_a_depth_below_one_is_an_error():
-    with PassContext(config={"relax.FuseOps.max_depth": 0}), pytest.raises(
-        PassError, match="max_depth of at least 1, got 0"
+    with (
+        PassContext(config={"relax.FuseOps.max_depth": 0}),
+        pytest.raises(PassError, match="max_depth of at least 1, got 0"),
     ):
         FuseOps()(Before)
 

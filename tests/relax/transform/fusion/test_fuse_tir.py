@@ -317,9 +317,9 @@ def stored_in_two_dimensions(separators):
                     C[vi, vj] = A[vi, vj] + B[vi, vj]
 
         @R.function(private=True)
-        def fused(
-            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def fused(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             R.func_attr({"Primitive": True})
             cls = Module
             with R.dataflow():
@@ -329,9 +329,9 @@ def stored_in_two_dimensions(separators):
             return b
 
         @R.function
-        def main(
-            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def main(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             cls = Module
             with R.dataflow():
                 out = cls.fused(x, y)

@@ -1,6 +1,5 @@
 """ConvertToDataflow: where blocks begin and end, and what leaves them."""
 
-
 import numpy as np
 
 from weft.relax.transform import ConvertToDataflow

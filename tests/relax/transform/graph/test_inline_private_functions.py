@@ -1,6 +1,5 @@
 """InlinePrivateFunctions: bodies for calls, and the functions that stay."""
 
-
 import numpy as np
 
 from weft.relax.transform import InlinePrivateFunctions
@@ -67,9 +66,9 @@ def test_recursive_functions_and_those_in_closures_stay(check):
             return b
 
         @R.function(private=True)
-        def captured(
-            x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def captured(x: R.Tensor((2, 3), "float32"), y: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             a = R.add(x, y)
             return a
 
@@ -94,18 +93,18 @@ def test_functions_that_branch_stay_where_a_dataflow_block_calls_them(check):
             return a
 
         @R.function(private=True)
-        def outer(
-            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def outer(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             cls = Before
             a: R.Tensor((2, 3), "float32") = cls.one_of(c, x)
             b = R.sin(a)
             return b
 
         @R.function(private=True)
-        def one_of(
-            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def one_of(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             if c:
                 a = R.exp(x)
             else:
@@ -124,9 +123,9 @@ def test_functions_that_branch_stay_where_a_dataflow_block_calls_them(check):
             return b
 
         @R.function(private=True)
-        def one_of(
-            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def one_of(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             if c:
                 a = R.exp(x)
             else:
@@ -146,9 +145,9 @@ def test_functions_that_branch_are_inlined_elsewhere(check):
             return a
 
         @R.function(private=True)
-        def one_of(
-            c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def one_of(c: R.Tensor((), "bool"), x: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             if c:
                 a = R.exp(x)
             else:

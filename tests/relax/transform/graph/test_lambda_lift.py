@@ -1,6 +1,5 @@
 """LambdaLift: local functions, what they capture, and the names they get."""
 
-
 import numpy as np
 
 from weft import relax
@@ -83,9 +82,9 @@ def test_captured_values_are_parameters_at_the_end(check):
             return b
 
         @R.function(private=True)
-        def main_inner(
-            z: R.Tensor((2, 3), "float32"), s: R.Tensor((2, 3), "float32")
-        ) -> R.Tensor((2, 3), "float32"):
+        def main_inner(z: R.Tensor((2, 3), "float32"), s: R.Tensor((2, 3), "float32")) -> R.Tensor(
+            (2, 3), "float32"
+        ):
             a = R.add(z, s)
             return a
 
@@ -124,9 +123,9 @@ def test_recursion_passes_the_captured_values_on():
         @R.function
         def main(x: R.Tensor((2, 3), "float32"), n: R.Tensor((), "int32")):
             @R.function
-            def loop(
-                i: R.Tensor((), "int32"), s: R.Tensor((2, 3), "float32")
-            ) -> R.Tensor((2, 3), "float32"):
+            def loop(i: R.Tensor((), "int32"), s: R.Tensor((2, 3), "float32")) -> R.Tensor(
+                (2, 3), "float32"
+            ):
                 c = R.less(i, n)
                 if c:
                     j = R.add(i, R.const(1, "int32"))
@@ -153,9 +152,9 @@ def test_an_inner_function_may_call_the_closure_around_it():
         @R.function
         def main(x: R.Tensor((2, 3), "float32"), c: R.Tensor((), "bool")):
             @R.function
-            def outer(
-                go: R.Tensor((), "bool"), s: R.Tensor((2, 3), "float32")
-            ) -> R.Tensor((2, 3), "float32"):
+            def outer(go: R.Tensor((), "bool"), s: R.Tensor((2, 3), "float32")) -> R.Tensor(
+                (2, 3), "float32"
+            ):
                 @R.function
                 def inner(z: R.Tensor((2, 3), "float32")) -> R.Tensor((2, 3), "float32"):
                     stop = R.logical_not(go)

@@ -1,6 +1,5 @@
 """Normalize: nested calls get bindings, neighbouring blocks of one kind are one block."""
 
-
 import numpy as np
 import pytest
 

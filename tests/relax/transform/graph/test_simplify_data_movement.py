@@ -59,7 +59,8 @@ def test_linear_layer_of_a_view_needs_no_view(check):
     class Before:
         @R.function
         def main(
-            x: R.Tensor((1, 64, 8), "float32"), w: R.Tensor((8, 6), "float32"),
+            x: R.Tensor((1, 64, 8), "float32"),
+            w: R.Tensor((8, 6), "float32"),
             b: R.Tensor((6,), "float32"),
         ):
             with R.dataflow():
@@ -75,7 +76,8 @@ def test_linear_layer_of_a_view_needs_no_view(check):
     class Expected:
         @R.function
         def main(
-            x: R.Tensor((1, 64, 8), "float32"), w: R.Tensor((8, 6), "float32"),
+            x: R.Tensor((1, 64, 8), "float32"),
+            w: R.Tensor((8, 6), "float32"),
             b: R.Tensor((6,), "float32"),
         ):
             with R.dataflow():

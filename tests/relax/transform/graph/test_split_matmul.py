@@ -63,9 +63,7 @@ def test_a_split_of_a_product_with_bias(is_bias_first, cuts):
 def test_slices_of_a_product_of_three_axes():
     def body(builder, x):
         whole = builder.emit(op.matmul(x, constant(8, 3 * WIDTH)))
-        return [
-            op.strided_slice(whole, [2], [begin], [begin + WIDTH]) for begin in (0, 2 * WIDTH)
-        ]
+        return [op.strided_slice(whole, [2], [begin], [begin + WIDTH]) for begin in (0, 2 * WIDTH)]
 
     after = split_in_parts(module_of(body, (2, 5, 8)), (2, 5, 8))
     assert count(after, "strided_slice") == 0

@@ -1,6 +1,5 @@
 """UpdateParamStructInfo: new infos of parameters reach results and callers."""
 
-
 import numpy as np
 import pytest
 
@@ -21,9 +20,9 @@ class Before:
         return b
 
     @R.function(private=True)
-    def dense(
-        x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32")
-    ) -> R.Tensor((2, 4), "float32"):
+    def dense(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 4), "float32")) -> R.Tensor(
+        (2, 4), "float32"
+    ):
         a = R.matmul(x, w)
         return a
 
@@ -38,9 +37,9 @@ class Expected:
         return b
 
     @R.function(private=True)
-    def dense(
-        x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 5), "float32")
-    ) -> R.Tensor((2, 5), "float32"):
+    def dense(x: R.Tensor((2, 3), "float32"), w: R.Tensor((3, 5), "float32")) -> R.Tensor(
+        (2, 5), "float32"
+    ):
         a = R.matmul(x, w)
         return a
 

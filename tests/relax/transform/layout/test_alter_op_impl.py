@@ -179,7 +179,8 @@ def test_several_outputs_and_separators(check_native):
         def main(x: R.Tensor((16,), "float32")):
             with R.dataflow():
                 both = R.call_tir(
-                    Before.both, (x,),
+                    Before.both,
+                    (x,),
                     out_sinfo=[R.Tensor((16,), "float32"), R.Tensor((16,), "float32")],
                 )
                 left = both[0]

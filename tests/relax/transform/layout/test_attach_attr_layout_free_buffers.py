@@ -28,7 +28,8 @@ class Sums:
             c = R.call_tir(Sums.add, (w, b), out_sinfo=R.Tensor((4,), "float32"))
             d = R.call_tir(Sums.add, (c, w), out_sinfo=R.Tensor((4,), "float32"))
             out = R.call_tir(
-                Sums.add, (d, R.const([1, 2, 3, 4], "float32")),
+                Sums.add,
+                (d, R.const([1, 2, 3, 4], "float32")),
                 out_sinfo=R.Tensor((4,), "float32"),
             )
             R.output(out)

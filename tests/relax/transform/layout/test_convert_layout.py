@@ -69,15 +69,28 @@ def test_blocks(check):
         @R.function
         def main(x: R.Tensor((1, 8, 6, 6), "float32"), w: R.Tensor((4, 8, 3, 3), "float32")):
             with R.dataflow():
-                xt = R.layout_transform(x, T.index_map(
-                    lambda i0, i1, i2, i3: (i0, i1 // 4, i2, i3, i1 % 4), index_dtype="int32"))
-                wt = R.layout_transform(w, T.index_map(
-                    lambda i0, i1, i2, i3: (i0 // 4, i1, i2, i3, i0 % 4), index_dtype="int32"))
+                xt = R.layout_transform(
+                    x,
+                    T.index_map(
+                        lambda i0, i1, i2, i3: (i0, i1 // 4, i2, i3, i1 % 4), index_dtype="int32"
+                    ),
+                )
+                wt = R.layout_transform(
+                    w,
+                    T.index_map(
+                        lambda i0, i1, i2, i3: (i0 // 4, i1, i2, i3, i0 % 4), index_dtype="int32"
+                    ),
+                )
                 a = R.nn.conv2d(
-                    xt, wt, data_layout="NCHW4c", kernel_layout="OIHW4o", out_layout="NCHW4c")
+                    xt, wt, data_layout="NCHW4c", kernel_layout="OIHW4o", out_layout="NCHW4c"
+                )
                 d = R.nn.relu(a)
-                out = R.layout_transform(d, T.index_map(
-                    lambda i0, i1, i2, i3, i4: (i0, i1 * 4 + i4, i2, i3), index_dtype="int32"))
+                out = R.layout_transform(
+                    d,
+                    T.index_map(
+                        lambda i0, i1, i2, i3, i4: (i0, i1 * 4 + i4, i2, i3), index_dtype="int32"
+                    ),
+                )
                 R.output(out)
             return out  # fmt: skip
 
@@ -304,8 +317,14 @@ def test_a_tensor_is_converted_once_for_all_that_want_it(check, check_native):
                 xt = R.permute_dims(x, [0, 2, 3, 1])
                 wt = R.permute_dims(w, [0, 2, 3, 1])
                 a = R.nn.conv2d(xt, wt, data_layout="NHWC", kernel_layout="OHWI", out_layout="NHWC")
-                bt = R.nn.conv2d(xt, wt, strides=[2, 2], data_layout="NHWC", kernel_layout="OHWI",
-                                 out_layout="NHWC")
+                bt = R.nn.conv2d(
+                    xt,
+                    wt,
+                    strides=[2, 2],
+                    data_layout="NHWC",
+                    kernel_layout="OHWI",
+                    out_layout="NHWC",
+                )
                 b = R.permute_dims(bt, [0, 3, 1, 2])
                 at = R.permute_dims(a, [0, 3, 1, 2])
                 c = R.flatten(at)

@@ -80,9 +80,7 @@ def test_tensors_that_are_constants_are_arguments():
 
 
 def test_shapes_in_arguments_and_dtypes_tell_calls_apart():
-    mod = graph(
-        lambda x: [op.reshape(x, (3, 2)), op.reshape(x, (6,)), op.astype(x, "int32")], INFO
-    )
+    mod = graph(lambda x: [op.reshape(x, (3, 2)), op.reshape(x, (6,)), op.astype(x, "int32")], INFO)
     count, _, found = lowered(mod)
     assert count == 3
     assert [item.shape for item in found] == [(3, 2), (6,), (2, 3)]

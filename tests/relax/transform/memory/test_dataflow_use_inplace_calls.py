@@ -71,9 +71,9 @@ def test_any_field_of_what_a_function_returns_may_be_its_tuple():
             return b
 
         @R.function(private=True)
-        def both(
-            x: R.Tensor((4,), "float32")
-        ) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+        def both(x: R.Tensor((4,), "float32")) -> R.Tuple(
+            R.Tensor((4,), "float32"), R.Tensor((4,), "float32")
+        ):
             return (x, x)
 
     assert inplace_opportunities(block_of(Calls), Calls["main"].params) == ([], [])
@@ -95,9 +95,9 @@ def test_a_shape_beside_a_tensor_hides_no_memory():
             return b, c
 
         @R.function(private=True)
-        def both(
-            size: R.Shape(["n"]), x: R.Tensor((4,), "float32")
-        ) -> R.Tuple(R.Tensor((4,), "float32"), R.Tensor((4,), "float32")):
+        def both(size: R.Shape(["n"]), x: R.Tensor((4,), "float32")) -> R.Tuple(
+            R.Tensor((4,), "float32"), R.Tensor((4,), "float32")
+        ):
             return (x, x)
 
     assert inplace_opportunities(block_of(Calls), Calls["main"].params) == ([], [])

@@ -1,6 +1,5 @@
 """BundleModelParams: weights as one tuple."""
 
-
 import numpy as np
 import pytest
 
@@ -40,9 +39,7 @@ class Expected:
     @R.function
     def main(
         x: R.Tensor((2, 3), "float32"),
-        weights: R.Tuple(
-            R.Tensor((3, 3), "float32"), R.Tensor((3,), "float32"), R.Prim("bool")
-        ),
+        weights: R.Tuple(R.Tensor((3, 3), "float32"), R.Tensor((3,), "float32"), R.Prim("bool")),
     ):
         R.func_attr({"num_input": 1})
         with R.dataflow():

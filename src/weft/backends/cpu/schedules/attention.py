@@ -135,11 +135,14 @@ def _spatial_producer(sch: Schedule, block: BlockRV) -> BlockRV | None:
 def _is_attention(sch: Schedule, parts: Parts) -> bool:
     """Whether the blocks read each other, and the function's arguments, as in attention."""
     expected = {
-        parts.logits: [parts.scores], parts.largest: [parts.logits],
-        parts.powers: [parts.logits, parts.largest], parts.total: [parts.powers],
-        parts.share: [parts.total], parts.combined: [parts.powers],
+        parts.logits: [parts.scores],
+        parts.largest: [parts.logits],
+        parts.powers: [parts.logits, parts.largest],
+        parts.total: [parts.powers],
+        parts.share: [parts.total],
+        parts.combined: [parts.powers],
         parts.result: [parts.combined, parts.share],
-    }  # fmt: skip
+    }
     for block, producers in expected.items():
         actual = {sch.get(producer) for producer in sch.get_producers(block)}
         if actual != {sch.get(producer) for producer in producers}:
@@ -178,9 +181,10 @@ def _transposed_queries(sch: Schedule, scores: Nest, query: Var) -> BlockRV:
     index = [region.buffer for region in scores.block.reads].index(load.buffer)
     copy = sch.cache_read(scores.rv, index, "global")
     sch.transform_layout(
-        copy, ("write", 0),
+        copy,
+        ("write", 0),
         lambda *axes: [*[axis for at, axis in enumerate(axes) if at != place], axes[place]],
-    )  # fmt: skip
+    )
     return copy
 
 
@@ -274,7 +278,7 @@ def _tile_of(machine: Machine, across: int, length: int | None, columns: int | N
         if vectors == 1 or (vectors - 1) * lanes < width
         for rows in range(1, min(most_rows(machine, vectors), across) + 1)
         if across % rows == 0 and (not tail or tail % rows)
-    ]  # fmt: skip
+    ]
     rest = Tile(lanes, 1, lanes)  # for targets that have more lanes than registers
     return min(tiles, key=lambda tile: (_cycles(machine, tile, width), -tile.rows), default=rest)
 

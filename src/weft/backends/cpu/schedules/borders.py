@@ -32,9 +32,11 @@ def is_padding(nest: Nest) -> bool:
     value = nest.stores[0].value
     is_choice = isinstance(value, Call) and getattr(value.op, "name", "") == "tir.if_then_else"
     return (
-        is_choice and isinstance(value, Call) and isinstance(value.args[1], BufferLoad)
+        is_choice
+        and isinstance(value, Call)
+        and isinstance(value.args[1], BufferLoad)
         and not collect(value.args[2], (BufferLoad, Var))
-    )  # fmt: skip
+    )
 
 
 def pads_with_zero(nest: Nest) -> bool:

@@ -76,9 +76,12 @@ def schedule(sch: Schedule, machine: Machine, weights: Collection[Buffer]) -> Sc
 
 
 def _with_its_producers(
-    sch: Schedule, result: BlockRV, waiting: list[BlockRV], machine: Machine,
+    sch: Schedule,
+    result: BlockRV,
+    waiting: list[BlockRV],
+    machine: Machine,
     weights: Collection[Buffer],
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """Schedule a spatial block with the blocks that only it needs, and remove those from
     ``waiting``.
     """
@@ -113,9 +116,13 @@ def _with_its_producers(
 
 
 def _windows(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, waiting: list[BlockRV],
-    program: Callable[..., bool], machine: Machine,
-) -> Schedule:  # fmt: skip
+    sch: Schedule,
+    block: BlockRV,
+    result: BlockRV | None,
+    waiting: list[BlockRV],
+    program: Callable[..., bool],
+    machine: Machine,
+) -> Schedule:
     """Schedule a block of windows with the blocks that pad for it, and remove those from
     ``waiting``.
     """
@@ -130,9 +137,12 @@ def _windows(
 
 
 def _tiled(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    sch: Schedule,
+    block: BlockRV,
+    result: BlockRV | None,
+    machine: Machine,
     weights: Collection[Buffer],
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """Tile a reduction, with the processor's dot products if it is a sum of those."""
     if dots.fits(Nest(sch, block), machine, weights):
         scheduled = _tried(sch, lambda trial: dots.schedule(trial, block, result, machine, weights))
@@ -189,9 +199,10 @@ def _element_by_element(sch: Schedule, block: BlockRV, result: BlockRV) -> bool:
     consumers = [sch.get(consumer) for consumer in sch.get_consumers(block)]
     own = [nest.simplified(index) for index in nest.stores[0].indices]
     return (
-        axes is not None and consumers == [nest.block]
+        axes is not None
+        and consumers == [nest.block]
         and all(list(place) == own for place in reads)
-    )  # fmt: skip
+    )
 
 
 # Inlining
@@ -244,7 +255,8 @@ def _is_left_out(sch: Schedule, nest: Nest, machine: Machine, weights: Collectio
         return False
     [reader] = consumers
     return (
-        not windows.fits(reader) and not pixels.fits(reader)
+        not windows.fits(reader)
+        and not pixels.fits(reader)
         and tiled.knows_ends(reader, weights, machine)
         and borders.share_inside(nest, reader) < borders.WORTH
-    )  # fmt: skip
+    )

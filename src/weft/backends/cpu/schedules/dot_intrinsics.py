@@ -78,9 +78,13 @@ def _impl(lanes: int, dot: Dot, name: str) -> PrimFunc:
             B_flat = T.decl_buffer((number,), dot.right, data=B.data, elem_offset=B.elem_offset)
             packed = T.reinterpret("int32", A.vload([0], f"{dot.left}x{steps}"))
             C[T.ramp(0, 1, lanes)] = dot_product_sum(
-                lanes, dot, name, C.vload([0], f"int32x{lanes}"), T.broadcast(packed, lanes),
+                lanes,
+                dot,
+                name,
+                C.vload([0], f"int32x{lanes}"),
+                T.broadcast(packed, lanes),
                 B_flat.vload([0], f"{dot.right}x{number}"),
-            )  # fmt: skip
+            )
 
     return impl
 

@@ -93,9 +93,12 @@ def _is_sum_of_products(nest: Nest) -> bool:
 
 
 def schedule(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    sch: Schedule,
+    block: BlockRV,
+    result: BlockRV | None,
+    machine: Machine,
     weights: Collection[Buffer],
-) -> bool:  # fmt: skip
+) -> bool:
     """Tile a sum of products of integers, and ``result``, which reads it element by element.
 
     ``weights`` are buffers that are known when the model is built. Returns False if no instruction
@@ -155,11 +158,13 @@ def _sizes(nest: Nest, dots: _Product, machine: Machine) -> tiled.Sizes:
     tile = best_tile(
         registers,
         Work(
-            rows=tiled.size_of(nest, roles.row), columns=vectors * lanes,
-            high=tiled.size_of(nest, roles.tall), blocks=tiled.size_of(nest, roles.wide) or 1,
+            rows=tiled.size_of(nest, roles.row),
+            columns=vectors * lanes,
+            high=tiled.size_of(nest, roles.tall),
+            blocks=tiled.size_of(nest, roles.wide) or 1,
             depth=None if steps is None else -(-steps // dots.dot.steps),
         ),
-    )  # fmt: skip
+    )
     tiles = -(-vectors // max(tile.columns // lanes, 1))
     return tiled.Sizes(-(-vectors // tiles) * lanes, tile.several, tile.rows, tile.high)
 
@@ -222,9 +227,13 @@ def _panel_map(nest: Nest, dots: _Product, width: int) -> Callable[..., list[Pri
         before = [place[d] for d in range(len(place)) if d != column and d not in steps]
         after = [place[d] for d in steps if d != inner]
         return [
-            *before, place[column] // width, *after, place[inner] // together,
-            place[column] % width, place[inner] % together,
-        ]  # fmt: skip
+            *before,
+            place[column] // width,
+            *after,
+            place[inner] // together,
+            place[column] % width,
+            place[inner] % together,
+        ]
 
     return panels
 

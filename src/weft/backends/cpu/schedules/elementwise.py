@@ -171,9 +171,10 @@ def _images_together(
         return outer, []
     loops = loops_of(sch, nest)
     casts = [
-        cast for cast in collect(nest.block.body, Cast)
+        cast
+        for cast in collect(nest.block.body, Cast)
         if cast.value.dtype.is_float and not cast.dtype.is_float and not collect(cast, BufferLoad)
-    ]  # fmt: skip
+    ]
     placed = [sch.get(loops[axis]) for axis in set(collect(casts, Var)) if axis in loops]
     if sch.get(outer[-1]) not in placed or sch.get(outer[-2]) in placed:
         return outer, []
@@ -225,9 +226,10 @@ def _is_between(places: Places, part: Part, last: Part) -> bool:
 def _chosen_by(nest: Nest) -> set[Var]:
     """The axes in the conditions of ``if_then_else``."""
     choices = [
-        call.args[0] for call in collect(nest.block.body, Call)
+        call.args[0]
+        for call in collect(nest.block.body, Call)
         if getattr(call.op, "name", "") == "tir.if_then_else"
-    ]  # fmt: skip
+    ]
     return set(collect(choices, Var))
 
 

@@ -31,9 +31,13 @@ Pair = tuple[Var, Var]
 
 
 def join_rows(
-    sch: Schedule, nest: Nest, result: BlockRV, pair: tuple[Var | None, Var | None], work: Work,
+    sch: Schedule,
+    nest: Nest,
+    result: BlockRV,
+    pair: tuple[Var | None, Var | None],
+    work: Work,
     machine: Machine,
-) -> bool:  # fmt: skip
+) -> bool:
     """Join the two axes ``pair`` of a reduction if tiles are better for it and memory allows it.
 
     ``nest`` is a reduction into a local buffer, which ``result`` reads element by element. ``pair``

@@ -80,9 +80,14 @@ class Order(NamedTuple):
 
 
 def best_order(
-    machine: Machine, columns: Side, rows: Side, cycles: float, *, outer: Sequence[Tiles] = (),
+    machine: Machine,
+    columns: Side,
+    rows: Side,
+    cycles: float,
+    *,
+    outer: Sequence[Tiles] = (),
     may_be_by_row: bool = True,
-) -> Order:  # fmt: skip
+) -> Order:
     """The order that takes the fewest cycles.
 
     ``cycles`` are those that one core needs for all multiply-adds of one iteration of the loops

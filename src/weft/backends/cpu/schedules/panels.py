@@ -41,16 +41,22 @@ def is_panel(nest: Nest, load: Access, column: Var, width: int) -> bool:
 
 
 def panel(
-    sch: Schedule, nest: Nest, load: Access, column: Var, width: int,
+    sch: Schedule,
+    nest: Nest,
+    load: Access,
+    column: Var,
+    width: int,
     weights: Collection[Buffer],
-) -> BlockRV | None:  # fmt: skip
+) -> BlockRV | None:
     """Copy an operand into panels, by the block returned; None: once, when the model is built."""
     index = [region.buffer for region in nest.block.reads].index(load.buffer)
     copy = sch.cache_read(nest.rv, index, "global")
     sch.transform_layout(
-        nest.rv, ("read", index), _panel_map(nest, load, column, width),
+        nest.rv,
+        ("read", index),
+        _panel_map(nest, load, column, width),
         pad_value=op.const(0, load.buffer.dtype),
-    )  # fmt: skip
+    )
     if load.buffer not in weights:
         return copy
     sch.annotate(copy, LAYOUT_REWRITE_PREPROC, True)

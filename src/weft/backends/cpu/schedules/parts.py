@@ -62,9 +62,10 @@ def _nearest(size: int, inside: int) -> int | None:
     The number divides ``size``, the extent of the axis; None if no divisor comes near enough.
     """
     fitting = [
-        count for count in range(1, min(size, _LONG // inside) + 1)
+        count
+        for count in range(1, min(size, _LONG // inside) + 1)
         if size % count == 0 and _PART // 2 <= inside * count
-    ]  # fmt: skip
+    ]
     return min(fitting, key=lambda count: abs(math.log(inside * count / _PART)), default=None)
 
 

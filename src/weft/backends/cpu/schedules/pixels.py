@@ -55,13 +55,16 @@ def _is_window(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
     return all(
         axis in used and used <= {axis} | reduced
         for axis, used in zip(axes[-3:-1], places, strict=True)
-    )  # fmt: skip
+    )
 
 
 def schedule(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    sch: Schedule,
+    block: BlockRV,
+    result: BlockRV | None,
+    machine: Machine,
     padded: Sequence[BlockRV] = (),
-) -> bool:  # fmt: skip
+) -> bool:
     """Compute in tiles the windows of ``block``, and ``result``, which reads them elementwise.
 
     ``result`` is None if no such block follows. ``padded`` are the blocks that pad the image

@@ -146,8 +146,9 @@ def parts_of(nest: Nest, least: int = 1) -> list[Part] | None:
             return None
         parts += [
             Part(axis, Var(f"{axis.name}_{at}", axis.dtype), size)
-            for at, size in enumerate(sizes) if extent > 1
-        ]  # fmt: skip
+            for at, size in enumerate(sizes)
+            if extent > 1
+        ]
     return parts
 
 
@@ -159,9 +160,10 @@ def _cuts(nest: Nest, axis: Var, extent: int, least: int) -> list[int] | None:
     """
     analyzer = nest.analyzer()
     places = [
-        _place(load.buffer, _without_data(load.indices)[0], analyzer) for load in nest.loads
+        _place(load.buffer, _without_data(load.indices)[0], analyzer)
+        for load in nest.loads
         if axis in collect(load.indices, Var)
-    ]  # fmt: skip
+    ]
     divisors = {extent}
     for place in places:
         for part in collect(place, (FloorDiv, FloorMod)):
@@ -189,9 +191,10 @@ def loops_of_parts(
     """
     of_axes = loops_of(sch, nest)
     of_parts = {
-        axis: mine for axis in nest.spatial
+        axis: mine
+        for axis in nest.spatial
         if (mine := [part for part in parts if part.axis is axis])
-    }  # fmt: skip
+    }
     for axis in of_parts:
         extent = sch.get(of_axes[axis]).extent if axis in of_axes else None
         if not isinstance(extent, IntImm) or extent.value != nest.extent(axis):

@@ -38,9 +38,12 @@ _SHORT: Final = 128
 
 
 def schedule(
-    sch: Schedule, result: BlockRV, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
+    sch: Schedule,
+    result: BlockRV,
+    reductions: Sequence[BlockRV],
+    others: Sequence[BlockRV],
     machine: Machine,
-) -> bool:  # fmt: skip
+) -> bool:
     """Compute ``result`` row by row, with ``reductions`` and ``others``, which only it needs.
 
     ``others`` are spatial blocks. ``result`` may itself be a reduction. Returns False if there are
@@ -103,9 +106,13 @@ class _Group(NamedTuple):
 
 
 def _group_of(
-    sch: Schedule, nest: Nest, reductions: Sequence[BlockRV], others: Sequence[BlockRV],
-    count: int, machine: Machine,
-) -> _Group:  # fmt: skip
+    sch: Schedule,
+    nest: Nest,
+    reductions: Sequence[BlockRV],
+    others: Sequence[BlockRV],
+    count: int,
+    machine: Machine,
+) -> _Group:
     """How many short rows run together.
 
     There are two cases. A single reduction (a sum of each row) combines the lanes of all rows of a

@@ -109,16 +109,18 @@ def roles_of(nest: Nest, weights: Collection[Buffer]) -> Roles | None:
     # Panels are filled up with zeros: if the number of columns is symbolic, vectors may read there.
     panels = reused if nest.extent(column) is None else []
     packed += [
-        load for load in contiguous
+        load
+        for load in contiguous
         if (load in panels or load.buffer in weights) and can_pack(nest, load, column)
-    ]  # fmt: skip
+    ]
     outer = tuple([axis for axis in axes[:-1] if axis not in (row, wide, tall)])
     steps = sorted(
         nest.reduced,
         key=lambda axis: (
-            not _slides(nest, axis, row), -min(load.depth(axis) for load in nest.loads)
+            not _slides(nest, axis, row),
+            -min(load.depth(axis) for load in nest.loads),
         ),
-    )  # fmt: skip
+    )
     shared = row is None or len(reused) > 0
     return Roles(column, row, wide, tall, outer, tuple(steps), tuple(packed), shared)
 
@@ -141,18 +143,22 @@ def _slides(nest: Nest, axis: Var, row: Var | None) -> bool:
 def _wide_of(rest: Sequence[Var], loads: Sequence[Access], along: Sequence[Access]) -> Var | None:
     """The innermost axis that indexes only operands along the columns: it counts their blocks."""
     wide = [
-        axis for axis in rest
+        axis
+        for axis in rest
         if any(load.uses(axis) for load in along)
         and not any(load.uses(axis) for load in loads if load not in along)
         and len(along) < len(loads)
-    ]  # fmt: skip
+    ]
     return wide[-1] if wide else None
 
 
 def schedule(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    sch: Schedule,
+    block: BlockRV,
+    result: BlockRV | None,
+    machine: Machine,
     weights: Collection[Buffer],
-) -> bool:  # fmt: skip
+) -> bool:
     """Tile a reduction and what follows it (``result``, which reads it element by element).
 
     Returns whether the block is such a reduction. ``weights`` are buffers that are known when
@@ -218,9 +224,13 @@ def knows_ends(nest: Nest, weights: Collection[Buffer], machine: Machine) -> boo
 
 
 def place_tile(
-    sch: Schedule, nest: Nest, roles: Roles, blocks: tuple[BlockRV, BlockRV], sizes: Sizes,
+    sch: Schedule,
+    nest: Nest,
+    roles: Roles,
+    blocks: tuple[BlockRV, BlockRV],
+    sizes: Sizes,
     machine: Machine,
-) -> None:  # fmt: skip
+) -> None:
     """Tile the result, the second of ``blocks``; compute the reduction, the first, in its tiles."""
     block, result = blocks
     order, columns = _tile_result(sch, nest, roles, result, sizes, machine)
@@ -238,12 +248,16 @@ def _work_of(nest: Nest, roles: Roles) -> Work:
     """The sizes of what is tiled, for ``tiles.best_tile``."""
     high = 1 if _chooses(nest, roles) else size_of(nest, roles.tall)
     return Work(
-        rows=size_of(nest, roles.row), columns=nest.extent(roles.column), shared=roles.shared,
-        high=high, blocks=size_of(nest, roles.wide) or 1,
+        rows=size_of(nest, roles.row),
+        columns=nest.extent(roles.column),
+        shared=roles.shared,
+        high=high,
+        blocks=size_of(nest, roles.wide) or 1,
         depth=product([nest.extent(axis) for axis in nest.reduced]),
-        apart=_is_apart(nest, roles), once=_reads_once(nest),
+        apart=_is_apart(nest, roles),
+        once=_reads_once(nest),
         bits=max(nest.stores[0].buffer.dtype.bits, 32),  # shorter numbers are added as float32
-    )  # fmt: skip
+    )
 
 
 def _sizes(nest: Nest, roles: Roles, machine: Machine) -> Sizes:
@@ -316,9 +330,10 @@ def _tile_result(
         column_outer, column = sch.split(column, [None, sizes.columns])
         across.append(column_outer)
     parts = (
-        (roles.wide, sizes.several, across), (roles.tall, sizes.high, down),
+        (roles.wide, sizes.several, across),
+        (roles.tall, sizes.high, down),
         (roles.row, sizes.rows, down),
-    )  # fmt: skip
+    )
     for axis, size, outside in parts:
         if axis is not None:
             around, inside = sch.split(loops[axis], [None, size])

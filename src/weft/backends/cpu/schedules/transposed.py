@@ -103,9 +103,7 @@ def _rows_and_lanes(nest: Nest) -> tuple[list[Part], list[Part], list[Part]] | N
     lane = [part for part in parts if places.steps[part][0] == 1]
     if not lane:
         return None
-    across = [
-        at for at, step in enumerate(places.steps[lane[0]]) if step not in (0, 1) and at > 0
-    ]  # fmt: skip
+    across = [at for at, step in enumerate(places.steps[lane[0]]) if step not in (0, 1) and at > 0]
     row = [part for part in parts if any(places.steps[part][at] == 1 for at in across)]
     if not row:
         return None
@@ -117,9 +115,12 @@ def _rows_and_lanes(nest: Nest) -> tuple[list[Part], list[Part], list[Part]] | N
 
 
 def _at_once(
-    nest: Nest, parts: Sequence[Part], rows: Sequence[Part], lanes: Sequence[Part],
+    nest: Nest,
+    parts: Sequence[Part],
+    rows: Sequence[Part],
+    lanes: Sequence[Part],
     machine: Machine,
-) -> int:  # fmt: skip
+) -> int:
     """How many bytes of a row a tile reads at once: the value of the annotation ``TRANSPOSE``.
 
     That is a whole vector where rows lie so far apart that the first cache cannot hold the lines of
@@ -128,8 +129,11 @@ def _at_once(
     size = _stored_bytes(nest)
     places = Places(nest, parts)
     steps = [places.steps[rows[-1]][0], *places.steps[lanes[-1]][1:]]
-    crowded = any(_lines_held(step * size, machine) < _BESIDE * machine.lanes(size * 8)
-                  for step in steps if step)  # fmt: skip
+    crowded = any(
+        _lines_held(step * size, machine) < _BESIDE * machine.lanes(size * 8)
+        for step in steps
+        if step
+    )
     return machine.vector_bits // 8 if crowded and size >= _SHUFFLED else 1
 
 

@@ -88,15 +88,19 @@ def _is_separate(nest: Nest, load: Access, axes: Sequence[Var]) -> bool:
 def paddings(sch: Schedule, block: BlockRV) -> list[BlockRV]:
     """The blocks that pad a tensor for ``block`` alone."""
     return [
-        producer for producer in sch.get_producers(block)
+        producer
+        for producer in sch.get_producers(block)
         if len(sch.get_consumers(producer)) == 1 and is_padding(Nest(sch, producer))
-    ]  # fmt: skip
+    ]
 
 
 def schedule(
-    sch: Schedule, block: BlockRV, result: BlockRV | None, machine: Machine,
+    sch: Schedule,
+    block: BlockRV,
+    result: BlockRV | None,
+    machine: Machine,
     padded: Sequence[BlockRV] = (),
-) -> bool:  # fmt: skip
+) -> bool:
     """Compute in vectors the windows of ``block``, and ``result``, which reads them elementwise.
 
     ``result`` is None if no such block follows. ``padded`` are the ``paddings`` of the block.

@@ -106,9 +106,10 @@ class _Flatten(StmtMutator):
         whole = Var("fused", fused.dtype)
         bound = self.analyzer.const_int_bound(fused)
         limits = [
-            end.value for value, end in self.limits
+            end.value
+            for value, end in self.limits
             if isinstance(end, IntImm) and self._is(value, fused)
-        ]  # fmt: skip
+        ]
         end = min([bound.max_value + 1, *limits])
         if bound.min_value > bound.NEG_INF and bound.max_value < bound.POS_INF:
             self.analyzer.bind(whole, Range(bound.min_value, end), True)

@@ -107,9 +107,12 @@ def choice_of(reducer: CommReducer) -> Choice | None:
 
 
 def _folded(
-    source: Buffer, target: Buffer, combine: Callable[[PrimExpr, PrimExpr], PrimExpr],
-    sizes: tuple[int, int], vector: Vector,
-) -> list[Stmt]:  # fmt: skip
+    source: Buffer,
+    target: Buffer,
+    combine: Callable[[PrimExpr, PrimExpr], PrimExpr],
+    sizes: tuple[int, int],
+    vector: Vector,
+) -> list[Stmt]:
     """Combine halves of ``source`` until the first element of ``target`` stands for all of it."""
     parts: list[Stmt] = []
     half = sizes[0] // 2
@@ -121,9 +124,12 @@ def _folded(
 
 
 def _of_halves(
-    source: Buffer, target: Buffer, combine: Callable[[PrimExpr, PrimExpr], PrimExpr], half: int,
+    source: Buffer,
+    target: Buffer,
+    combine: Callable[[PrimExpr, PrimExpr], PrimExpr],
+    half: int,
     at: PrimExpr,
-) -> Stmt:  # fmt: skip
+) -> Stmt:
     pair = [BufferLoad(source, [place]) for place in (at, op.add(at, half))]
     return BufferStore(target, combine(*pair), [at])
 

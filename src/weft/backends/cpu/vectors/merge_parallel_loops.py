@@ -60,8 +60,10 @@ class Partition:
     def in_parts(self, count: int) -> Partition:
         """The same loop with ``count`` iterations, each of which does several of the old ones."""
         times = self.extent // count
-        slabs = {key: frozenset([slab.times(times) for slab in several])
-                 for key, several in self.slabs.items()}  # fmt: skip
+        slabs = {
+            key: frozenset([slab.times(times) for slab in several])
+            for key, several in self.slabs.items()
+        }
         annotations = self.annotations if times == 1 else None
         return Partition(count, slabs, self.written, self.sizes, annotations)
 
@@ -80,8 +82,10 @@ class Partition:
 
 def partition_of(loop: For, accesses: LoopAccesses, names: Mapping[Var, Key]) -> Partition:
     """The partition of a loop with these accesses; ``names`` gives the keys of buffers."""
-    sizes = {data: 0 if buffer.scope() == "local" else bytes_of(buffer)
-             for data, buffer in accesses.buffers.items()}  # fmt: skip
+    sizes = {
+        data: 0 if buffer.scope() == "local" else bytes_of(buffer)
+        for data, buffer in accesses.buffers.items()
+    }
     return Partition(
         extent_of(loop),
         {names.get(data, data): slabs for data, slabs in accesses.slabs.items()},
@@ -106,8 +110,9 @@ def shared_partition(first: Partition, second: Partition, machine: Machine) -> P
     is_said_of_both = structural_equal(before.annotations or {}, after.annotations or {})
     if not is_said_of_both or not all(both.slabs[key] for key in passed):
         return None
-    everywhere = [sum(each.sizes.get(key, 0) for key in each.read_by_all())
-                  for each in (before, after, both)]  # fmt: skip
+    everywhere = [
+        sum(each.sizes.get(key, 0) for key in each.read_by_all()) for each in (before, after, both)
+    ]
     is_kept = everywhere[2] <= machine.l2 // 2
     return both if is_kept or everywhere[2] - max(everywhere[:2]) <= machine.l1 else None
 

@@ -224,9 +224,11 @@ def _is_picked(load: BufferLoad) -> bool:
 def _is_simple(buffer: Buffer, index: PrimExpr) -> bool:
     """Whether an index is a run already, or loads by it cannot be shuffles (bits, data)."""
     return (
-        isinstance(index, Ramp | Broadcast) or bool(buffer.strides) or buffer.dtype.is_bool
+        isinstance(index, Ramp | Broadcast)
+        or bool(buffer.strides)
+        or buffer.dtype.is_bool
         or bool(collect(index, (BufferLoad, Let, Shuffle)))
-    )  # fmt: skip
+    )
 
 
 def _constants(index: PrimExpr) -> tuple[PrimExpr, list[int]] | None:

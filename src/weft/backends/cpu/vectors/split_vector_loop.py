@@ -119,7 +119,7 @@ def _converts_halves(loop: For) -> bool:
         any(isinstance(value, Add | Sub | Mul | Div) for value in values)
         and not collect(loop.body, (Call, For, Select, Max, Min))
         and all(buffer.scope() == "global" for buffer in buffers)
-    )  # fmt: skip
+    )
 
 
 def _long_lanes(loop: For) -> int:

@@ -72,8 +72,9 @@ class _Nest:
         if any(row in collect(index, Var) for index in outer) or _step(last, row) != 1:
             return False
         return any(lane in collect(index, Var) for index in outer) or _step(last, lane) not in (
-            0, 1
-        )  # fmt: skip
+            0,
+            1,
+        )
 
     @property
     def group(self) -> int:
@@ -105,9 +106,14 @@ class _Nest:
         return body
 
     def _transposed(
-        self, load: BufferLoad, start: PrimExpr, count: int, first: int, lanes: int,
+        self,
+        load: BufferLoad,
+        start: PrimExpr,
+        count: int,
+        first: int,
+        lanes: int,
         lets: list[tuple[Var, PrimExpr]],
-    ) -> list[PrimExpr]:  # fmt: skip
+    ) -> list[PrimExpr]:
         """What a load reads, as one vector of ``lanes`` lanes for each of ``count`` rows.
 
         The values on the way are bound to variables, which are appended to ``lets``.
@@ -172,8 +178,10 @@ def interleaved(lanes: int, group: int) -> tuple[list[int], list[int]]:
     half = group // 2
     low = [
         start + at + which * lanes
-        for start in range(0, lanes, group) for at in range(half) for which in (0, 1)
-    ]  # fmt: skip
+        for start in range(0, lanes, group)
+        for at in range(half)
+        for which in (0, 1)
+    ]
     return low, [lane + half for lane in low]
 
 

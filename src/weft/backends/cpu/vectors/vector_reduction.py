@@ -115,14 +115,19 @@ class _Update:
         reducer = self.form.reducer
         pairs = zip(reducer.identity_element, reducer.result, strict=True)
         return [
-            op.const(-0.0, value.dtype) if value.dtype.is_float and isinstance(result, Add)
-            else value for value, result in pairs
-        ]  # fmt: skip
+            op.const(-0.0, value.dtype)
+            if value.dtype.is_float and isinstance(result, Add)
+            else value
+            for value, result in pairs
+        ]
 
     def _combine(
-        self, buffers: Sequence[Buffer], indices: Sequence[Any], operands: Sequence[Any],
+        self,
+        buffers: Sequence[Buffer],
+        indices: Sequence[Any],
+        operands: Sequence[Any],
         result: Sequence[PrimExpr] | None = None,
-    ) -> Stmt:  # fmt: skip
+    ) -> Stmt:
         reducer = self.form.reducer
         held = [BufferLoad(buffer, indices) for buffer in buffers]
         mapping: dict[Var, Any] = dict(zip(reducer.lhs, held, strict=True))
@@ -203,10 +208,12 @@ def _rows_together(loop: For) -> Stmt | None:
     if loop.loop_var not in collect(list(update.form.indices), Var):
         return None
     rows, ends = [
-        [decl_buffer((size,), buffer.dtype, f"{buffer.name}_{name}", scope="local")
-         for buffer in results]
+        [
+            decl_buffer((size,), buffer.dtype, f"{buffer.name}_{name}", scope="local")
+            for buffer in results
+        ]
         for size, name in ((count * count, "rows"), (count, "results"))
-    ]  # fmt: skip
+    ]
 
     def kept(lane: PrimExpr) -> Stmt:
         place = op.add(op.multiply(loop.loop_var, count), lane)
@@ -242,10 +249,12 @@ def _update_of(loop: For, stmt: Stmt, size: int) -> _Update | None:
     if read is None or loop.loop_var in collect(list(read[0].indices), Var):
         return None
     form, any_start = read
-    lanes = tuple([
-        decl_buffer((size,), buffer.dtype, f"{buffer.name}_lanes", scope="local")
-        for buffer in form.buffers
-    ])  # fmt: skip
+    lanes = tuple(
+        [
+            decl_buffer((size,), buffer.dtype, f"{buffer.name}_lanes", scope="local")
+            for buffer in form.buffers
+        ]
+    )
     choice = choice_of(form.reducer)
     if choice is None or not _grows(form.operands[0], loop, size):
         return _Update(form, any_start, lanes, form.reducer.result)
@@ -275,8 +284,9 @@ def _is_lane_wise(var: Var, items: Sequence[Stmt], updates: Sequence[_Update | N
     for item, update in zip(items, updates, strict=True):
         if update is not None:
             inside = collect(list(update.form.operands), BufferLoad)
-            outside = [load for other in items if other is not item
-                       for load in collect(other, BufferLoad)]  # fmt: skip
+            outside = [
+                load for other in items if other is not item for load in collect(other, BufferLoad)
+            ]
             held = [buffer.data for buffer in update.form.buffers]
             if any(load.buffer.data in held for load in [*inside, *outside]):
                 return False
@@ -366,9 +376,12 @@ class _Lanes:
         return lambda j: seq(*[update.fold(j, op.add(j, half)) for update in updates])
 
     def _body(
-        self, start: PrimExpr, place: PrimExpr, origin: PrimExpr | None = None,
+        self,
+        start: PrimExpr,
+        place: PrimExpr,
+        origin: PrimExpr | None = None,
         is_new: PrimExpr | None = None,
-    ) -> Stmt:  # fmt: skip
+    ) -> Stmt:
         """Iteration ``start + place`` of the loop, with its accumulations in the lane ``place``.
 
         ``origin`` is an expression for ``loop.min + start``, if the caller has a cheaper one;
@@ -405,8 +418,13 @@ class _Lanes:
         def grown(lane: PrimExpr) -> Stmt:
             return BufferStore(held, op.add(BufferLoad(held, [lane]), size), [lane])
 
-        inner = For(chain, self._number(0), self._number(self.chains), ForKind.UNROLLED,
-                    self._vector(self.lanes, body))  # fmt: skip
+        inner = For(
+            chain,
+            self._number(0),
+            self._number(self.chains),
+            ForKind.UNROLLED,
+            self._vector(self.lanes, body),
+        )
         if not self._origins:
             return For(step, self._number(0), count, ForKind.SERIAL, inner)
         start = self._vector(self.lanes, lambda lane: BufferStore(held, self.loop.min, [lane]))

@@ -62,9 +62,12 @@ def checked(**checks: Check) -> Callable[[_Constructor], _Constructor]:
 
 
 def _misfit(
-    layer: str, signature: inspect.Signature, names: Sequence[str],
-    args: Sequence[object], kwargs: Mapping[str, object],
-) -> str:  # fmt: skip
+    layer: str,
+    signature: inspect.Signature,
+    names: Sequence[str],
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+) -> str:
     """Why arguments do not fit a constructor of these parameters."""
     expected = f"{layer}: expected the arguments ({', '.join(names)})"
     if len(args) > len(names):
@@ -75,9 +78,10 @@ def _misfit(
         if name in names[: len(args)]:
             return f"{expected}, got {name} twice"
     needed = [
-        name for name in names[len(args) :]
+        name
+        for name in names[len(args) :]
         if name not in kwargs and signature.parameters[name].default is inspect.Parameter.empty
-    ]  # fmt: skip
+    ]
     return f"{expected}, missing {', '.join(needed)}"
 
 

@@ -142,9 +142,7 @@ class Module(SubroutineMixin):
 
     def export_tvm(
         self, spec: Spec, debug: bool = False, allow_extern: bool = False
-    ) -> (
-        tuple[IRModule, NamedParameters] | tuple[IRModule, NamedParameters, list[object]]
-    ):
+    ) -> tuple[IRModule, NamedParameters] | tuple[IRModule, NamedParameters, list[object]]:
         """The module as graph functions, one for each method of ``spec``.
 
         Args:

@@ -98,9 +98,11 @@ class KVCache(Effect):
         shape = ShapeExpr([self.init_seq_len, *self.unit_shape])
         cache = relax_op.call_pure_packed(
             "vm.builtin.attention_kv_cache_create",
-            relax_op.zeros(shape, self.dtype), shape, PrimValue(0),
+            relax_op.zeros(shape, self.dtype),
+            shape,
+            PrimValue(0),
             sinfo_args=ObjectStructInfo(),
-        )  # fmt: skip
+        )
         return [builder.emit(cache, name_hint)]
 
     def create(self, name_hint: str) -> list[Var]:
@@ -123,11 +125,13 @@ class KVCache(Effect):
         shape = ShapeExpr([seq_len, *self.unit_shape])
         return emit(
             relax_op.call_pure_packed(
-                "vm.builtin.attention_kv_cache_view", self._state("view"), shape,
+                "vm.builtin.attention_kv_cache_view",
+                self._state("view"),
+                shape,
                 sinfo_args=TensorStructInfo(shape, self.dtype),
             ),
             "",
-        )  # fmt: skip
+        )
 
     def append(self, new_element: Tensor) -> None:
         """Add rows at the end; IRTypeError where the data types differ."""
@@ -137,10 +141,13 @@ class KVCache(Effect):
             )
         self.cache = current_builder("KVCache.append").emit(
             relax_op.call_inplace_packed(
-                "vm.builtin.attention_kv_cache_append", self._state("append"), new_element._expr,
-                inplace_indices=[0], sinfo_args=ObjectStructInfo(),
+                "vm.builtin.attention_kv_cache_append",
+                self._state("append"),
+                new_element._expr,
+                inplace_indices=[0],
+                sinfo_args=ObjectStructInfo(),
             )
-        )  # fmt: skip
+        )
 
     def _state(self, what: str) -> Var:
         if self.cache is None:

@@ -192,8 +192,9 @@ class _Method:
         """The function's parameters for the module's; each Parameter now means its variable."""
         variables = []
         for name, param in params:
-            dims = [self.symbol(dim.name) if isinstance(dim, TirVar) else dim
-                    for dim in param.shape]  # fmt: skip
+            dims = [
+                self.symbol(dim.name) if isinstance(dim, TirVar) else dim for dim in param.shape
+            ]
             variable = variable_of(dims, param.dtype, name)
             param._expr = variable
             variables.append(variable)

@@ -25,9 +25,9 @@ MODES: Final = ("plain", "packed", "none")
 def is_size(value: object) -> bool:
     """Whether a value is a whole number of at least 0, of Python or of numpy."""
     try:
-        return isinstance(value, SupportsIndex) and not isinstance(value, bool) and (
-            index(value) >= 0
-        )  # fmt: skip
+        return (
+            isinstance(value, SupportsIndex) and not isinstance(value, bool) and (index(value) >= 0)
+        )
     except TypeError:  # a tensor of torch that holds a float
         return False
 
@@ -164,9 +164,12 @@ class MethodSpec:
         _check_names(where, given, parameters)
         names = [name for name in parameters if name in given]
         return MethodSpec(
-            method, names, [as_spec(given[name], name) for name in names],
-            options.get("param_mode", "plain"), options.get("effect_mode", "plain"),
-        )  # fmt: skip
+            method,
+            names,
+            [as_spec(given[name], name) for name in names],
+            options.get("param_mode", "plain"),
+            options.get("effect_mode", "plain"),
+        )
 
     @staticmethod
     def from_torch(args: Sequence[object], method: Method) -> MethodSpec:
@@ -263,5 +266,7 @@ def _check_names(
         and parameter.kind not in variadic
     ]
     if missing:
-        raise IRTypeError(f"{where}: the spec lacks the argument{'s' * (len(missing) > 1)} "
-                          f"{', '.join(missing)}; its arguments are {listed}")  # fmt: skip
+        raise IRTypeError(
+            f"{where}: the spec lacks the argument{'s' * (len(missing) > 1)} "
+            f"{', '.join(missing)}; its arguments are {listed}"
+        )

@@ -28,6 +28,7 @@ from weft.tir.expr import Var as TirVar
 Dim = int | str | PrimExpr
 """One extent of a shape: a number, the name of a symbol, or an expression."""
 
+
 class HasDLPack(Protocol):
     """An array of another library that gives its memory by DLPack."""
 
@@ -295,10 +296,12 @@ def wrap_nested(expr: Expr, name: str) -> Nested:
     if isinstance(info, TensorStructInfo):
         return Tensor(_expr=expr)
     if isinstance(info, TupleStructInfo):
-        return tuple([
-            wrap_nested(TupleGetItem(expr, index), f"{name}.{index}")
-            for index in range(len(info.fields))
-        ])
+        return tuple(
+            [
+                wrap_nested(TupleGetItem(expr, index), f"{name}.{index}")
+                for index in range(len(info.fields))
+            ]
+        )
     raise IRTypeError(f"{name}: expected a tensor or a tuple of them as the result, got {info}")
 
 

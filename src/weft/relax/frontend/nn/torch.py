@@ -98,10 +98,12 @@ def _from_torch(name: str, item: specs.ArgSpec, value: object) -> Held:
     if isinstance(item, specs.Tuple):
         if not isinstance(value, list | tuple) or len(value) != len(item.elements):
             raise _unexpected(name, f"a tuple of {len(item.elements)}", value)
-        return tuple([
-            _from_torch(f"{name}[{index}]", element, value[index])
-            for index, element in enumerate(item.elements)
-        ])
+        return tuple(
+            [
+                _from_torch(f"{name}[{index}]", element, value[index])
+                for index, element in enumerate(item.elements)
+            ]
+        )
     return value
 
 

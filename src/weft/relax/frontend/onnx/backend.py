@@ -231,9 +231,13 @@ class WeftBackend(Backend):
 
     @classmethod
     def run_node(
-        cls, node: NodeProto, inputs: Given, device: str = "CPU", outputs_info: object = None,
+        cls,
+        node: NodeProto,
+        inputs: Given,
+        device: str = "CPU",
+        outputs_info: object = None,
         **kwargs: object,
-    ) -> tuple[Output, ...]:  # fmt: skip
+    ) -> tuple[Output, ...]:
         """Run one node on arrays; ``outputs_info`` is not needed."""
         helper = onnx.helper
         arrays = inputs if isinstance(inputs, list | tuple) else [inputs]

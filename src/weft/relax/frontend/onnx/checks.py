@@ -141,9 +141,7 @@ def check_node(
         raise _node_error(node, f"expected one value, got {len(node.attribute)}")
 
 
-def _check_inputs(
-    node: NodeProto, schema: OpSchema, inputs: Sequence[GraphValue | None]
-) -> None:
+def _check_inputs(node: NodeProto, schema: OpSchema, inputs: Sequence[GraphValue | None]) -> None:
     count = len(inputs)
     while count and inputs[count - 1] is None:
         count -= 1
@@ -188,13 +186,16 @@ def check_fallback(fallback: str | None) -> None:
 
 
 def check_options(
-    shapes: Mapping[str, GivenShape] | None, dtypes: str | Mapping[str, str], opset: int | None,
+    shapes: Mapping[str, GivenShape] | None,
+    dtypes: str | Mapping[str, str],
+    opset: int | None,
     converters: Mapping[str, Function] | None,
-) -> None:  # fmt: skip
+) -> None:
     """Raise IRTypeError for options of ``from_onnx`` that are not of the types that it takes."""
     for name, value, holds in (
-        ("shape_dict", shapes, "shapes"), ("custom_converters", converters, "functions"),
-    ):  # fmt: skip
+        ("shape_dict", shapes, "shapes"),
+        ("custom_converters", converters, "functions"),
+    ):
         if value is not None and not isinstance(value, Mapping):
             raise IRTypeError(
                 f"from_onnx: {name}: expected a dict from names to {holds}, got "

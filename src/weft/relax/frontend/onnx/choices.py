@@ -143,8 +143,5 @@ def _join(choice: BranchesDifferError, first: Attempt, second: Attempt, rest: Re
     if choice.condition.rank != 0:
         flag = context.emit(op.reshape(flag, []))
     chosen = context.emit(If(flag, first.body, second.body))
-    for name, value in zip(
-        rest.outputs, all_rebuilt(context, chosen, first.values), strict=True
-    ):
+    for name, value in zip(rest.outputs, all_rebuilt(context, chosen, first.values), strict=True):
         rest.scope.set(name, value)
-

@@ -125,8 +125,9 @@ class Context:
 
     def value(self, expr: RelaxLike, elem: int | None = None) -> Value:
         """A value of an expression; ``elem`` where its element type is held in bytes."""
-        return Value(self.builder, self.emit(expr) if not isinstance(expr, Var) else expr,
-                     elem=elem)  # fmt: skip
+        return Value(
+            self.builder, self.emit(expr) if not isinstance(expr, Var) else expr, elem=elem
+        )
 
     def as_type(self, x: Expr, dtype: str) -> Expr:
         """The tensor in a data type."""
@@ -160,9 +161,12 @@ class Context:
         return results[0] if len(results) == 1 else results
 
     def apply(
-        self, name: str, inputs: Sequence[Value | None], attributes: Attributes,
+        self,
+        name: str,
+        inputs: Sequence[Value | None],
+        attributes: Attributes,
         opset: int | None = None,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         """As ``run``, of an operator whose one result is a tensor."""
         (result,) = self._results(name, inputs, attributes, opset)
         return expect(result, Value)

@@ -25,9 +25,11 @@ def is_custom(node: NodeProto, custom: Container[str]) -> bool:
 
 
 def check_declared(
-    node: NodeProto, name: str, value: GraphValue | None,
+    node: NodeProto,
+    name: str,
+    value: GraphValue | None,
     declared: Mapping[str, ValueInfoProto],
-) -> None:  # fmt: skip
+) -> None:
     """Raise OnnxNodeError where a value certainly is not what the model declares of ``name``."""
     info = declared.get(name)
     if info is None or not isinstance(value, Value) or not info.type.HasField("tensor_type"):
@@ -41,15 +43,20 @@ def check_declared(
     dims = tensor_dims(struct_info) if isinstance(struct_info, TensorStructInfo) else None
     if dims is None:
         return
-    sizes = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-             for dim in wanted.shape.dim]  # fmt: skip
+    sizes = [
+        dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+        for dim in wanted.shape.dim
+    ]
     extents = [constant_value(dim) for dim in dims]
-    differ = [isinstance(a, int) and b is not None and a != b
-              for a, b in zip(sizes, extents, strict=False)]  # fmt: skip
+    differ = [
+        isinstance(a, int) and b is not None and a != b
+        for a, b in zip(sizes, extents, strict=False)
+    ]
     if len(sizes) != len(extents) or any(differ):
         shown = ", ".join(["?" if size is None else str(size) for size in sizes])
-        actual = ", ".join([str(dim if size is None else size)
-                            for dim, size in zip(dims, extents, strict=True)])  # fmt: skip
+        actual = ", ".join(
+            [str(dim if size is None else size) for dim, size in zip(dims, extents, strict=True)]
+        )
         _refuse(node, name, f"shape ({shown})", f"({actual})")
 
 

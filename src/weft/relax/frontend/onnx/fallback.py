@@ -72,7 +72,7 @@ def in_onnxruntime(
     try:
         return call_in_onnxruntime(context, inputs)
     except UnsupportedError as problem:
-        error.add_note(f"fallback=\"onnxruntime\": {problem}")
+        error.add_note(f'fallback="onnxruntime": {problem}')
         raise error from problem
 
 
@@ -92,8 +92,11 @@ def unknown_in_onnxruntime(nodes: Iterable[NodeProto], scope: Scope) -> list[Nod
 def _is_known(node: NodeProto, scope: Scope) -> bool:
     """Whether ONNX Runtime has the operator: opening a model of it fails for other reasons."""
     onnx = need_onnx()
-    infos = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
-             for name in dict.fromkeys(node.input) if name]  # fmt: skip
+    infos = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        for name in dict.fromkeys(node.input)
+        if name
+    ]
     results = [onnx.ValueInfoProto(name=name) for name in node.output if name]
     graph = onnx.helper.make_graph([node], "node", infos, results)
     model = _model_of(graph, node, scope)
@@ -171,13 +174,17 @@ class _Call:
         )
         node.attribute.extend(context.node.attribute)
         results = [name for name in kept if name]
-        shapes = [helper.make_node("Shape", [name], [f"{name}_shape"])
-                  for name in results if with_shapes]  # fmt: skip
+        shapes = [
+            helper.make_node("Shape", [name], [f"{name}_shape"]) for name in results if with_shapes
+        ]
         outputs = [*results, *[item.output[0] for item in shapes]]
         graph = helper.make_graph(
-            [node, *shapes], "node", self.infos,
-            [need_onnx().ValueInfoProto(name=name) for name in outputs], self.constants,
-        )  # fmt: skip
+            [node, *shapes],
+            "node",
+            self.infos,
+            [need_onnx().ValueInfoProto(name=name) for name in outputs],
+            self.constants,
+        )
         return _model_of(graph, context.node, context.scope)
 
     def results(self, session: Any) -> list[TensorStructInfo]:
@@ -193,8 +200,11 @@ class _Call:
             known = [dim for dim in dims or () if dim is not None]
             is_known = dims is not None and len(known) == len(dims)
             rank = -1 if dims is None else len(dims)
-            infos.append(TensorStructInfo(known, dtype) if is_known
-                         else TensorStructInfo(None, dtype, ndim=rank))  # fmt: skip
+            infos.append(
+                TensorStructInfo(known, dtype)
+                if is_known
+                else TensorStructInfo(None, dtype, ndim=rank)
+            )
         return infos
 
     def _dim(self, item: int | str | None) -> Dim | None:

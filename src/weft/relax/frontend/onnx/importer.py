@@ -136,9 +136,13 @@ def from_onnx(
     check_flag("keep_params_in_input", keep_params_in_input)
     check_flag("sanitize_input_names", sanitize_input_names)
     request = Request(
-        shape_dict or {}, dtype_dict, keep_params_in_input, sanitize_input_names,
-        custom_converters or {}, fallback,
-    )  # fmt: skip
+        shape_dict or {},
+        dtype_dict,
+        keep_params_in_input,
+        sanitize_input_names,
+        custom_converters or {},
+        fallback,
+    )
     return import_model(load_model(model), request, opset).mod
 
 
@@ -251,9 +255,7 @@ class _Import:
         group.append(var)
         return Value(self.builder, var, None, elem, frozenset([info.name]))
 
-    def structured(
-        self, name: str, example: Given, kind: str, group: list[Var]
-    ) -> GraphValue:
+    def structured(self, name: str, example: Given, kind: str, group: list[Var]) -> GraphValue:
         """A sequence or an optional whose structure an example shows: one parameter an array."""
         sources = frozenset([name])
         if isinstance(example, list | tuple):

@@ -219,9 +219,9 @@ def _cast(x: Array, to: int, **others: Attribute) -> Array:
 
 def _gather(x: Array, indices: Array, axis: int = 0) -> Array:
     extent = x.shape[axis]
-    if is_symbolic(indices) or (indices.size and not (
-        -extent <= int(indices.min()) and int(indices.max()) < extent
-    )):  # fmt: skip
+    if is_symbolic(indices) or (
+        indices.size and not (-extent <= int(indices.min()) and int(indices.max()) < extent)
+    ):
         raise NotKnownError
     return np.take(x, indices.astype("int64"), axis)
 
@@ -279,9 +279,13 @@ def _reshape(x: Array, shape: Array, *, allowzero: int = 0) -> Array:
 
 def _reduce(function: Callable[..., npt.ArrayLike]) -> Fold:
     def apply(
-        x: Array, axes_input: Array | None = None, *, axes: Axes = None, keepdims: int = 1,
+        x: Array,
+        axes_input: Array | None = None,
+        *,
+        axes: Axes = None,
+        keepdims: int = 1,
         noop_with_empty_axes: int = 0,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         chosen = _axes(axes_input if axes is None else axes)
         if not chosen:
             if noop_with_empty_axes:

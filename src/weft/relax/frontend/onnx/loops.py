@@ -54,9 +54,13 @@ Slices = Callable[[Expr], list[Value]]
 
 
 def dynamic_loop(
-    context: Context, limit: Value | None, condition: Value | None,
-    carried: Sequence[GraphValue | None], body: GraphProto, slices: Slices | None = None,
-) -> list[Value]:  # fmt: skip
+    context: Context,
+    limit: Value | None,
+    condition: Value | None,
+    carried: Sequence[GraphValue | None],
+    body: GraphProto,
+    slices: Slices | None = None,
+) -> list[Value]:
     """The carried values and what is scanned out when the loop has ended.
 
     The body is a Loop's; with ``slices`` it is a Scan's, which has no condition.
@@ -76,9 +80,13 @@ def dynamic_loop(
 
 class _Loop:
     def __init__(
-        self, context: Context, body: GraphProto, limit: Value | None, states: list[State],
+        self,
+        context: Context,
+        body: GraphProto,
+        limit: Value | None,
+        states: list[State],
         deciding: frozenset[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.context, self.body, self.states = context, body, states
         self.limit = None
         self.deciding = deciding
@@ -169,14 +177,17 @@ class _Loop:
             result = builder.emit(If(again, *branches))
         function = Function(params, opened.ending_in(result), info)
         builder.emit_normalized(VarBinding(name, function))
-        first = context.constant(True).expr if condition is None else context.emit(
-            op.reshape(condition.expr, [])
-        )  # fmt: skip
+        first = (
+            context.constant(True).expr
+            if condition is None
+            else context.emit(op.reshape(condition.expr, []))
+        )
         empty = [
-            context.emit(op.full([0, *state.dims[1:]], context.constant(0, state.dtype).expr,
-                                 state.dtype))
+            context.emit(
+                op.full([0, *state.dims[1:]], context.constant(0, state.dtype).expr, state.dtype)
+            )
             for state in scanned
-        ]  # fmt: skip
+        ]
         start = [context.constant(0, "int64").expr, first, *[v.expr for v in carried], *empty]
         results = builder.emit(Call(name, start))
         return [self._result(results, index, state) for index, state in enumerate(everything)]

@@ -129,9 +129,7 @@ def declared_shape(info: ValueInfoProto, symbols: Symbols) -> list[Dim] | None:
     return dims
 
 
-def input_shape(
-    info: ValueInfoProto, shape: GivenShape | None, symbols: Symbols
-) -> list[Dim]:
+def input_shape(info: ValueInfoProto, shape: GivenShape | None, symbols: Symbols) -> list[Dim]:
     """The shape of an input: the caller's where given, else the model's.
 
     Raises OnnxModelError if both are there and contradict, or none is.
@@ -177,5 +175,3 @@ def input_dtype(info: ValueInfoProto, dtype_dict: str | Mapping[str, str]) -> tu
             f"{type_name(elem)}"
         )
     return STORAGE[elem], elem
-
-

@@ -48,22 +48,31 @@ _TABLE: Final[dict[tuple[str, str], list[Converter]]] = {}
 
 
 def make_converter(
-    function: Function, since: int, ignores: Iterable[str] = (),
+    function: Function,
+    since: int,
+    ignores: Iterable[str] = (),
     neutral: Mapping[str, tuple[Attribute, ...]] = MappingProxyType({}),
-) -> Converter:  # fmt: skip
+) -> Converter:
     """The row of a function: its keyword-only parameters are the attributes it takes."""
     parameters = inspect.signature(function).parameters.values()
     return Converter(
-        function, since,
+        function,
+        since,
         frozenset([p.name for p in parameters if p.kind is p.KEYWORD_ONLY]),
-        any(p.kind is p.VAR_KEYWORD for p in parameters), frozenset(ignores), neutral,
-    )  # fmt: skip
+        any(p.kind is p.VAR_KEYWORD for p in parameters),
+        frozenset(ignores),
+        neutral,
+    )
 
 
 def converter(
-    *names: str, since: int = 1, domain: str = AI_ONNX, ignores: Iterable[str] = (),
-    neutral: Mapping[str, tuple[Attribute, ...]] = MappingProxyType({}), override: bool = False,
-) -> Callable[[F], F]:  # fmt: skip
+    *names: str,
+    since: int = 1,
+    domain: str = AI_ONNX,
+    ignores: Iterable[str] = (),
+    neutral: Mapping[str, tuple[Attribute, ...]] = MappingProxyType({}),
+    override: bool = False,
+) -> Callable[[F], F]:
     """Enter the function for operators of those names, from opset ``since`` on.
 
     ``ignores`` are attributes that change nothing of the result (``consumed_inputs``); ``neutral``

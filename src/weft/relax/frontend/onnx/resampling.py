@@ -63,9 +63,12 @@ Number = Any
 
 
 def position(
-    place: Number, extent: Number, count: Number, scale: Number,
+    place: Number,
+    extent: Number,
+    count: Number,
+    scale: Number,
     how: tuple[str, tuple[float, float]],
-) -> Number:  # fmt: skip
+) -> Number:
     """The position on the input of output indices ``place``: arrays of numpy, or of the graph."""
     mode, part = how
     width = scale * extent
@@ -151,9 +154,11 @@ def nearest_indices(axis: Axis, method: Method) -> Array:
     """The input index that each output index takes."""
     at = static_positions(axis, method)
     whole = {
-        "round_prefer_floor": np.ceil(at - 0.5), "round_prefer_ceil": np.floor(at + 0.5),
-        "floor": np.floor(at), "ceil": np.ceil(at),
-    }[method.rounding]  # fmt: skip
+        "round_prefer_floor": np.ceil(at - 0.5),
+        "round_prefer_ceil": np.floor(at + 0.5),
+        "floor": np.floor(at),
+        "ceil": np.ceil(at),
+    }[method.rounding]
     return np.asarray(np.clip(whole, 0, extent_of(axis) - 1), "int64")
 
 
@@ -214,8 +219,9 @@ class Symbolic:
         whole = {
             "round_prefer_floor": lambda: op.ceil(self.at - 0.5),
             "round_prefer_ceil": lambda: op.floor(self.at + 0.5),
-            "floor": lambda: op.floor(self.at), "ceil": lambda: op.ceil(self.at),
-        }[self.method.rounding]()  # fmt: skip
+            "floor": lambda: op.floor(self.at),
+            "ceil": lambda: op.ceil(self.at),
+        }[self.method.rounding]()
         return self.clamped(whole)
 
     def taps(self) -> tuple[Expr, Expr]:

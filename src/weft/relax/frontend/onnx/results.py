@@ -37,8 +37,10 @@ def structure(value: GraphValue) -> Structure:
 def rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
     """The value of an expression that has the structure of ``like``."""
     if isinstance(like, SequenceValue):
-        items = [rebuilt(context, context.emit(expr[index]), item)
-                 for index, item in enumerate(like.items)]  # fmt: skip
+        items = [
+            rebuilt(context, context.emit(expr[index]), item)
+            for index, item in enumerate(like.items)
+        ]
         return SequenceValue(items, like.elem, like.sources)
     if isinstance(like, OptionalValue):
         content = None if like.content is None else rebuilt(context, expr, like.content)
@@ -46,12 +48,8 @@ def rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
     return Value(context.builder, expr, None, like.elem, like.sources)
 
 
-def all_rebuilt(
-    context: Context, expr: Expr, likes: list[GraphValue]
-) -> list[GraphValue | None]:
+def all_rebuilt(context: Context, expr: Expr, likes: list[GraphValue]) -> list[GraphValue | None]:
     """The values of an expression that is one value, or the tuple of several."""
     if len(likes) == 1:
         return [rebuilt(context, expr, likes[0])]
-    return [
-        rebuilt(context, context.emit(expr[index]), like) for index, like in enumerate(likes)
-    ]
+    return [rebuilt(context, context.emit(expr[index]), like) for index, like in enumerate(likes)]

@@ -19,9 +19,11 @@ class Scope:
     """
 
     def __init__(
-        self, opsets: Mapping[str, int], outer: Scope | None = None,
+        self,
+        opsets: Mapping[str, int],
+        outer: Scope | None = None,
         attributes: Attributes | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.opsets, self.outer = dict(opsets), outer
         self.attributes = dict(attributes or {})
         self.names: dict[str, GraphValue | None] = {}

@@ -114,4 +114,3 @@ def _signed(context: Context, wide: Expr, code: Expr, tables: Encoding) -> Expr:
         negative = emit(op.logical_and(negative, emit(op.not_equal(code, zero))))
     marked = emit(op.bitwise_or(code, constant(tables.sign, "uint8").expr))
     return emit(op.where(negative, marked, code))
-

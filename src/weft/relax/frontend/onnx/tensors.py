@@ -31,9 +31,7 @@ def tensor_array(tensor: TensorProto, role: str = "initializer") -> np.ndarray:
             "of the model, or load it with onnx.load"
         )
     if any(extent < 0 for extent in tensor.dims):
-        raise OnnxModelError(
-            f"{what}: expected extents of at least 0, got {list(tensor.dims)}"
-        )
+        raise OnnxModelError(f"{what}: expected extents of at least 0, got {list(tensor.dims)}")
     try:
         elements: np.ndarray = onnx.numpy_helper.to_array(tensor)
         return elements.astype(np.str_) if tensor.data_type == STRING else elements

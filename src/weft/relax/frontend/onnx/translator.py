@@ -89,9 +89,12 @@ class Translator:
     """Translates one model; ``builder`` is where its bindings go."""
 
     def __init__(
-        self, builder: BlockBuilder, functions: Iterable[FunctionProto],
-        custom: Mapping[str, Function] | None = None, fallback: str | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        builder: BlockBuilder,
+        functions: Iterable[FunctionProto],
+        custom: Mapping[str, Function] | None = None,
+        fallback: str | None = None,
+    ) -> None:
         plugins.load_group(plugins.CONVERTERS, "onnx")
         self.builder = builder
         self.functions = {function_key(item): item for item in functions}
@@ -247,16 +250,21 @@ class Translator:
         return self._inline(body, context.scope, opset, inputs, given)
 
     def _inline(
-        self, function: FunctionProto, scope: Scope, opset: int,
-        inputs: Sequence[GraphValue | None], given: Attributes,
-    ) -> list[GraphValue | None]:  # fmt: skip
+        self,
+        function: FunctionProto,
+        scope: Scope,
+        opset: int,
+        inputs: Sequence[GraphValue | None],
+        given: Attributes,
+    ) -> list[GraphValue | None]:
         if self._depth >= 100:
             raise OnnxModelError(f"function {function.name!r}: functions call each other in a ring")
         self._depth += 1
         inner = Scope(
-            {**scope.opsets, **opset_versions(function.opset_import)}, None,
+            {**scope.opsets, **opset_versions(function.opset_import)},
+            None,
             call_attributes(function, opset, given),
-        )  # fmt: skip
+        )
         for name, value in itertools.zip_longest(function.input, inputs):
             inner.names[name] = value
         try:
@@ -280,9 +288,12 @@ class Translator:
     # Single operators
 
     def apply(
-        self, context: Context, operator: tuple[str, int], inputs: Sequence[GraphValue | None],
+        self,
+        context: Context,
+        operator: tuple[str, int],
+        inputs: Sequence[GraphValue | None],
         given: Attributes,
-    ) -> list[GraphValue | None]:  # fmt: skip
+    ) -> list[GraphValue | None]:
         """What ONNX's operator of that name and opset makes of values, for another converter."""
         name, opset = operator
         row = self._converter("", name, opset)
@@ -291,9 +302,13 @@ class Translator:
         return self._convert(context, row, ("", name, opset), inputs, given)
 
     def _convert(
-        self, context: Context, row: Converter, operator: tuple[str, str, int],
-        inputs: Sequence[GraphValue | None], given: Attributes,
-    ) -> list[GraphValue | None]:  # fmt: skip
+        self,
+        context: Context,
+        row: Converter,
+        operator: tuple[str, str, int],
+        inputs: Sequence[GraphValue | None],
+        given: Attributes,
+    ) -> list[GraphValue | None]:
         """What a converter makes of the operator of that domain, name and opset."""
         domain, name, opset = operator
         defaults = default_attributes(domain, name, opset)
@@ -323,21 +338,23 @@ class Translator:
         """Raise UnsupportedAttributesError for a node, and for the others of the model like it."""
         rows: dict[int, Converter] = {}
         for node, scope in self.everything:
-            row = self._converter(
-                plain_domain(node.domain), node.op_type, scope.opset(node.domain)
-            )
+            row = self._converter(plain_domain(node.domain), node.op_type, scope.opset(node.domain))
             if row is not None:
                 rows[id(node)] = row
         others = [
-            (node, text) for node, text in refused_nodes(self.everything, rows)
+            (node, text)
+            for node, text in refused_nodes(self.everything, rows)
             if list(node.output) != list(context.node.output)
-        ]  # fmt: skip
+        ]
         raise UnsupportedAttributesError(context.where, [(context.node, reason), *others])
 
     def _called(
-        self, context: Context, row: Converter, inputs: Sequence[GraphValue | None],
+        self,
+        context: Context,
+        row: Converter,
+        inputs: Sequence[GraphValue | None],
         attributes: Attributes,
-    ) -> Result:  # fmt: skip
+    ) -> Result:
         try:
             return row.function(context, *inputs, **attributes)
         except _PLAIN as error:
@@ -400,9 +417,7 @@ def sources_of(inputs: Iterable[GraphValue | None]) -> frozenset[str]:
 _PASS_ON: Final = ("Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze")
 
 
-def _note_claim(
-    name: str, inputs: Sequence[GraphValue | None], result: GraphValue | None
-) -> None:
+def _note_claim(name: str, inputs: Sequence[GraphValue | None], result: GraphValue | None) -> None:
     """Note what a boolean says of dimensions, so that an If knows its condition."""
     tensors = [value for value in inputs if isinstance(value, Value)]
     if not isinstance(result, Value) or len(tensors) < len(inputs) or not tensors:

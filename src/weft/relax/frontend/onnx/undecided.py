@@ -34,8 +34,12 @@ def undecided_dims(builder: BlockBuilder, tensor: Expr) -> list[Extent | None] |
 def _joint_dims(call: Call) -> list[Extent | None] | None:
     """What is known of the result of an operator whose arguments broadcast."""
     infos = [arg.struct_info for arg in call.args]
-    shapes = [list(tensor_dims(info) or ()) for info in infos if isinstance(info, TensorStructInfo)
-              if info.ndim == 0 or tensor_dims(info) is not None]  # fmt: skip
+    shapes = [
+        list(tensor_dims(info) or ())
+        for info in infos
+        if isinstance(info, TensorStructInfo)
+        if info.ndim == 0 or tensor_dims(info) is not None
+    ]
     if len(shapes) < len(infos):
         return None
     if has(call.op, Trait.ELEMENTWISE):

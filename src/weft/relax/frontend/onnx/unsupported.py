@@ -22,7 +22,7 @@ from weft.relax.frontend.onnx.scope import Scope
 
 HINT: Final = (
     "give a converter of each in custom_converters={'Name': function} (the error's `skeleton` has "
-    "them to fill in),\nor compile with fallback=\"onnxruntime\" to run them in ONNX Runtime, or "
+    'them to fill in),\nor compile with fallback="onnxruntime" to run them in ONNX Runtime, or '
     "export the model without them"
 )
 _NOTED: Final = 3
@@ -82,9 +82,7 @@ def all_nodes(
             yield from all_nodes(function.node, inner, functions)
 
 
-def unsupported_attribute(
-    row: Converter, defaults: Attributes, given: Attributes
-) -> str | None:
+def unsupported_attribute(row: Converter, defaults: Attributes, given: Attributes) -> str | None:
     """Why a converter does not take the attributes that a node gives, or None.
 
     ``defaults`` are the schema's; an attribute that has its default there asks for nothing.
@@ -132,10 +130,13 @@ def skeleton(nodes: Iterable[NodeProto]) -> str:
     names = _function_names(by_operator)
     functions = [_function(name, names[name], group) for name, group in by_operator.items()]
     table = ", ".join(f"{name!r}: {names[name]}" for name in by_operator)
-    return "\n\n".join([
-        "from weft import relax", *functions,
-        f"custom_converters = {{{table}}}  # of weft.compile and from_onnx",
-    ])  # fmt: skip
+    return "\n\n".join(
+        [
+            "from weft import relax",
+            *functions,
+            f"custom_converters = {{{table}}}  # of weft.compile and from_onnx",
+        ]
+    )
 
 
 def _shortened(nodes: Sequence[NodeProto]) -> str:

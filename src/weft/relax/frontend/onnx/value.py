@@ -52,9 +52,13 @@ class Value:
     __slots__ = ("_expr", "builder", "claim", "elem", "known", "sources")
 
     def __init__(
-        self, builder: BlockBuilder, expr: Expr | None = None, known: Array | None = None,
-        elem: int | None = None, sources: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+        self,
+        builder: BlockBuilder,
+        expr: Expr | None = None,
+        known: Array | None = None,
+        elem: int | None = None,
+        sources: frozenset[str] = frozenset(),
+    ) -> None:
         self.builder, self._expr, self.known, self.sources = builder, expr, known, sources
         if elem is None:
             if known is not None:
@@ -136,9 +140,11 @@ class SequenceValue:
     __slots__ = ("elem", "items", "sources")
 
     def __init__(
-        self, items: Sequence[GraphValue], elem: int | None = None,
+        self,
+        items: Sequence[GraphValue],
+        elem: int | None = None,
         sources: frozenset[str] = frozenset(),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.items, self.elem, self.sources = list(items), elem, sources
 
 

@@ -77,14 +77,18 @@ def windows_of(
 
 
 def check_windows(
-    context: Context, rank: int, strides: Sequence[int], dilations: Sequence[int],
+    context: Context,
+    rank: int,
+    strides: Sequence[int],
+    dilations: Sequence[int],
     pads: Sequence[int],
-) -> None:  # fmt: skip
+) -> None:
     """Raise OnnxNodeError unless there is one number for each spatial axis (of pads two)."""
     for name, numbers, count, least in (
-        ("strides", strides, rank, 1), ("dilations", dilations, rank, 1),
+        ("strides", strides, rank, 1),
+        ("dilations", dilations, rank, 1),
         ("pads", pads, 2 * rank, 0),
-    ):  # fmt: skip
+    ):
         if len(numbers) != count or min(numbers, default=least) < least:
             context.fail(
                 f"{name}: expected {count} numbers of at least {least}, got {list(numbers)}"

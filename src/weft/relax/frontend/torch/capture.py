@@ -29,11 +29,11 @@ _NOISE: Final = (
 _ON_DATA: Final = ("data-dependent", "Data dependent", "data dependent", "zuf0", "u0")
 _REWRITE: Final = (
     "rewrite what depends on the values of tensors (torch.cond, torch.where), or use "
-    "torch.compile(model, backend=\"weft\"), which splits the model there"
+    'torch.compile(model, backend="weft"), which splits the model there'
 )
 _EXPERTS: Final = (
     "torch.export captures no loop over the experts that were chosen; call "
-    "model.set_experts_implementation(\"grouped_mm\") first"
+    'model.set_experts_implementation("grouped_mm") first'
 )
 _INPUTS: Final = "check the example inputs against the parameters of the model's forward"
 _DYNAMIC: Final = (
@@ -72,9 +72,12 @@ def capture(
         try:
             with redirect_stderr(printed), untouched(model), told_shapes():
                 program = torch.export.export(
-                    model, tuple(args), dict(kwargs or {}), dynamic_shapes=dynamic_shapes,
+                    model,
+                    tuple(args),
+                    dict(kwargs or {}),
+                    dynamic_shapes=dynamic_shapes,
                     strict=False,
-                )  # fmt: skip
+                )
         except TVMError:
             raise
         except Exception as error:
@@ -110,8 +113,10 @@ def _keep(root: object, kept: dict[int, Kept]) -> None:
         value = left.pop()
         if isinstance(value, tuple):
             left.extend(value)
-        elif isinstance(value, list | dict | set) and type(value) in _CONTAINERS and (
-            id(value) not in kept
+        elif (
+            isinstance(value, list | dict | set)
+            and type(value) in _CONTAINERS
+            and (id(value) not in kept)
         ):
             kept[id(value)] = (value, value.copy())
             left.extend(value.values() if isinstance(value, dict) else value)

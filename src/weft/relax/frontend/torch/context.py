@@ -68,8 +68,7 @@ class Context:
     def is_read(self, index: int) -> bool:
         """Whether anything reads result ``index``; where nothing does, it may be None."""
         return any(
-            user.target is not operator.getitem or user.args[1] == index
-            for user in self.node.users
+            user.target is not operator.getitem or user.args[1] == index for user in self.node.users
         )
 
     # What is known of operands

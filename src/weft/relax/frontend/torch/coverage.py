@@ -25,9 +25,10 @@ def operator_coverage(program: torch.export.ExportedProgram) -> list[Coverage]:
         for node in program.graph.nodes
         if node.op == "call_function" and hasattr(node.target, "_schema")
     )
-    lacking = Counter(name for name, _ in missing_operators(
-        decompose(program, converters).graph_module, converters
-    ))  # fmt: skip
+    lacking = Counter(
+        name
+        for name, _ in missing_operators(decompose(program, converters).graph_module, converters)
+    )
     rows = [
         Coverage(name, count, "converter" if name in converters else "decomposed")
         for name, count in counts.most_common()

@@ -16,9 +16,11 @@ Extents = list[Var | None]
 
 
 def named_extents(
-    args: Sequence[object], kwargs: Mapping[str, object], dynamic_shapes: object,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    dynamic_shapes: object,
     names: Sequence[str],
-) -> list[Extents]:  # fmt: skip
+) -> list[Extents]:
     """For each leaf of the call's arguments, in order, a variable for each axis that has a name.
 
     ``names`` are those of the positional arguments.
@@ -36,9 +38,7 @@ def named_extents(
     return leaves
 
 
-def _collect(
-    value: object, spec: object, variables: dict[str, Var], leaves: list[Extents]
-) -> None:
+def _collect(value: object, spec: object, variables: dict[str, Var], leaves: list[Extents]) -> None:
     if isinstance(value, torch.Tensor):
         leaves.append([_variable(_entry(spec, axis), variables) for axis in range(value.dim())])
     elif isinstance(value, Mapping):

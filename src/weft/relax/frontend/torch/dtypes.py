@@ -69,9 +69,11 @@ def _joined(
     dtype: torch.dtype | None, sample: torch.Tensor | float, dimensioned: bool
 ) -> torch.dtype:
     if dtype is None:
-        return sample.dtype if isinstance(sample, torch.Tensor) else torch.result_type(
-            torch.empty((), dtype=torch.bool, device="meta"), sample
-        )  # fmt: skip
+        return (
+            sample.dtype
+            if isinstance(sample, torch.Tensor)
+            else torch.result_type(torch.empty((), dtype=torch.bool, device="meta"), sample)
+        )
     shape = (1,) if dimensioned else ()
     return torch.result_type(torch.empty(shape, dtype=dtype, device="meta"), sample)
 

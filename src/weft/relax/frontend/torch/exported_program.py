@@ -98,11 +98,13 @@ def from_exported_program(
     R.Tensor((2, 3), dtype="float32")
     """
     return import_exported_program(
-        exported_program, keep_params_as_input=keep_params_as_input,
+        exported_program,
+        keep_params_as_input=keep_params_as_input,
         unwrap_unit_return_tuple=unwrap_unit_return_tuple,
-        no_bind_return_tuple=no_bind_return_tuple, custom_converters=custom_converters,
+        no_bind_return_tuple=no_bind_return_tuple,
+        custom_converters=custom_converters,
         fallback=fallback,
-    ).mod  # fmt: skip
+    ).mod
 
 
 def import_exported_program(
@@ -144,7 +146,7 @@ def check_converters(custom: Mapping[str, Converter] | None) -> None:
     """Raise IRTypeError for what is no dict from names of overloads to functions."""
     if custom is not None and not isinstance(custom, Mapping):
         raise IRTypeError(
-            f"{SOURCE}: custom_converters: expected a dict such as {{\"aten.foo.default\": "
+            f'{SOURCE}: custom_converters: expected a dict such as {{"aten.foo.default": '
             f"function}}, got {type(custom).__name__}"
         )
     for name, function in (custom or {}).items():
@@ -156,7 +158,7 @@ def check_converters(custom: Mapping[str, Converter] | None) -> None:
         if len(name.partition(" ")[0].split(".")) != 3:
             raise IRValueError(
                 f"{SOURCE}: custom_converters: expected the name of an overload, such as "
-                f"\"aten.foo.default\" or \"mylib.foo.Tensor\", got {name!r:.60}; the error about "
+                f'"aten.foo.default" or "mylib.foo.Tensor", got {name!r:.60}; the error about '
                 "missing operators and `weft ops` give the names"
             )
 
@@ -181,9 +183,12 @@ class _ProgramBuilder:
     """One import: the inputs of ``main``, then its body, then its results."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram, converters: Mapping[str, Converter],
-        keep_params: bool, extents: Sequence[Sequence[Extent | None]],
-    ) -> None:  # fmt: skip
+        self,
+        program: torch.export.ExportedProgram,
+        converters: Mapping[str, Converter],
+        keep_params: bool,
+        extents: Sequence[Sequence[Extent | None]],
+    ) -> None:
         self.program = program
         self.converters = converters
         self.keep_params = keep_params
@@ -194,9 +199,7 @@ class _ProgramBuilder:
             node.name: node for node in program.graph.nodes if node.op == "placeholder"
         }
 
-    def module(
-        self, unwrap: bool, no_bind: bool, intermediates: bool = False
-    ) -> ImportedProgram:
+    def module(self, unwrap: bool, no_bind: bool, intermediates: bool = False) -> ImportedProgram:
         """The module with its function ``main``; ``intermediates`` are results of it too."""
         define_symbols(self.symbols, self._user_values(), self.extents)
         builder = BlockBuilder()
@@ -291,17 +294,21 @@ class _ProgramBuilder:
 
     def _input_names(self) -> tuple[str | None, ...]:
         return tuple(
-            spec.arg.name if isinstance(self.placeholders[spec.arg.name].meta.get("val"),
-                                        torch.Tensor | torch.SymInt) else None
+            spec.arg.name
+            if isinstance(
+                self.placeholders[spec.arg.name].meta.get("val"), torch.Tensor | torch.SymInt
+            )
+            else None
             for spec in self.program.graph_signature.input_specs
             if spec.kind is InputKind.USER_INPUT
-        )  # fmt: skip
+        )
 
     def _mutations(self) -> tuple[tuple[str, str], ...]:
         kinds = {
-            OutputKind.BUFFER_MUTATION: "buffer", OutputKind.USER_INPUT_MUTATION: "input",
+            OutputKind.BUFFER_MUTATION: "buffer",
+            OutputKind.USER_INPUT_MUTATION: "input",
             OutputKind.PARAMETER_MUTATION: "parameter",
-        }  # fmt: skip
+        }
         return tuple(
             (kinds[spec.kind], spec.target)
             for spec in self.program.graph_signature.output_specs
@@ -323,9 +330,10 @@ class _ProgramBuilder:
 def tensor_nodes(program: torch.export.ExportedProgram) -> list[fx.Node]:
     """The nodes of a program's graph that compute one tensor each, in order."""
     return [
-        node for node in program.graph.nodes
+        node
+        for node in program.graph.nodes
         if node.op == "call_function" and isinstance(node.meta.get("val"), torch.Tensor)
-    ]  # fmt: skip
+    ]
 
 
 def import_intermediates(program: torch.export.ExportedProgram) -> ImportedProgram:
@@ -335,9 +343,7 @@ def import_intermediates(program: torch.export.ExportedProgram) -> ImportedProgr
     return _ProgramBuilder(program, converters_with(), False, ()).module(False, False, True)
 
 
-def _emit_output(
-    builder: BlockBuilder, results: list[Expr], unwrap: bool, no_bind: bool
-) -> Expr:
+def _emit_output(builder: BlockBuilder, results: list[Expr], unwrap: bool, no_bind: bool) -> Expr:
     if unwrap and len(results) == 1:
         return builder.emit_output(results[0])
     if no_bind:

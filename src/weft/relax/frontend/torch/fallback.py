@@ -38,12 +38,14 @@ def _call_in_torch(context: Context, *args: Value, **kwargs: Value) -> Value:
     name = overload_name(context.node.target)
     value = context.node.meta["val"]
     fakes = value if isinstance(value, list | tuple) else [value]
-    description = json.dumps({
-        "operator": name,
-        "args": [_described(arg, tensors, name) for arg in args],
-        "kwargs": {key: _described(arg, tensors, name) for key, arg in kwargs.items()},
-        "kept": [index for index, fake in enumerate(fakes) if fake is not None],
-    })  # fmt: skip
+    description = json.dumps(
+        {
+            "operator": name,
+            "args": [_described(arg, tensors, name) for arg in args],
+            "kwargs": {key: _described(arg, tensors, name) for key, arg in kwargs.items()},
+            "kept": [index for index, fake in enumerate(fakes) if fake is not None],
+        }
+    )
     parts = [0 if fake is None else 1 + is_complex(fake) for fake in fakes]
     counts = [count for count in parts if count]
     infos = [
@@ -52,16 +54,19 @@ def _call_in_torch(context: Context, *args: Value, **kwargs: Value) -> Value:
         for _ in range(count)
     ]
     call = op.call_dps_packed(
-        ExternFunc(CALL_OPERATOR), [StringImm(description), *tensors],
+        ExternFunc(CALL_OPERATOR),
+        [StringImm(description), *tensors],
         infos if len(infos) > 1 else infos[0],
-    )  # fmt: skip
+    )
     result = context.builder.emit(call)
     planes = iter(
         [context.emit(result[i]) for i in range(len(infos))] if len(infos) > 1 else [result]
     )
     takers: tuple[Callable[[], Value], ...] = (
-        lambda: None, lambda: next(planes), lambda: ComplexTensor(next(planes), next(planes)),
-    )  # fmt: skip
+        lambda: None,
+        lambda: next(planes),
+        lambda: ComplexTensor(next(planes), next(planes)),
+    )
     results = [takers[count]() for count in parts]  # None keeps its place
     return results if isinstance(value, list | tuple) else results[0]
 
@@ -86,7 +91,7 @@ def _described(value: Value, tensors: list[Expr], name: str) -> Json:
     if value is None or isinstance(value, bool | int | float | str):
         return {"value": value}
     raise UnsupportedError(
-        f"fallback=\"torch\": {name} has an argument that is not known at import ({value}); "
+        f'fallback="torch": {name} has an argument that is not known at import ({value}); '
         "give a converter for it"
     )
 

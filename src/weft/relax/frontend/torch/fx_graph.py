@@ -70,11 +70,13 @@ def from_fx(
     program = capture(model, tensors, None, tuple(dynamic) if any(dynamic) else None)
     single = not _returns_sequence(model)
     return import_exported_program(
-        program, keep_params_as_input=keep_params_as_input,
+        program,
+        keep_params_as_input=keep_params_as_input,
         unwrap_unit_return_tuple=unwrap_unit_return_tuple or single,
-        no_bind_return_tuple=no_bind_return_tuple, custom_converters=custom_convert_map,
+        no_bind_return_tuple=no_bind_return_tuple,
+        custom_converters=custom_convert_map,
         extents=[shape for shape, _ in input_info],
-    ).mod  # fmt: skip
+    ).mod
 
 
 def _check_inputs(input_info: Sequence[InputInfo]) -> None:
@@ -86,11 +88,14 @@ def _check_inputs(input_info: Sequence[InputInfo]) -> None:
         )
     for index, item in enumerate(input_info):
         where = f"from_fx: input_info[{index}]"
-        if not isinstance(item, tuple | list) or len(item) != 2 or isinstance(item[0], str) or (
-            not isinstance(item[0], Sequence)
+        if (
+            not isinstance(item, tuple | list)
+            or len(item) != 2
+            or isinstance(item[0], str)
+            or (not isinstance(item[0], Sequence))
         ):
             raise IRTypeError(
-                f"{where}: expected a shape and a data type, such as ((1, 3), \"float32\"), got "
+                f'{where}: expected a shape and a data type, such as ((1, 3), "float32"), got '
                 f"{item!r:.60}"
             )
         for extent in item[0]:

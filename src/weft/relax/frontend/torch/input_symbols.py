@@ -20,9 +20,10 @@ from weft.tir.op import floordiv
 
 
 def define_symbols(
-    symbols: SymbolTable, values: Sequence[object],
+    symbols: SymbolTable,
+    values: Sequence[object],
     extents: Sequence[Sequence[Extent | None]] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Give a meaning to every symbol in the shapes of fake tensors, and in symbolic numbers.
 
     ``extents`` are the caller's own variables for the extents of the first values, None for those
@@ -56,9 +57,11 @@ def _sizes(value: object) -> list[sympy.Expr]:
 def _solve(symbols: SymbolTable, expression: sympy.Expr, unknown: list[sympy.Symbol]) -> None:
     """Define the one unknown symbol of ``a * s + b`` by a new variable that is the extent."""
     symbol = unknown[0]
-    slope = sympy.Poly(expression, symbol).coeff_monomial(symbol) if len(unknown) == 1 and (
-        expression.is_polynomial(symbol)
-    ) else None  # fmt: skip
+    slope = (
+        sympy.Poly(expression, symbol).coeff_monomial(symbol)
+        if len(unknown) == 1 and (expression.is_polynomial(symbol))
+        else None
+    )
     if slope is None or not slope.is_Integer or sympy.diff(expression, symbol) != slope:
         raise UnsupportedError(
             f"the extent {expression} of an input does not tell {', '.join(map(str, unknown))}; "

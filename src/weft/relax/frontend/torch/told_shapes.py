@@ -26,10 +26,16 @@ _LSTSQ: Final = torch.ops.aten.linalg_lstsq.default
 
 
 def _recurrent(
-    input: torch.Tensor, hx: torch.Tensor | Sequence[torch.Tensor], params: object,
-    has_biases: bool, num_layers: int, dropout: float, train: bool, bidirectional: bool,
+    input: torch.Tensor,
+    hx: torch.Tensor | Sequence[torch.Tensor],
+    params: object,
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
     batch_first: bool = False,
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
+) -> tuple[torch.Tensor, ...]:
     """Tensors of the shapes that a layer gives: its outputs, and the last of each state."""
     states = [hx] if isinstance(hx, torch.Tensor) else list(hx)
     width = states[0].shape[-1] * (2 if bidirectional else 1)
@@ -38,9 +44,14 @@ def _recurrent(
 
 
 def _lstsq(
-    mode: FakeTensorMode, function: torch._ops.OpOverload, self: torch.Tensor, b: torch.Tensor,
-    rcond: float | None = None, *, driver: str | None = None,
-) -> tuple[torch.Tensor, ...]:  # fmt: skip
+    mode: FakeTensorMode,
+    function: torch._ops.OpOverload,
+    self: torch.Tensor,
+    b: torch.Tensor,
+    rcond: float | None = None,
+    *,
+    driver: str | None = None,
+) -> tuple[torch.Tensor, ...]:
     """Tensors of the shapes that the driver ``gelsy`` gives, torch's own choice on CPUs."""
     if driver not in (None, "gelsy"):
         raise DynamicOutputShapeException(function)
@@ -78,9 +89,7 @@ def told_shapes() -> Iterator[None]:
             op_implementations_dict.pop(_LSTSQ)
 
 
-def _set_kernels(
-    layer: torch._ops.OpOverload, kernels: dict[DispatchKey, object]
-) -> None:
+def _set_kernels(layer: torch._ops.OpOverload, kernels: dict[DispatchKey, object]) -> None:
     layer.py_kernels.clear()
     layer.py_kernels.update(kernels)
     layer._dispatch_cache.clear()  # what torch remembers of them

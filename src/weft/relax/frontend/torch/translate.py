@@ -84,9 +84,12 @@ def missing_operators(
 def _is_known(node: fx.Node, known: Mapping[str, Converter]) -> bool:
     name = operator_name(node)
     return (
-        name in known or is_skipped(name) or name in HIGHER_ORDER
-        or node.target is operator.getitem or is_symbolic(node.meta.get("val"))
-    )  # fmt: skip
+        name in known
+        or is_skipped(name)
+        or name in HIGHER_ORDER
+        or node.target is operator.getitem
+        or is_symbolic(node.meta.get("val"))
+    )
 
 
 def is_skipped(name: str) -> bool:
@@ -116,10 +119,11 @@ class GraphTranslator:
         missing = missing_operators(graph_module, self.converters)
         if missing:
             raise UnsupportedOperatorsError(
-                source, find_missing(missing, self.converters),
-                "give converters (custom_converters={name: function}), or fallback=\"torch\" to "
+                source,
+                find_missing(missing, self.converters),
+                'give converters (custom_converters={name: function}), or fallback="torch" to '
                 "run just these in PyTorch",
-            )  # fmt: skip
+            )
 
     def run(self, graph_module: fx.GraphModule, inputs: Sequence[Value]) -> Value:
         """Emit the graph on ``inputs``, one for each placeholder; the value of its output node."""

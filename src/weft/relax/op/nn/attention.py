@@ -39,16 +39,19 @@ def infer_attention(call: Call) -> TensorStructInfo:
     if q is None or k is None or v is None:
         return result(None, dtype, 4, query.vdevice)
     for what, mine, its in (
-        ("batch of query and key", q[0], k[0]), ("batch of query and value", q[0], v[0]),
-        ("heads of key and value", k[2], v[2]), ("features of query and key", q[3], k[3]),
+        ("batch of query and key", q[0], k[0]),
+        ("batch of query and value", q[0], v[0]),
+        ("heads of key and value", k[2], v[2]),
+        ("features of query and key", q[3], k[3]),
         ("lengths of key and value", k[1], v[1]),
-    ):  # fmt: skip
+    ):
         if differ(mine, its):
             fail(call, f"the {what} must be equal, got {mine} and {its}")
     heads, owners = constant_value(q[2]), constant_value(k[2])
     if heads is not None and owners and heads % owners:
-        fail(call, f"the heads of query must be a multiple of those of key, got {heads} and "
-             f"{owners}")  # fmt: skip
+        fail(
+            call, f"the heads of query must be a multiple of those of key, got {heads} and {owners}"
+        )
     return result([q[0], q[1], q[2], v[3]], dtype, vdevice=query.vdevice)
 
 
@@ -60,9 +63,11 @@ def infer_attention_bias(call: Call) -> TensorStructInfo:
     if bias is None or q is None or k is None:
         return info
     for what, mine, its, spreads in (
-        ("batch", q[0], bias[0], True), ("heads", q[2], bias[1], True),
-        ("queries", q[1], bias[2], True), ("keys", k[1], bias[3], False),
-    ):  # fmt: skip
+        ("batch", q[0], bias[0], True),
+        ("heads", q[2], bias[1], True),
+        ("queries", q[1], bias[2], True),
+        ("keys", k[1], bias[3], False),
+    ):
         if differ(mine, its) and not (spreads and constant_value(its) == 1):
             fail(call, f"bias: {what}: expected {mine}{' or 1' * spreads}, got {its}")
     return info
@@ -95,8 +100,9 @@ def _heads(call: Call) -> Required:
     """Keys need the query's batch and features; values need the keys' batch, length and heads."""
     query, key, value = (dims(arg) for arg in call.args[:3])
     wanted: dict[int | tuple[int, int], list[PrimExpr]] = {
-        1: [query[0], *key[1:3], query[3]], 2: [query[0], *key[1:3], value[3]],
-    }  # fmt: skip
+        1: [query[0], *key[1:3], query[3]],
+        2: [query[0], *key[1:3], value[3]],
+    }
     heads, owners = query[2], key[2]
     if not same_dim(heads, owners):  # each head of keys serves the same number of heads of queries
         wanted[0] = [*query[:2], multiple(heads, owners), query[3]]
@@ -112,9 +118,13 @@ def _heads(call: Call) -> Required:
     traits=Trait.CONTRACTION,
 )
 def _attention(
-    query: Expr, key: Expr, value: Expr, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> None:  # fmt: skip
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> None:
     """softmax(query key^T * scale) value."""
 
 
@@ -127,16 +137,26 @@ def _attention(
     traits=Trait.CONTRACTION,
 )
 def attention_bias(
-    query: Expr, key: Expr, value: Expr, bias: Expr, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> None:  # fmt: skip
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    bias: Expr,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> None:
     """softmax(query key^T * scale + bias) value."""
 
 
 def attention(
-    query: Expr, key: Expr, value: Expr, bias: Expr | None = None, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> Call:  # fmt: skip
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    bias: Expr | None = None,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> Call:
     """softmax(query key^T * scale + bias) value; with a bias, a call of attention_bias."""
     rest = (scale, causal_mask, window_size)
     if bias is None:
@@ -151,9 +171,12 @@ def _lower_var_len(bb: Builder, call: Call) -> RelaxExpr:
     """Drop the maximal lengths, which only libraries need: the kernel does not read them."""
     attrs = call.attrs
     return bb.call_te(
-        attention_te.attention_var_len, *call.args[:5], attrs["scale"], attrs["causal_mask"],
+        attention_te.attention_var_len,
+        *call.args[:5],
+        attrs["scale"],
+        attrs["causal_mask"],
         attrs["window_size"],
-    )  # fmt: skip
+    )
 
 
 @operator(
@@ -164,18 +187,32 @@ def _lower_var_len(bb: Builder, call: Call) -> RelaxExpr:
     traits=Trait.CONTRACTION,
 )
 def _attention_var_len(
-    queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, seqstart_k: Expr,
-    max_seqlen_q: Expr, max_seqlen_k: Expr, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> None:  # fmt: skip
+    queries: Expr,
+    keys: Expr,
+    values: Expr,
+    seqstart_q: Expr,
+    seqstart_k: Expr,
+    max_seqlen_q: Expr,
+    max_seqlen_k: Expr,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> None:
     """Attention of each sequence within tensors that hold several, end to end."""
 
 
 def attention_var_len(
-    queries: Expr, keys: Expr, values: Expr, seqstart_q: Expr, max_seqlen_q: Expr,
-    seqstart_k: Expr | None = None, max_seqlen_k: Expr | None = None, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> Call:  # fmt: skip
+    queries: Expr,
+    keys: Expr,
+    values: Expr,
+    seqstart_q: Expr,
+    max_seqlen_q: Expr,
+    seqstart_k: Expr | None = None,
+    max_seqlen_k: Expr | None = None,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> Call:
     """Attention of each sequence within tensors that hold several, end to end.
 
     ``seqstart_q`` holds the start of each sequence of queries, then the end of the last one;
@@ -183,10 +220,17 @@ def attention_var_len(
     lengths.
     """
     return _attention_var_len(
-        queries, keys, values, seqstart_q, seqstart_q if seqstart_k is None else seqstart_k,
-        max_seqlen_q, max_seqlen_q if max_seqlen_k is None else max_seqlen_k, scale, causal_mask,
+        queries,
+        keys,
+        values,
+        seqstart_q,
+        seqstart_q if seqstart_k is None else seqstart_k,
+        max_seqlen_q,
+        max_seqlen_q if max_seqlen_k is None else max_seqlen_k,
+        scale,
+        causal_mask,
         window_size,
-    )  # fmt: skip
+    )
 
 
 _replace_builder("relax.nn.attention_var_len", attention_var_len)

@@ -91,11 +91,17 @@ def _direct(rank: int, te: TensorExpression) -> Rule:
         if is_blocked(*layouts):
             return call if splits_space(*layouts) else _blocked(bb, call, rank, layouts)
         convolved = bb.call_te(
-            te, *call.args, strides=plain(attrs["strides"]), padding=plain(attrs["padding"]),
-            dilation=plain(attrs["dilation"]), groups=attrs["groups"],
-            data_layout=attrs["data_layout"], kernel_layout=attrs["kernel_layout"],
-            out_dtype=plain(attrs["out_dtype"]), primfunc_name_hint=f"conv{rank}d",
-        )  # fmt: skip
+            te,
+            *call.args,
+            strides=plain(attrs["strides"]),
+            padding=plain(attrs["padding"]),
+            dilation=plain(attrs["dilation"]),
+            groups=attrs["groups"],
+            data_layout=attrs["data_layout"],
+            kernel_layout=attrs["kernel_layout"],
+            out_dtype=plain(attrs["out_dtype"]),
+            primfunc_name_hint=f"conv{rank}d",
+        )
         return in_layout(bb, convolved, attrs["data_layout"], attrs["out_layout"])
 
     return rule
@@ -104,10 +110,16 @@ def _direct(rank: int, te: TensorExpression) -> Rule:
 def _blocked(bb: Builder, call: Call, rank: int, layouts: tuple[str, str, str]) -> RelaxExpr:
     attrs = call.attrs
     return bb.call_te(
-        conv_blocked, *call.args, plain(attrs["strides"]), plain(attrs["padding"]),
-        plain(attrs["dilation"]), attrs["groups"], layouts, plain(attrs["out_dtype"]),
+        conv_blocked,
+        *call.args,
+        plain(attrs["strides"]),
+        plain(attrs["padding"]),
+        plain(attrs["dilation"]),
+        attrs["groups"],
+        layouts,
+        plain(attrs["out_dtype"]),
         primfunc_name_hint=f"conv{rank}d",
-    )  # fmt: skip
+    )
 
 
 def _transposed(rank: int) -> Rule:
@@ -120,11 +132,17 @@ def _transposed(rank: int) -> Rule:
         data = operand_in_layout(bb, call.args[0], attrs["data_layout"], data_layout)
         weight = operand_in_layout(bb, call.args[1], attrs["kernel_layout"], kernel_layout)
         convolved = bb.call_te(
-            conv_transpose, data, weight, plain(attrs["strides"]),
+            conv_transpose,
+            data,
+            weight,
+            plain(attrs["strides"]),
             plain(attrs["padding"]),
-            plain(attrs["out_dtype"]), plain(attrs["output_padding"]), attrs["groups"],
-            plain(attrs["dilation"]), primfunc_name_hint=f"conv{rank}d_transpose",
-        )  # fmt: skip
+            plain(attrs["out_dtype"]),
+            plain(attrs["output_padding"]),
+            attrs["groups"],
+            plain(attrs["dilation"]),
+            primfunc_name_hint=f"conv{rank}d_transpose",
+        )
         return in_layout(bb, convolved, data_layout, attrs["out_layout"])
 
     return rule
@@ -172,18 +190,29 @@ def _row(rank: int, te: TensorExpression, text: str) -> Callable[..., Call]:
     """The row of ``conv1d`` and the like."""
 
     def body(
-        data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-        groups: int = 1, data_layout: str = f"NC{SPATIAL[rank]}",
-        kernel_layout: str = f"OI{SPATIAL[rank]}", out_layout: str | None = None,
+        data: Expr,
+        weight: Expr,
+        strides: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        data_layout: str = f"NC{SPATIAL[rank]}",
+        kernel_layout: str = f"OI{SPATIAL[rank]}",
+        out_layout: str | None = None,
         out_dtype: Dtype | None = None,
-    ) -> Replacements:  # fmt: skip
+    ) -> Replacements:
         return _attrs(rank, strides, padding, dilation, data_layout, out_layout)
 
     body.__name__, body.__doc__ = f"conv{rank}d", text
     row = operator(
-        f"relax.nn.conv{rank}d", infer_conv, legalize=_direct(rank, te), requires=_convolution,
-        window=_reach, numpy=reference.conv(rank), traits=Trait.CONTRACTION,
-    )  # fmt: skip
+        f"relax.nn.conv{rank}d",
+        infer_conv,
+        legalize=_direct(rank, te),
+        requires=_convolution,
+        window=_reach,
+        numpy=reference.conv(rank),
+        traits=Trait.CONTRACTION,
+    )
     return row(body)
 
 
@@ -191,21 +220,31 @@ def _transposed_row(rank: int) -> Callable[..., Call]:
     """The row of ``conv1d_transpose`` and the like."""
 
     def body(
-        data: Expr, weight: Expr, strides: Ints = 1, padding: Ints = 0, output_padding: Ints = 0,
-        dilation: Ints = 1, groups: int = 1, data_layout: str = f"NC{SPATIAL[rank]}",
-        kernel_layout: str = f"IO{SPATIAL[rank]}", out_layout: str | None = None,
+        data: Expr,
+        weight: Expr,
+        strides: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        data_layout: str = f"NC{SPATIAL[rank]}",
+        kernel_layout: str = f"IO{SPATIAL[rank]}",
+        out_layout: str | None = None,
         out_dtype: Dtype | None = None,
-    ) -> Replacements:  # fmt: skip
+    ) -> Replacements:
         attributes = _attrs(rank, strides, padding, dilation, data_layout, out_layout)
         return {**attributes, "output_padding": each(output_padding, rank, "output_padding")}
 
     name = body.__name__ = f"conv{rank}d_transpose"
     body.__doc__ = f"The transpose of conv{rank}d."
     row = operator(
-        f"relax.nn.{name}", infer_conv_transpose, legalize=_transposed(rank),
-        requires=_transposed_convolution, numpy=reference.conv_transpose(rank),
+        f"relax.nn.{name}",
+        infer_conv_transpose,
+        legalize=_transposed(rank),
+        requires=_transposed_convolution,
+        numpy=reference.conv_transpose(rank),
         traits=Trait.CONTRACTION,
-    )  # fmt: skip
+    )
     return row(body)
 
 

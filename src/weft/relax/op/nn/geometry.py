@@ -163,8 +163,11 @@ class Geometry:
     def blocks(self) -> tuple[int, int] | None:
         """(a, b) if the layouts are NCHW{a}c, OIHW{a}i{b}o and NCHW{b}c, else None."""
         (_, of_data), (_, of_result) = self.layouts.data.axes[-1], self.layouts.out.axes[-1]
-        names = (f"NC{self.letters}{of_data}c", f"OI{self.letters}{of_data}i{of_result}o",
-                 f"NC{self.letters}{of_result}c")  # fmt: skip
+        names = (
+            f"NC{self.letters}{of_data}c",
+            f"OI{self.letters}{of_data}i{of_result}o",
+            f"NC{self.letters}{of_result}c",
+        )
         return (of_data, of_result) if self.layouts.names == names else None
 
 
@@ -180,10 +183,12 @@ def layouts_of(call: Call) -> Layouts:
     letters = SPATIAL[len(attrs["strides"])]
     kernel = "IO" if "output_padding" in attrs else "OI"
     orders = (("data_layout", "NC"), ("kernel_layout", kernel), ("out_layout", "NC"))
-    return Layouts(*[
-        parse_layout(attrs[attribute], order + letters, f"{name}: {attribute}")
-        for attribute, order in orders
-    ])  # fmt: skip
+    return Layouts(
+        *[
+            parse_layout(attrs[attribute], order + letters, f"{name}: {attribute}")
+            for attribute, order in orders
+        ]
+    )
 
 
 def geometry_of(call: Call) -> Geometry | None:
@@ -211,7 +216,12 @@ def windows_of(
     attrs, rank = call.attrs, len(extents)
     padding = attrs["padding"]
     axes = zip(
-        extents, sizes, attrs["strides"], attrs["dilation"], padding[:rank], padding[rank:],
+        extents,
+        sizes,
+        attrs["strides"],
+        attrs["dilation"],
+        padding[:rank],
+        padding[rank:],
         strict=True,
-    )  # fmt: skip
+    )
     return tuple([Window(*axis) for axis in axes])

@@ -48,9 +48,18 @@ def infer_batch_norm(call: Call) -> StructInfo:
 
 
 def _batch_norm(
-    data: Tensor, gamma: Tensor, beta: Tensor, mean: Tensor, var: Tensor, axis: int, epsilon: float,
-    center: bool, scale: bool, momentum: float, training: bool,
-) -> Any:  # fmt: skip
+    data: Tensor,
+    gamma: Tensor,
+    beta: Tensor,
+    mean: Tensor,
+    var: Tensor,
+    axis: int,
+    epsilon: float,
+    center: bool,
+    scale: bool,
+    momentum: float,
+    training: bool,
+) -> Any:
     statistics = (mean, var, axis, epsilon, center, scale, training, momentum)
     return topi.nn.batch_norm(data, gamma, beta, *statistics)
 
@@ -64,10 +73,18 @@ def _batch_norm(
     numpy=reference.batch_norm,
 )
 def batch_norm(
-    data: Expr, gamma: Expr, beta: Expr, moving_mean: Expr, moving_var: Expr, axis: int,
-    epsilon: float = 1e-5, center: bool = True, scale: bool = True, momentum: float = 0.1,
+    data: Expr,
+    gamma: Expr,
+    beta: Expr,
+    moving_mean: Expr,
+    moving_var: Expr,
+    axis: int,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    momentum: float = 0.1,
     training: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Batch normalisation: (output, new moving mean, new moving variance)."""
 
 
@@ -85,8 +102,10 @@ def infer_layer_norm(call: Call) -> TensorStructInfo:
         for axis, extent in zip(axes, its, strict=True):
             if differ(dims[axis], extent):
                 name = call.op.attributes["params"][index]
-                fail(call, f"{name}: expected {show_dims([dims[a] for a in axes])}, got "
-                     f"{show_dims(its)}")  # fmt: skip
+                fail(
+                    call,
+                    f"{name}: expected {show_dims([dims[a] for a in axes])}, got {show_dims(its)}",
+                )
     return info
 
 
@@ -118,9 +137,14 @@ def _along_axes(call: Call) -> Required:
     numpy=reference.layer_norm,
 )
 def layer_norm(
-    data: Expr, gamma: Expr, beta: Expr, axes: Ints, epsilon: float = 1e-5, center: bool = True,
+    data: Expr,
+    gamma: Expr,
+    beta: Expr,
+    axes: Ints,
+    epsilon: float = 1e-5,
+    center: bool = True,
     scale: bool = True,
-) -> None:  # fmt: skip
+) -> None:
     """Normalisation over axes of each sample."""
 
 
@@ -162,9 +186,16 @@ def infer_group_norm(call: Call) -> TensorStructInfo:
     numpy=reference.group_norm,
 )
 def group_norm(
-    data: Expr, gamma: Expr, beta: Expr, num_groups: int, channel_axis: int, axes: Ints,
-    epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-) -> None:  # fmt: skip
+    data: Expr,
+    gamma: Expr,
+    beta: Expr,
+    num_groups: int,
+    channel_axis: int,
+    axes: Ints,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> None:
     """Normalisation over groups of channels of each sample."""
 
 
@@ -193,9 +224,15 @@ def infer_instance_norm(call: Call) -> TensorStructInfo:
     numpy=reference.instance_norm,
 )
 def instance_norm(
-    data: Expr, gamma: Expr, beta: Expr, channel_axis: int, axes: Ints, epsilon: float = 1e-5,
-    center: bool = True, scale: bool = True,
-) -> None:  # fmt: skip
+    data: Expr,
+    gamma: Expr,
+    beta: Expr,
+    channel_axis: int,
+    axes: Ints,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> None:
     """Normalisation over axes of each sample and channel."""
 
 
@@ -267,9 +304,12 @@ def _nll_loss(call: Call) -> Required:
     numpy=reference.nll_loss,
 )
 def nll_loss(
-    predictions: Expr, targets: Expr, weights: Expr | None = None, reduction: str = "mean",
+    predictions: Expr,
+    targets: Expr,
+    weights: Expr | None = None,
+    reduction: str = "mean",
     ignore_index: int = -100,
-) -> None:  # fmt: skip
+) -> None:
     """The negative log likelihood of targets, given log probabilities (N, C, ...)."""
 
 
@@ -285,9 +325,13 @@ def infer_lrn(call: Call) -> TensorStructInfo:
 
 @operator("relax.nn.lrn", infer_lrn, te=topi.nn.lrn, numpy=in_float64(reference.lrn))
 def lrn(
-    data: Expr, size: int, axis: int = 1, alpha: float = 0.0001, beta: float = 0.75,
+    data: Expr,
+    size: int,
+    axis: int = 1,
+    alpha: float = 0.0001,
+    beta: float = 0.75,
     bias: float = 2.0,
-) -> None:  # fmt: skip
+) -> None:
     """data / (bias + alpha / size * the sum of squares of ``size`` neighbours along axis) ** beta.
 
     The neighbours are centred on the element; if ``size`` is even, one more is after it.

@@ -90,10 +90,18 @@ def _pooled(kind: str, rank: int) -> Rule:
         if layout is None:
             return call
         pooled = bb.call_te(
-            te, call.args[0], plain(attrs["pool_size"]), plain(attrs["strides"]),
-            plain(attrs["dilation"]), plain(attrs["padding"]), kind, attrs["ceil_mode"],
-            layout, attrs["count_include_pad"], primfunc_name_hint=f"{kind}_pool{rank}d",
-        )  # fmt: skip
+            te,
+            call.args[0],
+            plain(attrs["pool_size"]),
+            plain(attrs["strides"]),
+            plain(attrs["dilation"]),
+            plain(attrs["padding"]),
+            kind,
+            attrs["ceil_mode"],
+            layout,
+            attrs["count_include_pad"],
+            primfunc_name_hint=f"{kind}_pool{rank}d",
+        )
         return in_layout(bb, pooled, attrs["layout"], attrs["out_layout"])
 
     return rule
@@ -137,17 +145,26 @@ def _pool_row(kind: str, rank: int, text: str) -> Callable[..., Call]:
     """The row of ``max_pool2d`` and the like."""
 
     def body(
-        data: Expr, pool_size: Ints = 1, strides: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
-        ceil_mode: bool = False, count_include_pad: bool = False,
-        layout: str = f"NC{SPATIAL[rank]}", out_layout: str | None = None,
-    ) -> Replacements:  # fmt: skip
+        data: Expr,
+        pool_size: Ints = 1,
+        strides: Ints = 1,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        ceil_mode: bool = False,
+        count_include_pad: bool = False,
+        layout: str = f"NC{SPATIAL[rank]}",
+        out_layout: str | None = None,
+    ) -> Replacements:
         return _out(_attrs(rank, pool_size, strides, padding, dilation), layout, out_layout)
 
     body.__name__, body.__doc__ = f"{kind}_pool{rank}d", text
     row = operator(
-        f"relax.nn.{kind}_pool{rank}d", infer_pool, legalize=_pooled(kind, rank), window=_reach,
+        f"relax.nn.{kind}_pool{rank}d",
+        infer_pool,
+        legalize=_pooled(kind, rank),
+        window=_reach,
         numpy=reference.pool(rank, is_max=kind == "max"),
-    )  # fmt: skip
+    )
     return row(body)
 
 
@@ -163,18 +180,22 @@ def _adaptive_row(kind: str, rank: int, text: str) -> Callable[..., Call]:
     """The row of ``adaptive_max_pool2d`` and the like."""
 
     def body(
-        data: Expr, output_size: Ints | None = None, layout: str = f"NC{SPATIAL[rank]}",
+        data: Expr,
+        output_size: Ints | None = None,
+        layout: str = f"NC{SPATIAL[rank]}",
         out_layout: str | None = None,
-    ) -> Replacements:  # fmt: skip
+    ) -> Replacements:
         size = None if output_size is None else each(output_size, rank, "output_size")
         return _out({} if size is None else {"output_size": size}, layout, out_layout)
 
     name = body.__name__ = f"adaptive_{kind}_pool{rank}d"
     body.__doc__ = text
     row = operator(
-        f"relax.nn.{name}", functools.partial(_infer_adaptive, rank),
-        legalize=_covering(kind, rank), numpy=reference.adaptive(rank, is_max=kind == "max"),
-    )  # fmt: skip
+        f"relax.nn.{name}",
+        functools.partial(_infer_adaptive, rank),
+        legalize=_covering(kind, rank),
+        numpy=reference.adaptive(rank, is_max=kind == "max"),
+    )
     return row(body)
 
 

@@ -87,25 +87,43 @@ def _agreeing(call: Call) -> Required:
     "relax.nn.lstm", infer_recurrent, te=topi.nn.lstm, requires=_agreeing, numpy=reference.lstm
 )
 def _lstm(
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
-    cell: Expr, reverse: bool = False, weight_layout: str = "IFGO",
-) -> None:  # fmt: skip
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr,
+    bias_hh: Expr,
+    hidden: Expr,
+    cell: Expr,
+    reverse: bool = False,
+    weight_layout: str = "IFGO",
+) -> None:
     """The long short-term memory."""
 
 
 @operator("relax.nn.gru", infer_recurrent, te=topi.nn.gru, requires=_agreeing, numpy=reference.gru)
 def _gru(
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr,
+    bias_hh: Expr,
+    hidden: Expr,
     reverse: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """The gated recurrent unit."""
 
 
 @operator("relax.nn.rnn", infer_recurrent, te=topi.nn.rnn, requires=_agreeing, numpy=reference.rnn)
 def _rnn(
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, hidden: Expr,
-    activation: str = "tanh", reverse: bool = False,
-) -> None:  # fmt: skip
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr,
+    bias_hh: Expr,
+    hidden: Expr,
+    activation: str = "tanh",
+    reverse: bool = False,
+) -> None:
     """The plain recurrent network."""
 
 
@@ -134,10 +152,16 @@ def _or_zeros(name: str, operands: Sequence[Expr | None]) -> Sequence[Expr | Non
 
 
 def lstm(
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr | None = None,
-    bias_hh: Expr | None = None, hidden: Expr | None = None, cell: Expr | None = None,
-    reverse: bool = False, weight_layout: str = "IFGO",
-) -> Call:  # fmt: skip
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr | None = None,
+    bias_hh: Expr | None = None,
+    hidden: Expr | None = None,
+    cell: Expr | None = None,
+    reverse: bool = False,
+    weight_layout: str = "IFGO",
+) -> Call:
     """(outputs, last hidden, last cell) of a long short-term memory.
 
     ``weight_layout`` is the order of the gates in the weights: input (I), forget (F), cell (G) and
@@ -148,19 +172,29 @@ def lstm(
 
 
 def gru(
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr | None = None,
-    bias_hh: Expr | None = None, hidden: Expr | None = None, reverse: bool = False,
-) -> Call:  # fmt: skip
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr | None = None,
+    bias_hh: Expr | None = None,
+    hidden: Expr | None = None,
+    reverse: bool = False,
+) -> Call:
     """(outputs, last hidden) of a gated recurrent unit; gates: reset, update, new."""
     operands = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
     return _gru(*_or_zeros("gru", operands), reverse)
 
 
 def rnn(
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr | None = None,
-    bias_hh: Expr | None = None, hidden: Expr | None = None, activation: str = "tanh",
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr | None = None,
+    bias_hh: Expr | None = None,
+    hidden: Expr | None = None,
+    activation: str = "tanh",
     reverse: bool = False,
-) -> Call:  # fmt: skip
+) -> Call:
     """(outputs, last hidden) of a plain recurrent network with tanh or relu."""
     operands = [data, weight_ih, weight_hh, bias_ih, bias_hh, hidden]
     return _rnn(*_or_zeros("rnn", operands), activation, reverse)

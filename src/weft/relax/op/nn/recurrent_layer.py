@@ -120,11 +120,22 @@ def _activations(kind: str, names: object, alphas: object, betas: object) -> dic
     numpy=reference.recurrent_layer,
 )
 def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
-    data: Expr, weight_ih: Expr, weight_hh: Expr, bias_ih: Expr, bias_hh: Expr, states: Exprs,
-    lengths: Expr | None = None, kind: str = "rnn", reverse: bool = False,
-    activations: object = None, alphas: object = None, betas: object = None, clip: float = 0.0,
-    reset_after: bool = False, input_forget: bool = False,
-) -> Replacements:  # fmt: skip
+    data: Expr,
+    weight_ih: Expr,
+    weight_hh: Expr,
+    bias_ih: Expr,
+    bias_hh: Expr,
+    states: Exprs,
+    lengths: Expr | None = None,
+    kind: str = "rnn",
+    reverse: bool = False,
+    activations: object = None,
+    alphas: object = None,
+    betas: object = None,
+    clip: float = 0.0,
+    reset_after: bool = False,
+    input_forget: bool = False,
+) -> Replacements:
     """(outputs, last hidden[, last cell]) of an rnn, a gru or an lstm, as ONNX defines them.
 
     Data is (steps, batch, features). ``states`` are the initial hidden state (batch, hidden) and,

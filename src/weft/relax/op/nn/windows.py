@@ -92,9 +92,12 @@ def windows_fit(attribute: str) -> Requires:
     requires=windows_fit("kernel_size"),
 )
 def im2col(
-    data: Expr, kernel_size: Ints, strides: Ints = 1, padding: Ints = 0,
+    data: Expr,
+    kernel_size: Ints,
+    strides: Ints = 1,
+    padding: Ints = 0,
     dilation: Ints = 1,
-) -> Replacements:  # fmt: skip
+) -> Replacements:
     """The windows of images (batch, channels, ...): (batch, channels, kernel ..., windows ...).
 
     Outside of an image there are zeros.
@@ -148,17 +151,24 @@ def _offset_for_each_window(call: Call) -> Required:
     requires=_offset_for_each_window,
 )
 def deform_im2col(
-    data: Expr, offset: Expr, kernel_size: Ints, strides: Ints = 1, padding: Ints = 0,
-    dilation: Ints = 1, offset_groups: int = 1,
-) -> Replacements:  # fmt: skip
+    data: Expr,
+    offset: Expr,
+    kernel_size: Ints,
+    strides: Ints = 1,
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    offset_groups: int = 1,
+) -> Replacements:
     """As ``im2col``, but each element of a window is moved by an offset and read bilinearly.
 
     ``offset`` (batch, 2 * offset_groups * kernel elements, rows, columns) holds, for each element
     of each window, the offset down, then the offset right; all channels of a group share them.
     Outside of an image are zeros.
     """
-    return {"kernel_size": each(kernel_size, 2, "kernel_size"),
-            **geometry(2, strides, padding, dilation)}  # fmt: skip
+    return {
+        "kernel_size": each(kernel_size, 2, "kernel_size"),
+        **geometry(2, strides, padding, dilation),
+    }
 
 
 def infer_col2im(call: Call) -> TensorStructInfo:
@@ -175,9 +185,12 @@ def infer_col2im(call: Call) -> TensorStructInfo:
 
 @operator("relax.nn.col2im", infer_col2im, te=strided.col2im, numpy=reference.col2im)
 def col2im(
-    columns: Expr, output_size: Shape, strides: Ints = 1, padding: Ints = 0,
+    columns: Expr,
+    output_size: Shape,
+    strides: Ints = 1,
+    padding: Ints = 0,
     dilation: Ints = 1,
-) -> Replacements:  # fmt: skip
+) -> Replacements:
     """Images of a size from windows as ``im2col`` returns them; where they overlap they add up."""
     rank = expect(as_shape(output_size).struct_info, ShapeStructInfo).ndim
     return geometry(rank, strides, padding, dilation)

@@ -21,9 +21,12 @@ def _along(parameter: np.ndarray, data: np.ndarray, axis: int) -> np.ndarray:
 
 @quiet
 def quantize(
-    data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int = -1,
+    data: np.ndarray,
+    scale: np.ndarray,
+    zero_point: np.ndarray,
+    axis: int = -1,
     out_dtype: str = "int8",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """round(data / scale) + zero point."""
     scaled = data / _along(scale, data, axis).astype(data.dtype)
     is_whole = not is_float(np.empty(0, numpy_dtype(out_dtype)))
@@ -34,9 +37,12 @@ def quantize(
 
 @quiet
 def dequantize(
-    data: np.ndarray, scale: np.ndarray, zero_point: np.ndarray, axis: int = -1,
+    data: np.ndarray,
+    scale: np.ndarray,
+    zero_point: np.ndarray,
+    axis: int = -1,
     out_dtype: str = "float32",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """scale * (data - zero point); the difference is computed exactly."""
     middle = "float64" if is_float(data) else "int32"
     zero = convert(_along(zero_point, data, axis), middle)

@@ -24,9 +24,12 @@ def _written(
 
 
 def scatter_elements(
-    data: np.ndarray, indices: np.ndarray, updates: np.ndarray, axis: int = 0,
+    data: np.ndarray,
+    indices: np.ndarray,
+    updates: np.ndarray,
+    axis: int = 0,
     reduction: str = "update",
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """The data with updates written at indices along an axis."""
     place: list[np.ndarray] = list(np.indices(indices.shape))
     check_indices(indices, -data.shape[axis], data.shape[axis], "scatter_elements")

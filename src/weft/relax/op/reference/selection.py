@@ -35,9 +35,13 @@ def argsort(
 
 
 def topk(
-    data: np.ndarray, k: int = 1, axis: int = -1, ret_type: str = "both", largest: bool = True,
+    data: np.ndarray,
+    k: int = 1,
+    axis: int = -1,
+    ret_type: str = "both",
+    largest: bool = True,
     dtype: str = "int32",
-) -> np.ndarray | tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
     """The first k of the sorted values, and their indices."""
     order = _order(data, axis, largest)
     extent = order.shape[axis]
@@ -87,9 +91,13 @@ def nonzero(x: np.ndarray) -> np.ndarray:
 
 
 def unique(
-    x: np.ndarray, by_value: object = True, index: bool = False, inverse: bool = False,
-    counts: bool = False, axis: int | None = None,
-) -> np.ndarray | tuple[np.ndarray, ...]:  # fmt: skip
+    x: np.ndarray,
+    by_value: object = True,
+    index: bool = False,
+    inverse: bool = False,
+    counts: bool = False,
+    axis: int | None = None,
+) -> np.ndarray | tuple[np.ndarray, ...]:
     """The distinct values, sorted if ``by_value``, else in order of first appearance."""
     values, first, place, number = np.unique(wide(x), True, True, True, axis)
     place = place.reshape(-1)

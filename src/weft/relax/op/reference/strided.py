@@ -37,9 +37,12 @@ def as_strided(x: Array, shape: Sequence[int], strides: Sequence[int], offset: i
 
 
 def im2col(
-    x: Array, kernel_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],
+    x: Array,
+    kernel_size: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> Array:  # fmt: skip
+) -> Array:
     """(batch, channels, kernel ..., windows ...) of (batch, channels, ...); zeros outside."""
     rank = len(kernel_size)
     pairs = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
@@ -52,9 +55,12 @@ def im2col(
 
 
 def col2im(
-    columns: Array, output_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],
+    columns: Array,
+    output_size: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> Array:  # fmt: skip
+) -> Array:
     """The images whose windows are given; where windows overlap they add up."""
     rank = len(output_size)
     kernel, counts = columns.shape[2 : 2 + rank], columns.shape[2 + rank :]
@@ -63,10 +69,12 @@ def col2im(
     parts = np.moveaxis(columns, [0, 1], [2 * rank, 2 * rank + 1])
     for tap in itertools.product(*[range(extent) for extent in kernel]):
         for window in itertools.product(*[range(extent) for extent in counts]):
-            place = tuple([
-                window[axis] * strides[axis] + tap[axis] * dilation[axis] - padding[axis]
-                for axis in range(rank)
-            ])  # fmt: skip
+            place = tuple(
+                [
+                    window[axis] * strides[axis] + tap[axis] * dilation[axis] - padding[axis]
+                    for axis in range(rank)
+                ]
+            )
             if all(0 <= at < extent for at, extent in zip(place, output_size, strict=True)):
                 pixels[place] += parts[(*tap, *window)]
     return image

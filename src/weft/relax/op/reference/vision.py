@@ -35,9 +35,13 @@ def _kept(
 
 
 def non_max_suppression(
-    boxes: np.ndarray, scores: np.ndarray, most: np.ndarray, threshold: np.ndarray,
-    least: np.ndarray, output_format: str = "onnx",
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    boxes: np.ndarray,
+    scores: np.ndarray,
+    most: np.ndarray,
+    threshold: np.ndarray,
+    least: np.ndarray,
+    output_format: str = "onnx",
+) -> tuple[np.ndarray, np.ndarray]:
     """The boxes of every batch and class that overlap no box of a higher score."""
     del output_format  # infer_nms accepts only "onnx"
     limits = (int(most.item()), float(threshold.item()), float(least.item()))
@@ -66,9 +70,15 @@ def _neighbours(image: np.ndarray, row: float, column: float) -> np.ndarray:
 
 @by_wide
 def roi_align(
-    data: np.ndarray, rois: np.ndarray, pooled_size: Sequence[int], spatial_scale: float,
-    sample_ratio: int = -1, aligned: bool = False, layout: str = "NCHW", mode: str = "avg",
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    rois: np.ndarray,
+    pooled_size: Sequence[int],
+    spatial_scale: float,
+    sample_ratio: int = -1,
+    aligned: bool = False,
+    layout: str = "NCHW",
+    mode: str = "avg",
+) -> np.ndarray:
     """The mean or the maximum of interpolated samples in each bin of each region."""
     images = data.transpose([layout.index(letter) for letter in "NCHW"])
     aligned_regions = np.zeros((len(rois), images.shape[1], *pooled_size))
@@ -95,10 +105,12 @@ def _bin_edges(low: int, high: int, bins: int, extent: int) -> list[tuple[int, i
     """For each bin, its first pixel and the one after its last; bins are rounded outwards."""
     length = max(high - low + 1, 1)
     return [
-        (min(max(low + index * length // bins, 0), extent),
-         min(max(low - (-(index + 1) * length // bins), 0), extent))
+        (
+            min(max(low + index * length // bins, 0), extent),
+            min(max(low - (-(index + 1) * length // bins), 0), extent),
+        )
         for index in range(bins)
-    ]  # fmt: skip
+    ]
 
 
 def roi_pool(

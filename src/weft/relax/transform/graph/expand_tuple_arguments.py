@@ -56,9 +56,11 @@ def _leaves(arg: RelaxExpr) -> list[RelaxExpr]:
     """The fields of a tuple, of inner tuples too; what is no tuple is its own leaf."""
     if not isinstance(arg.struct_info, TupleStructInfo):
         return [arg]
-    fields = arg.fields if isinstance(arg, Tuple) else [
-        TupleGetItem(arg, index) for index in range(len(arg.struct_info.fields))
-    ]  # fmt: skip
+    fields = (
+        arg.fields
+        if isinstance(arg, Tuple)
+        else [TupleGetItem(arg, index) for index in range(len(arg.struct_info.fields))]
+    )
     return [leaf for field in fields for leaf in _leaves(field)]
 
 

@@ -37,9 +37,9 @@ def normalize_global_var(mod: IRModule, _ctx: PassContext) -> IRModule:
     for gvar in mod.functions:
         if gvar not in public:
             renamed[gvar] = names.fresh(gvar.name_hint)
-    return rename_functions(mod, {
-        gvar: _named(gvar, name) for gvar, name in renamed.items() if gvar.name_hint != name
-    })  # fmt: skip
+    return rename_functions(
+        mod, {gvar: _named(gvar, name) for gvar, name in renamed.items() if gvar.name_hint != name}
+    )
 
 
 def _named(gvar: GlobalVar, name: str) -> GlobalVar:

@@ -52,10 +52,11 @@ class _ReshapeRewriter(PyExprMutator):
         outer = self.values, self.views
         self.values = {item.var: item.value for item in block.bindings}
         self.views = {
-            var: reshaped for var, value in self.values.items()
+            var: reshaped
+            for var, value in self.values.items()
             if (reshaped := self.reshaped(value)) is not None
             and (isinstance(var, DataflowVar) or self.is_its_own(reshaped.args[0]))
-        }  # fmt: skip
+        }
         for var in copies_to_keep(block, (), self.views):
             del self.views[var]
         rewritten = super().visit_dataflow_block_(block)

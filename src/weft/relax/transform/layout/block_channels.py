@@ -50,9 +50,10 @@ def BlockChannels(width: int = 16) -> FunctionPass:  # noqa: N802 - a pass
 
     def run(func: Function) -> Function:
         convolutions = [
-            call for call in collect(func, Call)
+            call
+            for call in collect(func, Call)
             if call.op is IMAGE_CONVOLUTION and not _has_one_pixel(call)
-        ]  # fmt: skip
+        ]
         if not convolutions or (len(convolutions) == 1 and _makes_vectors(convolutions[0], width)):
             return func
         return with_layouts(func, lambda call: blocked_layouts(call, width))

@@ -94,9 +94,14 @@ class _Rewriter(UnfusedFunctions):
             return self.builder_.normalize(parts)
         shape = list(tensor_dims(call.struct_info) or ())
         return self.builder_.call_te(
-            topi.nn.interleave, self.builder_.emit(parts), factors, [axis.start for axis in axes],
-            shape, groups, primfunc_name_hint="interleave",
-        )  # fmt: skip
+            topi.nn.interleave,
+            self.builder_.emit(parts),
+            factors,
+            [axis.start for axis in axes],
+            shape,
+            groups,
+            primfunc_name_hint="interleave",
+        )
 
     def rearranged(self, weights: Expr, groups: int, axes: list[_Axis]) -> Expr:
         """The weights of the convolution.

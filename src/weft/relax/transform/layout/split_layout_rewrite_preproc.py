@@ -104,13 +104,17 @@ class _Unmark(Mutator):
 def _prepack(func: PrimFunc, stmts: list[Stmt], rewrites: list[_Rewrite]) -> PrimFunc:
     """The PrimFunc that copies the weights to their new layouts."""
     sources = {func.params[item.index]: item.before for item in rewrites}
-    results = {type(p)(item.after.name, p.dtype): item.after
-               for p, item in zip(sources, rewrites, strict=True)}  # fmt: skip
+    results = {
+        type(p)(item.after.name, p.dtype): item.after
+        for p, item in zip(sources, rewrites, strict=True)
+    }
     body = _root([_Unmark().visit(stmt) for stmt in stmts], [])
     prepack = func.with_(
-        params=[*sources, *results], buffer_map={**sources, **results}, body=body,
+        params=[*sources, *results],
+        buffer_map={**sources, **results},
+        body=body,
         attrs=_attrs(func, "_weight_prepack"),
-    )  # fmt: skip
+    )
     return renew_defs(prepack)
 
 

@@ -95,8 +95,11 @@ class _Finder(UnfusedFunctions):
         convolution or larger tiles for one that is chosen already.
         """
         limit = max(int(sum(self.sizes.values()) * _SHARE_OF_WEIGHTS), _FREE_GROWTH)
-        worth = {form: (gain(form, self.machine), growth(form))
-                 for forms in self.forms.values() for form in forms}  # fmt: skip
+        worth = {
+            form: (gain(form, self.machine), growth(form))
+            for forms in self.forms.values()
+            for form in forms
+        }
         chosen: dict[_Key, Form] = {}
         while steps := [*self._steps(chosen, limit, worth)]:
             _, more, key, form = max(steps, key=lambda step: step[0])

@@ -169,9 +169,11 @@ class _OffsetRewriter(PyExprMutator):
             spans = [position for span in region.spans() for position in span]
             names = [*region.offsets, region.total]
             plan_call = call_pure_packed(
-                ExternFunc(PLAN), ShapeExpr(region.sizes), ShapeExpr(spans),
+                ExternFunc(PLAN),
+                ShapeExpr(region.sizes),
+                ShapeExpr(spans),
                 sinfo_args=ShapeStructInfo(None, len(names)),
-            )  # fmt: skip
+            )
             plan = self.builder_.emit(plan_call, "plan")
             self.builder_.match_cast(plan, ShapeStructInfo(names))
         assert region.total is not None  # ``plan`` has set it

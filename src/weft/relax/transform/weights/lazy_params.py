@@ -105,10 +105,12 @@ def with_lazy_inputs(func: Function) -> Function:
     blocks.append(BindingBlock(list(weights.before(func.body.body))))
     visible = {symbol: symbol for param in params for symbol in defining_vars(param.struct_info)}
     lazy = Function(
-        params, SeqExpr(blocks, func.body.body),
-        erase_to_well_defined(func.ret_struct_info or ObjectStructInfo(), visible), func.is_pure,
+        params,
+        SeqExpr(blocks, func.body.body),
+        erase_to_well_defined(func.ret_struct_info or ObjectStructInfo(), visible),
+        func.is_pure,
         func.attrs.updated(num_input=count + 1),
-    )  # fmt: skip
+    )
     return normalized(lazy)
 
 

@@ -93,9 +93,10 @@ def sample_categorical(
     count = len(candidates)
     if not count or count != len(probs):
         raise CandidateError(
-            self.state, f"expected as many probabilities as candidates, and at least one; got "
+            self.state,
+            f"expected as many probabilities as candidates, and at least one; got "
             f"{count} candidates and {len(probs)} probabilities",
-        )  # fmt: skip
+        )
     total = math.fsum(probs)
     if not (all(p >= 0 for p in probs) and 0 < total < math.inf):
         raise CandidateError(
@@ -185,9 +186,9 @@ def sample_perfect_tile(
         tiles = tiling(self, extent, n)
     else:
         last = divisor_by_weight(
-            self, {d: ways(extent // d, n - 1) for d in divisors(extent)
-                   if d <= max_innermost_factor}
-        )  # fmt: skip
+            self,
+            {d: ways(extent // d, n - 1) for d in divisors(extent) if d <= max_innermost_factor},
+        )
         tiles = [*tiling(self, extent // last, n - 1), last]
     _decide(self, tiles)
     return [self._number_rv(tile) for tile in tiles]
@@ -237,9 +238,12 @@ def sample_partitioned_tile(
     if given is None:
         inner = divisor_by_weight(
             self,
-            {d: ways(extent // d, partition_pos) * ways(d, n - partition_pos)
-             for d in divisors(extent) if d % innerpart_factor == 0},
-        )  # fmt: skip
+            {
+                d: ways(extent // d, partition_pos) * ways(d, n - partition_pos)
+                for d in divisors(extent)
+                if d % innerpart_factor == 0
+            },
+        )
         tiles = tiling(self, extent // inner, partition_pos)
         tiles += tiling(self, inner, n - partition_pos)
     else:

@@ -307,11 +307,12 @@ def _in_thread(item: _Found) -> BlockRealize:
     block = item.realize.block
     results = item.reduction.buffers
     changed = block.with_(
-        body=_Redirect(item).visit(block.body), init=None,
+        body=_Redirect(item).visit(block.body),
+        init=None,
         name_hint=f"{block.name_hint}_in_thread",
         reads=Array([r for r in block.reads if not any(r.buffer is b for b in results)]),
         writes=Array([_whole(part) for part in item.in_thread]),
-    )  # fmt: skip
+    )
     return item.realize.with_(block=changed)
 
 
@@ -359,10 +360,12 @@ def _write_back(item: _Found) -> Stmt:
         for buffer, result in zip(buffers, item.cross, strict=True)
     ]
     write_back = Block(
-        axes, [_whole(result) for result in item.cross],
+        axes,
+        [_whole(result) for result in item.cross],
         [BufferRegion(buffer, point) for buffer in buffers],
-        f"{block.name_hint}_write_back", seq(*stores),
-    )  # fmt: skip
+        f"{block.name_hint}_write_back",
+        seq(*stores),
+    )
     return BlockRealize(values, op.all(*conditions) if conditions else _TRUE, write_back)
 
 

@@ -39,8 +39,15 @@ class _Unify(StmtMutator):
         if isinstance(body, For):
             return body.with_(annotations=loop.annotations)
         dtype = loop.loop_var.dtype
-        return For(Var("var", dtype), IntImm(dtype, 0), IntImm(dtype, 1), ForKind.SERIAL, body,
-                   None, loop.annotations)  # fmt: skip
+        return For(
+            Var("var", dtype),
+            IntImm(dtype, 0),
+            IntImm(dtype, 1),
+            ForKind.SERIAL,
+            body,
+            None,
+            loop.annotations,
+        )
 
     def visit_AttrStmt(self, attr: AttrStmt) -> Stmt:
         binding = binding_of(attr)
@@ -80,8 +87,9 @@ class _Unify(StmtMutator):
         for axis in reversed(list(self.threads.values())):
             assert axis.dom is not None
             thread = IterVar(None, Var("", axis.var.dtype), IterType.ThreadIndex, axis.thread_tag)
-            body = For(axis.var, axis.dom.min, axis.dom.extent, ForKind.THREAD_BINDING, body,
-                       thread)  # fmt: skip
+            body = For(
+                axis.var, axis.dom.min, axis.dom.extent, ForKind.THREAD_BINDING, body, thread
+            )
         return body
 
 

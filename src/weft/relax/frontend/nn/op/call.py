@@ -84,9 +84,12 @@ def tensor_ir_op(func: PrimFunc, name_hint: str, args: KernelArgs, out: Out) -> 
 
 
 def tensor_ir_inplace_op(
-    func: PrimFunc, name_hint: str, args: KernelArgs, inplace_indices: int | Sequence[int],
+    func: PrimFunc,
+    name_hint: str,
+    args: KernelArgs,
+    inplace_indices: int | Sequence[int],
     out: Out,
-) -> Nested:  # fmt: skip
+) -> Nested:
     """As ``tensor_ir_op``; output i is written into argument ``inplace_indices[i]`` (-1: new)."""
     tensors, scalars = _kernel_arguments(args, "tensor_ir_inplace_op")
     builder = current_builder(name_hint)
@@ -179,11 +182,15 @@ def debug_func(name: str, *args: PackedArg, _line_info: str | None = None) -> No
     operands = [_operand(arg, "debug_func", "float32") for arg in args]
     io.effect = current_builder("debug_func").emit(
         relax_op.call_pure_packed(
-            "vm.builtin.invoke_debug_func", io.effect, StringImm(name), StringImm(line),
-            *operands, sinfo_args=[ObjectStructInfo()],
+            "vm.builtin.invoke_debug_func",
+            io.effect,
+            StringImm(name),
+            StringImm(line),
+            *operands,
+            sinfo_args=[ObjectStructInfo()],
         ),
         io.effect.name_hint,
-    )  # fmt: skip
+    )
 
 
 def print_(tensor: Tensor) -> None:

@@ -148,23 +148,39 @@ def argsort(
 
 @overload
 def topk(
-    data: Tensor, k: int = 1, axis: int = -1, ret_type: Literal["both"] = "both",
-    largest: bool = True, dtype: str = "int32", name: str = "topk",
-) -> tuple[Tensor, ...]: ...  # fmt: skip
+    data: Tensor,
+    k: int = 1,
+    axis: int = -1,
+    ret_type: Literal["both"] = "both",
+    largest: bool = True,
+    dtype: str = "int32",
+    name: str = "topk",
+) -> tuple[Tensor, ...]: ...
 
 
 @overload
 def topk(
-    data: Tensor, k: int = 1, axis: int = -1, *, ret_type: Literal["values", "indices"],
-    largest: bool = True, dtype: str = "int32", name: str = "topk",
-) -> Tensor: ...  # fmt: skip
+    data: Tensor,
+    k: int = 1,
+    axis: int = -1,
+    *,
+    ret_type: Literal["values", "indices"],
+    largest: bool = True,
+    dtype: str = "int32",
+    name: str = "topk",
+) -> Tensor: ...
 
 
 @overload
 def topk(
-    data: Tensor, k: int, axis: int, ret_type: Literal["values", "indices"],
-    largest: bool = True, dtype: str = "int32", name: str = "topk",
-) -> Tensor: ...  # fmt: skip
+    data: Tensor,
+    k: int,
+    axis: int,
+    ret_type: Literal["values", "indices"],
+    largest: bool = True,
+    dtype: str = "int32",
+    name: str = "topk",
+) -> Tensor: ...
 
 
 def topk(

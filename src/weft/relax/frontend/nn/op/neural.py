@@ -48,9 +48,15 @@ def _with_bias(image: Expr, bias: Tensor | None, layout: str, name: str) -> Tens
 
 
 def _convolve(
-    kind: str, x: Tensor, weight: Tensor, bias: Tensor | None, options: Sequence[Size | str], *,
-    layout: str, name: str,
-) -> Tensor:  # fmt: skip
+    kind: str,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    options: Sequence[Size | str],
+    *,
+    layout: str,
+    name: str,
+) -> Tensor:
     """Relax's operator of this kind on x and weight, plus the bias in x's layout."""
     convolution = getattr(relax_op.nn, kind)
     image = convolution(expr_of(x, kind), expr_of(weight, f"{kind}: weight"), *options)
@@ -197,9 +203,13 @@ def scaled_dot_product_attention(
     """
     bias = None if attn_mask is None else expr_of(attn_mask, "attn_mask")
     mixed = relax_op.nn.attention(
-        expr_of(query, "attention"), expr_of(key, "attention"), expr_of(value, "attention"),
-        bias, scale, "TopLeft" if is_causal else None,
-    )  # fmt: skip
+        expr_of(query, "attention"),
+        expr_of(key, "attention"),
+        expr_of(value, "attention"),
+        bias,
+        scale,
+        "TopLeft" if is_causal else None,
+    )
     return emit(mixed, name)
 
 
@@ -221,8 +231,9 @@ def interpolate(
     UnsupportedError for ``recompute_scale_factor`` and ``antialias``.
     """
     for option, value in (
-        ("recompute_scale_factor", recompute_scale_factor), ("antialias", antialias),
-    ):  # fmt: skip
+        ("recompute_scale_factor", recompute_scale_factor),
+        ("antialias", antialias),
+    ):
         if value:
             raise UnsupportedError(f"interpolate: {option} is not supported")
     if size is None:
@@ -233,15 +244,16 @@ def interpolate(
     else:
         coordinates = "align_corners" if align_corners else "half_pixel"
     image = relax_op.image.resize2d(
-        expr_of(x, "interpolate"), size, layout=data_layout, method=method,
+        expr_of(x, "interpolate"),
+        size,
+        layout=data_layout,
+        method=method,
         coordinate_transformation_mode=coordinates,
-    )  # fmt: skip
+    )
     return emit(image, name)
 
 
-def _scaled(
-    x: Tensor, scale_factor: float | Sequence[float] | None, layout: str
-) -> list[Extent]:
+def _scaled(x: Tensor, scale_factor: float | Sequence[float] | None, layout: str) -> list[Extent]:
     """The spatial extents times their factors, rounded down."""
     if scale_factor is None:
         raise IRTypeError("interpolate: expected size or scale_factor, got neither")

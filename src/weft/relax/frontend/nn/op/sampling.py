@@ -81,9 +81,7 @@ def renormalize_top_p_top_k_prob(
     """
     running = cumsum(sorted_prob, axis=1)
     cutoff = tensor_expr_op(_cutoff, "get_renorm_cutoff", [sorted_prob, running, top_p, top_k])
-    filtered = expect(
-        tensor_expr_op(_filtered, "filter_with_top_p_top_k", [prob, cutoff]), Tensor
-    )
+    filtered = expect(tensor_expr_op(_filtered, "filter_with_top_p_top_k", [prob, cutoff]), Tensor)
     return filtered / sum_(filtered, axis=1, keepdims=True)
 
 

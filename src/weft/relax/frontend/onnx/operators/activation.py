@@ -78,9 +78,12 @@ def celu(context: Context, x: Value, *, alpha: float = 1.0) -> Expr:
 
 @converter("Selu", ignores=["consumed_inputs"])
 def selu(
-    context: Context, x: Value, *, alpha: float = 1.6732632423543772,
+    context: Context,
+    x: Value,
+    *,
+    alpha: float = 1.6732632423543772,
     gamma: float = 1.0507009873554805,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """gamma * elu(x, alpha)."""
     inner = context.emit(op.nn.elu(x.expr, alpha))
     return context.emit(op.multiply(context.constant(gamma, x.dtype).expr, inner))

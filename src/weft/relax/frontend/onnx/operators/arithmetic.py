@@ -93,16 +93,12 @@ def clip_attributes(
     context: Context, x: Value, *, min: float | None = None, max: float | None = None
 ) -> Expr:
     """Until opset 10 the limits are attributes."""
-    bounds = [
-        None if bound is None else context.constant(bound, x.dtype) for bound in (min, max)
-    ]
+    bounds = [None if bound is None else context.constant(bound, x.dtype) for bound in (min, max)]
     return clip(context, x, *bounds)
 
 
 @converter("Clip", since=11)
-def clip(
-    context: Context, x: Value, low: Value | None = None, high: Value | None = None
-) -> Expr:
+def clip(context: Context, x: Value, low: Value | None = None, high: Value | None = None) -> Expr:
     """Between two limits; where they cross, the upper one counts."""
     limited = x.expr
     if low is not None:
@@ -145,9 +141,12 @@ def cumprod(
 
 
 def _scanned(
-    context: Context, scan: Callable[..., Expr], operands: Sequence[Value], exclusive: int,
+    context: Context,
+    scan: Callable[..., Expr],
+    operands: Sequence[Value],
+    exclusive: int,
     reverse: int,
-) -> Expr:  # fmt: skip
+) -> Expr:
     x, axis = operands
     place = context.axis(x, int(context.array(axis, "axis").ravel()[0]))
     data = context.emit(op.flip(x.expr, place)) if reverse else x.expr
@@ -160,8 +159,9 @@ def determinant(context: Context, x: Value) -> Expr:
     """The determinants of square matrices, by elimination with pivots of the largest magnitude."""
     shape = context.shape(x, "X")
     size = context.number(shape[-1], x, "X")
-    rows = [context.emit(op.take(x.expr, _index(context, row), len(shape) - 2))
-            for row in range(size)]  # fmt: skip
+    rows = [
+        context.emit(op.take(x.expr, _index(context, row), len(shape) - 2)) for row in range(size)
+    ]
     product = context.constant(np.ones([1] * 0), x.dtype).expr
     for column in range(size):
         product = _eliminate(context, rows, column, product)
@@ -183,8 +183,9 @@ def _eliminate(context: Context, rows: list[Expr], column: int, product: Expr) -
         return emit(op.take(row, context.constant([column], "int64").expr, -1))
 
     for other in range(column + 1, len(rows)):
-        larger = emit(op.greater(emit(op.abs(entry(rows[other]))),
-                                 emit(op.abs(entry(rows[column])))))  # fmt: skip
+        larger = emit(
+            op.greater(emit(op.abs(entry(rows[other]))), emit(op.abs(entry(rows[column]))))
+        )
         upper = emit(op.where(larger, rows[other], rows[column]))
         lower = emit(op.where(larger, emit(op.negative(rows[column])), rows[other]))
         rows[column], rows[other] = upper, lower

@@ -38,10 +38,16 @@ class AttentionAttributes(TypedDict, total=False):
 
 @converter("Attention", since=23)
 def attention(
-    context: Context, query: Value, key: Value, value: Value, mask: Value | None = None,
-    past_key: Value | None = None, past_value: Value | None = None,
-    lengths: Value | None = None, **attributes: Unpack[AttentionAttributes],
-) -> Result:  # fmt: skip
+    context: Context,
+    query: Value,
+    key: Value,
+    value: Value,
+    mask: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    lengths: Value | None = None,
+    **attributes: Unpack[AttentionAttributes],
+) -> Result:
     """softmax(query key^T * scale + mask) value, and keys and values with those of the past."""
     inputs = [query, key, value, mask, past_key, past_value, lengths]
     if lengths is not None or _needs_expansion(context, query, attributes):
@@ -75,12 +81,13 @@ def _needs_expansion(context: Context, query: Value, attributes: AttentionAttrib
     narrow = query.dtype not in ("float32", "float64")
     dims = query.shape or []
     return (
-        context.wants(3) or bool(attributes.get("softcap"))
+        context.wants(3)
+        or bool(attributes.get("softcap"))
         or attributes.get("softmax_precision") not in (None, FLOAT)
         or attributes.get("left_window_size", -1) >= 0
         or attributes.get("right_window_size", -1) >= 0
         or (narrow and all(isinstance(dim, int) for dim in dims))
-    )  # fmt: skip
+    )
 
 
 def turned(context: Context, x: Expr) -> Expr:
@@ -98,9 +105,11 @@ def split_heads(context: Context, x: Value, heads: int | None) -> Expr:
 
 
 def attended(
-    context: Context, tensors: Sequence[Expr], masks: tuple[Value | None, Dim],
+    context: Context,
+    tensors: Sequence[Expr],
+    masks: tuple[Value | None, Dim],
     how: tuple[float | None, bool],
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Attention of (batch, length, heads, features); a query that may see no key gives 0.
 
     ``masks`` are the mask (booleans, or what is added to scores; up to 4 dimensions) and how many

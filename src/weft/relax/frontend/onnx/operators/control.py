@@ -57,8 +57,10 @@ def choose(
             f"{context.where}: its branches give tensors of other ranks or types, so its input "
             f"cond must be known at import, but it is computed from "
             f"{', '.join(sorted(condition.sources)) or 'the data'}; make it an initializer",
-            context, condition, branches,
-        )  # fmt: skip
+            context,
+            condition,
+            branches,
+        )
     flag = condition.expr
     if condition.rank != 0:
         flag = context.emit(op.reshape(flag, []))
@@ -77,9 +79,12 @@ def _branch(context: Context, graph: GraphProto) -> tuple[SeqExpr, list[GraphVal
 
 @converter("Loop")
 def loop(
-    context: Context, trips: Value | None, condition: Value | None, *carried: GraphValue | None,
+    context: Context,
+    trips: Value | None,
+    condition: Value | None,
+    *carried: GraphValue | None,
     body: GraphProto,
-) -> Sequence[GraphValue | None]:  # fmt: skip
+) -> Sequence[GraphValue | None]:
     """The body again and again: carried values, then what each step scans out, stacked.
 
     A loop whose number of steps is known is written out, and so is one that carries a sequence.
@@ -116,9 +121,7 @@ def loop(
     return [*states, *[_stacked(context, items, info, 0) for items, info in outs]]
 
 
-def _stacked(
-    context: Context, items: Sequence[Value], info: ValueInfoProto, axis: int
-) -> Value:
+def _stacked(context: Context, items: Sequence[Value], info: ValueInfoProto, axis: int) -> Value:
     """Values of all steps along a new axis; of no step a tensor without elements."""
     if items:
         known = [item.constant for item in items if item.constant is not None]
@@ -132,9 +135,13 @@ def _stacked(
 
 @converter("Scan", since=8)
 def scan_batched(
-    context: Context, lengths: Value | None, *values: Value, body: GraphProto,
-    num_scan_inputs: int, directions: Sequence[int] | None = None,
-) -> list[Value]:  # fmt: skip
+    context: Context,
+    lengths: Value | None,
+    *values: Value,
+    body: GraphProto,
+    num_scan_inputs: int,
+    directions: Sequence[int] | None = None,
+) -> list[Value]:
     """In opset 8 every value has a batch axis first; each batch is scanned by itself."""
     if lengths is not None:
         context.fail("its input sequence_lens is not supported")
@@ -154,25 +161,35 @@ def scan_batched(
 
 @converter("Scan", since=9)
 def scan(
-    context: Context, *values: Value, body: GraphProto, num_scan_inputs: int,
+    context: Context,
+    *values: Value,
+    body: GraphProto,
+    num_scan_inputs: int,
     scan_input_axes: Sequence[int] | None = None,
     scan_input_directions: Sequence[int] | None = None,
     scan_output_axes: Sequence[int] | None = None,
     scan_output_directions: Sequence[int] | None = None,
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """The body on slice after slice of the scan inputs; written out where their number is known."""
     count = len(values) - num_scan_inputs
     options = [
-        list(item or ()) for item in
-        (scan_input_directions, scan_input_axes, scan_output_directions, scan_output_axes)
-    ]  # fmt: skip
+        list(item or ())
+        for item in (
+            scan_input_directions,
+            scan_input_axes,
+            scan_output_directions,
+            scan_output_axes,
+        )
+    ]
     return _scanned(context, body, (list(values), count), options)
 
 
 def _scanned(
-    context: Context, body: GraphProto, given: tuple[list[Value], int],
+    context: Context,
+    body: GraphProto,
+    given: tuple[list[Value], int],
     options: Sequence[list[int]],
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """The states after all steps, and what was scanned out.
 
     ``given`` are the values with the number of states among them, ``options`` directions and axes
@@ -191,8 +208,9 @@ def _scanned(
         slices = []
         for index, (x, place) in enumerate(zip(inputs, places, strict=True)):
             at = steps - 1 - step if ways and ways[index] else step
-            slices.append(context.value(op.take(x.expr, context.constant(at, "int64").expr, place),
-                                        x.elem))  # fmt: skip
+            slices.append(
+                context.value(op.take(x.expr, context.constant(at, "int64").expr, place), x.elem)
+            )
         outputs = context.translator.graph(body, context.scope, [*states, *slices])
         tensors = [expect(value, Value) for value in outputs]
         states = tensors[:count]
@@ -228,9 +246,12 @@ class Scans:
 
 
 def _scanned_by_loop(
-    context: Context, body: GraphProto, states: Sequence[Value], scans: Scans,
+    context: Context,
+    body: GraphProto,
+    states: Sequence[Value],
+    scans: Scans,
     outwards: tuple[list[int], list[int]],
-) -> list[Value]:  # fmt: skip
+) -> list[Value]:
     """A Scan of as many steps as the run tells: a loop that takes the slices by its step."""
     ways, axes = outwards
     limit = context.value(context.dim_expr(scans.steps))

@@ -22,16 +22,31 @@ from weft.relax.op.nn.convolution import CONVOLUTIONS, TRANSPOSED
 
 @converter("Conv")
 def conv(
-    context: Context, x: Value, weight: Value, bias: Value | None = None, *,
-    kernel_shape: Sequence[int] | None = None, strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET", group: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+) -> Expr:
     """A convolution (ONNX's, which does not turn the kernel round) and a bias."""
     kernel = kernel_of(context, weight, kernel_shape)
-    windows = windows_of(context, x, kernel, {
-        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
-    })  # fmt: skip
+    windows = windows_of(
+        context,
+        x,
+        kernel,
+        {
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "auto_pad": auto_pad,
+        },
+    )
     data, padding = x.expr, windows.padding
     if any(not isinstance(size, int) for size in padding):
         data = padded(context, data, (windows.before, windows.after))
@@ -39,10 +54,19 @@ def conv(
     layout, kernel_layout, _ = LAYOUTS[windows.rank]
     # Bytes less their zero points, of ConvInteger and QLinearConv, are summed in int32.
     kind = "int32" if x.dtype == "int16" else None
-    image = context.emit(CONVOLUTIONS[windows.rank](
-        data, weight.expr, windows.strides, padding, windows.dilations, group, layout,
-        kernel_layout, out_dtype=kind,
-    ))  # fmt: skip
+    image = context.emit(
+        CONVOLUTIONS[windows.rank](
+            data,
+            weight.expr,
+            windows.strides,
+            padding,
+            windows.dilations,
+            group,
+            layout,
+            kernel_layout,
+            out_dtype=kind,
+        )
+    )
     return biased(context, image, bias, windows.rank)
 
 
@@ -71,12 +95,20 @@ def padded(
 
 @converter("ConvTranspose")
 def conv_transpose(
-    context: Context, x: Value, weight: Value, bias: Value | None = None, *,
-    kernel_shape: Sequence[int] | None = None, strides: Sequence[int] | None = None,
-    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
-    output_padding: Sequence[int] | None = None, output_shape: Sequence[int] | None = None,
-    auto_pad: str = "NOTSET", group: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    output_padding: Sequence[int] | None = None,
+    output_shape: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    group: int = 1,
+) -> Expr:
     """The gradient of a convolution; pads take away of the result."""
     kernel = kernel_of(context, weight, kernel_shape)
     rank = len(kernel)
@@ -124,10 +156,19 @@ def _transposed(
     inside = [min(size, step - 1) for size, step in zip(extra, steps, strict=True)]
     beyond = [size - less for size, less in zip(extra, inside, strict=True)]
     layout, _, kernel_layout = LAYOUTS[rank]
-    image = context.emit(TRANSPOSED[rank](
-        x.expr, weight.expr, steps, geometry.padding, inside, geometry.spread, geometry.group,
-        layout, kernel_layout,
-    ))  # fmt: skip
+    image = context.emit(
+        TRANSPOSED[rank](
+            x.expr,
+            weight.expr,
+            steps,
+            geometry.padding,
+            inside,
+            geometry.spread,
+            geometry.group,
+            layout,
+            kernel_layout,
+        )
+    )
     if any(beyond):
         image = padded(context, image, ([0] * rank, beyond))
     return biased(context, image, bias, rank)

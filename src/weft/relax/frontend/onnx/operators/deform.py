@@ -14,21 +14,37 @@ from weft.relax.frontend.onnx.value import Value
 
 @converter("DeformConv", since=19)
 def deform_conv(
-    context: Context, x: Value, weight: Value, offset: Value, bias: Value | None = None,
-    mask: Value | None = None, *, kernel_shape: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None, group: int = 1, offset_group: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    weight: Value,
+    offset: Value,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    *,
+    kernel_shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    group: int = 1,
+    offset_group: int = 1,
+) -> Expr:
     """A 2-D convolution whose taps are moved by offsets, sampled bilinearly."""
     kernel = [context.number(dim, weight, "W") for dim in context.shape(weight, "W")[2:]]
     if len(kernel) != 2:
         context.fail(f"expected 2 spatial axes, got a kernel {kernel_shape or kernel}")
     channels, outputs = context.shape(x, "X")[1], context.shape(weight, "W")[0]
     emit, taps = context.emit, kernel[0] * kernel[1]
-    columns = emit(op.nn.deform_im2col(
-        x.expr, offset.expr, kernel, strides or 1, list(pads or [0] * 4), dilations or 1,
-        offset_group,
-    ))  # fmt: skip
+    columns = emit(
+        op.nn.deform_im2col(
+            x.expr,
+            offset.expr,
+            kernel,
+            strides or 1,
+            list(pads or [0] * 4),
+            dilations or 1,
+            offset_group,
+        )
+    )
     batch, rows, width = [context.shape(context.value(columns), "X")[axis] for axis in (0, 4, 5)]
     places = rows * width
     if mask is not None:

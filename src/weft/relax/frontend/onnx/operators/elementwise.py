@@ -60,9 +60,7 @@ def _enter_old_binary(name: str, function: Callable[..., Expr]) -> None:
     convert.__name__ = name.lower()
 
 
-def aligned(
-    context: Context, lhs: Value, rhs: Value, broadcast: int, axis: int | None
-) -> Expr:
+def aligned(context: Context, lhs: Value, rhs: Value, broadcast: int, axis: int | None) -> Expr:
     """The second operand until opset 6: its axes meet those of the first from ``axis`` on."""
     if not broadcast or axis is None:
         return rhs.expr

@@ -75,9 +75,14 @@ def _reduction(context: Context, name: str) -> str:
 
 @converter("ScatterElements", "Scatter", since=9)
 def scatter_elements(
-    context: Context, x: Value, indices: Value, updates: Value, *, axis: int = 0,
+    context: Context,
+    x: Value,
+    indices: Value,
+    updates: Value,
+    *,
+    axis: int = 0,
     reduction: str = "none",
-) -> Expr:  # fmt: skip
+) -> Expr:
     """x with updates written (or added, ...) at indices along an axis."""
     place = context.axis(x, axis)
     where = from_start(context, indices, context.shape(x, "data")[place])
@@ -97,9 +102,14 @@ def scatter_nd(
 
 @converter("TensorScatter", since=24)
 def tensor_scatter(
-    context: Context, cache: Value, update: Value, indices: Value | None = None, *, axis: int = -2,
+    context: Context,
+    cache: Value,
+    update: Value,
+    indices: Value | None = None,
+    *,
+    axis: int = -2,
     mode: str = "linear",
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The cache with, in each batch, the update written from its index on; round, if circular."""
     place, emit = context.axis(cache, axis), context.emit
     shape = context.shape(update, "update")
@@ -121,9 +131,13 @@ def tensor_scatter(
 
 @converter("Slice")
 def slice_attributes(
-    context: Context, x: Value, *, starts: Sequence[int], ends: Sequence[int],
+    context: Context,
+    x: Value,
+    *,
+    starts: Sequence[int],
+    ends: Sequence[int],
     axes: Sequence[int] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Until opset 9 the bounds are attributes."""
     chosen = list(range(len(starts))) if axes is None else list(axes)
     return _sliced(context, x, (list(starts), list(ends)), chosen, [1] * len(chosen))
@@ -131,9 +145,13 @@ def slice_attributes(
 
 @converter("Slice", since=10)
 def slice_inputs(
-    context: Context, x: Value, starts: Value, ends: Value, axes: Value | None = None,
+    context: Context,
+    x: Value,
+    starts: Value,
+    ends: Value,
+    axes: Value | None = None,
     steps: Value | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The part ``start:end:step`` along axes; bounds that only the data decides are symbols."""
     first, last = context.dims(starts, "starts"), context.dims(ends, "ends")
     chosen = context.ints(axes, "axes")
@@ -144,9 +162,12 @@ def slice_inputs(
 
 
 def _sliced(
-    context: Context, x: Value, bounds: tuple[list[Dim], list[Dim]], axes: list[int],
+    context: Context,
+    x: Value,
+    bounds: tuple[list[Dim], list[Dim]],
+    axes: list[int],
     steps: list[int],
-) -> Expr:  # fmt: skip
+) -> Expr:
     if not axes:
         return x.expr
     places = [context.axis(x, axis) for axis in axes]
@@ -173,18 +194,26 @@ def _limited(dim: Dim, limit: int) -> Dim:
 
 @converter("Split", ignores=["num_outputs"])
 def split_attribute(
-    context: Context, x: Value, sizes: Value | None = None, *, axis: int = 0,
+    context: Context,
+    x: Value,
+    sizes: Value | None = None,
+    *,
+    axis: int = 0,
     split: Sequence[int] | None = None,
-) -> list[Expr] | list[Value]:  # fmt: skip
+) -> list[Expr] | list[Value]:
     """Until opset 12 the sizes are an attribute (an input in opset 1)."""
     return _split(context, x, axis, list(split) if split else _part_sizes(context, sizes))
 
 
 @converter("Split", since=13)
 def split_input(
-    context: Context, x: Value, split: Value | None = None, *, axis: int = 0,
+    context: Context,
+    x: Value,
+    split: Value | None = None,
+    *,
+    axis: int = 0,
     num_outputs: int | None = None,
-) -> list[Expr] | list[Value]:  # fmt: skip
+) -> list[Expr] | list[Value]:
     """Parts of given sizes, or equal ones (the last may be smaller), one for each output."""
     return _split(context, x, axis, _part_sizes(context, split), num_outputs)
 
@@ -297,8 +326,10 @@ def _topk(context: Context, x: Value, k: Dim, options: tuple[int, bool]) -> list
     extent = shape[place]
     if not isinstance(k, int):  # all of them in order, of which the first k stay
         both = context.emit(op.topk(x.expr, -1, place, "both", largest, "int64"))
-        return [context.emit(op.strided_slice(context.emit(both[index]), [place], [0], [k]))
-                for index in range(2)]  # fmt: skip
+        return [
+            context.emit(op.strided_slice(context.emit(both[index]), [place], [0], [k]))
+            for index in range(2)
+        ]
     if k < 0 or (isinstance(extent, int) and k > extent):
         context.fail(f"K: expected 0 to {extent}, got {k}")
     if k == 0:
@@ -336,9 +367,7 @@ def eye_like(context: Context, x: Value, *, dtype: int | None = None, k: int = 0
 
 
 @converter("Unique", since=11)
-def unique(
-    context: Context, x: Value, *, axis: int | None = None, sorted: int = 1
-) -> list[Expr]:
+def unique(context: Context, x: Value, *, axis: int | None = None, sorted: int = 1) -> list[Expr]:
     """The distinct values (or slices), where each stands first, which each is, and how often."""
     data = x.expr if axis is not None else context.emit(op.reshape(x.expr, [-1]))
     place = 0 if axis is None else context.axis(x, axis)

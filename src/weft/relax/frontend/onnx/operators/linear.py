@@ -18,9 +18,16 @@ def matmul(context: Context, lhs: Value, rhs: Value) -> Expr:
 
 @converter("Gemm", ignores=["broadcast"])
 def gemm(
-    context: Context, a: Value, b: Value, c: Value | None = None, *, alpha: float = 1.0,
-    beta: float = 1.0, transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
-) -> Expr:  # fmt: skip
+    context: Context,
+    a: Value,
+    b: Value,
+    c: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,  # noqa: N803 - ONNX's names
+) -> Expr:
     """alpha * A' * B' + beta * C, where ' transposes if asked for."""
     emit = context.emit
     lhs = emit(op.permute_dims(a.expr)) if transA else a.expr

@@ -23,9 +23,15 @@ from weft.relax.frontend.onnx.value import Value
 
 @converter("SkipLayerNormalization", domain=MICROSOFT)
 def skip_layer_norm(
-    context: Context, x: Value, skip: Value, gamma: Value, beta: Value | None = None,
-    bias: Value | None = None, *, epsilon: float = 1e-12,
-) -> list[Expr | None]:  # fmt: skip
+    context: Context,
+    x: Value,
+    skip: Value,
+    gamma: Value,
+    beta: Value | None = None,
+    bias: Value | None = None,
+    *,
+    epsilon: float = 1e-12,
+) -> list[Expr | None]:
     """The layer norm of x + skip + bias; also mean, 1 / deviation, and the sum itself."""
     total = added(context, context.emit(op.add(x.expr, skip.expr)), bias)
     output, *others = layer_norm(context, context.value(total), gamma, beta, epsilon=epsilon)
@@ -36,18 +42,28 @@ def skip_layer_norm(
 @converter("SimplifiedLayerNormalization", domain=AI_ONNX)
 @converter("SimplifiedLayerNormalization", domain=MICROSOFT)
 def simplified_layer_norm(
-    context: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
+    context: Context,
+    x: Value,
+    scale: Value,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The norm by the root of the mean square."""
     return rms_norm(context, x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
 
 
 @converter("SkipSimplifiedLayerNormalization", domain=MICROSOFT)
 def skip_simplified_layer_norm(
-    context: Context, x: Value, skip: Value, gamma: Value, bias: Value | None = None, *,
+    context: Context,
+    x: Value,
+    skip: Value,
+    gamma: Value,
+    bias: Value | None = None,
+    *,
     epsilon: float = 1e-12,
-) -> list[Expr | None]:  # fmt: skip
+) -> list[Expr | None]:
     """The norm of x + skip + bias by the root of the mean square; the fourth result is the sum."""
     if context.wants(1) or context.wants(2):
         context.fail("its outputs mean and inv_std_var are not supported")
@@ -58,10 +74,20 @@ def skip_simplified_layer_norm(
 
 @converter("EmbedLayerNormalization", domain=MICROSOFT)
 def embed_layer_norm(
-    context: Context, ids: Value, segments: Value | None, words: Value, positions: Value,
-    kinds: Value | None, gamma: Value, beta: Value, mask: Value | None = None,
-    places: Value | None = None, *, epsilon: float = 1e-12, mask_index_type: int = 1,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    ids: Value,
+    segments: Value | None,
+    words: Value,
+    positions: Value,
+    kinds: Value | None,
+    gamma: Value,
+    beta: Value,
+    mask: Value | None = None,
+    places: Value | None = None,
+    *,
+    epsilon: float = 1e-12,
+    mask_index_type: int = 1,
+) -> list[Expr]:
     """The layer norm of word, position and segment embeddings; how many tokens the mask leaves."""
     emit = context.emit
     length = context.shape(ids, "input_ids")[1]
@@ -88,9 +114,14 @@ def embed_layer_norm(
 @converter("FusedMatMul", "TransposeMatMul", domain=MICROSOFT,
            neutral={"transBatchA": (0,), "transBatchB": (0,)})  # fmt: skip
 def fused_matmul(
-    context: Context, a: Value, b: Value, *, alpha: float = 1.0,
-    transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
-) -> Expr:  # fmt: skip
+    context: Context,
+    a: Value,
+    b: Value,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,  # noqa: N803 - ONNX's names
+) -> Expr:
     """alpha * A' * B', where ' swaps the last two axes if asked for."""
     lhs, rhs = (
         transposed(context, value) if turned else value.expr
@@ -112,10 +143,16 @@ def transposed(context: Context, x: Value) -> Expr:
 
 @converter("FusedConv", domain=MICROSOFT)
 def fused_conv(
-    context: Context, x: Value, weight: Value, bias: Value | None = None, z: Value | None = None,
-    *, activation: str = "", activation_params: Sequence[float] = (),
+    context: Context,
+    x: Value,
+    weight: Value,
+    bias: Value | None = None,
+    z: Value | None = None,
+    *,
+    activation: str = "",
+    activation_params: Sequence[float] = (),
     **attributes: Attribute,
-) -> Expr | Value:  # fmt: skip
+) -> Expr | Value:
     """A convolution, what is added to it, an activation."""
     image = context.apply("Conv", [x, weight, bias], attributes)
     if z is not None:
@@ -125,11 +162,17 @@ def fused_conv(
 
 @converter("FusedGemm", domain=MICROSOFT)
 def fused_gemm(
-    context: Context, a: Value, b: Value, c: Value | None = None, *, activation: str = "",
-    activation_alpha: float | None = None, activation_beta: float | None = None,
+    context: Context,
+    a: Value,
+    b: Value,
+    c: Value | None = None,
+    *,
+    activation: str = "",
+    activation_alpha: float | None = None,
+    activation_beta: float | None = None,
     activation_gamma: float | None = None,  # noqa: ARG001 - of none here
     **attributes: Attribute,
-) -> Expr | Value:  # fmt: skip
+) -> Expr | Value:
     """A Gemm and an activation."""
     product = context.apply("Gemm", [a, b, c], attributes)
     params = [item for item in (activation_alpha, activation_beta) if item is not None]
@@ -159,11 +202,20 @@ def _activated(context: Context, x: Value, name: str, params: list[float]) -> Ex
 
 @converter("MatMulNBits", domain=MICROSOFT)
 def matmul_n_bits(
-    context: Context, a: Value, b: Value, scales: Value, zeros: Value | None = None,
-    g_idx: Value | None = None, bias: Value | None = None, *,
-    K: int, N: int, bits: int = 4, block_size: int = 32,  # noqa: N803 - ONNX's names
+    context: Context,
+    a: Value,
+    b: Value,
+    scales: Value,
+    zeros: Value | None = None,
+    g_idx: Value | None = None,
+    bias: Value | None = None,
+    *,
+    K: int,
+    N: int,
+    bits: int = 4,
+    block_size: int = 32,  # noqa: N803 - ONNX's names
     accuracy_level: int = 0,  # noqa: ARG001 - a hint: sums are always float32 here
-) -> Expr:  # fmt: skip
+) -> Expr:
     """A times the transpose of a matrix (N, K) of small integers, which is unpacked at import."""
     if g_idx is not None:
         context.fail("its input g_idx is not supported")

@@ -36,7 +36,7 @@ def _merged(context: Context, x: Expr) -> Expr:
 
 def padding_bias(
     context: Context, mask: Value, keys: Dim, dtype: str, filler: float, batch: Dim
-) -> Expr:  # fmt: skip
+) -> Expr:
     """What a mask of keys adds to scores.
 
     Masks are flags (batch[, queries], keys), or (batch) where the keys of each sequence end, or
@@ -93,11 +93,20 @@ def _total(context: Context, biases: Sequence[Expr | None]) -> Expr | None:
 @converter("Attention", domain=MICROSOFT, ignores=["rotary_embedding_dim"],
            neutral={"do_rotary": (0,), "past_present_share_buffer": (0,)})  # fmt: skip
 def attention(
-    context: Context, x: Value, weights: Value, bias: Value | None = None,
-    mask: Value | None = None, past: Value | None = None, more: Value | None = None, *,
-    num_heads: int, unidirectional: int = 0, qkv_hidden_sizes: Sequence[int] | None = None,
-    scale: float | None = None, mask_filter_value: float = FILTER,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    x: Value,
+    weights: Value,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    past: Value | None = None,
+    more: Value | None = None,
+    *,
+    num_heads: int,
+    unidirectional: int = 0,
+    qkv_hidden_sizes: Sequence[int] | None = None,
+    scale: float | None = None,
+    mask_filter_value: float = FILTER,
+) -> list[Expr]:
     """Queries, keys and values by one product, then attention; the keys and values that it used."""
     whole = context.emit(op.matmul(x.expr, weights.expr))
     if bias is not None:
@@ -105,15 +114,31 @@ def attention(
     width = context.extent(weights, 1, "weights")
     sizes = list(qkv_hidden_sizes or [width // 3] * 3)
     return attention_of(
-        context, whole, sizes, mask, past, more, num_heads, bool(unidirectional), scale,
+        context,
+        whole,
+        sizes,
+        mask,
+        past,
+        more,
+        num_heads,
+        bool(unidirectional),
+        scale,
         mask_filter_value,
-    )  # fmt: skip
+    )
 
 
 def attention_of(
-    context: Context, whole: Expr, sizes: Sequence[int], mask: Value | None, past: Value | None,
-    more: Value | None, heads: int, causal: bool, scale: float | None, filler: float,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    whole: Expr,
+    sizes: Sequence[int],
+    mask: Value | None,
+    past: Value | None,
+    more: Value | None,
+    heads: int,
+    causal: bool,
+    scale: float | None,
+    filler: float,
+) -> list[Expr]:
     """Attention of queries, keys and values that lie side by side, and the keys and values used."""
     emit = context.emit
     parts = emit(op.split(whole, [sizes[0], sizes[0] + sizes[1]], 2))
@@ -134,11 +159,21 @@ def attention_of(
 
 @converter("MultiHeadAttention", domain=MICROSOFT)
 def multi_head_attention(
-    context: Context, query: Value, key: Value | None = None, value: Value | None = None,
-    bias: Value | None = None, mask: Value | None = None, more: Value | None = None,
-    past_key: Value | None = None, past_value: Value | None = None, *, num_heads: int,
-    scale: float | None = None, mask_filter_value: float = FILTER, unidirectional: int = 0,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    query: Value,
+    key: Value | None = None,
+    value: Value | None = None,
+    bias: Value | None = None,
+    mask: Value | None = None,
+    more: Value | None = None,
+    past_key: Value | None = None,
+    past_value: Value | None = None,
+    *,
+    num_heads: int,
+    scale: float | None = None,
+    mask_filter_value: float = FILTER,
+    unidirectional: int = 0,
+) -> list[Expr]:
     """Attention of queries, keys and values, which may be packed; also the keys and values used."""
     emit = context.emit
     parts = _unpacked(context, (query, key, value), num_heads)
@@ -200,12 +235,24 @@ def _biased(context: Context, parts: Sequence[Expr], bias: Value) -> list[Expr]:
 @converter("GroupQueryAttention", domain=MICROSOFT,
            neutral={"softcap": (0.0,), "smooth_softmax": (0, -1), "qk_output": (0,)})  # fmt: skip
 def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
-    context: Context, query: Value, key: Value | None, value: Value | None,
-    past_key: Value | None, past_value: Value | None, lengths: Value,
-    total: Value | None = None, cos: Value | None = None, sin: Value | None = None, *,
-    num_heads: int, kv_num_heads: int, scale: float | None = None, do_rotary: int = 0,
-    rotary_interleaved: int = 0, local_window_size: int = -1,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    query: Value,
+    key: Value | None,
+    value: Value | None,
+    past_key: Value | None,
+    past_value: Value | None,
+    lengths: Value,
+    total: Value | None = None,
+    cos: Value | None = None,
+    sin: Value | None = None,
+    *,
+    num_heads: int,
+    kv_num_heads: int,
+    scale: float | None = None,
+    do_rotary: int = 0,
+    rotary_interleaved: int = 0,
+    local_window_size: int = -1,
+) -> list[Expr]:
     """Causal attention with fewer heads of keys; ``lengths`` is each sequence's length less 1."""
     emit = context.emit
     if key is None or value is None:
@@ -226,9 +273,7 @@ def group_query_attention(  # noqa: PLR0913 - the inputs and attributes of the o
         k, v = _with_past(context, [k, v], [past_key.expr, past_value.expr])
     counts = emit(op.add(lengths.expr, context.constant(1, lengths.dtype).expr))
     ends = context.value(op.reshape(counts, [-1]))
-    bias = padding_bias(
-        context, ends, _length(context, k), query.dtype, FILTER, _batch(context, q)
-    )
+    bias = padding_bias(context, ends, _length(context, k), query.dtype, FILTER, _batch(context, q))
     window = local_window_size if local_window_size > 0 else None
     mixed = emit(op.nn.attention(q, k, v, bias, scale or None, "BottomRight", window))
     return [_merged(context, mixed), turned(context, k), turned(context, v)]
@@ -275,13 +320,22 @@ def rotated(context: Context, x: Expr, tables: Sequence[Expr], interleaved: bool
 
 
 @converter(
-    "RotaryEmbedding", domain=MICROSOFT, ignores=["rotary_embedding_dim"],
+    "RotaryEmbedding",
+    domain=MICROSOFT,
+    ignores=["rotary_embedding_dim"],
     neutral={"is_packed_batching": (0,)},
 )
 def rotary_embedding(
-    context: Context, x: Value, places: Value, cos: Value, sin: Value, *, interleaved: int = 0,
-    num_heads: int = 0, scale: float = 1.0,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    places: Value,
+    cos: Value,
+    sin: Value,
+    *,
+    interleaved: int = 0,
+    num_heads: int = 0,
+    scale: float = 1.0,
+) -> Expr:
     """Features turned by the angles of their places (batch, length), or from a first place on.
 
     How many features are turned is twice the columns of the tables.

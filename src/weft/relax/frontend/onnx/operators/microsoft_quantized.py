@@ -31,9 +31,15 @@ from weft.relax.frontend.onnx.value import Value
 
 @converter("MatMulIntegerToFloat", domain=MICROSOFT)
 def matmul_integer_to_float(
-    context: Context, a: Value, b: Value, a_scale: Value, b_scale: Value,
-    a_zero: Value | None = None, b_zero: Value | None = None, bias: Value | None = None,
-) -> Expr:  # fmt: skip
+    context: Context,
+    a: Value,
+    b: Value,
+    a_scale: Value,
+    b_scale: Value,
+    a_zero: Value | None = None,
+    b_zero: Value | None = None,
+    bias: Value | None = None,
+) -> Expr:
     """The product of integers less their zero points, times both scales."""
     whole = matmul_integer(context, a, b, a_zero, b_zero)
     return added(context, _scaled(context, whole, a_scale, b_scale), bias)
@@ -41,9 +47,13 @@ def matmul_integer_to_float(
 
 @converter("DynamicQuantizeMatMul", domain=MICROSOFT)
 def dynamic_quantize_matmul(
-    context: Context, a: Value, b: Value, b_scale: Value, b_zero: Value | None = None,
+    context: Context,
+    a: Value,
+    b: Value,
+    b_scale: Value,
+    b_zero: Value | None = None,
     bias: Value | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """A quantized to uint8 by its own range, times a quantized matrix."""
     emit, constant = context.emit, context.constant
     zero, most = constant(0.0, "float32").expr, constant(255.0, "float32").expr
@@ -59,11 +69,21 @@ def dynamic_quantize_matmul(
 
 @converter("QGemm", domain=MICROSOFT)
 def quantized_gemm(
-    context: Context, a: Value, a_scale: Value, a_zero: Value | None, b: Value, b_scale: Value,
-    b_zero: Value | None, c: Value | None = None, y_scale: Value | None = None,
-    y_zero: Value | None = None, *, alpha: float = 1.0,
-    transA: int = 0, transB: int = 0,  # noqa: N803 - ONNX's names
-) -> Value:  # fmt: skip
+    context: Context,
+    a: Value,
+    a_scale: Value,
+    a_zero: Value | None,
+    b: Value,
+    b_scale: Value,
+    b_zero: Value | None,
+    c: Value | None = None,
+    y_scale: Value | None = None,
+    y_zero: Value | None = None,
+    *,
+    alpha: float = 1.0,
+    transA: int = 0,
+    transB: int = 0,  # noqa: N803 - ONNX's names
+) -> Value:
     """alpha * (A' * B' + C) of integers times both scales; quantized if there is a scale for it."""
     lhs, rhs = (
         context.value(transposed(context, value)) if turned else value
@@ -76,11 +96,21 @@ def quantized_gemm(
 
 @converter("DynamicQuantizeLSTM", domain=MICROSOFT)
 def dynamic_quantize_lstm(
-    context: Context, x: Value, w: Value, r: Value, b: Value | None, lengths: Value | None,
-    initial_h: Value | None, initial_c: Value | None, p: Value | None, w_scale: Value,
-    w_zero: Value | None, r_scale: Value, r_zero: Value | None,
+    context: Context,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None,
+    lengths: Value | None,
+    initial_h: Value | None,
+    initial_c: Value | None,
+    p: Value | None,
+    w_scale: Value,
+    w_zero: Value | None,
+    r_scale: Value,
+    r_zero: Value | None,
     **attributes: Unpack[LayerAttributes],
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """An LSTM of quantized weights, which stand with their rows as columns.
 
     ONNX Runtime quantizes the data and each state too, by their own ranges, so its results are off
@@ -107,7 +137,7 @@ def _weights(context: Context, whole: Value, scale: Value, zero: Value | None) -
 
 def _scaled(
     context: Context, whole: Expr, a_scale: Value, b_scale: Value, alpha: float = 1.0
-) -> Expr:  # fmt: skip
+) -> Expr:
     """A product of integers times both scales, of which each may have one for each column."""
     emit = context.emit
     product = context.value(op.astype(whole, a_scale.dtype))
@@ -154,9 +184,12 @@ def _enter_quantized(name: str, count: int) -> None:
 
     @converter(f"QLinear{name}", domain=MICROSOFT)
     def convert(
-        context: Context, *values: Value | None, opset: int | None = None, channels_last: int = 0,
+        context: Context,
+        *values: Value | None,
+        opset: int | None = None,
+        channels_last: int = 0,
         **attributes: Attribute,
-    ) -> Value:  # fmt: skip
+    ) -> Value:
         _channels_first(context, channels_last)
         triples = [values[3 * index : 3 * index + 3] for index in range(count)]
         real = [context.value(_dequantized(context, *triple)) for triple in triples]
@@ -195,17 +228,36 @@ def qlinear_where(context: Context, condition: Value, *values: Value | None) -> 
 @converter("QAttention", domain=MICROSOFT,
            neutral={"do_rotary": (0,), "past_present_share_buffer": (0,)})  # fmt: skip
 def quantized_attention(  # noqa: PLR0913 - the inputs and attributes of the operator
-    context: Context, x: Value, weights: Value, bias: Value, x_scale: Value, weight_scale: Value,
-    mask: Value | None = None, x_zero: Value | None = None, weight_zero: Value | None = None,
-    past: Value | None = None, *, num_heads: int, unidirectional: int = 0,
-    mask_filter_value: float = FILTER, scale: float | None = None,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    x: Value,
+    weights: Value,
+    bias: Value,
+    x_scale: Value,
+    weight_scale: Value,
+    mask: Value | None = None,
+    x_zero: Value | None = None,
+    weight_zero: Value | None = None,
+    past: Value | None = None,
+    *,
+    num_heads: int,
+    unidirectional: int = 0,
+    mask_filter_value: float = FILTER,
+    scale: float | None = None,
+) -> list[Expr]:
     """Attention whose queries, keys and values come of a product of integers."""
     whole = matmul_integer_to_float(
         context, x, weights, x_scale, weight_scale, x_zero, weight_zero, bias
     )
     width = context.extent(weights, 1, "weights")
     return attention_of(
-        context, whole, [width // 3] * 3, mask, past, None, num_heads, bool(unidirectional), scale,
+        context,
+        whole,
+        [width // 3] * 3,
+        mask,
+        past,
+        None,
+        num_heads,
+        bool(unidirectional),
+        scale,
         mask_filter_value,
-    )  # fmt: skip
+    )

@@ -29,9 +29,16 @@ def _normalized(context: Context, x: Expr, moments: tuple[Expr, Expr], epsilon: 
 
 @converter("BatchNormalization", ignores=["consumed_inputs", "is_test", "momentum"])
 def batch_norm_inference(
-    context: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
-    epsilon: float = 1e-5, spatial: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-5,
+    spatial: int = 1,
+) -> Expr:
     """Until opset 13 without training: normalized by the running mean and variance."""
     if not spatial:
         context.fail("spatial=0 (statistics for each element) is not supported")
@@ -40,14 +47,24 @@ def batch_norm_inference(
 
 @converter("BatchNormalization", since=14)
 def batch_norm(
-    context: Context, x: Value, scale: Value, bias: Value, mean: Value, variance: Value, *,
-    epsilon: float = 1e-5, momentum: float = 0.9, training_mode: int = 0,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    mean: Value,
+    variance: Value,
+    *,
+    epsilon: float = 1e-5,
+    momentum: float = 0.9,
+    training_mode: int = 0,
+) -> list[Expr]:
     """Each channel normalized: by running statistics, or (training) by those of the batch."""
     emit, rank = context.emit, context.rank(x, "X")
     parameters = [scale, bias, mean, variance]
-    if not training_mode and x.dtype in ("float32", "float64") and all(
-        value.dtype == x.dtype for value in parameters
+    if (
+        not training_mode
+        and x.dtype in ("float32", "float64")
+        and all(value.dtype == x.dtype for value in parameters)
     ):
         # the operator that passes know: it folds into a convolution before it
         exprs = [value.expr for value in parameters]
@@ -87,9 +104,15 @@ def instance_norm(
 
 @converter("LayerNormalization", since=17)
 def layer_norm(
-    context: Context, x: Value, scale: Value, bias: Value | None = None, *, axis: int = -1,
-    epsilon: float = 1e-5, stash_type: int = 1,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    x: Value,
+    scale: Value,
+    bias: Value | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> list[Expr]:
     """The axes from ``axis`` on normalized together; also the mean and 1 / deviation."""
     emit = context.emit
     axes = list(range(context.axis(x, axis), context.rank(x, "X")))
@@ -111,9 +134,14 @@ def layer_norm(
 
 @converter("RMSNormalization", since=23)
 def rms_norm(
-    context: Context, x: Value, scale: Value, *, axis: int = -1, epsilon: float = 1e-5,
+    context: Context,
+    x: Value,
+    scale: Value,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
     stash_type: int = 1,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Divided by the root of the mean square over the axes from ``axis`` on."""
     emit = context.emit
     axes = list(range(context.axis(x, axis), context.rank(x, "X")))
@@ -127,9 +155,14 @@ def rms_norm(
 
 @converter("GroupNormalization", since=18)
 def group_norm_of_groups(
-    context: Context, x: Value, scale: Value, bias: Value, *, num_groups: int,
+    context: Context,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    *,
+    num_groups: int,
     epsilon: float = 1e-5,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """In opset 18 scale and bias are for each group."""
     emit = context.emit
     shape = context.shape(x, "X")
@@ -141,9 +174,15 @@ def group_norm_of_groups(
 
 @converter("GroupNormalization", since=21)
 def group_norm(
-    context: Context, x: Value, scale: Value, bias: Value, *, num_groups: int,
-    epsilon: float = 1e-5, stash_type: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    scale: Value,
+    bias: Value,
+    *,
+    num_groups: int,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+) -> Expr:
     """Groups of channels normalized together; scale and bias are for each channel."""
     emit = context.emit
     shape = context.shape(x, "X")
@@ -179,9 +218,7 @@ def lp_norm(context: Context, x: Value, *, axis: int = -1, p: int = 2) -> Expr:
 
 
 @converter("MeanVarianceNormalization", since=9)
-def mean_variance_norm(
-    context: Context, x: Value, *, axes: Sequence[int] = (0, 2, 3)
-) -> Expr:
+def mean_variance_norm(context: Context, x: Value, *, axes: Sequence[int] = (0, 2, 3)) -> Expr:
     """Less the mean, divided by the deviation (plus 1e-9), over axes."""
     emit = context.emit
     mean = emit(op.mean(x.expr, list(axes), True))
@@ -192,9 +229,14 @@ def mean_variance_norm(
 
 @converter("LRN")
 def local_response_norm(
-    context: Context, x: Value, *, size: int, alpha: float = 1e-4, beta: float = 0.75,
+    context: Context,
+    x: Value,
+    *,
+    size: int,
+    alpha: float = 1e-4,
+    beta: float = 0.75,
     bias: float = 1.0,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Divided by a power of the sum of squares of neighbouring channels.
 
     Of an even size one channel more is read after than before, as ONNX's text has it (PyTorch
@@ -215,9 +257,13 @@ def dropout_attribute(context: Context, x: Value) -> list[Expr | Value]:
 
 @converter("Dropout", since=12)
 def dropout(
-    context: Context, x: Value, ratio: Value | None = None, training_mode: Value | None = None, *,
+    context: Context,
+    x: Value,
+    ratio: Value | None = None,
+    training_mode: Value | None = None,
+    *,
     seed: int | None = None,
-) -> list[Expr | Value]:  # fmt: skip
+) -> list[Expr | Value]:
     """The data itself; in training mode elements become 0, by numpy's generator and the seed."""
     shape = context.shape(x, "data")
     training = training_mode is not None and bool(context.array(training_mode, "training_mode"))

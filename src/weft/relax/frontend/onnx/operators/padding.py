@@ -22,9 +22,14 @@ MODES: Final = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
 
 @converter("Pad")
 def pad_attributes(
-    context: Context, x: Value, *, pads: Sequence[int] | None = None,
-    paddings: Sequence[int] | None = None, mode: str = "constant", value: float = 0.0,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    pads: Sequence[int] | None = None,
+    paddings: Sequence[int] | None = None,
+    mode: str = "constant",
+    value: float = 0.0,
+) -> Expr:
     """Until opset 10 the amounts are an attribute."""
     amounts = list(pads if pads is not None else paddings or ())
     return _padded(context, x, amounts, (mode, context.constant(value, x.dtype)))
@@ -32,9 +37,14 @@ def pad_attributes(
 
 @converter("Pad", since=11)
 def pad(
-    context: Context, x: Value, pads: Value, value: Value | None = None,
-    axes: Value | None = None, *, mode: str = "constant",
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    pads: Value,
+    value: Value | None = None,
+    axes: Value | None = None,
+    *,
+    mode: str = "constant",
+) -> Expr:
     """With amounts before and after each axis; negative ones cut."""
     rank = context.rank(x, "data")
     amounts = context.dims(pads, "pads") if mode == "constant" else context.ints(pads, "pads")
@@ -55,8 +65,10 @@ def _padded(context: Context, x: Value, amounts: Sequence[Dim], how: tuple[str, 
     rank = context.rank(x, "data")
     before, after = list(amounts[:rank]), list(amounts[rank:])
     data = x.expr
-    cut = [(-b if _negative(b) else 0, -a if _negative(a) else 0)
-           for b, a in zip(before, after, strict=True)]  # fmt: skip
+    cut = [
+        (-b if _negative(b) else 0, -a if _negative(a) else 0)
+        for b, a in zip(before, after, strict=True)
+    ]
     if any(low or high for low, high in cut):
         axes = list(range(rank))
         shape = context.shape(x, "data")
@@ -139,8 +151,11 @@ def depth_to_space(context: Context, x: Value, *, blocksize: int, mode: str = "D
     """Channels as blocks of the plane; DCR has the block outside of the channel, CRD inside."""
     batch, channels, height, width = context.shape(x, "input")
     b, depth = blocksize, quotient_by(channels, blocksize * blocksize)
-    dims, order = (([batch, b, b, depth, height, width], [0, 3, 4, 1, 5, 2]) if mode == "DCR"
-                   else ([batch, depth, b, b, height, width], [0, 1, 4, 2, 5, 3]))  # fmt: skip
+    dims, order = (
+        ([batch, b, b, depth, height, width], [0, 3, 4, 1, 5, 2])
+        if mode == "DCR"
+        else ([batch, depth, b, b, height, width], [0, 1, 4, 2, 5, 3])
+    )
     emit = context.emit
     spread = emit(op.permute_dims(emit(op.reshape(x.expr, dims)), order))
     return emit(op.reshape(spread, [batch, depth, height * b, width * b]))
@@ -166,10 +181,15 @@ def quotient_by(dim: Dim, divisor: int) -> Dim:
 
 @converter("Col2Im", since=18)
 def col2im(
-    context: Context, x: Value, image_shape: Value, block_shape: Value, *,
-    dilations: Sequence[int] | None = None, pads: Sequence[int] | None = None,
+    context: Context,
+    x: Value,
+    image_shape: Value,
+    block_shape: Value,
+    *,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Columns of blocks put back into the image; what overlaps is added."""
     image = context.ints(image_shape, "image_shape")
     block = context.ints(block_shape, "block_shape")

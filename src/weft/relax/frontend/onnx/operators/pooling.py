@@ -24,15 +24,29 @@ AVERAGE: Final = {1: op.nn.avg_pool1d, 2: op.nn.avg_pool2d, 3: op.nn.avg_pool3d}
 
 @converter("MaxPool")
 def max_pool(
-    context: Context, x: Value, *, kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    context: Context,
+    x: Value,
+    *,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
     storage_order: int = 0,
-) -> Expr | list[Expr]:  # fmt: skip
+) -> Expr | list[Expr]:
     """The largest element of each window, and (where asked for) its index in the flat tensor."""
-    windows = windows_of(context, x, kernel_shape, {
-        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
-    })  # fmt: skip
+    windows = windows_of(
+        context,
+        x,
+        kernel_shape,
+        {
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "auto_pad": auto_pad,
+        },
+    )
     if not context.wants(1):
         return _pooled(context, x, windows, (MAX, bool(ceil_mode), False))
     return _with_indices(context, x, windows, bool(ceil_mode), bool(storage_order))
@@ -40,30 +54,54 @@ def max_pool(
 
 @converter("AveragePool")
 def average_pool(
-    context: Context, x: Value, *, kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0,
+    context: Context,
+    x: Value,
+    *,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
     count_include_pad: int = 0,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The mean of each window; padding counts if asked for, what ceil_mode adds never does."""
-    windows = windows_of(context, x, kernel_shape, {
-        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
-    })  # fmt: skip
+    windows = windows_of(
+        context,
+        x,
+        kernel_shape,
+        {
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "auto_pad": auto_pad,
+        },
+    )
     return _pooled(context, x, windows, (AVERAGE, bool(ceil_mode), bool(count_include_pad)))
 
 
 def _pooled(
-    context: Context, x: Value, windows: Windows,
+    context: Context,
+    x: Value,
+    windows: Windows,
     options: tuple[Mapping[int, Callable[..., Expr]], bool, bool],
-) -> Expr:  # fmt: skip
+) -> Expr:
     table, ceil_mode, count_padding = options
     rank = windows.rank
     if not all(isinstance(size, int) for size in windows.padding):
         return _pooled_apart(context, x, windows, options)
-    pooled = context.emit(table[rank](
-        x.expr, windows.kernel, windows.strides, windows.padding, windows.dilations, ceil_mode,
-        count_padding, LAYOUTS[rank][0],
-    ))  # fmt: skip
+    pooled = context.emit(
+        table[rank](
+            x.expr,
+            windows.kernel,
+            windows.strides,
+            windows.padding,
+            windows.dilations,
+            ceil_mode,
+            count_padding,
+            LAYOUTS[rank][0],
+        )
+    )
     if not ceil_mode:
         return pooled
     sizes = context.shape(x, "X")[2:]
@@ -78,19 +116,29 @@ def _pooled(
 
 
 def _pooled_apart(
-    context: Context, x: Value, windows: Windows,
+    context: Context,
+    x: Value,
+    windows: Windows,
     options: tuple[Mapping[int, Callable[..., Expr]], bool, bool],
-) -> Expr:  # fmt: skip
+) -> Expr:
     """With padding of symbolic size, which is written: as SAME_UPPER has it, so no part is left."""
     table, _, count_padding = options
     emit, rank = context.emit, windows.rank
 
     def pooled(data: Expr, value: float) -> Expr:
         around = padded(context, data, (windows.before, windows.after), value)
-        return emit(table[rank](
-            around, windows.kernel, windows.strides, 0, windows.dilations, False, True,
-            LAYOUTS[rank][0],
-        ))  # fmt: skip
+        return emit(
+            table[rank](
+                around,
+                windows.kernel,
+                windows.strides,
+                0,
+                windows.dilations,
+                False,
+                True,
+                LAYOUTS[rank][0],
+            )
+        )
 
     if table is MAX:
         return pooled(x.expr, _lowest(x.dtype))
@@ -133,9 +181,9 @@ def _with_indices(
     more = [step - 1 if ceil_mode else 0 for step in windows.strides]
     after = [width + rest for width, rest in zip(windows.after, more, strict=True)]
     padding = [context.number(size, x, "X") for size in (*windows.before, *after)]
-    places = emit(op.nn.max_pool_indices(
-        x.expr, windows.kernel, windows.strides, padding, windows.dilations
-    ))  # fmt: skip
+    places = emit(
+        op.nn.max_pool_indices(x.expr, windows.kernel, windows.strides, padding, windows.dilations)
+    )
     places = emit(op.strided_slice(places, list(range(2, 2 + rank)), [0] * rank, counts))
     flat = [emit(op.reshape(item, [batch, channels, -1])) for item in (x.expr, places)]
     values = emit(op.reshape(emit(op.gather_elements(*flat, 2)), [batch, channels, *counts]))
@@ -169,14 +217,29 @@ def flat_place(context: Context, parts: Sequence[Expr], dims: Sequence[Dim]) -> 
 
 @converter("LpPool")
 def lp_pool(
-    context: Context, x: Value, *, kernel_shape: Sequence[int],
-    strides: Sequence[int] | None = None, dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None, auto_pad: str = "NOTSET", ceil_mode: int = 0, p: float = 2,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    dilations: Sequence[int] | None = None,
+    pads: Sequence[int] | None = None,
+    auto_pad: str = "NOTSET",
+    ceil_mode: int = 0,
+    p: float = 2,
+) -> Expr:
     """The p-norm of each window; padding counts as zeros."""
-    windows = windows_of(context, x, kernel_shape, {
-        "strides": strides, "dilations": dilations, "pads": pads, "auto_pad": auto_pad,
-    })  # fmt: skip
+    windows = windows_of(
+        context,
+        x,
+        kernel_shape,
+        {
+            "strides": strides,
+            "dilations": dilations,
+            "pads": pads,
+            "auto_pad": auto_pad,
+        },
+    )
     emit, constant = context.emit, context.constant
     sizes = context.shape(x, "X")[2:]
     after = list(windows.after)
@@ -190,9 +253,18 @@ def lp_pool(
     magnitudes = emit(op.power(emit(op.abs(x.expr)), constant(p, x.dtype).expr))
     data = padded(context, magnitudes, (windows.before, after), 0.0)
     rank = windows.rank
-    mean = emit(AVERAGE[rank](
-        data, windows.kernel, windows.strides, 0, windows.dilations, False, True, LAYOUTS[rank][0]
-    ))  # fmt: skip
+    mean = emit(
+        AVERAGE[rank](
+            data,
+            windows.kernel,
+            windows.strides,
+            0,
+            windows.dilations,
+            False,
+            True,
+            LAYOUTS[rank][0],
+        )
+    )
     whole = emit(op.multiply(mean, constant(int(np.prod(windows.kernel)), x.dtype).expr))
     return emit(op.power(whole, constant(1 / p, x.dtype).expr))
 
@@ -223,10 +295,15 @@ def global_lp_pool(context: Context, x: Value, *, p: float = 2) -> Expr:
 
 @converter("MaxUnpool", since=9)
 def max_unpool(
-    context: Context, x: Value, indices: Value, output_shape: Value | None = None, *,
-    kernel_shape: Sequence[int], strides: Sequence[int] | None = None,
+    context: Context,
+    x: Value,
+    indices: Value,
+    output_shape: Value | None = None,
+    *,
+    kernel_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
     pads: Sequence[int] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Zeros, and the elements where MaxPool took them from."""
     emit = context.emit
     shape = context.shape(x, "X")
@@ -238,11 +315,13 @@ def max_unpool(
     ]
     plain = [*shape[:2], *inferred]
     wanted = plain if output_shape is None else context.dims(output_shape, "output_shape")
-    flat = emit(op.full([product([as_prim(dim) for dim in wanted])],
-                        context.constant(0, x.dtype).expr, x.dtype))  # fmt: skip
+    flat = emit(
+        op.full(
+            [product([as_prim(dim) for dim in wanted])], context.constant(0, x.dtype).expr, x.dtype
+        )
+    )
     where = emit(op.reshape(indices.expr, [-1]))
     if wanted != plain:
         where = flat_place(context, coordinates(context, where, plain), wanted)
     values = emit(op.reshape(x.expr, [-1]))
     return emit(op.reshape(emit(op.index_put(flat, [where], values)), wanted))
-

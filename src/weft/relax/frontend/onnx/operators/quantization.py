@@ -34,9 +34,11 @@ def bounds(elem: int) -> tuple[int, int]:
     """The least and the greatest number of an integer element type."""
     if elem in SMALL_INTEGERS:
         bits = _BITS[elem]
-        return (-(1 << bits - 1), (1 << bits - 1) - 1) if elem in _SIGNED_SMALL else (
-            0, (1 << bits) - 1
-        )  # fmt: skip
+        return (
+            (-(1 << bits - 1), (1 << bits - 1) - 1)
+            if elem in _SIGNED_SMALL
+            else (0, (1 << bits) - 1)
+        )
     info = np.iinfo(STORAGE[elem])
     return int(info.min), int(info.max)
 
@@ -93,15 +95,25 @@ def quantized(
 @converter("QuantizeLinear", since=10)
 @converter("QuantizeLinear", domain=MICROSOFT)
 def quantize_linear(
-    context: Context, x: Value, scale: Value, zero_point: Value | None = None, *, axis: int = 1,
-    saturate: int = 1, block_size: int = 0, output_dtype: int = 0, precision: int = 0,
-) -> Value:  # fmt: skip
+    context: Context,
+    x: Value,
+    scale: Value,
+    zero_point: Value | None = None,
+    *,
+    axis: int = 1,
+    saturate: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+    precision: int = 0,
+) -> Value:
     """Numbers divided by the scale as integers or small floats of the zero point's type."""
     elem = zero_point.elem if zero_point is not None else output_dtype or UINT8
     assert elem is not None
-    kind = STORAGE[precision] if precision else (
-        "float32" if scale.elem in SMALL_FLOATS else scale.dtype
-    )  # fmt: skip
+    kind = (
+        STORAGE[precision]
+        if precision
+        else ("float32" if scale.elem in SMALL_FLOATS else scale.dtype)
+    )
     if kind == "int32":
         kind = "float32"
     factor = spread(context, x, _numbers(context, scale, kind), axis, block_size)
@@ -115,9 +127,15 @@ def quantize_linear(
 @converter("DequantizeLinear", since=10)
 @converter("DequantizeLinear", domain=MICROSOFT)
 def dequantize_linear(
-    context: Context, x: Value, scale: Value, zero_point: Value | None = None, *, axis: int = 1,
-    block_size: int = 0, output_dtype: int = 0,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    scale: Value,
+    zero_point: Value | None = None,
+    *,
+    axis: int = 1,
+    block_size: int = 0,
+    output_dtype: int = 0,
+) -> Expr:
     """(x - zero_point) * scale, in the type of the scale unless another is asked for."""
     emit = context.emit
     wanted = STORAGE[output_dtype or scale.elem or FLOAT]
@@ -160,9 +178,12 @@ def _product(
 
 @converter("MatMulInteger", since=10)
 def matmul_integer(
-    context: Context, a: Value, b: Value, a_zero_point: Value | None = None,
+    context: Context,
+    a: Value,
+    b: Value,
+    a_zero_point: Value | None = None,
     b_zero_point: Value | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The product of integers less their zero points, in int32."""
     return _product(context, a, b, a_zero_point, b_zero_point)
 
@@ -176,9 +197,16 @@ def _rows(context: Context, factor: Expr) -> Expr:
 
 @converter("QLinearMatMul", since=10)
 def qlinear_matmul(
-    context: Context, a: Value, a_scale: Value, a_zero: Value, b: Value, b_scale: Value,
-    b_zero: Value, y_scale: Value, y_zero: Value,
-) -> Value:  # fmt: skip
+    context: Context,
+    a: Value,
+    a_scale: Value,
+    a_zero: Value,
+    b: Value,
+    b_scale: Value,
+    b_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+) -> Value:
     """The product of quantized matrices, quantized; scales of a and y may be for each row."""
     emit = context.emit
     product = context.as_type(_product(context, a, b, a_zero, b_zero), "float32")
@@ -192,9 +220,13 @@ def qlinear_matmul(
 
 @converter("ConvInteger", since=10)
 def conv_integer(
-    context: Context, x: Value, w: Value, x_zero_point: Value | None = None,
-    w_zero_point: Value | None = None, **attributes: Attribute,
-) -> Value:  # fmt: skip
+    context: Context,
+    x: Value,
+    w: Value,
+    x_zero_point: Value | None = None,
+    w_zero_point: Value | None = None,
+    **attributes: Attribute,
+) -> Value:
     """The convolution of integers less their zero points, in int32."""
     data = _centred(context, x, x_zero_point, None)
     weight = _centred(context, w, w_zero_point, 0)
@@ -203,10 +235,18 @@ def conv_integer(
 
 @converter("QLinearConv", since=10)
 def qlinear_conv(
-    context: Context, x: Value, x_scale: Value, x_zero: Value, w: Value, w_scale: Value,
-    w_zero: Value, y_scale: Value, y_zero: Value, bias: Value | None = None,
+    context: Context,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    w: Value,
+    w_scale: Value,
+    w_zero: Value,
+    y_scale: Value,
+    y_zero: Value,
+    bias: Value | None = None,
     **attributes: Attribute,
-) -> Value:  # fmt: skip
+) -> Value:
     """The convolution of quantized tensors, quantized; the weight's scale may be per channel."""
     emit = context.emit
     data, weight = _centred(context, x, x_zero, None), _centred(context, w, w_zero, 0)

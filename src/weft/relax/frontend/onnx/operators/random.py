@@ -33,9 +33,12 @@ def _generator(context: Context, seed: float | None) -> np.random.Generator:
 
 
 def _numbers(
-    context: Context, kind: str, ends: tuple[float, float], shape: Sequence[Dim],
+    context: Context,
+    kind: str,
+    ends: tuple[float, float],
+    shape: Sequence[Dim],
     how: tuple[str, float | None],
-) -> Value:  # fmt: skip
+) -> Value:
     """Numbers of a distribution, "uniform" or "normal"; ``how`` is (data type, seed)."""
     dtype, seed = how
     sizes = [dim for dim in shape if isinstance(dim, int)]
@@ -50,27 +53,42 @@ def _numbers(
 
 @converter("RandomUniform")
 def random_uniform(
-    context: Context, *, shape: Sequence[int], low: float = 0.0, high: float = 1.0,
-    dtype: int = 1, seed: float | None = None,
-) -> Value:  # fmt: skip
+    context: Context,
+    *,
+    shape: Sequence[int],
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: int = 1,
+    seed: float | None = None,
+) -> Value:
     """Numbers between low and high."""
     return _numbers(context, "uniform", (low, high), shape, (context.storage(dtype), seed))
 
 
 @converter("RandomNormal")
 def random_normal(
-    context: Context, *, shape: Sequence[int], mean: float = 0.0, scale: float = 1.0,
-    dtype: int = 1, seed: float | None = None,
-) -> Value:  # fmt: skip
+    context: Context,
+    *,
+    shape: Sequence[int],
+    mean: float = 0.0,
+    scale: float = 1.0,
+    dtype: int = 1,
+    seed: float | None = None,
+) -> Value:
     """Normally distributed numbers."""
     return _numbers(context, "normal", (mean, scale), shape, (context.storage(dtype), seed))
 
 
 @converter("RandomUniformLike")
 def random_uniform_like(
-    context: Context, x: Value, *, low: float = 0.0, high: float = 1.0, dtype: int | None = None,
+    context: Context,
+    x: Value,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    dtype: int | None = None,
     seed: float | None = None,
-) -> Value:  # fmt: skip
+) -> Value:
     """Numbers between low and high, in the shape (and type) of a tensor."""
     kind = context.storage(dtype or x.elem or 1)
     return _numbers(context, "uniform", (low, high), context.shape(x, "input"), (kind, seed))
@@ -78,9 +96,14 @@ def random_uniform_like(
 
 @converter("RandomNormalLike")
 def random_normal_like(
-    context: Context, x: Value, *, mean: float = 0.0, scale: float = 1.0,
-    dtype: int | None = None, seed: float | None = None,
-) -> Value:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    mean: float = 0.0,
+    scale: float = 1.0,
+    dtype: int | None = None,
+    seed: float | None = None,
+) -> Value:
     """Normally distributed numbers, in the shape (and type) of a tensor."""
     kind = context.storage(dtype or x.elem or 1)
     return _numbers(context, "normal", (mean, scale), context.shape(x, "input"), (kind, seed))

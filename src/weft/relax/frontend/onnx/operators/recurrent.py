@@ -88,15 +88,17 @@ def layer_of(context: Context, kind: str, attributes: LayerAttributes) -> Layer:
     # the schema's default for RNN is two names, for one direction too
     activations = [_activation(context, name, alphas, betas) for name in names[:wanted]]
     return Layer(
-        kind, direction, activations, attributes.get("clip") or 0.0,
-        bool(attributes.get("linear_before_reset")), bool(attributes.get("input_forget")),
+        kind,
+        direction,
+        activations,
+        attributes.get("clip") or 0.0,
+        bool(attributes.get("linear_before_reset")),
+        bool(attributes.get("input_forget")),
         bool(attributes.get("layout")),
-    )  # fmt: skip
+    )
 
 
-def _activation(
-    context: Context, name: str, alphas: list[float], betas: list[float]
-) -> Activation:
+def _activation(context: Context, name: str, alphas: list[float], betas: list[float]) -> Activation:
     """An activation with its numbers; it takes alpha and beta off the lists if it has them."""
     if name.lower() not in ACTIVATIONS:
         context.fail(f"activations: expected one of {', '.join(ACTIVATIONS)}, got {name!r}")
@@ -121,8 +123,7 @@ def _converted(
     if layer.batch_first:
         data = emit(op.permute_dims(data, [1, 0, 2]))
     directions = [
-        _direction(context, layer, direction, data, inputs)
-        for direction in range(layer.directions)
+        _direction(context, layer, direction, data, inputs) for direction in range(layer.directions)
     ]
     outputs = emit(op.stack([item[0] for item in directions], 2 if layer.batch_first else 1))
     if layer.batch_first:
@@ -140,12 +141,17 @@ def _operands(
     parts = [_part(context, item, direction, 0) for item in (inputs.w, inputs.r)]
     parts += _biases(context, inputs.bias, direction, (GATES[layer.kind], size, dtype))
     firsts = [
-        emit(op.zeros([batch, size], dtype)) if item is None
-        else _part(context, item, direction, int(layer.batch_first)) for item in inputs.states
-    ]  # fmt: skip
+        emit(op.zeros([batch, size], dtype))
+        if item is None
+        else _part(context, item, direction, int(layer.batch_first))
+        for item in inputs.states
+    ]
     if layer.kind == "lstm":
-        firsts.append(emit(op.zeros([size * 3], dtype)) if inputs.peephole is None
-                      else _part(context, inputs.peephole, direction, 0))  # fmt: skip
+        firsts.append(
+            emit(op.zeros([size * 3], dtype))
+            if inputs.peephole is None
+            else _part(context, inputs.peephole, direction, 0)
+        )
     return parts, firsts
 
 
@@ -178,42 +184,69 @@ def _direction(
     lengths = inputs.lengths
     count = len(layer.activations) // layer.directions
     activations = layer.activations[count * direction : count * (direction + 1)]
-    layers = context.emit(op.nn.recurrent_layer(
-        data, *parts, states, None if lengths is None else lengths.expr, layer.kind,
-        direction == 1 or layer.direction == "reverse", [item.name for item in activations],
-        [item.alpha for item in activations], [item.beta for item in activations], layer.clip,
-        layer.linear_before_reset, layer.input_forget,
-    ))  # fmt: skip
+    layers = context.emit(
+        op.nn.recurrent_layer(
+            data,
+            *parts,
+            states,
+            None if lengths is None else lengths.expr,
+            layer.kind,
+            direction == 1 or layer.direction == "reverse",
+            [item.name for item in activations],
+            [item.alpha for item in activations],
+            [item.beta for item in activations],
+            layer.clip,
+            layer.linear_before_reset,
+            layer.input_forget,
+        )
+    )
     fields = 3 if layer.kind == "lstm" else 2
     return [context.emit(TupleGetItem(layers, index)) for index in range(fields)]
 
 
 @converter("RNN")
 def rnn(
-    context: Context, x: Value, w: Value, r: Value, b: Value | None = None,
-    lengths: Value | None = None, initial_h: Value | None = None,
+    context: Context,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    lengths: Value | None = None,
+    initial_h: Value | None = None,
     **attributes: Unpack[LayerAttributes],
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """h = f(W x + R h + b)."""
     return _converted(context, "rnn", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
 
 
 @converter("GRU")
 def gru(
-    context: Context, x: Value, w: Value, r: Value, b: Value | None = None,
-    lengths: Value | None = None, initial_h: Value | None = None,
+    context: Context,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    lengths: Value | None = None,
+    initial_h: Value | None = None,
     **attributes: Unpack[LayerAttributes],
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """The gated recurrent unit; gates: update, reset, new."""
     return _converted(context, "gru", Inputs(x, w, r, b, lengths, [initial_h]), attributes)
 
 
 @converter("LSTM")
 def lstm(
-    context: Context, x: Value, w: Value, r: Value, b: Value | None = None,
-    lengths: Value | None = None, initial_h: Value | None = None,
-    initial_c: Value | None = None, p: Value | None = None, **attributes: Unpack[LayerAttributes],
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    x: Value,
+    w: Value,
+    r: Value,
+    b: Value | None = None,
+    lengths: Value | None = None,
+    initial_h: Value | None = None,
+    initial_c: Value | None = None,
+    p: Value | None = None,
+    **attributes: Unpack[LayerAttributes],
+) -> list[Expr]:
     """The long short-term memory; gates: input, output, forget, cell."""
     inputs = Inputs(x, w, r, b, lengths, [initial_h, initial_c], p)
     return _converted(context, "lstm", inputs, attributes)

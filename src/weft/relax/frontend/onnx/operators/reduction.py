@@ -106,9 +106,13 @@ def _enter(name: str, since: int, reduce: Reduce) -> None:
 
     @converter(name, since=since)
     def given(
-        context: Context, x: Value, axes: Value | None = None, *, keepdims: int = 1,
+        context: Context,
+        x: Value,
+        axes: Value | None = None,
+        *,
+        keepdims: int = 1,
         noop_with_empty_axes: int = 0,
-    ) -> Expr:  # fmt: skip
+    ) -> Expr:
         chosen = context.ints(axes, "axes")
         return reduced(context, x, chosen, bool(keepdims), bool(noop_with_empty_axes))
 

@@ -34,9 +34,14 @@ _WHOLE: Final = 1 / 1024
 
 @converter("Upsample", ignores=["width_scale", "height_scale"])
 def upsample_attributes(
-    context: Context, x: Value, *, scales: Sequence[float] | None = None, mode: str = "nearest",
-    width_scale: float = 1.0, height_scale: float = 1.0,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    *,
+    scales: Sequence[float] | None = None,
+    mode: str = "nearest",
+    width_scale: float = 1.0,
+    height_scale: float = 1.0,
+) -> Expr:
     """Until opset 8 the factors are attributes."""
     factors = [1.0, 1.0, height_scale, width_scale] if scales is None else list(scales)
     return _left_edges(context, x, context.constant(factors, "float32"), mode)
@@ -57,18 +62,32 @@ def _left_edges(context: Context, x: Value, scales: Value, mode: str) -> Expr:
 
 @converter("Resize", since=11)
 def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
-    context: Context, x: Value, roi: Value | None = None, scales: Value | None = None,
-    sizes: Value | None = None, *, mode: str = "nearest",
-    coordinate_transformation_mode: str = "half_pixel", cubic_coeff_a: float = -0.75,
-    exclude_outside: int = 0, extrapolation_value: float = 0.0,
-    nearest_mode: str = "round_prefer_floor", antialias: int = 0,
-    axes: Sequence[int] | None = None, keep_aspect_ratio_policy: str = "stretch",
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    roi: Value | None = None,
+    scales: Value | None = None,
+    sizes: Value | None = None,
+    *,
+    mode: str = "nearest",
+    coordinate_transformation_mode: str = "half_pixel",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    extrapolation_value: float = 0.0,
+    nearest_mode: str = "round_prefer_floor",
+    antialias: int = 0,
+    axes: Sequence[int] | None = None,
+    keep_aspect_ratio_policy: str = "stretch",
+) -> Expr:
     """The tensor at another size, by factors or by sizes, of all axes or of some."""
     method = Method(
-        mode, coordinate_transformation_mode, nearest_mode, cubic_coeff_a, bool(antialias),
-        bool(exclude_outside), extrapolation_value,
-    )  # fmt: skip
+        mode,
+        coordinate_transformation_mode,
+        nearest_mode,
+        cubic_coeff_a,
+        bool(antialias),
+        bool(exclude_outside),
+        extrapolation_value,
+    )
     _check(context, method)
     if antialias:
         context.numbers(x, "X")  # how many neighbours there are depends on the scale
@@ -95,9 +114,11 @@ def resize(  # noqa: PLR0913 - the inputs and attributes of the operator
 
 
 def _check(context: Context, method: Method) -> None:
-    choices = [("mode", method.mode, ("nearest", *KERNELS)),
-               ("coordinate_transformation_mode", method.positions, POSITIONS),
-               ("nearest_mode", method.rounding, ROUNDINGS)]  # fmt: skip
+    choices = [
+        ("mode", method.mode, ("nearest", *KERNELS)),
+        ("coordinate_transformation_mode", method.positions, POSITIONS),
+        ("nearest_mode", method.rounding, ROUNDINGS),
+    ]
     for name, value, known in choices:
         if value not in known:
             context.fail(f"{name}: expected one of {', '.join(known)}, got {value!r}")
@@ -114,18 +135,17 @@ def scaled(extent: Dim, scale: float) -> Dim:
     return simplified(tir.floordiv(whole, ratio.denominator))
 
 
-def _by_scales(
-    context: Context, x: Value, chosen: Sequence[int], scales: Value
-) -> list[Axis]:
+def _by_scales(context: Context, x: Value, chosen: Sequence[int], scales: Value) -> list[Axis]:
     known = _known_scales(context, scales)
     if len(known) != len(chosen):
         context.fail(f"scales: expected {len(chosen)} numbers, got {len(known)}")
     shape = context.shape(x, "X")
     return [
-        _by_computed_scale(context, axis, shape[axis], (scales, place)) if scale is None
+        _by_computed_scale(context, axis, shape[axis], (scales, place))
+        if scale is None
         else Axis(axis, shape[axis], scaled(shape[axis], scale), scale)
         for place, (axis, scale) in enumerate(zip(chosen, known, strict=True))
-    ]  # fmt: skip
+    ]
 
 
 def _known_scales(context: Context, scales: Value) -> list[float | None]:
@@ -146,9 +166,7 @@ def _known_scales(context: Context, scales: Value) -> list[float | None]:
     return known
 
 
-def _by_computed_scale(
-    context: Context, axis: int, extent: Dim, place: tuple[Value, int]
-) -> Axis:
+def _by_computed_scale(context: Context, axis: int, extent: Dim, place: tuple[Value, int]) -> Axis:
     """An axis whose factor the program computes, and with it the extent of the result."""
     emit, (scales, index) = context.emit, place
     scale = emit(op.strided_slice(scales.expr, [0], [index], [index + 1]))
@@ -301,8 +319,11 @@ def _within(context: Context, data: Expr, axis: Axis, method: Method) -> Expr:
         return data
     if axis.is_static and not outside(axis, method).any():
         return data
-    places = (context.constant(outside(axis, method)).expr if axis.is_static
-              else Symbolic(context, axis, method).outside())  # fmt: skip
+    places = (
+        context.constant(outside(axis, method)).expr
+        if axis.is_static
+        else Symbolic(context, axis, method).outside()
+    )
     dims: list[Dim] = [1] * data.struct_info.ndim
     dims[axis.axis] = axis.count
     mask = context.emit(op.reshape(places, dims))

@@ -19,9 +19,14 @@ METHODS = {"linear": "bilinear", "cubic": "bicubic"}
 
 @converter("GridSample", since=16)
 def grid_sample(
-    context: Context, x: Value, grid: Value, *, mode: str = "linear", padding_mode: str = "zeros",
+    context: Context,
+    x: Value,
+    grid: Value,
+    *,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
     align_corners: int = 0,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The image at the points of a grid, whose coordinates (-1 .. 1) are its last axis."""
     rank = context.rank(x, "X")
     turned = context.emit(op.permute_dims(grid.expr, [0, rank - 1, *range(1, rank - 1)]))
@@ -29,10 +34,16 @@ def grid_sample(
         turned = context.emit(op.astype(turned, x.dtype))
     if mode in ("cubic", "bicubic") and padding_mode == "border":
         turned = _kept_inside(context, turned, x, bool(align_corners))
-    return context.emit(op.image.grid_sample(
-        x.expr, turned, METHODS.get(mode, mode), "NC" + "DHW"[5 - rank :], padding_mode,
-        bool(align_corners),
-    ))  # fmt: skip
+    return context.emit(
+        op.image.grid_sample(
+            x.expr,
+            turned,
+            METHODS.get(mode, mode),
+            "NC" + "DHW"[5 - rank :],
+            padding_mode,
+            bool(align_corners),
+        )
+    )
 
 
 def _kept_inside(context: Context, grid: Expr, data: Value, align_corners: bool) -> Expr:
@@ -52,9 +63,11 @@ def _kept_inside(context: Context, grid: Expr, data: Value, align_corners: bool)
 def affine_grid(context: Context, theta: Value, size: Value, *, align_corners: int = 0) -> Expr:
     """The grid of an affine map for images of a size (batch, channels, extents)."""
     extents = context.dims(size, "size")[2:]
-    points = context.emit(op.image.affine_grid(
-        theta.expr, [as_prim(extent) for extent in extents], bool(align_corners)
-    ))  # fmt: skip
+    points = context.emit(
+        op.image.affine_grid(
+            theta.expr, [as_prim(extent) for extent in extents], bool(align_corners)
+        )
+    )
     return context.emit(op.permute_dims(points, [0, *range(2, len(extents) + 2), 1]))
 
 
@@ -73,16 +86,25 @@ def roi_align_of_edges(
     context: Context, x: Value, rois: Value, batches: Value, **attributes: Unpack[RoiAttributes]
 ) -> Expr:
     """Until opset 15 without the shift by half a pixel."""
-    return roi_align(context, x, rois, batches, **attributes,
-                     coordinate_transformation_mode="output_half_pixel")  # fmt: skip
+    return roi_align(
+        context, x, rois, batches, **attributes, coordinate_transformation_mode="output_half_pixel"
+    )
 
 
 @converter("RoiAlign", since=16)
 def roi_align(
-    context: Context, x: Value, rois: Value, batches: Value, *, mode: str = "avg",
-    output_height: int = 1, output_width: int = 1, sampling_ratio: int = 0,
-    spatial_scale: float = 1.0, coordinate_transformation_mode: str = "half_pixel",
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    rois: Value,
+    batches: Value,
+    *,
+    mode: str = "avg",
+    output_height: int = 1,
+    output_width: int = 1,
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+    coordinate_transformation_mode: str = "half_pixel",
+) -> Expr:
     """Regions (x1, y1, x2, y2) of the images that ``batches`` names, sampled to one size."""
     if mode not in ("avg", "max"):
         context.fail(f"mode: expected avg or max, got {mode!r}")
@@ -91,26 +113,43 @@ def roi_align(
     whole = emit(op.concat([first, rois.expr], 1))
     size = [output_height, output_width]
     aligned = coordinate_transformation_mode == "half_pixel"
-    return emit(op.vision.roi_align(
-        x.expr, whole, size, spatial_scale, sampling_ratio or -1, aligned,
-        mode="avg" if mode == "avg" else "max_neighbour",
-    ))  # fmt: skip
+    return emit(
+        op.vision.roi_align(
+            x.expr,
+            whole,
+            size,
+            spatial_scale,
+            sampling_ratio or -1,
+            aligned,
+            mode="avg" if mode == "avg" else "max_neighbour",
+        )
+    )
 
 
 @converter("MaxRoiPool")
 def max_roi_pool(
-    context: Context, x: Value, rois: Value, *, pooled_shape: Sequence[int],
+    context: Context,
+    x: Value,
+    rois: Value,
+    *,
+    pooled_shape: Sequence[int],
     spatial_scale: float = 1.0,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The largest element of each bin of regions (batch, x1, y1, x2, y2) with rounded edges."""
     return context.emit(op.vision.roi_pool(x.expr, rois.expr, pooled_shape, spatial_scale))
 
 
 @converter("NonMaxSuppression", since=10)
 def non_max_suppression(
-    context: Context, boxes: Value, scores: Value, most: Value | None = None,
-    iou: Value | None = None, score: Value | None = None, *, center_point_box: int = 0,
-) -> Expr:  # fmt: skip
+    context: Context,
+    boxes: Value,
+    scores: Value,
+    most: Value | None = None,
+    iou: Value | None = None,
+    score: Value | None = None,
+    *,
+    center_point_box: int = 0,
+) -> Expr:
     """Rows (batch, class, box) of boxes that overlap no better one; the data decides how many."""
     emit = context.emit
     corners = boxes.expr

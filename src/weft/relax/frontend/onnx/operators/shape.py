@@ -21,20 +21,30 @@ from weft.tir.op import if_then_else
 
 @converter("Constant")
 def constant(
-    context: Context, *, value: Array | None = None,
+    context: Context,
+    *,
+    value: Array | None = None,
     sparse_value: SparseTensorProto | None = None,
-    value_int: int | None = None, value_ints: Sequence[int] | None = None,
-    value_float: float | None = None, value_floats: Sequence[float] | None = None,
-    value_string: str | None = None, value_strings: Sequence[str] | None = None,
-) -> Value:  # fmt: skip
+    value_int: int | None = None,
+    value_ints: Sequence[int] | None = None,
+    value_float: float | None = None,
+    value_floats: Sequence[float] | None = None,
+    value_string: str | None = None,
+    value_strings: Sequence[str] | None = None,
+) -> Value:
     """Elements written in the node."""
     if value is not None:
         return context.constant(value)
     if sparse_value is not None:
         return context.constant(dense_array(sparse_value))
-    for elements, dtype in ((value_int, "int64"), (value_ints, "int64"), (value_float, "float32"),
-                         (value_floats, "float32"), (value_string, "object"),
-                         (value_strings, "object")):  # fmt: skip
+    for elements, dtype in (
+        (value_int, "int64"),
+        (value_ints, "int64"),
+        (value_float, "float32"),
+        (value_floats, "float32"),
+        (value_string, "object"),
+        (value_strings, "object"),
+    ):
         if elements is not None:
             return context.constant(np.array(elements, "U" if dtype == "object" else dtype))
     return context.fail("it has no value")
@@ -62,9 +72,12 @@ def identity(context: Context, x: GraphValue) -> GraphValue:
 
 @converter("Reshape")
 def reshape_attribute(
-    context: Context, x: Value, *, shape: Sequence[int],
+    context: Context,
+    x: Value,
+    *,
+    shape: Sequence[int],
     consumed_inputs: Sequence[int] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Until opset 4 the shape is an attribute."""
     return reshaped(context, x, list(shape), False)
 
@@ -213,5 +226,3 @@ def concat_until_3(context: Context, *values: Value, axis: int = 1) -> Expr:
 def concat(context: Context, *values: Value, axis: int) -> Expr:
     """One after the other along an axis."""
     return context.emit(op.concat([value.expr for value in values], axis))
-
-

@@ -18,9 +18,14 @@ from weft.relax.frontend.onnx.value import Value
 
 @converter("DFT", since=17)
 def dft_attribute(
-    context: Context, x: Value, length: Value | None = None, *, axis: int = 1, inverse: int = 0,
+    context: Context,
+    x: Value,
+    length: Value | None = None,
+    *,
+    axis: int = 1,
+    inverse: int = 0,
     onesided: int = 0,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """In opset 17 the axis is an attribute."""
     size = None if length is None else int(context.array(length, "dft_length").ravel()[0])
     return _transformed(context, x, context.axis(x, axis), size, (bool(inverse), bool(onesided)))
@@ -28,9 +33,14 @@ def dft_attribute(
 
 @converter("DFT", since=20)
 def dft(
-    context: Context, x: Value, length: Value | None = None, axis: Value | None = None, *,
-    inverse: int = 0, onesided: int = 0,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    length: Value | None = None,
+    axis: Value | None = None,
+    *,
+    inverse: int = 0,
+    onesided: int = 0,
+) -> Expr:
     """The discrete Fourier transform along an axis."""
     place = -2 if axis is None else int(context.array(axis, "axis").ravel()[0])
     size = None if length is None else int(context.array(length, "dft_length").ravel()[0])
@@ -64,9 +74,14 @@ def _transformed(
 
 @converter("STFT", since=17)
 def stft(
-    context: Context, x: Value, step: Value, window: Value | None = None,
-    frame_length: Value | None = None, *, onesided: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    x: Value,
+    step: Value,
+    window: Value | None = None,
+    frame_length: Value | None = None,
+    *,
+    onesided: int = 1,
+) -> Expr:
     """Transforms of windows that move along the signal: (batch, frames, frequencies, 2)."""
     emit = context.emit
     stride = int(context.array(step, "frame_step").ravel()[0])
@@ -95,9 +110,15 @@ def stft(
 
 @converter("MelWeightMatrix", since=17)
 def mel_weight_matrix(
-    context: Context, bins: Value, length: Value, rate: Value, low: Value, high: Value, *,
+    context: Context,
+    bins: Value,
+    length: Value,
+    rate: Value,
+    low: Value,
+    high: Value,
+    *,
     output_datatype: int = 1,
-) -> Value:  # fmt: skip
+) -> Value:
     """Triangular filters, equally wide on the mel scale: (frequencies, filters)."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     inputs = zip((bins, length, rate, low, high), names, strict=True)

@@ -15,11 +15,19 @@ from weft.relax.frontend.onnx.value import Array, Value
 
 @converter("TfIdfVectorizer", since=9)
 def tf_idf(
-    context: Context, x: Value, *, max_gram_length: int, max_skip_count: int, min_gram_length: int,
-    mode: str, ngram_counts: Sequence[int], ngram_indexes: Sequence[int],
-    pool_int64s: Sequence[int] | None = None, pool_strings: Sequence[str] | None = None,
+    context: Context,
+    x: Value,
+    *,
+    max_gram_length: int,
+    max_skip_count: int,
+    min_gram_length: int,
+    mode: str,
+    ngram_counts: Sequence[int],
+    ngram_indexes: Sequence[int],
+    pool_int64s: Sequence[int] | None = None,
+    pool_strings: Sequence[str] | None = None,
     weights: Sequence[float] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Counts of n-grams of min .. max elements, which may stand up to max_skip_count apart.
 
     Mode TF counts, IDF gives the weight of those that are there, TFIDF counts times weights.
@@ -73,9 +81,7 @@ def _pools(
     return pools
 
 
-def _matches(
-    context: Context, data: Expr, grams: Array, places: tuple[int, int]
-) -> Expr | None:
+def _matches(context: Context, data: Expr, grams: Array, places: tuple[int, int]) -> Expr | None:
     """How often each n-gram stands in each row with ``step`` between its elements."""
     extent, step = places
     size = grams.shape[1]

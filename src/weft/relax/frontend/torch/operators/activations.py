@@ -45,9 +45,14 @@ def hardtanh(context: Context, self: Expr, min_val: float = -1, max_val: float =
 
 @converter("aten.rrelu_with_noise.default", "aten.rrelu_with_noise_functional.default")
 def rrelu(
-    context: Context, self: Expr, noise: Expr, lower: float = 0.125, upper: float = 1 / 3,
-    training: bool = False, *_: object,
-) -> Expr | list[Expr]:  # fmt: skip
+    context: Context,
+    self: Expr,
+    noise: Expr,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
+    *_: object,
+) -> Expr | list[Expr]:
     """x, below 0 times the mean of the slopes: what inference does."""
     if training:
         raise UnsupportedError(

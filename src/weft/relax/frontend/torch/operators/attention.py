@@ -17,10 +17,16 @@ _ORDER = [0, 2, 1, 3]
 
 @converter("aten.scaled_dot_product_attention.default")
 def scaled_dot_product_attention(
-    context: Context, query: Expr, key: Expr, value: Expr, attn_mask: Expr | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None,
+    context: Context,
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    attn_mask: Expr | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
     enable_gqa: bool = False,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """softmax(query key^T * scale + mask) value.
 
     A query whose mask allows no key (False, or -inf, for all of them) gets zeros.
@@ -102,9 +108,16 @@ def _without_blind_rows(context: Context, mixed: Expr, mask: Expr) -> Expr:
 
 @converter("aten._scaled_dot_product_flash_attention_for_cpu.default")
 def flash_attention_for_cpu(
-    context: Context, query: Expr, key: Expr, value: Expr, dropout_p: float = 0.0,
-    is_causal: bool = False, *, attn_mask: Expr | None = None, scale: float | None = None,
-) -> list[Expr | None]:  # fmt: skip
+    context: Context,
+    query: Expr,
+    key: Expr,
+    value: Expr,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Expr | None = None,
+    scale: float | None = None,
+) -> list[Expr | None]:
     """(attention, logarithm of each query's sum of exponentials)."""
     mixed = scaled_dot_product_attention(
         context, query, key, value, attn_mask, dropout_p, is_causal, scale
@@ -129,9 +142,7 @@ def _log_sums(
     if is_causal:
         allowed = op.tril(op.ones_like(scores), 0)
         low = context.operand(-1e30, dtype)
-        scores = context.emit(
-            op.where(op.greater(allowed, context.operand(0, dtype)), scores, low)
-        )
+        scores = context.emit(op.where(op.greater(allowed, context.operand(0, dtype)), scores, low))
     top = context.emit(op.max(scores, [-1], keepdims=True))
     total = op.sum(op.exp(op.subtract(scores, top)), [-1], keepdims=True)
     return op.reshape(op.add(op.log(total), top), shape)

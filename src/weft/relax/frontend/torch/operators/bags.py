@@ -19,10 +19,17 @@ from weft.support.errors import UnsupportedError
 
 @converter("aten._embedding_bag.default", "aten._embedding_bag_forward_only.default")
 def embedding_bag(
-    context: Context, weight: Expr, indices: Expr, offsets: Expr, scale_grad_by_freq: bool = False,
-    mode: int = 0, sparse: bool = False, per_sample_weights: Expr | None = None,
-    include_last_offset: bool = False, padding_idx: int = -1,
-) -> list[Expr | None]:  # fmt: skip
+    context: Context,
+    weight: Expr,
+    indices: Expr,
+    offsets: Expr,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Expr | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> list[Expr | None]:
     """Sums, means or maxima of the rows of bags; (result, bag of each index, sizes, -)."""
     if context.is_read(3) and mode == 2:
         raise UnsupportedError("embedding_bag: the places of the largest elements are not given")
@@ -56,9 +63,12 @@ def _or_empty(context: Context, tensor: Expr, number: int) -> Expr | None:
 
 
 def _combined(
-    context: Context, rows: Expr, where: tuple[Expr, Expr], shape: tuple[Extent, Extent],
+    context: Context,
+    rows: Expr,
+    where: tuple[Expr, Expr],
+    shape: tuple[Extent, Extent],
     mode: int,
-) -> Expr:  # fmt: skip
+) -> Expr:
     owner, counted = where
     zero = context.operand(0, context.dtype)
     kept = context.emit(op.expand_dims(op.astype(counted, "bool"), 1))
@@ -95,9 +105,7 @@ def norm(context: Context, difference: Expr, p: float) -> Expr:
 
 
 @converter("aten._cdist_forward.default")
-def cdist(
-    context: Context, x1: Expr, x2: Expr, p: float, compute_mode: int | None = None
-) -> Expr:
+def cdist(context: Context, x1: Expr, x2: Expr, p: float, compute_mode: int | None = None) -> Expr:
     """The distance of every row of one matrix to every row of another."""
     rows = op.expand_dims(x1, context.rank(x1) - 1)
     columns = op.expand_dims(x2, context.rank(x2) - 2)
@@ -131,9 +139,16 @@ def weight_norm(context: Context, v: Expr, g: Expr, dim: int = 0) -> Expr | list
 
 @converter("aten._trilinear.default")
 def trilinear(
-    context: Context, i1: Expr, i2: Expr, i3: Expr, expand1: Sequence[int],
-    expand2: Sequence[int], expand3: Sequence[int], sumdim: Sequence[int], unroll_dim: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    i1: Expr,
+    i2: Expr,
+    i3: Expr,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Expr:
     """The product of three tensors with dimensions inserted, summed over dimensions."""
     factors = []
     for tensor, axes in ((i1, expand1), (i2, expand2), (i3, expand3)):

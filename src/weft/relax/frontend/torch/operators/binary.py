@@ -146,9 +146,7 @@ def plus_multiple(
     return function(start, scaled(context, end, alpha))
 
 
-def rounded_once(
-    context: Context, function: Operator, dtype: str, *operands: Operand
-) -> Expr:
+def rounded_once(context: Context, function: Operator, dtype: str, *operands: Operand) -> Expr:
     """``function`` of operands of a type; of 16-bit floats and a number in float32, rounded once.
 
     This is how torch multiplies and divides; before it adds, it rounds the number to 16 bits. Where
@@ -182,9 +180,7 @@ def scaled(context: Context, tensor: Expr, factor: Operand) -> Expr:
     """The tensor times a number; itself for 1."""
     if isinstance(factor, int | float) and factor == 1:
         return tensor
-    return context.emit(
-        op.multiply(tensor, context.operand(factor, context.dtype_of(tensor)))
-    )
+    return context.emit(op.multiply(tensor, context.operand(factor, context.dtype_of(tensor))))
 
 
 @converter("aten.div.Tensor", "aten.div.Scalar", "aten.true_divide.Tensor",
@@ -302,9 +298,7 @@ def addcdiv(context: Context, self: Expr, tensor1: Expr, tensor2: Expr, value: O
     return _plus_scaled(context, op.divide, value, self, tensor1, tensor2)
 
 
-def _plus_scaled(
-    context: Context, function: Operator, value: Operand, *tensors: Expr
-) -> Expr:
+def _plus_scaled(context: Context, function: Operator, value: Operand, *tensors: Expr) -> Expr:
     def total(x: Expr, a: Expr, b: Expr) -> Expr:
         return op.add(x, scaled(context, context.emit(function(a, b)), value))
 
@@ -313,9 +307,13 @@ def _plus_scaled(
 
 @converter("aten.isclose.default")
 def isclose(
-    context: Context, self: Expr, other: Expr, rtol: float = 1e-5, atol: float = 1e-8,
+    context: Context,
+    self: Expr,
+    other: Expr,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
     equal_nan: bool = False,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """``|self - other| <= atol + rtol * |other|``; equal infinities are close."""
     dtype, emit = result_dtype([self, other]), context.emit
     x, y = (context.operand(item, dtype) for item in (self, other))

@@ -103,10 +103,11 @@ def _componentwise(name: str, places: Sequence[int]) -> Converter:
         results: list[Value] = []
         for imaginary in (False, True)[: 1 + _gives_complex(context)]:
             parts = [
-                part(item, imaginary) if place in places or isinstance(item, ComplexTensor)
+                part(item, imaginary)
+                if place in places or isinstance(item, ComplexTensor)
                 else item
                 for place, item in enumerate(args)
-            ]  # fmt: skip
+            ]
             others = {key: part(value, False) for key, value in keywords.items()}
             operands = [_emitted(context, item) for item in parts]
             results.append(CONVERTERS[name](context, *operands, **others))
@@ -138,9 +139,11 @@ def planes_of(value: ComplexOperand) -> tuple[Operand, Operand | None]:
 
 
 def bilinear(
-    context: Context, function: Callable[[Context, Operand, Operand], Value],
-    first: ComplexOperand, second: ComplexOperand,
-) -> ComplexTensor:  # fmt: skip
+    context: Context,
+    function: Callable[[Context, Operand, Operand], Value],
+    first: ComplexOperand,
+    second: ComplexOperand,
+) -> ComplexTensor:
     """The product of two operands, one of them complex, by up to four products of real ones."""
     (a, b), (c, d) = planes_of(first), planes_of(second)
 
@@ -192,9 +195,11 @@ def einsum(
 
 @complex_converter("aten.linear.default")
 def linear(
-    context: Context, input: ComplexOperand, weight: ComplexOperand,
+    context: Context,
+    input: ComplexOperand,
+    weight: ComplexOperand,
     bias: ComplexOperand | None = None,
-) -> Value:  # fmt: skip
+) -> Value:
     """``input @ weight^T + bias``."""
     product = bilinear(context, CONVERTERS["aten.linear.default"], input, weight)
     if bias is None:
@@ -216,9 +221,10 @@ def make_complex(context: Context, real: Expr, imag: Expr) -> ComplexTensor:
 def polar(context: Context, abs: Expr, angle: Expr) -> ComplexTensor:
     """The complex numbers of these lengths and angles."""
     return paired(
-        context, op.multiply(abs, context.emit(op.cos(angle))),
+        context,
+        op.multiply(abs, context.emit(op.cos(angle))),
         op.multiply(abs, context.emit(op.sin(angle))),
-    )  # fmt: skip
+    )
 
 
 @complex_converter("aten.view_as_complex.default", "aten.view_as_complex_copy.default")

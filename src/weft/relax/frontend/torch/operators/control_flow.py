@@ -51,9 +51,7 @@ def handles(*names: str, override: bool = False) -> Callable[[Handler], Handler]
 # Graphs that are run where they stand
 
 
-def inlined(
-    translator: GraphTranslator, graph: fx.GraphModule, inputs: Sequence[Value]
-) -> Value:
+def inlined(translator: GraphTranslator, graph: fx.GraphModule, inputs: Sequence[Value]) -> Value:
     """The results of a nested graph, emitted here."""
     return translator.run(graph, inputs)
 
@@ -77,9 +75,11 @@ def wrap_with_autocast(translator: GraphTranslator, node: fx.Node) -> Value:
 def wrap(translator: GraphTranslator, node: fx.Node) -> Value:
     """(graph, operands ...)."""
     graph, *operands = translator.arguments(node)
-    if operands and isinstance(operands[0], list) and (
-        len(operands) == 1 or (len(operands) == 2 and isinstance(operands[1], dict))
-    ):  # fmt: skip
+    if (
+        operands
+        and isinstance(operands[0], list)
+        and (len(operands) == 1 or (len(operands) == 2 and isinstance(operands[1], dict)))
+    ):
         operands = operands[0]
     return inlined(translator, graph, operands)
 
@@ -102,9 +102,11 @@ class GraphFunction:
     """
 
     def __init__(
-        self, translator: GraphTranslator, graphs: Sequence[fx.GraphModule],
+        self,
+        translator: GraphTranslator,
+        graphs: Sequence[fx.GraphModule],
         operands: Sequence[Value],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.outer = translator
         self.symbols = SymbolTable(translator.symbols.generator)
         used = _used_symbols(graphs, translator.symbols)
@@ -113,14 +115,10 @@ class GraphFunction:
             *(PrimValue(translator.symbols.expression(symbol)) for symbol in used),
         ]
         prims = [self.symbols.define(symbol) for symbol in used]
-        fakes = [
-            node.meta["val"] for node in graphs[0].graph.nodes if node.op == "placeholder"
-        ]
+        fakes = [node.meta["val"] for node in graphs[0].graph.nodes if node.op == "placeholder"]
         self.params = [self._parameter(i, fake) for i, fake in enumerate(fakes)]
         self.prims = [Var(f"n{i}", PrimStructInfo(value=prim)) for i, prim in enumerate(prims)]
-        self.translator = GraphTranslator(
-            translator.builder, self.symbols, translator.converters
-        )
+        self.translator = GraphTranslator(translator.builder, self.symbols, translator.converters)
 
     def _parameter(self, number: int, fake: object) -> Var:
         if not isinstance(fake, torch.Tensor):
@@ -211,9 +209,7 @@ def cond(translator: GraphTranslator, node: fx.Node) -> Value:
         return builder.emit(If(test, *calls))
 
     gvar = function.build("branch", body, [test])
-    return _unpacked(
-        translator, node, Call(gvar, [_as_tensor(condition), *function.operands])
-    )
+    return _unpacked(translator, node, Call(gvar, [_as_tensor(condition), *function.operands]))
 
 
 def _as_tensor(condition: Value) -> Expr:
@@ -246,9 +242,7 @@ def while_loop(translator: GraphTranslator, node: fx.Node) -> Value:
 
     def part(suffix: str, graph: fx.GraphModule) -> GlobalVar:
         built = function(graph)
-        return built.build(
-            f"{name}_{suffix}", lambda: _dataflow(builder, built.results_of, graph)
-        )
+        return built.build(f"{name}_{suffix}", lambda: _dataflow(builder, built.results_of, graph))
 
     # A function that calls itself needs a signature first: that of giving back what it is given.
     stub, loop = function(step), function(step)

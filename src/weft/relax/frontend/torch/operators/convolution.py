@@ -27,17 +27,28 @@ def each(value: Size, count: int) -> list[int]:
 
 @converter("aten.convolution.default", "aten._convolution.default")
 def convolution(
-    context: Context, input: Expr, weight: Expr, bias: Expr | None, stride: Sequence[int],
-    padding: Sequence[int], dilation: Sequence[int], transposed: bool,
-    output_padding: Sequence[int], groups: int, *_: object,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    weight: Expr,
+    bias: Expr | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    *_: object,
+) -> Expr:
     """A convolution or its transpose, with a bias for each channel."""
     rank = context.rank(weight) - 2
     space = SPACE[rank]
     common: dict[str, object] = {
-        "strides": each(stride, rank), "dilation": each(dilation, rank), "groups": groups,
-        "data_layout": f"NC{space}", "out_dtype": context.dtype,
-    }  # fmt: skip
+        "strides": each(stride, rank),
+        "dilation": each(dilation, rank),
+        "groups": groups,
+        "data_layout": f"NC{space}",
+        "out_dtype": context.dtype,
+    }
     data = batched(context, input, rank)
     around = each(padding, rank)
     if transposed:
@@ -62,9 +73,12 @@ def batched(context: Context, tensor: Expr, rank: int) -> Expr:
 
 
 def transposed_convolution(
-    context: Context, data: Expr, weight: Expr, edges: tuple[list[int], list[int]],
+    context: Context,
+    data: Expr,
+    weight: Expr,
+    edges: tuple[list[int], list[int]],
     common: dict[str, object],
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The transposed convolution; ``edges`` is (padding, what the ends have more).
 
     torch lets an end have more than a stride, if the dilation is wider: less is cut off there, and

@@ -15,9 +15,7 @@ from weft.tir.expr import Var
 
 
 @converter("aten.bincount.default")
-def bincount(
-    context: Context, self: Expr, weights: Expr | None = None, minlength: int = 0
-) -> Expr:
+def bincount(context: Context, self: Expr, weights: Expr | None = None, minlength: int = 0) -> Expr:
     """How often (or with which weight) each integer from 0 to the highest one occurs."""
     dtype = context.dtype
     if context.dims(self) == [0]:
@@ -55,9 +53,12 @@ def _added_up(context: Context, shape: list[Extent], places: Expr, values: Expr)
 
 @converter("aten.unique_consecutive.default")
 def unique_consecutive(
-    context: Context, self: Expr, return_inverse: bool = False, return_counts: bool = False,
+    context: Context,
+    self: Expr,
+    return_inverse: bool = False,
+    return_counts: bool = False,
     dim: int | None = None,
-) -> tuple[Expr, Expr, Expr]:  # fmt: skip
+) -> tuple[Expr, Expr, Expr]:
     """The first element of each run of equal ones, the run of each element, and their lengths."""
     if dim is not None and context.rank(self) != 1:
         raise UnsupportedError(

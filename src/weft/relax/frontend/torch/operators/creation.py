@@ -34,9 +34,7 @@ def filled(context: Context, value: Operand) -> Expr:
 
 
 @converter("aten.full.default", "aten.full_like.default", "aten.fill.Scalar", "aten.fill.Tensor")
-def full(
-    context: Context, like: Expr | Sequence[Extent], fill_value: Operand, **_: object
-) -> Expr:
+def full(context: Context, like: Expr | Sequence[Extent], fill_value: Operand, **_: object) -> Expr:
     """One value everywhere."""
     return filled(context, fill_value)
 

@@ -32,7 +32,7 @@ def _not_given(context: Context, index: int, what: str) -> Expr | None:
     if context.is_read(index):
         raise UnsupportedError(
             f"{overload_name(context.node.target)}: {what} (result {index}) is read, which weft "
-            "does not compute; use the solution or the determinant only, or fallback=\"torch\""
+            'does not compute; use the solution or the determinant only, or fallback="torch"'
         )
     return None
 
@@ -89,16 +89,21 @@ def _turned(context: Context, matrices: Expr) -> Expr:
 
 @converter("aten._linalg_solve_ex.default")
 def solve_ex(
-    context: Context, A: Expr, B: Expr, *,  # noqa: N803 - torch's name
-    left: bool = True, **_: object,
+    context: Context,
+    A: Expr,
+    B: Expr,
+    *,  # noqa: N803 - torch's name
+    left: bool = True,
+    **_: object,
 ) -> Results:
     """(solution, LU, pivots, info); vectors on the right are columns."""
     rest = _not_given(context, 1, "LU"), _not_given(context, 2, "pivots"), _info(context, 3)
     shape = context.results[0][0]
     is_vector = context.rank(B) == 1 or (
-        context.rank(B) == context.rank(A) - 1 and len(shape) == context.rank(B)
+        context.rank(B) == context.rank(A) - 1
+        and len(shape) == context.rank(B)
         and _same(context.dims(B), context.dims(A)[:-1])
-    )  # fmt: skip
+    )
     if is_vector:
         column = context.emit(op.expand_dims(B, [-1]))
         return op.squeeze(context.emit(op.linalg.solve(A, column)), [-1]), *rest
@@ -114,9 +119,14 @@ def _same(dims: Sequence[object], others: Sequence[object]) -> bool:
 
 @converter("aten.linalg_solve_triangular.default")
 def solve_triangular(
-    context: Context, self: Expr, B: Expr, *, upper: bool,  # noqa: N803 - torch's name
-    left: bool = True, unitriangular: bool = False,
-) -> Expr:  # fmt: skip
+    context: Context,
+    self: Expr,
+    B: Expr,
+    *,
+    upper: bool,  # noqa: N803 - torch's name
+    left: bool = True,
+    unitriangular: bool = False,
+) -> Expr:
     """The solution, of a triangle on the left or on the right."""
     if left:
         return op.linalg.solve_triangular(self, B, upper, unitriangular)
@@ -127,9 +137,13 @@ def solve_triangular(
 
 @converter("aten.triangular_solve.default")
 def triangular_solve(
-    context: Context, self: Expr, A: Expr, upper: bool = True,  # noqa: N803 - torch's name
-    transpose: bool = False, unitriangular: bool = False,
-) -> Results:  # fmt: skip
+    context: Context,
+    self: Expr,
+    A: Expr,
+    upper: bool = True,  # noqa: N803 - torch's name
+    transpose: bool = False,
+    unitriangular: bool = False,
+) -> Results:
     """(solution of A x = self, A)."""
     if transpose:
         turned = _turned(context, A)
@@ -154,9 +168,12 @@ def qr(context: Context, A: Expr, mode: str = "reduced") -> Results:  # noqa: N8
 
 @converter("aten._linalg_svd.default")
 def svd(
-    context: Context, A: Expr, full_matrices: bool = False,  # noqa: N803 - torch's name
-    compute_uv: bool = True, **_: object,
-) -> Results:  # fmt: skip
+    context: Context,
+    A: Expr,
+    full_matrices: bool = False,  # noqa: N803 - torch's name
+    compute_uv: bool = True,
+    **_: object,
+) -> Results:
     """(columns, singular values, rows)."""
     if context.is_read(0) or context.is_read(2):
         return _parts(context, op.linalg.svd(A, full_matrices), 3)
@@ -165,9 +182,13 @@ def svd(
 
 @converter("aten.linalg_pinv.atol_rtol_tensor")
 def pinv(
-    context: Context, self: Expr, *, atol: Expr | None = None, rtol: Expr | None = None,
+    context: Context,
+    self: Expr,
+    *,
+    atol: Expr | None = None,
+    rtol: Expr | None = None,
     hermitian: bool = False,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The inverse on what singular values above max(atol, rtol * the largest one) span."""
     kind = context.dtype
     left, values, right = _parts(context, op.linalg.svd(self, full_matrices=False), 3)
@@ -205,7 +226,10 @@ def _column(context: Context, limits: Expr, kind: str) -> Expr:
 
 @converter("aten._linalg_eigh.default")
 def eigh(
-    context: Context, A: Expr, UPLO: str = "L", compute_v: bool = True  # noqa: N803 - torch's name
+    context: Context,
+    A: Expr,
+    UPLO: str = "L",
+    compute_v: bool = True,  # noqa: N803 - torch's name
 ) -> Results:
     """(eigenvalues, eigenvectors)."""
     upper = UPLO.upper() == "U"

@@ -25,10 +25,15 @@ def nms(context: Context, dets: Expr, scores: Expr, iou_threshold: float) -> Exp
     kind, emit = context.dtype_of(dets), context.emit
     boxes = emit(op.expand_dims(dets, [0]))
     of_classes = emit(op.expand_dims(context.cast(scores, kind), [0, 1]))
-    selected = emit(op.vision.all_class_non_max_suppression(
-        boxes, of_classes, const(_ALL, "int64"), const(iou_threshold, "float32"),
-        const(_LOWEST, "float32"),
-    ))  # fmt: skip
+    selected = emit(
+        op.vision.all_class_non_max_suppression(
+            boxes,
+            of_classes,
+            const(_ALL, "int64"),
+            const(iou_threshold, "float32"),
+            const(_LOWEST, "float32"),
+        )
+    )
     rows, count = (emit(TupleGetItem(selected, index)) for index in range(2))
     extent = Var("num_kept", "int64")
     shape = emit(op.tensor_to_shape(count))
@@ -39,9 +44,15 @@ def nms(context: Context, dets: Expr, scores: Expr, iou_threshold: float) -> Exp
 
 @converter("torchvision.roi_align.default")
 def roi_align(
-    context: Context, input: Expr, rois: Expr, spatial_scale: float, pooled_height: int,
-    pooled_width: int, sampling_ratio: int, aligned: bool,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    rois: Expr,
+    spatial_scale: float,
+    pooled_height: int,
+    pooled_width: int,
+    sampling_ratio: int,
+    aligned: bool,
+) -> Expr:
     """Regions (image, x1, y1, x2, y2) of the images, each pooled to a fixed size."""
     return op.vision.roi_align(
         input, rois, (pooled_height, pooled_width), spatial_scale, sampling_ratio, aligned

@@ -59,9 +59,12 @@ def fft_r2c(
 
 @complex_converter("aten._fft_c2r.default")
 def fft_c2r(
-    context: Context, self: ComplexTensor, dim: Sequence[int], normalization: int,
+    context: Context,
+    self: ComplexTensor,
+    dim: Sequence[int],
+    normalization: int,
     last_dim_size: Extent,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """One-sided spectra back to real numbers."""
     *others, last = axes_of(dim, context.rank(self.real))
     spectrum = _along(context, self, others, normalization, True)

@@ -20,8 +20,9 @@ def gather(context: Context, self: Expr, dim: int, index: Expr, *_: object, **__
     """``self[.., index[p], ..]`` along a dimension for every place p of the index."""
     ranks = context.rank(self), context.rank(index)
     if ranks == (0, 0):
-        return op.add(self, op.astype(op.multiply(index, context.operand(0, "int64")),
-                                      context.dtype))  # fmt: skip
+        return op.add(
+            self, op.astype(op.multiply(index, context.operand(0, "int64")), context.dtype)
+        )
     if ranks[1] and 0 in context.dims(index):
         return op.zeros(context.shape, context.dtype)
     data = self if ranks[0] else op.reshape(self, [1])
@@ -150,9 +151,7 @@ def masked_select(context: Context, self: Expr, mask: Expr) -> Expr:
 
 def joint_shape(context: Context, first: Expr, second: Expr) -> list[Extent]:
     """The shape that two tensors broadcast to."""
-    longer, short = sorted(
-        (context.dims(first), context.dims(second)), key=len, reverse=True
-    )
+    longer, short = sorted((context.dims(first), context.dims(second)), key=len, reverse=True)
     shorter: list[Extent] = [*[1] * (len(longer) - len(short)), *short]
     return [
         its if isinstance(mine, int) and mine == 1 else mine

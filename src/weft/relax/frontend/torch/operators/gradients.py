@@ -29,11 +29,16 @@ class _Convolution:
         """The convolution of the geometry."""
         return self.context.emit(
             CONVOLUTIONS[self.rank](
-                data, weight, strides=self.stride, padding=self.padding, dilation=self.dilation,
-                groups=self.groups, data_layout=f"NC{SPACE[self.rank]}",
+                data,
+                weight,
+                strides=self.stride,
+                padding=self.padding,
+                dilation=self.dilation,
+                groups=self.groups,
+                data_layout=f"NC{SPACE[self.rank]}",
                 kernel_layout=f"OI{SPACE[self.rank]}",
             )
-        )  # fmt: skip
+        )
 
     def backward(self, grad: Expr, weight: Expr, extents: Sequence[Extent]) -> Expr:
         """The transposed convolution that gives data of these extents."""
@@ -50,11 +55,17 @@ class _Convolution:
         ]
         return self.context.emit(
             TRANSPOSED[self.rank](
-                grad, weight, strides=self.stride, padding=self.padding,
-                dilation=self.dilation, groups=self.groups, output_padding=missing,
-                data_layout=f"NC{SPACE[self.rank]}", kernel_layout=f"IO{SPACE[self.rank]}",
+                grad,
+                weight,
+                strides=self.stride,
+                padding=self.padding,
+                dilation=self.dilation,
+                groups=self.groups,
+                output_padding=missing,
+                data_layout=f"NC{SPACE[self.rank]}",
+                kernel_layout=f"IO{SPACE[self.rank]}",
             )
-        )  # fmt: skip
+        )
 
     def of_weight(self, data: Expr, grad: Expr, kernel: Sequence[Extent]) -> Expr:
         """The gradient of the weight: data convolved with the gradient, batches as channels."""
@@ -68,10 +79,16 @@ class _Convolution:
         w = op.permute_dims(grad, [1, 0, *range(2, 2 + rank)])
         image = self.context.emit(
             CONVOLUTIONS[rank](
-                x, w, strides=self.dilation, padding=self.padding, dilation=self.stride,
-                groups=groups, data_layout=f"NC{SPACE[rank]}", kernel_layout=f"OI{SPACE[rank]}",
+                x,
+                w,
+                strides=self.dilation,
+                padding=self.padding,
+                dilation=self.stride,
+                groups=groups,
+                data_layout=f"NC{SPACE[rank]}",
+                kernel_layout=f"OI{SPACE[rank]}",
             )
-        )  # fmt: skip
+        )
         axes = list(range(2, 2 + rank))
         cut = self.context.emit(op.strided_slice(image, axes, [0] * rank, list(kernel)))
         return op.permute_dims(cut, [1, 0, *axes])
@@ -79,20 +96,30 @@ class _Convolution:
 
 @converter("aten.convolution_backward.default")
 def convolution_backward(
-    context: Context, grad_output: Expr, input: Expr, weight: Expr,
+    context: Context,
+    grad_output: Expr,
+    input: Expr,
+    weight: Expr,
     bias_sizes: Sequence[int] | None,
-    stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], transposed: bool,
-    output_padding: Sequence[int], groups: int, output_mask: Sequence[bool],
-) -> list[Expr | None]:  # fmt: skip
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> list[Expr | None]:
     """The gradients of data, weight and bias, those that the mask asks for."""
     rank = context.rank(weight) - 2
     layer = _Convolution(context, rank, (stride, padding, dilation), groups)
     kernel, extents = context.dims(weight)[2:], context.dims(input)[2:]
     gradients: list[Expr | None] = [None, None, None]
     if output_mask[0]:
-        gradients[0] = layer.forward(grad_output, weight) if transposed else layer.backward(
-            grad_output, weight, extents
-        )  # fmt: skip
+        gradients[0] = (
+            layer.forward(grad_output, weight)
+            if transposed
+            else layer.backward(grad_output, weight, extents)
+        )
     if output_mask[1]:
         pair = (grad_output, input) if transposed else (input, grad_output)
         gradients[1] = layer.of_weight(*pair, kernel)

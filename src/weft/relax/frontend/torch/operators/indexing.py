@@ -17,9 +17,13 @@ END: Final = 2**63 - 1
 
 @converter("aten.slice.Tensor", "aten.slice_copy.Tensor")
 def slice_(
-    context: Context, self: Expr, dim: int = 0, start: Extent | None = None,
-    end: Extent | None = None, step: int = 1,
-) -> Expr:  # fmt: skip
+    context: Context,
+    self: Expr,
+    dim: int = 0,
+    start: Extent | None = None,
+    end: Extent | None = None,
+    step: int = 1,
+) -> Expr:
     """``self[..., start:end:step, ...]`` along one dimension."""
     start, end = 0 if start is None else start, END if end is None else end
     if (start, end, step) == (0, END, 1) and context.static([start, end]):

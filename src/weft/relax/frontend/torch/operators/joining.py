@@ -65,9 +65,12 @@ def parts(
     "aten.unsafe_split_with_sizes.default",
 )  # fmt: skip
 def split(
-    context: Context, self: Expr, sizes: Extent | Sequence[Extent] | None = None, dim: int = 0,
+    context: Context,
+    self: Expr,
+    sizes: Extent | Sequence[Extent] | None = None,
+    dim: int = 0,
     **_: object,
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """Pieces along a dimension, of the sizes that torch deduced."""
     axis = axis_of(dim, context.rank(self))
     pieces = [shape[axis] for shape, _ in context.results]

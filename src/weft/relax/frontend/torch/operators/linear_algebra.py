@@ -29,9 +29,13 @@ def grouped_rows(context: Context, input: Expr, weight: Expr, offs: Expr) -> Exp
 
 @converter("aten._grouped_mm.default")
 def grouped_mm(
-    context: Context, self: Expr, mat2: Expr, offs: Expr | None = None, bias: Expr | None = None,
+    context: Context,
+    self: Expr,
+    mat2: Expr,
+    offs: Expr | None = None,
+    bias: Expr | None = None,
     out_dtype: str | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Products of groups of rows, or of columns, that ``offs`` ends; of whole matrices without."""
     if bias is not None:
         raise UnsupportedError(
@@ -109,9 +113,7 @@ def plus_scaled(context: Context, start: Expr, product: Expr, beta: float, alpha
 
 
 @converter("aten.einsum.default")
-def einsum(
-    context: Context, equation: str, tensors: Sequence[Expr], **_: object
-) -> Expr:
+def einsum(context: Context, equation: str, tensors: Sequence[Expr], **_: object) -> Expr:
     """Einstein's sum convention."""
     operands = [context.cast(tensor, context.dtype) for tensor in tensors]
     return op.einsum(operands, equation.replace(" ", ""))

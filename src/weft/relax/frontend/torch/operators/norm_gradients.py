@@ -50,9 +50,16 @@ class _Wide:
 
 @converter("aten.native_layer_norm_backward.default")
 def native_layer_norm_backward(
-    context: Context, grad_out: Expr, input: Expr, normalized_shape: Sequence[Extent], mean: Expr,
-    rstd: Expr, weight: Expr | None, bias: Expr | None, output_mask: Sequence[bool],
-) -> Sequence[Expr | None]:  # fmt: skip
+    context: Context,
+    grad_out: Expr,
+    input: Expr,
+    normalized_shape: Sequence[Extent],
+    mean: Expr,
+    rstd: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    output_mask: Sequence[bool],
+) -> Sequence[Expr | None]:
     """The gradients of input, weight and bias; None for those that the mask leaves out."""
     dtype = context.dtype_of(input)
     wide = _Wide(context, dtype)
@@ -64,19 +71,31 @@ def native_layer_norm_backward(
     h = gradient if weight is None else wide.times(gradient, wide(weight))
     return (
         context.cast(wide.input_gradient(h, x_hat, scale, inner), dtype)
-        if output_mask[0] else None,
+        if output_mask[0]
+        else None,
         context.cast(wide.sum(wide.times(gradient, x_hat), outer), dtype)
-        if output_mask[1] and weight is not None else None,
+        if output_mask[1] and weight is not None
+        else None,
         context.cast(wide.sum(gradient, outer), dtype)
-        if output_mask[2] and bias is not None else None,
-    )  # fmt: skip
+        if output_mask[2] and bias is not None
+        else None,
+    )
 
 
 @converter("aten.native_group_norm_backward.default")
 def native_group_norm_backward(
-    context: Context, grad_out: Expr, input: Expr, mean: Expr, rstd: Expr, weight: Expr | None,
-    N: Extent, C: Extent, HxW: Extent, group: int, output_mask: Sequence[bool],
-) -> Sequence[Expr | None]:  # fmt: skip
+    context: Context,
+    grad_out: Expr,
+    input: Expr,
+    mean: Expr,
+    rstd: Expr,
+    weight: Expr | None,
+    N: Extent,
+    C: Extent,
+    HxW: Extent,
+    group: int,
+    output_mask: Sequence[bool],
+) -> Sequence[Expr | None]:
     """The gradients of input, weight and bias; None for those that the mask leaves out."""
     dtype = context.dtype_of(input)
     wide = _Wide(context, dtype)
@@ -102,9 +121,13 @@ def native_group_norm_backward(
 
 @converter("aten.embedding_dense_backward.default")
 def embedding_dense_backward(
-    context: Context, grad_output: Expr, indices: Expr, num_weights: Extent, padding_idx: int,
+    context: Context,
+    grad_output: Expr,
+    indices: Expr,
+    num_weights: Extent,
+    padding_idx: int,
     scale_grad_by_freq: bool,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The sum of the gradients of each row; of the padding's row 0."""
     rows, width = context.shape
     where = context.cast(context.emit(op.reshape(indices, [-1])), "int64")

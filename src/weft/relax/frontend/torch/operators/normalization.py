@@ -47,9 +47,15 @@ def as_column(vector: Expr, rank: int) -> Expr:
 
 @converter("aten._native_batch_norm_legit_no_training.default")
 def batch_norm_inference(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Expr,
-    running_var: Expr, momentum: float, eps: float,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    input: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    running_mean: Expr,
+    running_var: Expr,
+    momentum: float,
+    eps: float,
+) -> list[Expr]:
     """Normalisation by the running statistics; torch's other two results have no elements."""
     stats = running_mean, running_var
     output = _by_running(context, input, (weight, bias), stats, momentum, eps)
@@ -62,9 +68,13 @@ def flattened(context: Context, tensor: Expr) -> Expr:
 
 
 def _by_running(
-    context: Context, data: Expr, scales: Affine, moving: tuple[Expr, Expr],
-    momentum: float, eps: float,
-) -> Expr:  # fmt: skip
+    context: Context,
+    data: Expr,
+    scales: Affine,
+    moving: tuple[Expr, Expr],
+    momentum: float,
+    eps: float,
+) -> Expr:
     dtype = context.dtype_of(data)
     gamma, beta = affine(context, *scales, [context.dims(data)[1]], dtype)
     mean, variance = (context.cast(value, dtype) for value in moving)
@@ -72,13 +82,20 @@ def _by_running(
         TupleGetItem(
             context.emit(
                 op.nn.batch_norm(
-                    data, gamma, beta, mean, variance, axis=1, epsilon=eps, momentum=momentum,
+                    data,
+                    gamma,
+                    beta,
+                    mean,
+                    variance,
+                    axis=1,
+                    epsilon=eps,
+                    momentum=momentum,
                     training=False,
                 )
             ),
             0,
         )
-    )  # fmt: skip
+    )
 
 
 @converter(
@@ -87,9 +104,12 @@ def _by_running(
     "aten._native_batch_norm_legit.default", "aten.cudnn_batch_norm.default",
 )  # fmt: skip
 def batch_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None,
+    context: Context,
+    input: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
     *rest: Expr | float | None,
-) -> Expr | list[Expr]:  # fmt: skip
+) -> Expr | list[Expr]:
     """Batch normalisation: by the batch's own statistics, which move the running ones, or by them.
 
     The rest is (running mean, running variance, training, momentum, epsilon), or without the
@@ -117,9 +137,12 @@ def _statistics(given: Sequence[Expr | float | None]) -> Statistics | None:
 
 
 def _by_batch(
-    context: Context, data: Expr, scales: Affine, stats: Statistics | None,
+    context: Context,
+    data: Expr,
+    scales: Affine,
+    stats: Statistics | None,
     factors: tuple[float, float],
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """Output, mean, 1 / deviation, new running mean, new running (unbiased) variance."""
     momentum, eps = factors
     rank = context.rank(data)
@@ -168,9 +191,14 @@ def _moved(context: Context, old: Expr, new: Expr, momentum: float) -> Expr:
 
 @converter("aten.layer_norm.default")
 def layer_norm(
-    context: Context, input: Expr, normalized_shape: Sequence[Extent], weight: Expr | None = None,
-    bias: Expr | None = None, eps: float = 1e-5, cudnn_enable: bool = True,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    normalized_shape: Sequence[Extent],
+    weight: Expr | None = None,
+    bias: Expr | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Expr:
     """Normalisation over the last dimensions of each sample."""
     count = len(normalized_shape)
     gamma, beta = affine(context, weight, bias, normalized_shape, context.dtype)
@@ -179,9 +207,13 @@ def layer_norm(
 
 @converter("aten.native_layer_norm.default")
 def native_layer_norm(
-    context: Context, input: Expr, normalized_shape: Sequence[Extent], weight: Expr | None,
-    bias: Expr | None, eps: float,
-) -> list[Expr | None]:  # fmt: skip
+    context: Context,
+    input: Expr,
+    normalized_shape: Sequence[Extent],
+    weight: Expr | None,
+    bias: Expr | None,
+    eps: float,
+) -> list[Expr | None]:
     """(output, mean, 1 / deviation)."""
     output = layer_norm(context, input, normalized_shape, weight, bias, eps)
     axes = list(range(-len(normalized_shape), 0))
@@ -205,9 +237,12 @@ def statistics(
 
 @converter("aten.rms_norm.default", "aten._fused_rms_norm.default")
 def rms_norm(
-    context: Context, input: Expr, normalized_shape: Sequence[Extent], weight: Expr | None = None,
+    context: Context,
+    input: Expr,
+    normalized_shape: Sequence[Extent],
+    weight: Expr | None = None,
     eps: float | None = None,
-) -> Expr | list[Expr | None]:  # fmt: skip
+) -> Expr | list[Expr | None]:
     """Division by the root of the mean square over the last dimensions."""
     dtype = context.dtype
     if eps is None:
@@ -220,9 +255,7 @@ def rms_norm(
     return [output, _root_mean_square(context, input, axes, eps)]
 
 
-def _root_mean_square(
-    context: Context, data: Expr, axes: Sequence[int], eps: float
-) -> Expr | None:
+def _root_mean_square(context: Context, data: Expr, axes: Sequence[int], eps: float) -> Expr | None:
     if not context.is_read(1):
         return None
     shape, dtype = context.results[1]
@@ -236,23 +269,40 @@ def _root_mean_square(
 
 @converter("aten.group_norm.default")
 def group_norm(
-    context: Context, input: Expr, num_groups: int, weight: Expr | None = None,
-    bias: Expr | None = None, eps: float = 1e-5, cudnn_enabled: bool = True,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    num_groups: int,
+    weight: Expr | None = None,
+    bias: Expr | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Expr:
     """Normalisation over groups of channels of each sample."""
     dims = context.dims(input)
     gamma, beta = affine(context, weight, bias, [dims[1]], context.dtype)
     return op.nn.group_norm(
-        input, gamma, beta, num_groups=num_groups, channel_axis=1,
-        axes=list(range(2, len(dims))), epsilon=eps,
-    )  # fmt: skip
+        input,
+        gamma,
+        beta,
+        num_groups=num_groups,
+        channel_axis=1,
+        axes=list(range(2, len(dims))),
+        epsilon=eps,
+    )
 
 
 @converter("aten.native_group_norm.default")
 def native_group_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, N: Extent, C: Extent,
-    HxW: Extent, group: int, eps: float,
-) -> list[Expr | None]:  # fmt: skip
+    context: Context,
+    input: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    N: Extent,
+    C: Extent,
+    HxW: Extent,
+    group: int,
+    eps: float,
+) -> list[Expr | None]:
     """(output, mean, 1 / deviation) of each sample's groups."""
     output = group_norm(context, input, group, weight, bias, eps)
     flat = op.reshape(input, [N, group, C // group * HxW])
@@ -262,9 +312,17 @@ def native_group_norm(
 
 @converter("aten.instance_norm.default")
 def instance_norm(
-    context: Context, input: Expr, weight: Expr | None, bias: Expr | None, running_mean: Expr,
-    running_var: Expr, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    weight: Expr | None,
+    bias: Expr | None,
+    running_mean: Expr,
+    running_var: Expr,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Expr:
     """Normalisation over the space of each sample and channel, or by running statistics."""
     if not use_input_stats:
         stats = (running_mean, running_var)

@@ -30,9 +30,11 @@ def item(context: Context, self: Expr) -> Expr | PrimExpr:
     expression = value.node.expr
     is_symbol = isinstance(expression, sympy.Symbol)
     symbols = [expression] if is_symbol else list(expression.free_symbols)
-    if len(symbols) != 1 or symbols[0] in context.symbols or (
-        isinstance(value, torch.SymInt) and expression is not symbols[0]
-    ):  # fmt: skip
+    if (
+        len(symbols) != 1
+        or symbols[0] in context.symbols
+        or (isinstance(value, torch.SymInt) and expression is not symbols[0])
+    ):
         raise UnsupportedError(
             f"item(): expected an integer or a float that only the data tell, got {value} of "
             f"{context.dtype_of(self)}; use torch.where with the tensor itself"

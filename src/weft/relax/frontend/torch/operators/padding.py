@@ -53,9 +53,12 @@ MODES: Final = {"reflect": "reflect", "replicate": "replicate", "circular": "cir
 
 @converter("aten.pad.default")
 def pad(
-    context: Context, self: Expr, pad: Sequence[Extent], mode: str = "constant",
+    context: Context,
+    self: Expr,
+    pad: Sequence[Extent],
+    mode: str = "constant",
     value: float | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Padding by any mode."""
     if mode == "constant":
         return constant_pad(context, self, pad, 0 if value is None else value)

@@ -44,15 +44,23 @@ def same(mine: Extent, its: Extent) -> bool:
 
 def _max_pool(rank: int) -> Callable[..., Expr]:
     def max_pool(
-        context: Context, self: Expr, kernel_size: Size, stride: Size | None = None,
-        padding: Size = 0, dilation: Size = 1, ceil_mode: bool = False,
-    ) -> Expr:  # fmt: skip
+        context: Context,
+        self: Expr,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+    ) -> Expr:
         kernel = each(kernel_size, rank)
         pooled = MAX[rank](
-            batched(context, self, rank), pool_size=kernel,
-            strides=each(stride, rank) if stride else kernel, padding=each(padding, rank),
-            dilation=each(dilation, rank), ceil_mode=ceil_mode,
-        )  # fmt: skip
+            batched(context, self, rank),
+            pool_size=kernel,
+            strides=each(stride, rank) if stride else kernel,
+            padding=each(padding, rank),
+            dilation=each(dilation, rank),
+            ceil_mode=ceil_mode,
+        )
         return fitted(context, pooled)
 
     return max_pool
@@ -60,9 +68,14 @@ def _max_pool(rank: int) -> Callable[..., Expr]:
 
 def _max_pool_with_indices(rank: int) -> Callable[..., list[Expr | None]]:
     def max_pool(
-        context: Context, self: Expr, kernel_size: Size, stride: Size | None = None,
-        padding: Size = 0, dilation: Size = 1, ceil_mode: bool = False,
-    ) -> list[Expr | None]:  # fmt: skip
+        context: Context,
+        self: Expr,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        ceil_mode: bool = False,
+    ) -> list[Expr | None]:
         kernel = each(kernel_size, rank)
         steps, around = each(stride, rank) if stride else kernel, each(padding, rank)
         spread, data = each(dilation, rank), batched(context, self, rank)
@@ -101,10 +114,15 @@ def _values_at(context: Context, data: Expr, places: Expr, rank: int) -> list[Ex
 
 def _average_pool(rank: int) -> Callable[..., Expr]:
     def average_pool(
-        context: Context, self: Expr, kernel_size: Size, stride: Size | None = None,
-        padding: Size = 0, ceil_mode: bool = False, count_include_pad: bool = True,
+        context: Context,
+        self: Expr,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
         divisor_override: int | None = None,
-    ) -> Expr:  # fmt: skip
+    ) -> Expr:
         kernel, around = each(kernel_size, rank), each(padding, rank)
         steps = each(stride, rank) if stride else kernel
         data = batched(context, self, rank)
@@ -115,9 +133,13 @@ def _average_pool(rank: int) -> Callable[..., Expr]:
             sums = context.emit(op.sum(windows, list(range(2, 2 + rank))))
             return fitted(context, op.divide(sums, divisor))
         pooled = AVERAGE[rank](
-            data, pool_size=kernel, strides=steps, padding=around, ceil_mode=ceil_mode,
+            data,
+            pool_size=kernel,
+            strides=steps,
+            padding=around,
+            ceil_mode=ceil_mode,
             count_include_pad=count_include_pad and any(around),
-        )  # fmt: skip
+        )
         return fitted(context, pooled)
 
     return average_pool

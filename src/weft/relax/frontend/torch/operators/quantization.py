@@ -17,9 +17,14 @@ from weft.relax.frontend.torch.values import Operand
 
 @converter("quantized_decomposed.quantize_per_tensor.default")
 def quantize_per_tensor(
-    context: Context, input: Expr, scale: float, zero_point: int, quant_min: int, quant_max: int,
+    context: Context,
+    input: Expr,
+    scale: float,
+    zero_point: int,
+    quant_min: int,
+    quant_max: int,
     dtype: str,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """``clamp(round(input / scale) + zero_point)``, as torch has it: times the inverse."""
     whole = op.round(op.multiply(_wide(context, input), context.operand(1.0 / scale, "float32")))
     return _limited(context, whole, zero_point, (quant_min, quant_max), dtype)
@@ -30,9 +35,14 @@ def quantize_per_tensor(
     "quantized_decomposed.quantize_per_tensor.tensor2",
 )
 def quantize_by_tensors(
-    context: Context, input: Expr, scale: Expr, zero_point: Expr, quant_min: Operand,
-    quant_max: Operand, dtype: str,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    scale: Expr,
+    zero_point: Expr,
+    quant_min: Operand,
+    quant_max: Operand,
+    dtype: str,
+) -> Expr:
     """The same with scale, zero point and perhaps limits that are tensors of one number."""
     inverse = op.divide(context.operand(1.0, "float32"), _single(context, scale, "float32"))
     whole = op.round(op.multiply(_wide(context, input), inverse))
@@ -42,9 +52,15 @@ def quantize_by_tensors(
 
 @converter("quantized_decomposed.quantize_per_channel.default")
 def quantize_per_channel(
-    context: Context, input: Expr, scales: Expr, zero_points: Expr, axis: int, quant_min: int,
-    quant_max: int, dtype: str,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    scales: Expr,
+    zero_points: Expr,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: str,
+) -> Expr:
     """The same with a scale and a zero point for each index of an axis."""
     inverse = op.divide(context.operand(1.0, "float32"), context.cast(scales, "float32"))
     factor = _along(context, context.emit(inverse), axis, context.rank(input))
@@ -55,9 +71,15 @@ def quantize_per_channel(
 
 @converter("quantized_decomposed.dequantize_per_tensor.default")
 def dequantize_per_tensor(
-    context: Context, input: Expr, scale: float, zero_point: int, quant_min: int, quant_max: int,
-    dtype: str, out_dtype: str | None = None,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    scale: float,
+    zero_point: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: str,
+    out_dtype: str | None = None,
+) -> Expr:
     """``(input - zero_point) * scale``."""
     zero = context.operand(zero_point, "int32")
     return _real(context, input, zero, context.operand(scale, "float32"))
@@ -68,9 +90,15 @@ def dequantize_per_tensor(
     "quantized_decomposed.dequantize_per_tensor.tensor2",
 )
 def dequantize_by_tensors(
-    context: Context, input: Expr, scale: Expr, zero_point: Expr, quant_min: Operand,
-    quant_max: Operand, dtype: str, out_dtype: str | None = None,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    scale: Expr,
+    zero_point: Expr,
+    quant_min: Operand,
+    quant_max: Operand,
+    dtype: str,
+    out_dtype: str | None = None,
+) -> Expr:
     """The same with a scale and a zero point that are tensors of one number."""
     zero = _single(context, zero_point, "int32")
     return _real(context, input, zero, _single(context, scale, "float32"))
@@ -78,9 +106,16 @@ def dequantize_by_tensors(
 
 @converter("quantized_decomposed.dequantize_per_channel.default")
 def dequantize_per_channel(
-    context: Context, input: Expr, scales: Expr, zero_points: Expr | None, axis: int,
-    quant_min: int, quant_max: int, dtype: str, out_dtype: str | None = None,
-) -> Expr:  # fmt: skip
+    context: Context,
+    input: Expr,
+    scales: Expr,
+    zero_points: Expr | None,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    dtype: str,
+    out_dtype: str | None = None,
+) -> Expr:
     """The same with a scale and a zero point for each index of an axis."""
     rank, zero = context.rank(input), None
     if zero_points is not None:

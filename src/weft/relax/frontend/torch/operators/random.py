@@ -19,9 +19,12 @@ from weft.tir import op as tir_op
 
 
 def drawn(
-    context: Context, name: str, *args: Operand, shape: Sequence[Extent] | None = None,
+    context: Context,
+    name: str,
+    *args: Operand,
+    shape: Sequence[Extent] | None = None,
     dtype: str | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """A call of the generator's function ``name`` that fills a tensor, the node's result unless
     told; the generator is ``weft.random``, or the one of the import.
     """
@@ -114,17 +117,13 @@ def uniform(context: Context, self: Expr, *ends: float, **_: object) -> Expr:
 
 
 @converter("aten.normal_functional.default", "aten.normal.out")
-def normal_functional(
-    context: Context, self: Expr, mean: float = 0, std: float = 1
-) -> Expr:
+def normal_functional(context: Context, self: Expr, mean: float = 0, std: float = 1) -> Expr:
     """Normal in the shape of ``self``."""
     return drawn(context, "normal", float(mean), float(std))
 
 
 @converter("aten.normal.float_float")
-def normal(
-    context: Context, mean: float, std: float, size: Sequence[Extent], **_: object
-) -> Expr:
+def normal(context: Context, mean: float, std: float, size: Sequence[Extent], **_: object) -> Expr:
     """Normal of a shape."""
     return drawn(context, "normal", float(mean), float(std))
 

@@ -17,9 +17,13 @@ Layer = Callable[[Expr, Weights, Sequence[Expr], bool], Expr | list[Expr]]
 
 
 def layers(
-    context: Context, data: Expr, states: Sequence[Expr], params: Sequence[Expr],
-    options: Sequence[float], layer: Layer,
-) -> list[Expr]:  # fmt: skip
+    context: Context,
+    data: Expr,
+    states: Sequence[Expr],
+    params: Sequence[Expr],
+    options: Sequence[float],
+    layer: Layer,
+) -> list[Expr]:
     """All layers: (outputs, each last state of all layers and directions).
 
     ``options`` are torch's: has_biases, num_layers, dropout, train, bidirectional, batch_first.

@@ -50,9 +50,7 @@ def sum_(
     return _counted(context, op.sum, self, dim, keepdim)
 
 
-def _counted(
-    context: Context, function: Reduction, tensor: Expr, dim: Axes, keepdim: bool
-) -> Expr:
+def _counted(context: Context, function: Reduction, tensor: Expr, dim: Axes, keepdim: bool) -> Expr:
     """A sum or product in the result's type; of booleans whether any or all of them hold."""
     cast = context.cast(tensor, context.dtype)
     if context.dtype != "bool":
@@ -140,23 +138,15 @@ def aminmax(
 
 
 @converter("aten.max.dim")
-def max_dim(
-    context: Context, self: Expr, dim: int, keepdim: bool = False
-) -> tuple[Expr, Expr]:
+def max_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> tuple[Expr, Expr]:
     """The largest elements along a dimension and the first place of each."""
-    return (
-        amax(context, self, dim, keepdim), argmax(context, self, dim, keepdim)
-    )  # fmt: skip
+    return (amax(context, self, dim, keepdim), argmax(context, self, dim, keepdim))
 
 
 @converter("aten.min.dim")
-def min_dim(
-    context: Context, self: Expr, dim: int, keepdim: bool = False
-) -> tuple[Expr, Expr]:
+def min_dim(context: Context, self: Expr, dim: int, keepdim: bool = False) -> tuple[Expr, Expr]:
     """The smallest elements along a dimension and the first place of each."""
-    return (
-        amin(context, self, dim, keepdim), argmin(context, self, dim, keepdim)
-    )  # fmt: skip
+    return (amin(context, self, dim, keepdim), argmin(context, self, dim, keepdim))
 
 
 @converter("aten.argmax.default")
@@ -223,9 +213,13 @@ def _spread(
 
 @converter("aten.var.correction", "aten.var.default", "aten.var.dim")
 def var(
-    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    context: Context,
+    self: Expr,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
     correction: float | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The variance; divided by n - correction (``unbiased``: 1 or 0)."""
     dim, correction = _variance_arguments(dim, unbiased, correction)
     return _spread(context, self, dim, correction, keepdim, False)
@@ -233,9 +227,13 @@ def var(
 
 @converter("aten.std.correction", "aten.std.default", "aten.std.dim")
 def std(
-    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    context: Context,
+    self: Expr,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
     correction: float | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The standard deviation."""
     dim, correction = _variance_arguments(dim, unbiased, correction)
     return _spread(context, self, dim, correction, keepdim, True)
@@ -243,9 +241,13 @@ def std(
 
 @converter("aten.var_mean.correction", "aten.var_mean.default", "aten.var_mean.dim")
 def var_mean(
-    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    context: Context,
+    self: Expr,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
     correction: float | None = None,
-) -> tuple[Expr, Expr]:  # fmt: skip
+) -> tuple[Expr, Expr]:
     """The variance and the mean."""
     variance = var(context, self, dim, unbiased, keepdim, correction)
     return variance, _mean_beside(context, self, dim, keepdim)
@@ -253,9 +255,13 @@ def var_mean(
 
 @converter("aten.std_mean.correction", "aten.std_mean.default", "aten.std_mean.dim")
 def std_mean(
-    context: Context, self: Expr, dim: Axes = None, unbiased: bool = True, keepdim: bool = False,
+    context: Context,
+    self: Expr,
+    dim: Axes = None,
+    unbiased: bool = True,
+    keepdim: bool = False,
     correction: float | None = None,
-) -> tuple[Expr, Expr]:  # fmt: skip
+) -> tuple[Expr, Expr]:
     """The standard deviation and the mean."""
     deviation = std(context, self, dim, unbiased, keepdim, correction)
     return deviation, _mean_beside(context, self, dim, keepdim)
@@ -266,9 +272,7 @@ def _mean_beside(context: Context, self: Expr, dim: Axes, keepdim: bool) -> Expr
     return reduce_with(context, op.mean, self, dim, keepdim)
 
 
-def _variance_arguments(
-    dim: Axes, unbiased: bool, correction: float | None
-) -> tuple[Axes, float]:
+def _variance_arguments(dim: Axes, unbiased: bool, correction: float | None) -> tuple[Axes, float]:
     """``var.default`` has ``unbiased`` in the place of the dimensions."""
     axes, is_unbiased = (None, dim) if isinstance(dim, bool) else (dim, unbiased)
     return axes, (int(is_unbiased) if correction is None else correction)
@@ -279,9 +283,13 @@ def _variance_arguments(
 
 @converter("aten.linalg_vector_norm.default")
 def vector_norm(
-    context: Context, self: Expr, ord: float = 2, dim: Axes = None, keepdim: bool = False,
+    context: Context,
+    self: Expr,
+    ord: float = 2,
+    dim: Axes = None,
+    keepdim: bool = False,
     **_: object,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """``sum(|x| ** ord) ** (1 / ord)``; the largest or smallest for infinite orders."""
     value = context.emit(op.abs(context.cast(self, context.dtype)))
     if math.isinf(ord):
@@ -310,9 +318,13 @@ def _root(context: Context, total: Expr, order: float) -> Expr:
 @converter("aten.norm.Scalar", "aten.norm.ScalarOpt_dim", "aten.norm.ScalarOpt_dtype",
            "aten.norm.ScalarOpt_dim_dtype")  # fmt: skip
 def norm(
-    context: Context, self: Expr, p: float | None = 2, dim: Axes = None,
-    keepdim: bool = False, **_: object,
-) -> Expr:  # fmt: skip
+    context: Context,
+    self: Expr,
+    p: float | None = 2,
+    dim: Axes = None,
+    keepdim: bool = False,
+    **_: object,
+) -> Expr:
     """The norm of order p, 2 unless given."""
     return vector_norm(context, self, 2 if p is None else p, dim, keepdim)
 

@@ -51,9 +51,11 @@ def _resampler(rank: int, kind: str) -> Callable[..., Expr]:
     """The converter of an operator's overloads: (input, size, [corners], factors ...)."""
 
     def resample(
-        context: Context, self: Expr, output_size: Sequence[Extent] | None = None,
+        context: Context,
+        self: Expr,
+        output_size: Sequence[Extent] | None = None,
         *rest: Option | Sequence[Option],
-    ) -> Expr:  # fmt: skip
+    ) -> Expr:
         options = list(rest)
         corners = bool(options.pop(0)) if "nearest" not in kind and kind != "exact" else False
         factors = _factors(options, rank)
@@ -86,16 +88,17 @@ def resampled(
 # Nearest
 
 
-def _nearest(
-    context: Context, tensor: Expr, kind: str, axes: Sequence[Axis]
-) -> Expr:
+def _nearest(context: Context, tensor: Expr, kind: str, axes: Sequence[Axis]) -> Expr:
     rank, dtype = len(axes), context.dtype
     if all(_is_copied_evenly(axis, kind, dtype, rank) for axis in axes):
         return _RESIZE[rank](
-            tensor, [count for _, count, _ in axes], layout="NC" + "DHW"[3 - rank :],
-            method="nearest_neighbor", coordinate_transformation_mode="asymmetric",
+            tensor,
+            [count for _, count, _ in axes],
+            layout="NC" + "DHW"[3 - rank :],
+            method="nearest_neighbor",
+            coordinate_transformation_mode="asymmetric",
             rounding_method="floor",
-        )  # fmt: skip
+        )
     for number, (extent, count, factor) in enumerate(axes):
         axis = len(context.shape) - rank + number
         if isinstance(extent, int) and isinstance(count, int):
@@ -109,9 +112,7 @@ def _nearest(
     return tensor
 
 
-def _is_copied_evenly(
-    axis: Axis, kind: str, dtype: str, rank: int
-) -> bool:
+def _is_copied_evenly(axis: Axis, kind: str, dtype: str, rank: int) -> bool:
     """Whether each element is taken ``count / extent`` times, also as torch rounds positions."""
     extent, count, factor = axis
     if isinstance(extent, int) and isinstance(count, int):
@@ -127,9 +128,7 @@ def _is_copied_evenly(
     return bool((places == np.arange(count) // times).all())
 
 
-def _symbolic_places(
-    context: Context, axis: tuple[Extent, Extent, float], kind: str
-) -> Expr:  # fmt: skip
+def _symbolic_places(context: Context, axis: tuple[Extent, Extent, float], kind: str) -> Expr:
     """``nearest_places`` where the extents are not known."""
     extent, count, factor = axis
     real = "float64" if context.dtype == "float64" else "float32"
@@ -147,9 +146,11 @@ def _symbolic_places(
 
 
 def _weighted(
-    context: Context, tensor: Expr, how: tuple[str, bool],
+    context: Context,
+    tensor: Expr,
+    how: tuple[str, bool],
     axes: Sequence[Axis],
-) -> Expr:  # fmt: skip
+) -> Expr:
     kind, corners = how
     if kind == "linear":  # an axis that keeps its extent is copied, whatever the factor
         axes = [(e, n, None if isinstance(e, int) and e == n else factor) for e, n, factor in axes]
@@ -172,9 +173,10 @@ def _weighted(
 def _constant(axes: Sequence[Axis]) -> list[Sizes]:
     """Axes of which the extents are known."""
     return [
-        (extent, count, factor) for extent, count, factor in axes
+        (extent, count, factor)
+        for extent, count, factor in axes
         if isinstance(extent, int) and isinstance(count, int)
-    ]  # fmt: skip
+    ]
 
 
 def _is_scaled_evenly(extent: Extent, count: Extent, factor: float | None) -> bool:
@@ -190,15 +192,21 @@ def _resized(tensor: Expr, size: Sequence[Extent], kind: str, corners: bool) -> 
     rank = len(size)
     cubic = {"cubic_alpha": CUBIC} if kind == "cubic" else {}
     return _RESIZE[rank](
-        tensor, list(size), layout="NC" + "DHW"[3 - rank :], method=kind, **cubic,
+        tensor,
+        list(size),
+        layout="NC" + "DHW"[3 - rank :],
+        method=kind,
+        **cubic,
         coordinate_transformation_mode="align_corners" if corners else "half_pixel",
-    )  # fmt: skip
+    )
 
 
 def _of_bytes(
-    context: Context, tensor: Expr, how: tuple[str, bool],
+    context: Context,
+    tensor: Expr,
+    how: tuple[str, bool],
     axes: Sequence[Sizes],
-) -> Expr:  # fmt: skip
+) -> Expr:
     """uint8 as torch computes it: rows first, in fixed point, each axis rounded to uint8."""
     for number in reversed(range(len(axes))):
         axis, sizes = len(context.shape) - len(axes) + number, axes[number]
@@ -237,23 +245,28 @@ _PADDINGS: Final = ("zeros", "border", "reflection")
     "aten.grid_sampler_2d.default", "aten.grid_sampler_3d.default", "aten.grid_sampler.default",
 )  # fmt: skip
 def grid_sampler(
-    context: Context, input: Expr, grid: Expr, interpolation_mode: int, padding_mode: int,
+    context: Context,
+    input: Expr,
+    grid: Expr,
+    interpolation_mode: int,
+    padding_mode: int,
     align_corners: bool,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The image at the points of a grid, whose coordinates are its last dimension."""
     rank = context.rank(input)
     points = context.emit(op.permute_dims(grid, [0, rank - 1, *range(1, rank - 1)]))
     return op.image.grid_sample(
-        input, points, method=_INTERPOLATIONS[interpolation_mode],
-        layout="NC" + "DHW"[5 - rank :], padding_mode=_PADDINGS[padding_mode],
+        input,
+        points,
+        method=_INTERPOLATIONS[interpolation_mode],
+        layout="NC" + "DHW"[5 - rank :],
+        padding_mode=_PADDINGS[padding_mode],
         align_corners=bool(align_corners),
-    )  # fmt: skip
+    )
 
 
 @converter("aten.affine_grid_generator.default")
-def affine_grid(
-    context: Context, theta: Expr, size: Sequence[Extent], align_corners: bool
-) -> Expr:
+def affine_grid(context: Context, theta: Expr, size: Sequence[Extent], align_corners: bool) -> Expr:
     """The grid of an affine map for images of a size."""
     grid = op.image.affine_grid(theta, list(size[2:]), align_corners=bool(align_corners))
     rank = len(size)

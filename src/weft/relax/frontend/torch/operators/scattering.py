@@ -51,8 +51,11 @@ def along(
     shape = context.dims(index)
     if context.static(shape) and 0 in shape:
         return tensor
-    axes = [i for i, pair in enumerate(zip(context.dims(values), shape, strict=True))
-            if not _equal(*pair)]  # fmt: skip
+    axes = [
+        i
+        for i, pair in enumerate(zip(context.dims(values), shape, strict=True))
+        if not _equal(*pair)
+    ]
     if axes:
         ends = [shape[axis] for axis in axes]
         values = op.strided_slice(values, axes, [0] * len(axes), ends)
@@ -75,9 +78,7 @@ def spread(context: Context, value: Operand, index: Expr) -> Expr:
 
 
 @converter("aten.scatter.src", "aten.scatter_add.default")
-def scatter(
-    context: Context, self: Expr, dim: int, index: Expr, src: Expr
-) -> Expr:
+def scatter(context: Context, self: Expr, dim: int, index: Expr, src: Expr) -> Expr:
     """Values written, or added, at indices along a dimension."""
     reduction = "add" if "scatter_add" in str(context.node.target) else "update"
     return along(context, self, dim, (index, src), reduction)
@@ -108,9 +109,15 @@ def scatter_value_with(
 
 @converter("aten.scatter_reduce.two")
 def scatter_reduce(
-    context: Context, self: Expr, dim: int, index: Expr, src: Expr, reduce: str,
-    *, include_self: bool = True,
-) -> Expr:  # fmt: skip
+    context: Context,
+    self: Expr,
+    dim: int,
+    index: Expr,
+    src: Expr,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Expr:
     """Values combined at indices: sum, prod, mean, amax, amin; with what stood there or not."""
     start = self
     if not include_self:
@@ -150,9 +157,11 @@ def slices(
     flat_index = op.reshape(index, [1]) if context.rank(index) == 0 else index
     if rank == 0:
         spot = op.index_put(
-            op.reshape(tensor, [1]), [context.emit(flat_index)], op.reshape(values, [-1]),
+            op.reshape(tensor, [1]),
+            [context.emit(flat_index)],
+            op.reshape(values, [-1]),
             accumulate,
-        )  # fmt: skip
+        )
         return op.reshape(spot, [])
     axis = axis_of(dim, rank)
     if context.rank(values) == rank:
@@ -181,9 +190,15 @@ def index_copy(context: Context, self: Expr, dim: int, index: Expr, source: Expr
 
 @converter("aten.index_reduce.default")
 def index_reduce(
-    context: Context, self: Expr, dim: int, index: Expr, source: Expr, reduce: str,
-    *, include_self: bool = True,
-) -> Expr:  # fmt: skip
+    context: Context,
+    self: Expr,
+    dim: int,
+    index: Expr,
+    source: Expr,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> Expr:
     """Slices combined at indices along a dimension: prod, mean, amax, amin."""
     rank = context.rank(self)
     if rank == 0:
@@ -241,9 +256,7 @@ def _moved_in_front(context: Context, values: Expr, order: Sequence[int]) -> Exp
     return context.emit(op.permute_dims(values, back))
 
 
-def _filling_mask(
-    context: Context, tensor: Expr, indices: Indices, values: Expr
-) -> Expr | None:
+def _filling_mask(context: Context, tensor: Expr, indices: Indices, values: Expr) -> Expr | None:
     """The mask, if it is the only index and all of its places get the same values; else None."""
     mask = indices[0] if len(indices) == 1 else None
     if mask is None or not is_mask(context, mask):
@@ -254,9 +267,7 @@ def _filling_mask(
     return mask if is_fill else None
 
 
-def _where_mask(
-    context: Context, tensor: Expr, mask: Expr, values: Expr, accumulate: bool
-) -> Expr:
+def _where_mask(context: Context, tensor: Expr, mask: Expr, values: Expr, accumulate: bool) -> Expr:
     dims = context.dims(mask)
     inner = context.rank(tensor) - len(dims)
     if context.dtype_of(mask) != "bool":
@@ -268,9 +279,7 @@ def _where_mask(
 
 
 @converter("aten.put.default")
-def put(
-    context: Context, self: Expr, index: Expr, source: Expr, accumulate: bool = False
-) -> Expr:
+def put(context: Context, self: Expr, index: Expr, source: Expr, accumulate: bool = False) -> Expr:
     """Values written (or added) at places of the flat tensor."""
     flat = [context.emit(op.reshape(item, [-1])) for item in (self, index, source)]
     whole = op.index_put(flat[0], [flat[1]], flat[2], accumulate)
@@ -295,16 +304,18 @@ def masked_scatter(context: Context, self: Expr, mask: Expr, source: Expr) -> Ex
 
 @converter("aten.slice_scatter.default")
 def slice_scatter(
-    context: Context, self: Expr, src: Expr, dim: int = 0, start: Extent | None = None,
+    context: Context,
+    self: Expr,
+    src: Expr,
+    dim: int = 0,
+    start: Extent | None = None,
     end: Extent | None = None,
     step: Extent = 1,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The tensor with another one in the place of a slice."""
     axis = axis_of(dim, context.rank(self))
     extent = context.dims(self)[axis]
-    begin, stop = (
-        _bound(limit, extent, default) for limit, default in ((start, 0), (end, END))
-    )
+    begin, stop = (_bound(limit, extent, default) for limit, default in ((start, 0), (end, END)))
     values = context.cast(src, context.dtype)
     return op.slice_scatter(self, values, begin, stop, step, axis=axis)
 

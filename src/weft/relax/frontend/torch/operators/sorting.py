@@ -42,9 +42,12 @@ def sort(context: Context, self: Expr, dim: int = -1, descending: bool = False) 
 
 @converter("aten.sort.stable")
 def sort_stable(
-    context: Context, self: Expr, stable: bool | None = None, dim: int = -1,
+    context: Context,
+    self: Expr,
+    stable: bool | None = None,
+    dim: int = -1,
     descending: bool = False,
-) -> Pair:  # fmt: skip
+) -> Pair:
     """As ``sort``, which is stable."""
     return sort(context, self, dim, descending)
 
@@ -71,9 +74,13 @@ def msort(context: Context, self: Expr) -> Expr:
 
 @converter("aten.topk.default")
 def topk(
-    context: Context, self: Expr, k: Extent, dim: int = -1, largest: bool = True,
+    context: Context,
+    self: Expr,
+    k: Extent,
+    dim: int = -1,
+    largest: bool = True,
     sorted: bool = True,
-) -> Pair:  # fmt: skip
+) -> Pair:
     """The k largest (or smallest) in order, and where they stand."""
     if isinstance(k, int) and k >= 1 and context.rank(self):
         both = context.emit(op.topk(self, k, dim, "both", largest, "int64"))
@@ -212,9 +219,14 @@ def _highest(dtype: str) -> float:
 
 @converter("aten.searchsorted.Tensor", "aten.searchsorted.Scalar")
 def searchsorted(
-    context: Context, sorted_sequence: Expr, self: Operand, out_int32: bool = False,
-    right: bool = False, side: str | None = None, sorter: Expr | None = None,
-) -> Expr:  # fmt: skip
+    context: Context,
+    sorted_sequence: Expr,
+    self: Operand,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Expr | None = None,
+) -> Expr:
     """How many elements of each sorted row stand before a value (``right``: or equal it)."""
     if sorter is not None:
         sorted_sequence = context.emit(op.gather_elements(sorted_sequence, sorter, -1))
@@ -233,9 +245,12 @@ def bucketize(
 
 @converter("aten.isin.Tensor_Tensor", "aten.isin.Tensor_Scalar", "aten.isin.Scalar_Tensor")
 def isin(
-    context: Context, elements: Operand, test_elements: Operand, assume_unique: bool = False,
+    context: Context,
+    elements: Operand,
+    test_elements: Operand,
+    assume_unique: bool = False,
     invert: bool = False,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Whether elements are among others."""
     candidates, others = context.promoted(elements, test_elements)
     tests = context.emit(op.flatten(others)) if context.rank(others) else _as_row(context, others)
@@ -245,9 +260,7 @@ def isin(
 
 
 @converter("aten.histc.default")
-def histc(
-    context: Context, self: Expr, bins: int = 100, min: float = 0, max: float = 0
-) -> Expr:
+def histc(context: Context, self: Expr, bins: int = 100, min: float = 0, max: float = 0) -> Expr:
     """How many elements each of ``bins`` equal parts of [min, max] has; 0 and 0: of the data."""
     row = context.emit(op.flatten(self)) if context.rank(self) != 1 else self
     if min == 0 and max == 0 and context.dims(row) != [0]:
@@ -259,18 +272,25 @@ def histc(
 
 @converter("aten._unique2.default")
 def unique2(
-    context: Context, self: Expr, sorted: bool = True, return_inverse: bool = False,
+    context: Context,
+    self: Expr,
+    sorted: bool = True,
+    return_inverse: bool = False,
     return_counts: bool = False,
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """The distinct elements in order, the place of each element among them, and their counts."""
     return _unique(context, self, return_inverse, return_counts, None)
 
 
 @converter("aten.unique_dim.default")
 def unique_dim(
-    context: Context, self: Expr, dim: int, sorted: bool = True, return_inverse: bool = False,
+    context: Context,
+    self: Expr,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
     return_counts: bool = False,
-) -> list[Expr]:  # fmt: skip
+) -> list[Expr]:
     """The distinct slices along a dimension."""
     return _unique(context, self, return_inverse, return_counts, dim)
 

@@ -25,9 +25,7 @@ def unfold(context: Context, self: Expr, dimension: int, size: int, step: int) -
 
 
 @converter("aten.diagonal.default", "aten.diagonal_copy.default")
-def diagonal(
-    context: Context, self: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1
-) -> Expr:
+def diagonal(context: Context, self: Expr, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Expr:
     """The diagonal of two dimensions, as the last one."""
     return op.diagonal(self, offset, dim1, dim2)
 
@@ -51,9 +49,12 @@ def diag_embed(
 
 @converter("aten.as_strided.default", "aten.as_strided_copy.default")
 def as_strided(
-    context: Context, self: Expr, size: Sequence[Extent], stride: Sequence[Extent],
+    context: Context,
+    self: Expr,
+    size: Sequence[Extent],
+    stride: Sequence[Extent],
     storage_offset: Extent | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Elements by their positions in memory, which the tensor has to fill without gaps."""
     order, start = storage_order(context)
     if order != list(range(len(order))):
@@ -76,9 +77,13 @@ def storage_order(context: Context) -> tuple[list[int], int]:
 
 @converter("aten.as_strided_scatter.default")
 def as_strided_scatter(
-    context: Context, self: Expr, src: Expr, size: Sequence[Extent], stride: Sequence[Extent],
+    context: Context,
+    self: Expr,
+    src: Expr,
+    size: Sequence[Extent],
+    stride: Sequence[Extent],
     storage_offset: Extent | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """The tensor with another one written where as_strided would read."""
     order, start = storage_order(context)
     offset = (start if storage_offset is None else storage_offset) - start

@@ -177,9 +177,12 @@ def _infinite(context: Context, self: Expr, side: Callable[..., Expr]) -> Expr:
 
 @converter("aten.nan_to_num.default")
 def nan_to_num(
-    context: Context, self: Expr, nan: float | None = None, posinf: float | None = None,
+    context: Context,
+    self: Expr,
+    nan: float | None = None,
+    posinf: float | None = None,
     neginf: float | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """NaN and infinities replaced: by 0 and by the largest and lowest number unless given."""
     if not is_float(context, self):
         return self
@@ -264,9 +267,7 @@ def _wrapped(value: Bound, dtype: DataType) -> Bound | int:
     return value
 
 
-def limited(
-    context: Context, tensor: Expr, low: Operand | None, high: Operand | None
-) -> Expr:
+def limited(context: Context, tensor: Expr, low: Operand | None, high: Operand | None) -> Expr:
     """A tensor within bounds that are numbers or None, of its own type."""
     kind = DataType(context.dtype_of(tensor))
     if isinstance(low, int | float) and isinstance(high, int | float):

@@ -90,9 +90,7 @@ def transpose_matrix(context: Context, self: Expr) -> Expr:
     "aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims",
     "aten.squeeze_copy.default", "aten.squeeze_copy.dim", "aten.squeeze_copy.dims",
 )  # fmt: skip
-def squeeze(
-    context: Context, self: Expr, dim: int | Sequence[int] | None = None
-) -> Expr:
+def squeeze(context: Context, self: Expr, dim: int | Sequence[int] | None = None) -> Expr:
     """Without dimensions of extent 1 (among ``dim``)."""
     dims = context.dims(self)
     axes = [axis for axis in axes_of(dim, len(dims)) if axis < len(dims) and _is_one(dims[axis])]
@@ -141,9 +139,11 @@ def flip(context: Context, self: Expr, dims: Sequence[int]) -> Expr:
 
 @converter("aten.roll.default")
 def roll(
-    context: Context, self: Expr, shifts: Extent | Sequence[Extent],
+    context: Context,
+    self: Expr,
+    shifts: Extent | Sequence[Extent],
     dims: int | Sequence[int] | None = None,
-) -> Expr:  # fmt: skip
+) -> Expr:
     """Shifted along dimensions, what falls off comes in on the other side."""
     amounts = [shifts] if isinstance(shifts, int | PrimExpr) else list(shifts)
     if not dims:
@@ -165,8 +165,7 @@ def _rolled(context: Context, tensor: Expr, shift: Extent, axis: int) -> Expr:
     if not context.static([extent, shift]):
         return _rolled_by_index(context, tensor, shift, axis)
     pieces = [
-        op.strided_slice(tensor, [axis], [begin], [end])
-        for begin, end in ((cut, extent), (0, cut))
+        op.strided_slice(tensor, [axis], [begin], [end]) for begin, end in ((cut, extent), (0, cut))
     ]
     return context.emit(op.concat(pieces, axis))
 

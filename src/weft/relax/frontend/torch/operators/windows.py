@@ -38,9 +38,14 @@ def im2col(
 
 @converter("aten.col2im.default")
 def col2im(
-    context: Context, self: Expr, output_size: Sequence[Extent], kernel_size: Size, dilation: Size,
-    padding: Size, stride: Size,
-) -> Expr:  # fmt: skip
+    context: Context,
+    self: Expr,
+    output_size: Sequence[Extent],
+    kernel_size: Size,
+    dilation: Size,
+    padding: Size,
+    stride: Size,
+) -> Expr:
     """Columns added up into an image."""
     geometry = [each(part, 2) for part in (kernel_size, dilation, padding, stride)]
     kernel, spread, around, steps = geometry
@@ -60,9 +65,7 @@ def max_unpool(
     return _at_places(context, self, indices, len(output_size), "update")
 
 
-def _at_places(
-    context: Context, values: Expr, places: Expr, rank: int, reduction: str
-) -> Expr:
+def _at_places(context: Context, values: Expr, places: Expr, rank: int, reduction: str) -> Expr:
     shape = context.shape
     space: Extent = 1
     for extent in shape[-rank:]:
@@ -83,9 +86,16 @@ def _at_places(
     "aten.max_pool3d_with_indices_backward.default",
 )  # fmt: skip
 def max_pool_backward(
-    context: Context, grad_output: Expr, self: Expr, kernel_size: Sequence[int],
-    stride: Sequence[int], padding: Size, dilation: Size, ceil_mode: bool, indices: Expr,
-) -> Expr:  # fmt: skip
+    context: Context,
+    grad_output: Expr,
+    self: Expr,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Size,
+    dilation: Size,
+    ceil_mode: bool,
+    indices: Expr,
+) -> Expr:
     """The gradient goes to the place that was the largest of its window."""
     rank = 3 if "max_pool3d" in str(context.node.target) else 2
     return _at_places(context, grad_output, indices, rank, "add")
@@ -104,9 +114,16 @@ def adaptive_max_pool_backward(
 
 @converter("aten.avg_pool2d_backward.default", "aten.avg_pool3d_backward.default")
 def avg_pool_backward(
-    context: Context, grad_output: Expr, self: Expr, kernel_size: Size, stride: Size, padding: Size,
-    ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
-) -> Expr:  # fmt: skip
+    context: Context,
+    grad_output: Expr,
+    self: Expr,
+    kernel_size: Size,
+    stride: Size,
+    padding: Size,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Expr:
     """Each window's gradient over its count, added up where windows overlap."""
     rank = 3 if "pool3d" in str(context.node.target) else 2
     kernel = each(kernel_size, rank)
@@ -161,9 +178,7 @@ def _constants(context: Context, *shapes: Sequence[Extent]) -> list[list[int]]:
 def adaptive_avg_pool_backward(context: Context, grad_output: Expr, self: Expr) -> Expr:
     """The gradient through the matrix of each axis' averages."""
     rank = 3 if "pool3d" in str(context.node.target) else 2
-    extents, counts = _constants(
-        context, context.shape[-rank:], context.dims(grad_output)[-rank:]
-    )
+    extents, counts = _constants(context, context.shape[-rank:], context.dims(grad_output)[-rank:])
     gradient, last = grad_output, len(context.shape) - 1
     for number in range(rank):
         axis = last + 1 - rank + number

@@ -26,9 +26,13 @@ def _allowed(
 
 
 def _attended(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | None,
-    scale: float | None, allowed: np.ndarray | None,
-) -> np.ndarray:  # fmt: skip
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    bias: np.ndarray | None,
+    scale: float | None,
+    allowed: np.ndarray | None,
+) -> np.ndarray:
     heads = query.shape[2]
     q, k, v = [item.transpose(0, 2, 1, 3) for item in (query, key, value)]
     k, v = [np.repeat(item, heads // item.shape[1], 1) for item in (k, v)]
@@ -44,9 +48,14 @@ def _attended(
 
 @in_float64
 def attention(
-    query: np.ndarray, key: np.ndarray, value: np.ndarray, bias: np.ndarray | None = None,
-    scale: float | None = None, causal_mask: str | None = None, window_size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    bias: np.ndarray | None = None,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> np.ndarray:
     """The values, weighted by the softmax of the scores."""
     allowed = _allowed(query.shape[1], key.shape[1], causal_mask, window_size)
     return _attended(query, key, value, bias, scale, allowed)
@@ -54,10 +63,16 @@ def attention(
 
 @in_float64
 def attention_var_len(
-    queries: np.ndarray, keys: np.ndarray, values: np.ndarray, seqstart_q: np.ndarray,
-    seqstart_k: np.ndarray, *_lengths: np.ndarray, scale: float | None = None,
-    causal_mask: str | None = None, window_size: int | None = None,
-) -> np.ndarray:  # fmt: skip
+    queries: np.ndarray,
+    keys: np.ndarray,
+    values: np.ndarray,
+    seqstart_q: np.ndarray,
+    seqstart_k: np.ndarray,
+    *_lengths: np.ndarray,
+    scale: float | None = None,
+    causal_mask: str | None = None,
+    window_size: int | None = None,
+) -> np.ndarray:
     """Attention of each sequence for itself."""
     attended = np.zeros((*queries.shape[:3], values.shape[3]))
     for number in range(len(seqstart_q) - 1):

@@ -36,10 +36,18 @@ def conv(rank: int) -> Reference:
     data_order, kernel_order = f"NC{_SPATIAL[rank]}", f"OI{_SPATIAL[rank]}"
 
     def run(
-        data: np.ndarray, weight: np.ndarray, *, strides: Sequence[int], padding: Sequence[int],
-        dilation: Sequence[int], groups: int, data_layout: str, kernel_layout: str, out_layout: str,
+        data: np.ndarray,
+        weight: np.ndarray,
+        *,
+        strides: Sequence[int],
+        padding: Sequence[int],
+        dilation: Sequence[int],
+        groups: int,
+        data_layout: str,
+        kernel_layout: str,
+        out_layout: str,
         out_dtype: str | None = None,
-    ) -> np.ndarray:  # fmt: skip
+    ) -> np.ndarray:
         layouts = ((data_layout, data_order), (kernel_layout, kernel_order))
         x, w = _operands(data, weight, layouts, out_dtype)
         sides = [(padding[axis], padding[rank + axis]) for axis in range(rank)]
@@ -68,14 +76,16 @@ def conv_transpose(rank: int) -> Reference:
         x, w = _operands(data, weight, layouts, out_dtype)
         each = w.shape[0] // groups
         # (in, out / groups, ...) as (out, in / groups, ...)
-        w = np.concatenate([
-            np.swapaxes(w[group * each : (group + 1) * each], 0, 1) for group in range(groups)
-        ])  # fmt: skip
+        w = np.concatenate(
+            [np.swapaxes(w[group * each : (group + 1) * each], 0, 1) for group in range(groups)]
+        )
         whole = [
-            (x.shape[2 + axis] - 1) * strides[axis] + (w.shape[2 + axis] - 1) * dilation[axis]
-            + output_padding[axis] + 1
+            (x.shape[2 + axis] - 1) * strides[axis]
+            + (w.shape[2 + axis] - 1) * dilation[axis]
+            + output_padding[axis]
+            + 1
             for axis in range(rank)
-        ]  # fmt: skip
+        ]
         total = np.zeros((x.shape[0], w.shape[0], *whole), x.dtype)
         for place in np.ndindex(*w.shape[2:]):
             window = windows.taps(place, dilation, x.shape[2:], strides)

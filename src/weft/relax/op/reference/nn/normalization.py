@@ -30,19 +30,32 @@ def _shaped(parameter: np.ndarray, x: np.ndarray, axes: Sequence[int]) -> np.nda
 
 
 def _affine(
-    values: np.ndarray, gamma: np.ndarray, beta: np.ndarray, axes: Sequence[int],
-    center: bool = True, scale: bool = True,
-) -> np.ndarray:  # fmt: skip
+    values: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    axes: Sequence[int],
+    center: bool = True,
+    scale: bool = True,
+) -> np.ndarray:
     values = values * _shaped(gamma, values, axes) if scale else values
     return values + _shaped(beta, values, axes) if center else values
 
 
 @in_float64
 def batch_norm(
-    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, moving_mean: np.ndarray,
-    moving_var: np.ndarray, *, axis: int, epsilon: float = 1e-5, center: bool = True,
-    scale: bool = True, momentum: float = 0.1, training: bool = True,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    moving_mean: np.ndarray,
+    moving_var: np.ndarray,
+    *,
+    axis: int,
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    momentum: float = 0.1,
+    training: bool = True,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Normalise by the statistics of the batch in training, else by the moving statistics."""
     place = axis % data.ndim
     mean, spread = moving_mean, moving_var
@@ -60,9 +73,15 @@ def batch_norm(
 
 @in_float64
 def layer_norm(
-    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, *, axes: Sequence[int],
-    epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    *,
+    axes: Sequence[int],
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> np.ndarray:
     """Standardised over axes."""
     chosen = all_axes(axes, data.ndim)
     return _affine(_standardized(data, chosen, epsilon), gamma, beta, chosen, center, scale)
@@ -80,9 +99,17 @@ def rms_norm(
 
 @in_float64
 def group_norm(
-    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, *, num_groups: int, channel_axis: int,
-    axes: Sequence[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    *,
+    num_groups: int,
+    channel_axis: int,
+    axes: Sequence[int],
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> np.ndarray:
     """Standardised over groups of channels."""
     place = channel_axis % data.ndim
     chosen = [axis for axis in all_axes(axes, data.ndim) if axis != place]
@@ -96,9 +123,16 @@ def group_norm(
 
 @in_float64
 def instance_norm(
-    data: np.ndarray, gamma: np.ndarray, beta: np.ndarray, *, channel_axis: int,
-    axes: Sequence[int], epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    gamma: np.ndarray,
+    beta: np.ndarray,
+    *,
+    channel_axis: int,
+    axes: Sequence[int],
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+) -> np.ndarray:
     """Standardised over axes of each channel."""
     normalized = _standardized(data, all_axes(axes, data.ndim), epsilon)
     return _affine(normalized, gamma, beta, [channel_axis % data.ndim], center, scale)
@@ -119,9 +153,13 @@ def cross_entropy(predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 @in_float64
 def nll_loss(
-    predictions: np.ndarray, targets: np.ndarray, weights: np.ndarray | None = None, *,
-    reduction: str = "mean", ignore_index: int = -100,
-) -> np.ndarray:  # fmt: skip
+    predictions: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray | None = None,
+    *,
+    reduction: str = "mean",
+    ignore_index: int = -100,
+) -> np.ndarray:
     """The negative predictions of the targets."""
     axis = 1 if predictions.ndim > targets.ndim and targets.ndim else 0
     kept = targets != ignore_index

@@ -28,9 +28,12 @@ def _each(data: Array, counts: Sequence[int], window: Any) -> Array:
 
 
 def max_pool_indices(
-    data: Array, pool_size: Sequence[int], strides: Sequence[int], padding: Sequence[int],
+    data: Array,
+    pool_size: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
     dilation: Sequence[int],
-) -> Array:  # fmt: skip
+) -> Array:
     """The index of the largest element of each window; windows as in pooling."""
     space, rank = data.shape[2:], len(pool_size)
     reaches = [dilation[i] * (pool_size[i] - 1) + 1 for i in range(rank)]
@@ -42,11 +45,12 @@ def max_pool_indices(
     def window(at: Sequence[int]) -> list[list[int]]:
         return [
             [
-                place for tap in range(pool_size[i])
+                place
+                for tap in range(pool_size[i])
                 if 0 <= (place := at[i] * strides[i] - padding[i] + tap * dilation[i]) < space[i]
             ]
             for i in range(rank)
-        ]  # fmt: skip
+        ]
 
     return _each(data, counts, window)
 

@@ -68,10 +68,12 @@ def adaptive(rank: int, is_max: bool) -> Reference:
         size = list(x.shape[2:]) if output_size is None else list(output_size)
         pooled = np.empty((*x.shape[:2], *size), x.dtype)
         for place in np.ndindex(*size):
-            window = tuple([
-                slice(at * extent // count, -(-(at + 1) * extent // count))
-                for at, extent, count in zip(place, x.shape[2:], size, strict=True)
-            ])  # fmt: skip
+            window = tuple(
+                [
+                    slice(at * extent // count, -(-(at + 1) * extent // count))
+                    for at, extent, count in zip(place, x.shape[2:], size, strict=True)
+                ]
+            )
             part = windows.part(x, window)
             axes = tuple(range(2, part.ndim))
             count = np.float64(math.prod(part.shape[2:]))  # of nothing: NaN, as the mean

@@ -28,12 +28,22 @@ _FUNCTIONS: Final[dict[str, Callable[[np.ndarray, float, float], np.ndarray]]] =
 
 @in_float64
 def recurrent_layer(  # noqa: PLR0913 - the options of ONNX's layers
-    data: np.ndarray, weight: np.ndarray, recurrent: np.ndarray, bias: np.ndarray,
-    recurrent_bias: np.ndarray, states: Sequence[np.ndarray], lengths: np.ndarray | None = None,
-    kind: str = "rnn", reverse: bool = False, activations: Sequence[str] = (),
-    alphas: Sequence[float] = (), betas: Sequence[float] = (), clip: float = 0.0,
-    reset_after: bool = False, input_forget: bool = False,
-) -> tuple[np.ndarray, ...]:  # fmt: skip
+    data: np.ndarray,
+    weight: np.ndarray,
+    recurrent: np.ndarray,
+    bias: np.ndarray,
+    recurrent_bias: np.ndarray,
+    states: Sequence[np.ndarray],
+    lengths: np.ndarray | None = None,
+    kind: str = "rnn",
+    reverse: bool = False,
+    activations: Sequence[str] = (),
+    alphas: Sequence[float] = (),
+    betas: Sequence[float] = (),
+    clip: float = 0.0,
+    reset_after: bool = False,
+    input_forget: bool = False,
+) -> tuple[np.ndarray, ...]:
     """The outputs of all steps, then the last states."""
     steps, batch, _ = data.shape
     hidden = np.array(states[0], "float64")
@@ -68,9 +78,12 @@ def _limited(name: str, alpha: float, beta: float, clip: float) -> Function:
 
 
 def _gru(
-    functions: Sequence[Function], mine: Sequence[np.ndarray], sums: Sequence[np.ndarray],
-    last: tuple[np.ndarray, np.ndarray, np.ndarray], reset_after: bool,
-) -> np.ndarray:  # fmt: skip
+    functions: Sequence[Function],
+    mine: Sequence[np.ndarray],
+    sums: Sequence[np.ndarray],
+    last: tuple[np.ndarray, np.ndarray, np.ndarray],
+    reset_after: bool,
+) -> np.ndarray:
     gate, new_value = functions
     hidden, weight, bias = last
     update, reset = gate(mine[0] + sums[0]), gate(mine[1] + sums[1])
@@ -79,9 +92,13 @@ def _gru(
 
 
 def _lstm(
-    functions: Sequence[Function], mine: Sequence[np.ndarray], sums: Sequence[np.ndarray],
-    cell: np.ndarray, peephole: Sequence[np.ndarray], input_forget: bool,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    functions: Sequence[Function],
+    mine: Sequence[np.ndarray],
+    sums: Sequence[np.ndarray],
+    cell: np.ndarray,
+    peephole: Sequence[np.ndarray],
+    input_forget: bool,
+) -> tuple[np.ndarray, np.ndarray]:
     gate, new_value, output = functions
     parts = [a + b for a, b in zip(mine, sums, strict=True)]
     add = gate(parts[0] + peephole[0] * cell)

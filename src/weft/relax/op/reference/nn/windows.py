@@ -30,16 +30,23 @@ def taps(
 ) -> tuple[slice, ...]:
     """The slices of the padded data that kernel element ``place`` reads over all windows."""
     sizes = zip(place, dilation, counts, strides, strict=True)
-    return tuple([
-        slice(tap * step, tap * step + (times - 1) * stride + 1 if times else 0, stride)
-        for tap, step, times, stride in sizes
-    ])  # fmt: skip
+    return tuple(
+        [
+            slice(tap * step, tap * step + (times - 1) * stride + 1 if times else 0, stride)
+            for tap, step, times, stride in sizes
+        ]
+    )
 
 
 def deform_im2col(
-    data: np.ndarray, offset: np.ndarray, kernel_size: Sequence[int], strides: Sequence[int],
-    padding: Sequence[int], dilation: Sequence[int], offset_groups: int = 1,
-) -> np.ndarray:  # fmt: skip
+    data: np.ndarray,
+    offset: np.ndarray,
+    kernel_size: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    offset_groups: int = 1,
+) -> np.ndarray:
     """Windows of images whose elements are moved by offsets and interpolated bilinearly."""
     batches, channels, *space = data.shape
     counts = offset.shape[2:]
@@ -50,9 +57,12 @@ def deform_im2col(
     for n, group, *tap in np.ndindex(batches, offset_groups, *kernel_size):
         planes = slice(group * per_group, (group + 1) * per_group)
         places = [
-            window_places[a] * strides[a] + tap[a] * dilation[a] - padding[a]
-            + moves[n, group, tap[0], tap[1], a] for a in range(2)
-        ]  # fmt: skip
+            window_places[a] * strides[a]
+            + tap[a] * dilation[a]
+            - padding[a]
+            + moves[n, group, tap[0], tap[1], a]
+            for a in range(2)
+        ]
         for corner in np.ndindex(2, 2):
             at = [np.floor(places[a]) + corner[a] for a in range(2)]
             weights = np.prod([1 - np.abs(places[a] - at[a]) for a in range(2)], 0)

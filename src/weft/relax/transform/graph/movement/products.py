@@ -54,9 +54,10 @@ def _reshaped(scope: Scope, data: Expr, call: Call) -> Expr | None:
 def _is_same_matrix(before: Sequence[PrimExpr], dims: Sequence[PrimExpr]) -> bool:
     """Whether a reshape keeps the columns and the last axis of rows, and only changes axes of 1."""
     return (
-        same_dim(before[-1], dims[-1]) and moves_units_only(before[:-1], dims[:-1])
+        same_dim(before[-1], dims[-1])
+        and moves_units_only(before[:-1], dims[:-1])
         and (not is_unit(before[-2]) or not without_units(dims[:-1]))
-    )  # fmt: skip
+    )
 
 
 def _has_few_rows(dims: Sequence[PrimExpr]) -> bool:

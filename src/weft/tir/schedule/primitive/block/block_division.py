@@ -118,9 +118,11 @@ def _shared_axis(
     if not given or not Analyzer().can_prove_equal(extent, domain(given[0]).extent):
         other = domain(given[0]).extent if given else "nothing"
         raise BlockizeOuterError(
-            state, f"the outer axis {own.var.name} of {name_of(sref)} has extent {extent}, that of "
-            f"the first block {other}", sref,
-        )  # fmt: skip
+            state,
+            f"the outer axis {own.var.name} of {name_of(sref)} has extent {extent}, that of "
+            f"the first block {other}",
+            sref,
+        )
     return given[0]
 
 
@@ -141,13 +143,23 @@ def _parts(
     for axis in realize.block.iter_vars:
         if not op.is_const_int(domain(axis).min, 0):
             raise SubspaceError(
-                state, f"axis {axis.var.name} of {name_of(sref)} starts at {domain(axis).min}",
-                sref, "only axes from 0 divide",
-            )  # fmt: skip
-    pairs = subspace_divide(
-        realize.iter_values, tree.domains(loops), list(inside), realize.predicate,
-        IterMapLevel.Surjective, not preserve_unit_iters,
-    ) if realize.iter_values else ()  # fmt: skip
+                state,
+                f"axis {axis.var.name} of {name_of(sref)} starts at {domain(axis).min}",
+                sref,
+                "only axes from 0 divide",
+            )
+    pairs = (
+        subspace_divide(
+            realize.iter_values,
+            tree.domains(loops),
+            list(inside),
+            realize.predicate,
+            IterMapLevel.Surjective,
+            not preserve_unit_iters,
+        )
+        if realize.iter_values
+        else ()
+    )
     outside = {loop_of(item).loop_var for item in loops} - inside
     if pairs:
         parts = [
@@ -295,9 +307,13 @@ def blockized(
         body = loop_of(item).with_(body=body)
     domains = {axis.var: domain(axis) for axis in division.inner_axes} | tree.domains(inner)
     outer = Block(
-        division.outer_axes, relaxed(block.reads, domains), relaxed(block.writes, domains),
-        f"{block.name_hint}_o", body, init,
-    )  # fmt: skip
+        division.outer_axes,
+        relaxed(block.reads, domains),
+        relaxed(block.writes, domains),
+        f"{block.name_hint}_o",
+        body,
+        init,
+    )
     reuse[realize.block] = inside
     return BlockRealize(division.outer_values, division.outer_condition, outer), reuse
 
@@ -307,9 +323,11 @@ def _check_not_ordered(state: ScheduleState, sref: StmtSRef) -> None:
     for axis in tree.block_of(sref).iter_vars:
         if axis.iter_type == IterVar.Ordered:
             raise BlockizeInitError(
-                state, f"{name_of(sref)} has an init and the ordered axis {axis.var.name}", sref,
+                state,
+                f"{name_of(sref)} has an init and the ordered axis {axis.var.name}",
+                sref,
                 "decompose it first",
-            )  # fmt: skip
+            )
 
 
 def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
@@ -318,9 +336,11 @@ def _only_block(state: ScheduleState, at: StmtSRef) -> StmtSRef:
     if len(realizes) != 1:
         names = ", ".join([realize.block.name_hint for realize in realizes]) or "none"
         raise BlockizeNestError(
-            state, f"{name_of(at)} has {len(realizes)} blocks ({names}), expected one", at,
+            state,
+            f"{name_of(at)} has {len(realizes)} blocks ({names}), expected one",
+            at,
             "blockize the blocks as a list, or a loop around one of them",
-        )  # fmt: skip
+        )
     if not tree.is_only_loops_and_blocks(loop):
         raise BlockizeNestError(
             state, f"below {name_of(at)} is something else than loops and a block", at
@@ -401,9 +421,11 @@ def _check_runs_once(
                 continue
             if not analyzer.can_prove_equal(loop.loop_var, loop.min):
                 raise BlockizeInitError(
-                    state, f"{name_of(item)} repeats {name_of(sref)}, whose axes do not use it; "
-                    "its init would not be repeated", (item, sref),
-                )  # fmt: skip
+                    state,
+                    f"{name_of(item)} repeats {name_of(sref)}, whose axes do not use it; "
+                    "its init would not be repeated",
+                    (item, sref),
+                )
             ranges[loop.loop_var] = Range.from_min_extent(loop.min, IntImm(loop.min.dtype, 1))
     values, condition = division.inner_values, division.inner_condition
     if values and not detect_iter_map(values, ranges, condition, IterMapLevel.Bijective).indices:

@@ -126,9 +126,13 @@ def _by_inverse(
     if not provided or not all(is_point(part, analyzer) for part in provided):
         return None
     iter_map = detect_iter_map(
-        [part.min_value for part in provided], {axis.var: domain(axis) for axis in axes}, True,
-        IterMapLevel.Bijective, simplify_trivial_iterators=False, analyzer=analyzer,
-    )  # fmt: skip
+        [part.min_value for part in provided],
+        {axis.var: domain(axis) for axis in axes},
+        True,
+        IterMapLevel.Bijective,
+        simplify_trivial_iterators=False,
+        analyzer=analyzer,
+    )
     if not iter_map.indices:
         return None
     outputs = [Var(f"ph_{i}", part.min_value.dtype) for i, part in enumerate(provided)]

@@ -146,9 +146,11 @@ def _neighbours(
     if len(by_position) < len(srefs) or positions[-1] - positions[0] + 1 != len(srefs):
         names = ", ".join([tree.block_of(sref).name_hint for sref in srefs])
         raise BlockizeNestError(
-            state, f"blocks {names} do not stand side by side in {name_of(place)}", tuple(srefs),
+            state,
+            f"blocks {names} do not stand side by side in {name_of(place)}",
+            tuple(srefs),
             "each must be alone in its loops, and no other block between them",
-        )  # fmt: skip
+        )
     return place, [by_position[position] for position in positions], positions[0]
 
 
@@ -166,9 +168,11 @@ def _check_no_reduction(state: ScheduleState, sref: StmtSRef) -> None:
     reduces = [axis for axis in block.iter_vars if axis.accumulates]
     if block.init is not None and reduces:
         raise BlockizeInitError(
-            state, f"{name_of(sref)} has an init and the reduction axis {reduces[0].var.name}",
-            sref, "decompose the reduction first, or blockize a loop around this block alone",
-        )  # fmt: skip
+            state,
+            f"{name_of(sref)} has an init and the reduction axis {reduces[0].var.name}",
+            sref,
+            "decompose the reduction first, or blockize a loop around this block alone",
+        )
 
 
 def _check_same_outer(

@@ -45,10 +45,11 @@ def get_block(self: Session, name: str, func_name: str | None = None) -> BlockRV
         return self._block_rv(self.state.sref_of(named[0]))
     if named:
         raise BlockNotFoundError(
-            self.state, f"{len(named)} blocks of {func_name} are called {name!r}",
+            self.state,
+            f"{len(named)} blocks of {func_name} are called {name!r}",
             tuple([self.state.sref_of(block) for block in named]),
             "give them names of their own with T.block(name), or reach one from another block",
-        )  # fmt: skip
+        )
     names = [block.name_hint for block in blocks]
     near = difflib.get_close_matches(name, names, 1)
     hint = f"did you mean {near[0]!r}?" if near else ""

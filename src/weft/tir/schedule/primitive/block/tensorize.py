@@ -123,16 +123,19 @@ def _matched(
         matched = compare(realize, desc, outside)
     except Mismatch as error:
         raise TensorIntrinMismatchError(
-            state, f"{name_of(sref)} is not what {name} computes; {error}", sref,
+            state,
+            f"{name_of(sref)} is not what {name} computes; {error}",
+            sref,
             _hint(error.what),
-        ) from None  # fmt: skip
+        ) from None
     for param in intrinsic.desc.params:
         buffer = intrinsic.desc.buffer_map[param]
         if buffer not in matched.buffers:
             raise TensorIntrinError(
-                state, f"the description of {name} has no region of its parameter {buffer.name}",
+                state,
+                f"the description of {name} has no region of its parameter {buffer.name}",
                 sref,
-            )  # fmt: skip
+            )
     return matched
 
 
@@ -305,8 +308,11 @@ def _replaced(
         if key in annotations and str(annotations[key]) != str(value):
             logger.warning(
                 "tensorize: %s has %r = %s and the block %s; the block's is kept",
-                name, key, value, annotations[key],
-            )  # fmt: skip
+                name,
+                key,
+                value,
+                annotations[key],
+            )
             continue
         annotations[key] = value
     return block.with_(

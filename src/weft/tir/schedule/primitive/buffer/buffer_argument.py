@@ -46,8 +46,10 @@ def _checked_pair(block: Block, given: Sequence[object], required: str | None) -
     if not isinstance(kind, str) or kind not in KINDS or not isinstance(index, int) or not is_place:
         raise IRValueError(f"expected ('read', i) or ('write', i), got {tuple(given)!r}")
     if required not in (None, kind):
-        raise IRValueError(f"expected a buffer that block {block.name_hint} {required}s, got a "
-                           f"place among those it {kind}s")  # fmt: skip
+        raise IRValueError(
+            f"expected a buffer that block {block.name_hint} {required}s, got a "
+            f"place among those it {kind}s"
+        )
     return kind, index
 
 

@@ -43,16 +43,19 @@ def defining_block(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> Stmt
                 return item
             if any(match.buffer is buffer for match in item.stmt.match_buffers):
                 raise SubregionBufferError(
-                    state, f"{buffer.name} is a view that match_buffer defines", item,
+                    state,
+                    f"{buffer.name} is a view that match_buffer defines",
+                    item,
                     "transform the buffer that it is a view of",
-                )  # fmt: skip
+                )
         item = item.parent
     if any(mine is buffer for mine in state.function_of(sref)[1].buffer_map.values()):
         return root
     raise SubregionBufferError(
-        state, f"{buffer.name} is no parameter and allocated by no block around {name_of(sref)}",
+        state,
+        f"{buffer.name} is no parameter and allocated by no block around {name_of(sref)}",
         sref,
-    )  # fmt: skip
+    )
 
 
 def check_rewritable(state: ScheduleState, scope: StmtSRef, buffer: Buffer) -> None:
@@ -111,7 +114,9 @@ def _check_symbols(
     for symbol in collect(list(old.shape), Var):
         if symbol not in known:
             raise LostSymbolError(
-                state, f"{symbol.name} is known from the shape of {old.name} only, which would "
-                "become an expression of it", scope,
+                state,
+                f"{symbol.name} is known from the shape of {old.name} only, which would "
+                "become an expression of it",
+                scope,
                 f"make {symbol.name} a parameter, or an extent of another buffer",
-            )  # fmt: skip
+            )

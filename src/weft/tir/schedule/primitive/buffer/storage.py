@@ -119,9 +119,10 @@ def _allocation(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> StmtSRe
                 )
         item = item.parent
     raise NotAllocatedError(
-        state, f"{buffer.name}, which {name_of(sref)} writes, is no buffer that a block allocates",
+        state,
+        f"{buffer.name}, which {name_of(sref)} writes, is no buffer that a block allocates",
         sref,
-    )  # fmt: skip
+    )
 
 
 def _check_threads(state: ScheduleState, site: StmtSRef, buffer: Buffer, scope: str) -> None:
@@ -362,9 +363,11 @@ def storage_align(
         raise AlignmentError(state, f"expected a factor of at least 1, got {factor}", sref)
     if not -buffer.ndim <= axis < buffer.ndim:
         raise AlignmentError(
-            state, f"{buffer.name} has {buffer.ndim} axes, got axis {axis}", sref,
+            state,
+            f"{buffer.name} has {buffer.ndim} axes, got axis {axis}",
+            sref,
             f"-{buffer.ndim} to {buffer.ndim - 1} are its axes",
-        )  # fmt: skip
+        )
     axis %= buffer.ndim
     _allocation(state, sref, buffer)
     entries = _entries(state, sref)
@@ -389,9 +392,11 @@ def _entries(state: ScheduleState, sref: StmtSRef) -> list[list[int]]:
         numbers = [value for value in values if isinstance(value, int)]
         if len(values) != 4 or len(numbers) != 4:
             raise AlignmentError(
-                state, f"the annotation {ALIGN} of {name_of(sref)} is {given}", sref,
+                state,
+                f"the annotation {ALIGN} of {name_of(sref)} is {given}",
+                sref,
                 "it is a list of [buffer, axis, factor, offset]",
-            )  # fmt: skip
+            )
         alignments.append(numbers)
     return alignments
 

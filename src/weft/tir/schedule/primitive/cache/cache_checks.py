@@ -117,9 +117,10 @@ def only_writer(state: ScheduleState, buffer: Buffer, scope: StmtSRef) -> Block 
     if len(writers) > 1:
         names = ", ".join([block.name_hint for block in writers])
         raise WriterCountError(
-            state, f"{buffer.name} is written by {len(writers)} blocks of the scope: {names}",
+            state,
+            f"{buffer.name} is written by {len(writers)} blocks of the scope: {names}",
             tuple([state.sref_of(block) for block in writers]),
-        )  # fmt: skip
+        )
     return writers[0] if writers else None
 
 
@@ -217,9 +218,10 @@ def check_covered(
     for block in blocks:
         if not region_cover.is_region_cover(state, state.sref_of(block), scope):
             raise RegionCoverError(
-                state, f"{block.name_hint} reads more of {buffer.name} than was written before it",
+                state,
+                f"{block.name_hint} reads more of {buffer.name} than was written before it",
                 state.sref_of(block),
-            )  # fmt: skip
+            )
 
 
 def is_allocated_in(buffer: Buffer, scope: StmtSRef) -> bool:

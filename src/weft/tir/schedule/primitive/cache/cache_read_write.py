@@ -169,9 +169,10 @@ def _source(
     assert isinstance(scope.stmt, Block)
     order = [id(item) for item in hazards_below(scope.stmt).blocks]
     early = [
-        item for item in consumers
+        item
+        for item in consumers
         if writer is None or order.index(id(item)) < order.index(id(writer))
-    ]  # fmt: skip
+    ]
     if writer is None or (early and len(early) == len(consumers)):
         if writer is not None:
             legal.check_not_carried(state, buffer, writer, early)
@@ -195,9 +196,10 @@ def _written(state: ScheduleState, writer: Block, buffer: Buffer) -> tuple[StmtS
     regions = [region for region in writer.writes if region.buffer.data is buffer.data]
     if len(regions) != 1 or regions[0].buffer is not buffer:
         raise legal.AliasedBufferError(
-            state, f"{writer.name_hint} writes {len(regions)} regions or another view of "
-            f"{buffer.name}", state.sref_of(writer),
-        )  # fmt: skip
+            state,
+            f"{writer.name_hint} writes {len(regions)} regions or another view of {buffer.name}",
+            state.sref_of(writer),
+        )
     return state.sref_of(writer), regions[0]
 
 
@@ -362,9 +364,11 @@ def cache_inplace(
     writes = region_of(target.writes, buffer)
     if writes is None:
         raise NotInplaceError(
-            state, f"{name_of(sref)} reads {buffer.name}, it does not write it", sref,
+            state,
+            f"{name_of(sref)} reads {buffer.name}, it does not write it",
+            sref,
             "use cache_read",
-        )  # fmt: skip
+        )
     copies = _put_around(state, scope, sref, reads, writes, storage_scope)
     return self._block_rvs(copies)
 
@@ -404,7 +408,11 @@ def _put_around(
     stages = [copy_stage(copy, place.sref, name, condition) for copy in (before, after)]
     places = [place, Place(place.sref, place.position + 1)]
     edit_scope(
-        state, scope, Redirect(buffer, cache, None), [target],
-        [(where, stage) for where, (stage, _) in zip(places, stages, strict=True)], [cache],
-    )  # fmt: skip
+        state,
+        scope,
+        Redirect(buffer, cache, None),
+        [target],
+        [(where, stage) for where, (stage, _) in zip(places, stages, strict=True)],
+        [cache],
+    )
     return [copy for _, copy in stages]

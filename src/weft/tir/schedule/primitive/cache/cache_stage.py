@@ -283,9 +283,12 @@ def point_copy_block(
 ) -> Block:
     """``target[writes] = source[reads]`` as a block."""
     return Block(
-        axes, [points(source, reads)], [points(target, writes)], name,
+        axes,
+        [points(source, reads)],
+        [points(target, writes)],
+        name,
         BufferStore(target, BufferLoad(source, reads), writes),
-    )  # fmt: skip
+    )
 
 
 def points(buffer: Buffer, indices: Sequence[PrimExpr]) -> BufferRegion:

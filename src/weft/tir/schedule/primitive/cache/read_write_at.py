@@ -94,9 +94,10 @@ def read_at(
     late = [item for position, item in users.writers if position >= first]
     if late:
         raise AccessOrderError(
-            state, f"{late[0].name_hint} writes {buffer.name} in {name_of(at)} after it is read",
+            state,
+            f"{late[0].name_hint} writes {buffer.name} in {name_of(at)} after it is read",
             (at, state.sref_of(late[0])),
-        )  # fmt: skip
+        )
     legal.check_declared(state, buffer, scope, loads=False)
     readers = [item for _, item in users.readers]
     domain = _domain(state, at, buffer, readers, storage_scope, write=False)
@@ -142,9 +143,10 @@ def write_at(
     late = [item for position, item in users.readers if position > last]
     if late:
         raise AccessOrderError(
-            state, f"{late[0].name_hint} reads {buffer.name} in {name_of(at)} after it is written",
+            state,
+            f"{late[0].name_hint} reads {buffer.name} in {name_of(at)} after it is written",
             (at, state.sref_of(late[0])),
-        )  # fmt: skip
+        )
     legal.check_declared(state, buffer, scope, loads=True)
     writers = [item for _, item in users.writers]
     domain = _domain(state, at, buffer, writers, storage_scope, write=True)
@@ -205,9 +207,11 @@ def _check_content(
             continue
         if others:
             raise AccessOrderError(
-                state, f"{block.name_hint} reads {buffer.name}, which {others[0].name_hint} writes "
-                f"outside of {name_of(at)}", (at, sref, state.sref_of(others[0])),
-            )  # fmt: skip
+                state,
+                f"{block.name_hint} reads {buffer.name}, which {others[0].name_hint} writes "
+                f"outside of {name_of(at)}",
+                (at, sref, state.sref_of(others[0])),
+            )
         edges = hazards.of_target.get(id(block), [])
         is_produced = any(
             edge.kind is DepKind.RAW and id(edge.src) in inside and _uses(edge.src.writes, buffer)
@@ -352,9 +356,13 @@ def _copy_block(
     for loop, rng in zip(reversed(loops), reversed(region), strict=True):
         body = For(loop, IntImm(loop.dtype, 0), rng.extent, ForKind.SERIAL, body)
     block = Block(
-        axes, [BufferRegion(source, region)], [BufferRegion(target, region)], name, body,
+        axes,
+        [BufferRegion(source, region)],
+        [BufferRegion(target, region)],
+        name,
+        body,
         annotations={AUTO_COPY: IntImm("int32", 1)},
-    )  # fmt: skip
+    )
     return BlockRealize(list(used), op.const(True, "bool"), block)
 
 

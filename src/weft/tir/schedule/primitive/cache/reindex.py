@@ -82,16 +82,20 @@ def single_access(state: ScheduleState, sref: StmtSRef, buffer: Buffer) -> list[
         if not equal_indices(places[0], other):
             shown = [", ".join([str(index) for index in place]) for place in (places[0], other)]
             raise AccessPatternError(
-                state, f"{name_of(sref)} accesses {buffer.name} at [{shown[0]}] and [{shown[1]}]",
-                sref, "the accesses must have the same indices",
-            )  # fmt: skip
+                state,
+                f"{name_of(sref)} accesses {buffer.name} at [{shown[0]}] and [{shown[1]}]",
+                sref,
+                "the accesses must have the same indices",
+            )
     inner = {item.loop_var if isinstance(item, For) else item.var for item in _binders(block)}
     for var in collect(list(places[0]), Var):
         if var in inner:
             raise AccessPatternError(
-                state, f"{name_of(sref)} accesses {buffer.name} at indices that use {var.name}, "
-                "which is defined inside of it", sref,
-            )  # fmt: skip
+                state,
+                f"{name_of(sref)} accesses {buffer.name} at indices that use {var.name}, "
+                "which is defined inside of it",
+                sref,
+            )
     return list(places[0])
 
 
@@ -103,9 +107,11 @@ def check_loads_settled(state: ScheduleState, sref: StmtSRef, indices: Sequence[
     for load in collect(list(indices), BufferLoad):
         for writer in writers_of(load.buffer, scope.stmt):
             raise AccessPatternError(
-                state, f"an index of {name_of(sref)} is loaded from {load.buffer.name}, which "
-                f"{writer.name_hint} writes in the scope", (sref, state.sref_of(writer)),
-            )  # fmt: skip
+                state,
+                f"an index of {name_of(sref)} is loaded from {load.buffer.name}, which "
+                f"{writer.name_hint} writes in the scope",
+                (sref, state.sref_of(writer)),
+            )
         legal.check_declared(state, load.buffer, scope, loads=False)
         legal.check_not_aliased(state, load.buffer, scope)
 
@@ -273,9 +279,11 @@ def _around_nest(
         body = item.stmt.body
         if (body.block if isinstance(body, BlockRealize) else body) is not inner:
             raise LoopChainError(
-                state, f"{name_of(sref)} is not all that {name_of(item)} runs", (item, sref),
+                state,
+                f"{name_of(sref)} is not all that {name_of(item)} runs",
+                (item, sref),
                 "give the block loops of its own",
-            )  # fmt: skip
+            )
         if item.stmt.loop_var in used:
             raise AccessPatternError(
                 state, f"{name_of(sref)} uses {name_of(item)} directly, not through an axis", sref
@@ -302,9 +310,11 @@ def _check_written(
     for axis in axes:
         if axis.iter_type == IterVar.CommReduce:
             raise AccessPatternError(
-                state, f"reduction axis {axis.var.name} indexes {buffer.name}, which "
-                f"{name_of(sref)} writes", sref,
-            )  # fmt: skip
+                state,
+                f"reduction axis {axis.var.name} indexes {buffer.name}, which "
+                f"{name_of(sref)} writes",
+                sref,
+            )
     legal.check_previous_unused(state, sref, buffer)
     if not is_injective(indices, domains_of(axes)):
         shown = ", ".join([str(index) for index in indices])
@@ -334,18 +344,28 @@ def check_runs_all(
         mine is not axis.dom for axis, mine in zip(block.iter_vars, box, strict=True)
     ):
         raise error(
-            state, f"{name_of(sref)} may not run for all values of its axes, for which the copy "
-            "would be made", sref,
-        )  # fmt: skip
+            state,
+            f"{name_of(sref)} may not run for all values of its axes, for which the copy "
+            "would be made",
+            sref,
+        )
 
 
 def _reindexed_buffer(buffer: Buffer, axes: Sequence[IterVar]) -> Buffer:
     """``A_reindex``: the buffer with a dimension for each axis."""
     shape = [op.add(axis.dom.min, axis.dom.extent) for axis in axes if axis.dom is not None]
     return Buffer(
-        buffer.data.copy_with_suffix("_reindex"), buffer.dtype, shape, (), None,
-        f"{buffer.name}_reindex", buffer.data_alignment, buffer.offset_factor, 1, (),
-    )  # fmt: skip
+        buffer.data.copy_with_suffix("_reindex"),
+        buffer.dtype,
+        shape,
+        (),
+        None,
+        f"{buffer.name}_reindex",
+        buffer.data_alignment,
+        buffer.offset_factor,
+        1,
+        (),
+    )
 
 
 def _reindex_stage(

@@ -266,9 +266,11 @@ def _check_starts(state: ScheduleState, sref: StmtSRef, axes: Sequence[IterVar])
     for axis in axes:
         if axis.dom is not None and not op.is_const_int(axis.dom.min, 0):
             raise AxisStartError(
-                state, f"axis {axis.var.name} of {name_of(sref)} starts at {axis.dom.min}, not at "
-                "0: the map would go past the copy", sref,
-            )  # fmt: skip
+                state,
+                f"axis {axis.var.name} of {name_of(sref)} starts at {axis.dom.min}, not at "
+                "0: the map would go past the copy",
+                sref,
+            )
 
 
 def _common_axes(
@@ -283,9 +285,12 @@ def _common_axes(
             places = (original, indices) if axis.var in old else (indices, original)
             shown = [", ".join([str(index) for index in place]) for place in places]
             raise AxisMismatchError(
-                state, f"axis {axis.var.name} of {name_of(sref)} is used in [{shown[0]}], not in "
-                f"[{shown[1]}]", sref, "use the axes that index the buffer, and no others",
-            )  # fmt: skip
+                state,
+                f"axis {axis.var.name} of {name_of(sref)} is used in [{shown[0]}], not in "
+                f"[{shown[1]}]",
+                sref,
+                "use the axes that index the buffer, and no others",
+            )
     return [axis for axis in block.iter_vars if axis.var in old]
 
 
@@ -318,9 +323,10 @@ def _kept_conditions(
             left.append(condition)
         elif not kept.isdisjoint(used):
             raise PredicateError(
-                state, f"the predicate {condition} of {name_of(sref)} ties loops of the copy to "
-                "others", sref,
-            )  # fmt: skip
+                state,
+                f"the predicate {condition} of {name_of(sref)} ties loops of the copy to others",
+                sref,
+            )
     return op.all(op.const(True, "bool"), *left)
 
 

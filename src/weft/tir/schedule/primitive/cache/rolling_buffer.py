@@ -156,9 +156,10 @@ def _check_dependences(
     for consumer in consumers:
         if not region_cover.is_region_cover(state, consumer, scope):
             raise RollingDependencyError(
-                state, f"{name_of(consumer)} reads more of {buffer.name} than its tile",
+                state,
+                f"{name_of(consumer)} reads more of {buffer.name} than its tile",
                 (consumer, sref),
-            )  # fmt: skip
+            )
     return consumers
 
 
@@ -184,9 +185,11 @@ def _tile(
         shift = None if low is None else _shift(low)
         if low is None or shift is None or not isinstance(extent, IntImm):
             raise RollingMatchError(
-                state, f"{region.buffer.name} is written from {low}, {extent} elements long: not "
-                "like loop * stride of a known extent", sref,
-            )  # fmt: skip
+                state,
+                f"{region.buffer.name} is written from {low}, {extent} elements long: not "
+                "like loop * stride of a known extent",
+                sref,
+            )
         loop, stride = shift
         overlap = extent.value - stride if loop is not None else 0
         tile_axes.append(_Axis(loop if overlap > 0 else None, overlap, low, extent.value))
@@ -237,9 +240,12 @@ def _rolling_axis(
         assert isinstance(loop.stmt, For)
         if loop.stmt.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
             raise RollingPlaceError(
-                state, f"{name_of(loop)} is {ForKind(loop.stmt.kind).name.lower()}: tiles that "
-                "depend on each other run in order", loop, "make the loop parallel no more",
-            )  # fmt: skip
+                state,
+                f"{name_of(loop)} is {ForKind(loop.stmt.kind).name.lower()}: tiles that "
+                "depend on each other run in order",
+                loop,
+                "make the loop parallel no more",
+            )
     return rolling
 
 
@@ -258,17 +264,21 @@ def _checked_predicate(
         point = op.is_const_int(rng.extent, 1)
         if own is None or rng.min is not own.var or not point or own.accumulates:
             raise RollingMatchError(
-                state, f"index {i} of {region.buffer.name}, {rng.min}, is not axis {i} of "
-                f"{name_of(sref)}", sref, "reorder the axes: reorder_block_iter_var",
-            )  # fmt: skip
+                state,
+                f"index {i} of {region.buffer.name}, {rng.min}, is not axis {i} of {name_of(sref)}",
+                sref,
+                "reorder the axes: reorder_block_iter_var",
+            )
         value = realize.iter_values[i]
         zero = IntImm(axis.loop.dtype, 0)
         local = analyzer.simplify(substitute(value, {axis.loop: zero}))
         if not analyzer.can_prove_equal(value, axis.low + local):
             raise RollingMatchError(
-                state, f"axis {i} of {name_of(sref)}, {value}, is not {axis.low} plus a place in "
-                "the tile", sref, "",
-            )  # fmt: skip
+                state,
+                f"axis {i} of {name_of(sref)}, {value}, is not {axis.low} plus a place in the tile",
+                sref,
+                "",
+            )
         first = op.less(axis.loop, IntImm(axis.loop.dtype, 1))
         fresh = op.greater_equal(local, IntImm(local.dtype, axis.overlap))
         condition = analyzer.simplify(op.logical_and(condition, op.logical_or(first, fresh)))
@@ -282,9 +292,10 @@ def _check_repeatable(state: ScheduleState, sref: StmtSRef, axis: _Axis, scope: 
     assert isinstance(block, Block)
     assert isinstance(scope.stmt, Block)
     loop = next(
-        item.stmt for item in tree.loops_above(sref)
+        item.stmt
+        for item in tree.loops_above(sref)
         if isinstance(item.stmt, For) and item.stmt.loop_var is axis.loop
-    )  # fmt: skip
+    )
     read = {region.buffer.data for region in block.reads}
     for realize in tree.child_realizes(loop):
         writer = realize.block
@@ -293,9 +304,11 @@ def _check_repeatable(state: ScheduleState, sref: StmtSRef, axis: _Axis, scope: 
         for region in writer.writes:
             if region.buffer.data in read and not _writes_once(writer, region):
                 raise RollingDependencyError(
-                    state, f"{writer.name_hint} may change {region.buffer.name}, which "
-                    f"{name_of(sref)} reads, from tile to tile", (state.sref_of(writer), sref),
-                )  # fmt: skip
+                    state,
+                    f"{writer.name_hint} may change {region.buffer.name}, which "
+                    f"{name_of(sref)} reads, from tile to tile",
+                    (state.sref_of(writer), sref),
+                )
 
 
 def _writes_once(block: Block, region: BufferRegion) -> bool:
@@ -343,9 +356,10 @@ class _Ring(rewrite.BufferMutator):
             axes[self.position] = IterVar(axis.dom, axis.var, IterVar.Opaque, axis.thread_tag)
         reads, writes = get_block_read_write_region(block, {self.new.data: self.new})
         final = block.with_(
-            iter_vars=axes, reads=self._regions(block.reads, reads),
+            iter_vars=axes,
+            reads=self._regions(block.reads, reads),
             writes=self._regions(block.writes, writes),
-        )  # fmt: skip
+        )
         self.reuse[node] = final
         return final
 

@@ -175,9 +175,10 @@ class _Move(Move):
         loops = [loop_of(loop) for loop in tree.loops_above(self.sref)]
         if self.reduces and not surgery.adds_each_term_once(self.realize, loops):
             raise PartialReductionError(
-                self.state, f"{name_of(self.sref)} may add terms of its sums several times",
+                self.state,
+                f"{name_of(self.sref)} may add terms of its sums several times",
                 self.sref,
-            )  # fmt: skip
+            )
         box = surgery.executed_box(self.state, self.sref)
         analyzer = surgery.outer_analyzer(self.state, self.sref)
         if box is not None:
@@ -267,9 +268,10 @@ class _Move(Move):
                     continue
                 if buffer is not region.buffer:
                     raise DomainUnsolvedError(
-                        self.state, f"{buffer.name} and {region.buffer.name} are one memory in two "
-                        "shapes", (self.sref, sref),
-                    )  # fmt: skip
+                        self.state,
+                        f"{buffer.name} and {region.buffer.name} are one memory in two shapes",
+                        (self.sref, sref),
+                    )
                 required.setdefault(buffer, []).append(self.relaxed(region, bindings, below))
         return required
 

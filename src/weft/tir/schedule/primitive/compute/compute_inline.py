@@ -120,9 +120,10 @@ def single_store(state: ScheduleState, sref: StmtSRef) -> BufferStore:
     body = tree.block_of(sref).body
     if not isinstance(body, BufferStore):
         raise InlineBodyError(
-            state, f"the body of {name_of(sref)} is a {type(body).__name__}, expected one store",
+            state,
+            f"the body of {name_of(sref)} is a {type(body).__name__}, expected one store",
             sref,
-        )  # fmt: skip
+        )
     if body.predicate is not None or any(index.dtype.lanes != 1 for index in body.indices):
         raise InlineBodyError(state, f"{name_of(sref)} stores vectors, expected elements", sref)
     return body
@@ -142,9 +143,10 @@ def check_gone(state: ScheduleState, scope: StmtSRef, new_scope: Block, buffer: 
         users = [b for b in collect(new_scope, Block) if _uses(b, buffer)]
         names = ", ".join(dict.fromkeys([b.name_hint for b in users])) or name_of(scope)
         raise OpaqueAccessError(
-            state, f"{buffer.name} is used by {names} in another way than by loads of elements",
+            state,
+            f"{buffer.name} is used by {names} in another way than by loads of elements",
             scope,
-        )  # fmt: skip
+        )
 
 
 def _uses(block: Block, buffer: Buffer) -> bool:
@@ -216,9 +218,13 @@ def _inverse(
     axes = tree.block_of(sref).iter_vars
     analyzer = Analyzer()
     iter_map = detect_iter_map(
-        store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
-        IterMapLevel.Bijective, simplify_trivial_iterators=False, analyzer=analyzer,
-    )  # fmt: skip
+        store.indices,
+        {axis.var: surgery.domain(axis) for axis in axes},
+        True,
+        IterMapLevel.Bijective,
+        simplify_trivial_iterators=False,
+        analyzer=analyzer,
+    )
     if not iter_map.indices and store.indices:
         shown = ", ".join([str(index) for index in store.indices])
         raise InlineBodyError(

@@ -51,9 +51,10 @@ class Move:
             )
         if self.loop in tree.loops_above(self.sref):
             raise NotInSameScopeError(
-                self.state, f"{name_of(self.loop)} is an ancestor of block {self.block.name_hint}",
+                self.state,
+                f"{name_of(self.loop)} is an ancestor of block {self.block.name_hint}",
                 (self.sref, self.loop),
-            )  # fmt: skip
+            )
 
     def insertion_point(self, index: int) -> int:
         """The place in the loop's body; an error if not all required blocks are there."""
@@ -74,10 +75,12 @@ class Move:
         place = last if index == LAST else first if index == FIRST else index
         if not first <= place <= last:
             raise InsertionPointError(
-                self.state, f"index {index} of {name_of(self.loop)} is not between the producers "
-                f"and the consumers of {name_of(self.sref)}: {first} to {last} are", self.loop,
+                self.state,
+                f"index {index} of {name_of(self.loop)} is not between the producers "
+                f"and the consumers of {name_of(self.sref)}: {first} to {last} are",
+                self.loop,
                 f"give {first} to {last}, -1 for the last or -2 for the first of these",
-            )  # fmt: skip
+            )
         return place
 
     def check_order(self, inside: set[Block]) -> None:

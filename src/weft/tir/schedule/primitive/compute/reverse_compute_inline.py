@@ -216,9 +216,12 @@ def _check_same_value(state: ScheduleState, sref: StmtSRef, producer: _Producer)
         return
     axes = [axis for link in producer.chain for axis in tree.block_of(link).iter_vars]
     iter_map = detect_iter_map(
-        producer.store.indices, {axis.var: surgery.domain(axis) for axis in axes}, True,
-        IterMapLevel.Bijective, simplify_trivial_iterators=False,
-    )  # fmt: skip
+        producer.store.indices,
+        {axis.var: surgery.domain(axis) for axis in axes},
+        True,
+        IterMapLevel.Bijective,
+        simplify_trivial_iterators=False,
+    )
     if iter_map.indices and (
         _reads_are_fixed(producer, meeting.stmt)
         or all(_once(state, link) for link in producer.chain)
@@ -261,15 +264,17 @@ def _solved(
     for load in loads[1:]:
         if not structural_equal(load.indices, indices):
             raise InlineBodyError(
-                state, f"{name_of(sref)} loads {buffer.name} at different places: {loads[0]} and "
-                f"{load}", sref,
-            )  # fmt: skip
+                state,
+                f"{name_of(sref)} loads {buffer.name} at different places: {loads[0]} and {load}",
+                sref,
+            )
     inverse = _inverse(sref, indices, indices)
     if inverse is None or not _is_identity(sref, inverse):
         raise InlineBodyError(
-            state, f"{name_of(sref)} loads {loads[0]}, which is no invertible affine map of its "
-            "axes", sref,
-        )  # fmt: skip
+            state,
+            f"{name_of(sref)} loads {loads[0]}, which is no invertible affine map of its axes",
+            sref,
+        )
     solved = _inverse(sref, indices, producer.store.indices)
     assert solved is not None
     _check_covered(state, sref, producer, solved)
@@ -282,9 +287,12 @@ def _inverse(
     """The value of each axis if the indices have the values ``outputs``; None if not known."""
     axes = tree.block_of(sref).iter_vars
     iter_map = detect_iter_map(
-        indices, {axis.var: surgery.domain(axis) for axis in axes}, True, IterMapLevel.NoCheck,
+        indices,
+        {axis.var: surgery.domain(axis) for axis in axes},
+        True,
+        IterMapLevel.NoCheck,
         simplify_trivial_iterators=False,
-    )  # fmt: skip
+    )
     if indices and not iter_map.indices:
         return None
     values = {

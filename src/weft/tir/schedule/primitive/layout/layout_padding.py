@@ -200,9 +200,12 @@ class _Fill:
         held = op.equal(BufferLoad(self.new, axes), self.value(axes))
         body = Evaluate(assume(op.logical_or(op.logical_not(self.is_padding(axes)), held)))
         block = Block(
-            self.axes(axes), [points(self.new, axes)], [],
-            f"buffer_{self.new.name}_assumptions", body,
-        )  # fmt: skip
+            self.axes(axes),
+            [points(self.new, axes)],
+            [],
+            f"buffer_{self.new.name}_assumptions",
+            body,
+        )
         return self.nest(loops, BlockRealize(loops, op.const(True), block))
 
     def block(self) -> Stmt:
@@ -211,9 +214,12 @@ class _Fill:
         value = self.value(axes)
         reads = [points(load.buffer, load.indices) for load in collect(value, BufferLoad)]
         block = Block(
-            self.axes(axes), reads, [points(self.new, axes)], f"buffer_{self.new.name}_padding",
+            self.axes(axes),
+            reads,
+            [points(self.new, axes)],
+            f"buffer_{self.new.name}_padding",
             BufferStore(self.new, value, axes),
-        )  # fmt: skip
+        )
         return self.nest(loops, BlockRealize(loops, self.is_padding(loops), block))
 
     def replacement(self, write: Write) -> tuple[Stmt, rewrite.Reuse] | None:
@@ -287,8 +293,10 @@ def _has_no_other_effect(body: Stmt, write: Write) -> bool:
             return False
     for call in collect(body, Call):
         if effect_of(call) not in (
-            CallEffectKind.Pure, CallEffectKind.ReadState, CallEffectKind.ExprAnnotation
-        ):  # fmt: skip
+            CallEffectKind.Pure,
+            CallEffectKind.ReadState,
+            CallEffectKind.ExprAnnotation,
+        ):
             return False
     return _is_plain(body)
 

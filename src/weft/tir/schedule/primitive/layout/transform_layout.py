@@ -198,17 +198,25 @@ def transform_layout(
         )
     if not separators:
         _transform_layout(
-            self, block, buffer, index_map, pad_value,
+            self,
+            block,
+            buffer,
+            index_map,
+            pad_value,
             assume_injective_transform=assume_injective_transform,
-        )  # fmt: skip
+        )
         return
     block = self._block_named(block)
     place = buffer_position(self, block, buffer)
     check_separators(self.state, self._sref(block), separators, len(index_map.final_indices))
     _transform_layout(
-        self, block, place, index_map, pad_value,
+        self,
+        block,
+        place,
+        index_map,
+        pad_value,
         assume_injective_transform=assume_injective_transform,
-    )  # fmt: skip
+    )
     set_axis_separator(self, block, place, separators)
 
 
@@ -449,9 +457,11 @@ def set_axis_separator(
         for view in accesses(scope.stmt, buffer_now).matched:
             if len(view.shape) != len(old.shape):
                 raise AxisSeparatorError(
-                    state, f"the view {view.name} of {old.name} has {len(view.shape)} axes, "
-                    f"{old.name} has {len(old.shape)}", sref,
-                )  # fmt: skip
+                    state,
+                    f"the view {view.name} of {old.name} has {len(view.shape)} axes, "
+                    f"{old.name} has {len(old.shape)}",
+                    sref,
+                )
             mapping[view] = view.with_(axis_separators=axis_separators)
             pending.append(view)
     new_scope, reuse = rewrite.substitute(scope.stmt, mapping)

@@ -41,9 +41,11 @@ def annotate(self: Session, block_or_loop: BlockRV | LoopRV, ann_key: str, ann_v
     stmt = tree.stmt_of(sref)
     if ann_key in stmt.annotations:
         raise AnnotationError(
-            self.state, f"{name_of(sref)} has {ann_key!r} = {stmt.annotations[ann_key]} already",
-            sref, "unannotate it first",
-        )  # fmt: skip
+            self.state,
+            f"{name_of(sref)} has {ann_key!r} = {stmt.annotations[ann_key]} already",
+            sref,
+            "unannotate it first",
+        )
     changed = {**stmt.annotations, ann_key: _value(self, ann_val)}
     self.state.replace(sref, stmt.with_(annotations=changed))
 

@@ -189,9 +189,10 @@ def _check_block(
             continue
         used = True
         together = (
-            axis.iter_type == IterVar.CommReduce and tag.startswith("threadIdx")
+            axis.iter_type == IterVar.CommReduce
+            and tag.startswith("threadIdx")
             and realize.block.init is not None
-        )  # fmt: skip
+        )
         if axis.iter_type != IterVar.DataPar and not together:
             what = "a reduction" if axis.iter_type == IterVar.CommReduce else "no spatial axis"
             raise LoopCarriedError(
@@ -200,8 +201,9 @@ def _check_block(
                 f"{name_of(block_sref)}, which is {what}",
                 (sref, block_sref),
                 _reduction_hint(realize.block, tag)
-                if axis.iter_type == IterVar.CommReduce else None,
-            )  # fmt: skip
+                if axis.iter_type == IterVar.CommReduce
+                else None,
+            )
         if not together and axis.var not in pinned and not op.is_const_int(loop_of(sref).extent, 1):
             raise _overlap(state, (sref, block_sref), axis.var, kind)
     if not (used and _runs_once(state, block_sref, realize)) and _stores_again(realize.block):
@@ -277,10 +279,13 @@ def _check_private(
     for region in block.writes:
         data = region.buffer.data
         seen = [
-            other for other in tree.all_references(root.stmt)
-            if isinstance(other, Block) and id(other) not in inside and other is not root.stmt
+            other
+            for other in tree.all_references(root.stmt)
+            if isinstance(other, Block)
+            and id(other) not in inside
+            and other is not root.stmt
             and any(r.buffer.data is data for r in (*other.reads, *other.writes))
-        ]  # fmt: skip
+        ]
         if data not in allocated or seen:
             raise RepeatedReductionError(
                 state,

@@ -74,9 +74,11 @@ def reorder_block_iter_var(self: Session, block: BlockRV | str, new_order: list[
     count = len(old.iter_vars)
     if sorted(new_order, key=str) != sorted(range(count), key=str):
         raise AxisOrderError(
-            self.state, f"{name_of(sref)} has {count} axes, {new_order} is no order of them", sref,
+            self.state,
+            f"{name_of(sref)} has {count} axes, {new_order} is no order of them",
+            sref,
             f"list each of 0 to {count - 1} once" if count else "give an empty list",
-        )  # fmt: skip
+        )
     if count < 2:
         return
     reordered = old.with_(iter_vars=[old.iter_vars[place] for place in new_order])
@@ -97,9 +99,10 @@ def _replace_realize(
     above = parent.stmt
     assert isinstance(above, For | Block)
     realize = next(
-        item for item in tree.child_references(above)
+        item
+        for item in tree.child_references(above)
         if isinstance(item, BlockRealize) and item.block is sref.stmt
-    )  # fmt: skip
+    )
     new = change(realize)
     new_parent = tree.replace_child(above, realize, new)
     assert new_parent is not None
@@ -218,15 +221,18 @@ def _ends(state: ScheduleState, sref: StmtSRef, factors: Sequence[PrimExpr | Non
     for factor in factors:
         if factor is not None and not (isinstance(factor, IntImm) and factor.value > 0):
             raise PartitionFactorError(
-                state, f"{name_of(sref)}: the factors {shown} have {factor}", sref,
+                state,
+                f"{name_of(sref)}: the factors {shown} have {factor}",
+                sref,
                 "factors must be constants of at least 1",
-            )  # fmt: skip
+            )
         sizes.append(None if factor is None else factor.value)
     if not sizes or sizes.count(None) > 1:
         raise PartitionFactorError(
-            state, f"{name_of(sref)}: expected factors, and None for one of them at most; got "
-            f"[{shown}]", sref,
-        )  # fmt: skip
+            state,
+            f"{name_of(sref)}: expected factors, and None for one of them at most; got [{shown}]",
+            sref,
+        )
     total = sum([size for size in sizes if size is not None])
     left = loop.extent.value - total
     if left <= 0:
@@ -276,9 +282,10 @@ class _Part(rewrite.BlockMutator):
     def visit_BlockRealize(self, node: BlockRealize) -> BlockRealize:
         axes = [
             IterVar(self.cast(axis), axis.var, axis.iter_type, axis.thread_tag)
-            if value is self.variable else axis
+            if value is self.variable
+            else axis
             for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True)
-        ]  # fmt: skip
+        ]
         block = node.block.with_(
             iter_vars=axes,
             name_hint=f"{node.block.name_hint}_{self.variable.name}",

@@ -135,9 +135,10 @@ def _chain(state: ScheduleState, sref: StmtSRef, place: StmtSRef) -> Chain:
         for above in chain[: chain.index(inner)]:
             if loop_of(above).loop_var in used:
                 raise DependentLoopError(
-                    state, f"the bounds of {name_of(inner)} use {loop_of(above).loop_var.name}",
+                    state,
+                    f"the bounds of {name_of(inner)} use {loop_of(above).loop_var.name}",
                     (above, inner),
-                )  # fmt: skip
+                )
     return [loop_of(item) for item in chain]
 
 
@@ -151,9 +152,10 @@ def _positions(
         place = next((i for i, item in enumerate(items) if item is chain[0]), None)
         if place is None or place in positions:
             raise MergeShapeError(
-                state, f"the nest of {name_of(sref)} does not stand side by side with the others",
+                state,
+                f"the nest of {name_of(sref)} does not stand side by side with the others",
                 sref,
-            )  # fmt: skip
+            )
         positions.append(place)
     return positions
 
@@ -238,9 +240,12 @@ def _check_order(
         for other in range(number):
             order = (other, number) if positions[other] < position else (number, other)
             _check_pair(
-                state, place, [chains[i] for i in order], [accesses[i] for i in order],
+                state,
+                place,
+                [chains[i] for i in order],
+                [accesses[i] for i in order],
                 swapped=order[0] == number,
-            )  # fmt: skip
+            )
 
 
 def _check_passes(

@@ -145,14 +145,17 @@ def _check(
     check_pure(state, sref, [value])
     if not is_injective(store.indices, domains_of(block.iter_vars)):
         raise PaddingPatternError(
-            state, f"{name_of(sref)} may store an element of {store.buffer.name} twice: what is in "
-            "bounds in one instance would be padding in another", sref,
-        )  # fmt: skip
+            state,
+            f"{name_of(sref)} may store an element of {store.buffer.name} twice: what is in "
+            "bounds in one instance would be padding in another",
+            sref,
+        )
     for reader in _early_readers(state, sref, scope, store):
         raise PaddingPlaceError(
-            state, f"{reader.name_hint} reads {store.buffer.name} before {name_of(sref)} stores it",
+            state,
+            f"{reader.name_hint} reads {store.buffer.name} before {name_of(sref)} stores it",
             (state.sref_of(reader), sref),
-        )  # fmt: skip
+        )
     return _bounded(state, sref, loops, value, constant, condition)
 
 
@@ -213,9 +216,10 @@ def _bounded(
     if not iter_map.indices:
         reason = iter_map.errors[0] if iter_map.errors else "no affine map"
         raise PaddingRegionError(
-            state, f"{condition} does not bound the axes of {name_of(sref)} one by one: {reason}",
+            state,
+            f"{condition} does not bound the axes of {name_of(sref)} one by one: {reason}",
             sref,
-        )  # fmt: skip
+        )
     box = []
     for total in iter_map.indices:
         extent: PrimExpr = IntImm(total.dtype, 1)
@@ -265,9 +269,12 @@ def _filling(
         axes.append(IterVar(axis.dom, mapping[axis.var], IterVar.DataPar))
     indices = [_moved(index, mapping, analyzer) for index in store.indices]
     filler = Block(
-        axes, [], [_region(block.writes[0], mapping, analyzer)], block.name_hint + "_pad_const",
+        axes,
+        [],
+        [_region(block.writes[0], mapping, analyzer)],
+        block.name_hint + "_pad_const",
         store.with_(value=padding.constant, indices=indices),
-    )  # fmt: skip
+    )
     for loop in outer:
         analyzer.bind(loop.loop_var, loop.domain)
     for loop in loops:

@@ -147,16 +147,18 @@ def _check_writes(
             )
     if collect(block.body, (IfThenElse, While)):
         raise NonEinsumError(
-            state, f"{name_of(sref)} stores under a condition: what it leaves out would be lost",
+            state,
+            f"{name_of(sref)} stores under a condition: what it leaves out would be lost",
             sref,
-        )  # fmt: skip
+        )
     outputs = {region.buffer.data for region in block.writes}
     for load in collect(block.init, BufferLoad) if block.init is not None else ():
         if load.buffer.data in outputs:
             raise NonEinsumError(
-                state, f"the init of {name_of(sref)} reads what {load.buffer.name} held before",
+                state,
+                f"the init of {name_of(sref)} reads what {load.buffer.name} held before",
                 sref,
-            )  # fmt: skip
+            )
 
 
 def _replace(
@@ -286,9 +288,11 @@ def _nest(
             or not expr_deep_equal(loop_of.extent, axis.dom.extent)
         ):
             raise NonEinsumError(
-                state, f"axis {axis.var.name} of {name_of(sref)} is {value}, not a loop over its "
-                "domain", sref, "pad before loops are split or fused",
-            )  # fmt: skip
+                state,
+                f"axis {axis.var.name} of {name_of(sref)} is {value}, not a loop over its domain",
+                sref,
+                "pad before loops are split or fused",
+            )
     return loops[0]
 
 
@@ -316,9 +320,11 @@ def _check_accesses(
                 checked and (whole is None or not analyzer.can_prove_equal(whole, size))
             ):
                 raise NonEinsumError(
-                    state, f"index {index} of {buffer.name} in {name_of(sref)} does not run over "
-                    f"the whole axis of {size} elements", sref,
-                )  # fmt: skip
+                    state,
+                    f"index {index} of {buffer.name} in {name_of(sref)} does not run over "
+                    f"the whole axis of {size} elements",
+                    sref,
+                )
             seen.add(index)
 
 
@@ -409,9 +415,12 @@ def _copy(buffer: Buffer, copies: dict[Buffer, Buffer], *, write: bool) -> Stmt 
                 inside = op.logical_and(inside, op.less(var, size))
         value = op.if_then_else(inside, value, op.const(0, value.dtype))
     block = Block(
-        axes, [points(source, names)], [points(target, names)], padded.name,
+        axes,
+        [points(source, names)],
+        [points(target, names)],
+        padded.name,
         BufferStore(target, value, names),
-    )  # fmt: skip
+    )
     nest: Stmt = BlockRealize(loops, op.const(True), block)
     for loop, size in zip(reversed(loops), reversed(shape), strict=True):
         nest = For(loop, IntImm(loop.dtype, 0), size, ForKind.SERIAL, nest)

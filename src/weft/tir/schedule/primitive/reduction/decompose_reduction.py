@@ -184,9 +184,13 @@ def _init_realize(block: Block, realize: BlockRealize) -> tuple[BlockRealize, se
             values.append(value)
     started = [region for region in block.writes if region.buffer in running_values(block)]
     init_block = Block(
-        axes, [], substitute(started, mapping), f"{block.name_hint}_init",
-        substitute(block.init, mapping), annotations=block.annotations,
-    )  # fmt: skip
+        axes,
+        [],
+        substitute(started, mapping),
+        f"{block.name_hint}_init",
+        substitute(block.init, mapping),
+        annotations=block.annotations,
+    )
     return BlockRealize(values, IntImm("bool", 1), init_block), set(collect(values, Var))
 
 
@@ -231,7 +235,11 @@ def _loops_around(init: BlockRealize, chosen: list[StmtSRef]) -> Stmt:
                 binding.dom, binding.var.copy_with_suffix(""), binding.iter_type, binding.thread_tag
             )
         body = For(
-            renamed[loop.loop_var], substitute(loop.min, renamed), substitute(loop.extent, renamed),
-            loop.kind, body, binding,
-        )  # fmt: skip
+            renamed[loop.loop_var],
+            substitute(loop.min, renamed),
+            substitute(loop.extent, renamed),
+            loop.kind,
+            body,
+            binding,
+        )
     return body

@@ -138,9 +138,11 @@ def _check_factor_loop(state: ScheduleState, at: StmtSRef, loops: Sequence[StmtS
     if loop.kind is not ForKind.SERIAL:
         kind = loop.kind.name.lower()
         raise FactorLoopError(
-            state, f"{name_of(at)} is {kind}, expected a serial loop", at,
+            state,
+            f"{name_of(at)} is {kind}, expected a serial loop",
+            at,
             "factor first, then change the kind of the new loops",
-        )  # fmt: skip
+        )
     if not op.is_const_int(loop.min, 0):
         raise LoopStartError(state, f"{name_of(at)} starts at {loop.min}, not at 0", at)
     used = set(collect(loop.extent, Var))
@@ -163,17 +165,21 @@ def _check_nest(
     first = tree.child_realizes(loop_of(loops[0]))[0]
     if first.block is not sref.stmt:
         raise FactorNestError(
-            state, f"{name_of(sref)} is not the first block in {name_of(loops[0])}",
-            (loops[0], sref), "its partial results are computed before all of the loop",
-        )  # fmt: skip
+            state,
+            f"{name_of(sref)} is not the first block in {name_of(loops[0])}",
+            (loops[0], sref),
+            "its partial results are computed before all of the loop",
+        )
     inside = False
     for item in loops:
         var = loop_of(item).loop_var
         if var in spatial and var in reduced:
             raise FactorNestError(
-                state, f"{name_of(item)} runs both spatial and reduction axes", item,
+                state,
+                f"{name_of(item)} runs both spatial and reduction axes",
+                item,
                 "split the loop first",
-            )  # fmt: skip
+            )
         if var in reduced and not inside:
             _only_block(state, item)
             inside = True
@@ -297,10 +303,14 @@ class _Factored:
         shape.insert(self.axis, self.loop.extent)
         zero = op.is_const_int(buffer.elem_offset, 0)
         return buffer.with_(
-            data=Var(f"{buffer.data.name}_rf", pointer), name=f"{buffer.name}_rf", shape=shape,
-            strides=(), elem_offset=buffer.elem_offset if zero else None, axis_separators=(),
+            data=Var(f"{buffer.data.name}_rf", pointer),
+            name=f"{buffer.name}_rf",
+            shape=shape,
+            strides=(),
+            elem_offset=buffer.elem_offset if zero else None,
+            axis_separators=(),
             buffer_type=1,
-        )  # fmt: skip
+        )
 
     def _loop_axis(self, loop: For, kind: int) -> IterVar:
         return IterVar(loop.domain, loop.loop_var.with_(name=f"v{loop.loop_var.name}"), kind)
@@ -357,9 +367,14 @@ class _Factored:
         still = any(axis.iter_type != IterVar.DataPar for axis in axes)
         body, init = self._statements(self.buffers, self.indices(own), operands, still)
         partial = Block(
-            axes, substitute(reads, mapping), writes, f"{block.name_hint}_rf", body, init,
+            axes,
+            substitute(reads, mapping),
+            writes,
+            f"{block.name_hint}_rf",
+            body,
+            init,
             annotations=block.annotations,
-        )  # fmt: skip
+        )
         return BlockRealize(values, self.realize.predicate, partial)
 
     def indices(self, own: PrimExpr) -> list[PrimExpr]:
@@ -389,8 +404,11 @@ class _Factored:
             axes,
             [points(buffer, partial) for buffer in self.buffers],
             [points(buffer, element) for buffer in self.reduction.buffers],
-            self.block.name_hint, body, init, annotations=self.block.annotations,
-        )  # fmt: skip
+            self.block.name_hint,
+            body,
+            init,
+            annotations=self.block.annotations,
+        )
         return BlockRealize(values, predicate, joining)
 
     def _statements(
