@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-import weft.runtime.linear_algebra  # noqa: F401 - registers weft.linalg.*
-from weft.runtime import (
-    onnx_nodes,  # noqa: F401 - registers weft.onnxruntime.run_node
-    random,  # noqa: F401 - registers weft.random.*
-)
+# Each registers functions. `from weft.runtime import random` would first look for an old name.
+import weft.runtime.linear_algebra
+import weft.runtime.onnx_nodes
+import weft.runtime.random  # noqa: F401 - all three register
 from weft.runtime.ndarray import NDArray, array
 from weft.runtime.registry import register_func
 
