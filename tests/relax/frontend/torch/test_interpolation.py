@@ -11,17 +11,26 @@ F = torch.nn.functional
 
 
 class Resized(torch.nn.Module):
-    def __init__(self, **options):
-        super().__init__()
-        self.options = options
+    """Resizes images, each in its own way: one way for each."""
 
-    def forward(self, x):
-        return F.interpolate(x, **self.options)
+    def __init__(self, *ways):
+        super().__init__()
+        self.ways = ways
+
+    def forward(self, *images):
+        resized = [F.interpolate(x, **way) for x, way in zip(images, self.ways, strict=True)]
+        return tuple(resized)
+
+
+def resized(images, *ways):
+    """(weft's, torch's) for each image; one model resizes them all."""
+    model = Resized(*ways)
+    ours = weft.compile(model, tuple(images), cache=False)(*images)
+    return [(torch.as_tensor(got), want) for got, want in zip(ours, model(*images), strict=True)]
 
 
 def ran(x, **options):
-    model = Resized(**options)
-    return torch.as_tensor(weft.compile(model, (x,), cache=False)(x)), model(x)
+    return resized([x], options)[0]
 
 
 WAYS = [
@@ -34,22 +43,24 @@ SIZES = [{"size": (13, 5)}, {"size": (9, 17)}, {"scale_factor": (1.7, 0.6)}]
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_uint8_is_rounded_as_in_torch(way):
     torch.manual_seed(0)
+    images, ways = [], []
     for size in SIZES:
         x = torch.randint(0, 256, (1, 3, 9, 11), dtype=torch.uint8)
-        extremes = torch.where(x < 128, 0, 255).to(torch.uint8)
-        for image in (x, extremes):
-            got, want = ran(image, **way, **size)
-            torch.testing.assert_close(got, want, rtol=0, atol=0)
+        images += [x, torch.where(x < 128, 0, 255).to(torch.uint8)]
+        ways += [{**way, **size}] * 2
+    for got, want in resized(images, *ways):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_float64_is_computed_in_float64(way):
     torch.manual_seed(0)
-    for size in SIZES:
-        x = torch.randn(1, 2, 9, 11, dtype=torch.float64)
-        got, want = ran(x, **way, **size)
+    small = [torch.randn(1, 2, 9, 11, dtype=torch.float64) for _ in SIZES]
+    ways = [{**way, **size} for size in SIZES]
+    results = resized([*small, *[x * 1e300 for x in small]], *ways, *ways)
+    for got, want in results[: len(small)]:
         torch.testing.assert_close(got, want, rtol=1e-13, atol=1e-14)
-        got, want = ran(x * 1e300, **way, **size)
+    for got, want in results[len(small) :]:
         torch.testing.assert_close(got, want, rtol=1e-12, atol=1e287)
 
 
@@ -57,10 +68,10 @@ def test_float64_is_computed_in_float64(way):
 @pytest.mark.parametrize("way", [WAYS[0], WAYS[4]], ids=str)
 def test_16_bit_floats_are_rounded_once(way, dtype):
     torch.manual_seed(0)
-    for size in (*SIZES, {"scale_factor": 2.0}):
-        x = torch.randn(1, 2, 9, 11).to(dtype)
-        got, _ = ran(x, **way, **size)
-        exact = F.interpolate(x.double(), **way, **size)
+    ways = [{**way, **size} for size in (*SIZES, {"scale_factor": 2.0})]
+    images = [torch.randn(1, 2, 9, 11).to(dtype) for _ in ways]
+    for (got, _), x, options in zip(resized(images, *ways), images, ways, strict=True):
+        exact = F.interpolate(x.double(), **options)
         assert got.dtype == dtype
         torch.testing.assert_close(
             got.double(), exact, rtol=0.51 * torch.finfo(dtype).eps, atol=1e-6
@@ -96,11 +107,13 @@ COUNTS = [(8, 376), (8, 436), (10, 4), (3, 12), (5, 10), (6, 6)]
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8])
 def test_nearest_takes_the_pixel_of_torch(mode, dtype):
+    images, ways = [], []
     for extent, count in COUNTS:
         x = torch.arange(extent).to(dtype)
-        for image, size in ((x.reshape(1, 1, -1), count), (x.reshape(1, 1, 1, -1), (1, count))):
-            got, want = ran(image, size=size, mode=mode)
-            torch.testing.assert_close(got, want, rtol=0, atol=0)
+        images += [x.reshape(1, 1, -1), x.reshape(1, 1, 1, -1)]
+        ways += [{"size": count, "mode": mode}, {"size": (1, count), "mode": mode}]
+    for got, want in resized(images, *ways):
+        torch.testing.assert_close(got, want, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
@@ -116,14 +129,14 @@ def test_nearest_by_a_factor_takes_the_pixel_of_torch(mode, factor):
 @pytest.mark.parametrize("factor", [2.0, 47.0])
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
 def test_nearest_of_symbolic_extents_takes_the_pixel_of_torch(mode, factor):
-    model = Resized(scale_factor=factor, mode=mode)
+    model = Resized({"scale_factor": factor, "mode": mode})
     n = torch.export.Dim("n", min=2, max=64)
     compiled = weft.compile(
-        model, (torch.arange(8.0).reshape(1, 1, 8),), dynamic_shapes=({2: n},), cache=False
+        model, (torch.arange(8.0).reshape(1, 1, 8),), dynamic_shapes=(({2: n},),), cache=False
     )
     for extent in (8, 13, 31):
         x = torch.arange(float(extent)).reshape(1, 1, -1)
-        torch.testing.assert_close(torch.as_tensor(compiled(x)), model(x), rtol=0, atol=0)
+        torch.testing.assert_close(torch.as_tensor(compiled(x)[0]), model(x)[0], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", ["nearest", "exact"])
