@@ -73,7 +73,7 @@ def every_built_module_round_trips(monkeypatch, request):
     build = sys.modules.get("weft.driver.build")
     if build is None:
         return
-    from tests.lib.round_trip import assert_functions_round_trip
+    from tests.lib.round_trip import assert_json_round_trip, assert_text_round_trip
     from weft.ir.structural import structural_digest
     from weft.tir.function import PrimFunc
     from weft.tir.stmt import Evaluate
@@ -82,7 +82,10 @@ def every_built_module_round_trips(monkeypatch, request):
     digests = {}  # of bodies that the test builds, some of them in several modules
 
     def check(mod):
-        """Of bodies equal to some that were checked before, only the signatures are."""
+        """Of bodies equal to some that were checked before, only the signatures are.
+
+        A quarter of the bodies goes through JSON, whose rules are the same for all nodes.
+        """
         bodies = [func.body for func in mod.functions.values() if isinstance(func, PrimFunc)]
         for body in bodies:
             if body not in digests:
@@ -92,7 +95,17 @@ def every_built_module_round_trips(monkeypatch, request):
             and digests[func.body] in _ROUND_TRIPPED else func
             for var, func in mod.functions.items()
         }  # fmt: skip
-        assert_functions_round_trip(type(mod)(short, None, mod.attrs, mod.global_infos))
+        in_json = {
+            var: func
+            for var, func in short.items()
+            if not isinstance(func, PrimFunc) or digests.get(func.body, b"\0")[0] % 4 == 0
+        }
+        for functions, assert_round_trip in (
+            (short, assert_text_round_trip),
+            (in_json, assert_json_round_trip),
+        ):
+            if functions:
+                assert_round_trip(type(mod)(functions, None, mod.attrs, mod.global_infos))
         _ROUND_TRIPPED.update([digests[body] for body in bodies])
 
     def checked_compile(mod, *args, **kwargs):

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from weft.ir.json_text import load_json, save_json
-from weft.ir.module import IRModule
 from weft.ir.node import Node
 from weft.ir.structural import first_difference
 from weft.script.normal_form import text_normal_form
@@ -19,6 +18,12 @@ def assert_round_trip(node: Node) -> None:
 
     Raises VerifyError with the path of the first difference and the text.
     """
+    assert_text_round_trip(node)
+    assert_json_round_trip(node)
+
+
+def assert_text_round_trip(node: Node) -> None:
+    """Print and parse, and compare."""
     text = node.script(show_meta=True)
     parsed = from_source(text, check_well_formed=False)
     mismatch = first_difference(parsed, text_normal_form(node), map_free_vars=True)
@@ -27,15 +32,13 @@ def assert_round_trip(node: Node) -> None:
             f"the text does not give back what was printed, at {mismatch.path}: {mismatch.reason}\n"
             f"parsed: {mismatch.lhs}\nprinted: {mismatch.rhs}\n{text}"
         )
+
+
+def assert_json_round_trip(node: Node) -> None:
+    """Write as JSON and read, and compare."""
     mismatch = first_difference(load_json(save_json(node)), node, map_free_vars=True)
     if mismatch is not None:
         raise VerifyError(
             f"JSON does not give back what was written, at {mismatch.path}: {mismatch.reason}\n"
-            f"read: {mismatch.lhs}\nwritten: {mismatch.rhs}\n{text}"
+            f"read: {mismatch.lhs}\nwritten: {mismatch.rhs}\n{node.script(show_meta=True)}"
         )
-
-
-def assert_functions_round_trip(module: IRModule) -> None:
-    """``assert_round_trip`` of a module that has functions."""
-    if module.functions:
-        assert_round_trip(module)
