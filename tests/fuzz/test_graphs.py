@@ -42,12 +42,14 @@ from weft.relax.op.definition import FUNCTIONS
 NOT_OF_A_GRAPH = set(
     """
     assert_op call_builtin_with_ctx call_dps_packed call_inplace_packed call_packed call_pure_packed
-    call_tir call_tir_inplace call_tir_with_grad hint_on_device invoke_closure invoke_pure_closure
+    call_tir call_tir_inplace call_tir_with_grad couple_pairs hint_on_device invoke_closure
+    invoke_pure_closure
     make_closure multinomial_from_uniform nn.dropout null_value print shape_of
-    shape_to_tensor tensor_to_shape to_vdevice wrap_param
+    shape_to_tensor tensor_to_shape to_vdevice tree_ensemble wrap_param
     """.split()
 )
-"""Calls of something else, shapes, effects, devices, samples, what only passes write."""
+"""Calls of something else, shapes, effects, devices, samples, what only passes write, and tables
+that refer to themselves (tests/relax/op/test_classical.py has those)."""
 ROOMS = ("builtin.", "ccl.", "dist.", "linalg.", "memory.", "vm.")
 """Rooms of operators that only passes write, that need several devices, or (``linalg``) that have
 no result for some matrices, or factors whose signs are free: tests/relax/numerics has the rows."""

@@ -27,8 +27,8 @@ from weft.relax.frontend.onnx.parameters import (
     input_dtype,
 )
 from weft.relax.frontend.onnx.protos import ModelProto, ValueInfoProto
-from weft.relax.frontend.onnx.value import Array
-from weft.runtime.model.signature import Signature
+from weft.relax.frontend.onnx.value import Array, GraphValue, MapValue, TextValue
+from weft.runtime.model.signature import Signature, Tree
 from weft.runtime.ndarray import NDArray
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError
@@ -72,11 +72,27 @@ def import_onnx(request: Request) -> Imported:
     )
     name = Path(request.model).stem if isinstance(request.model, str | Path) else ""
     signature = Signature.plain(
-        name or model.graph.name or "main",
-        imported.inputs,
-        ranges=ranges_of(request.dynamic_shapes),
-    )
+        name or model.graph.name or "main", imported.inputs,
+        ranges=ranges_of(request.dynamic_shapes), **_structured(imported.outputs),
+    )  # fmt: skip
     return Imported(imported.mod, signature)
+
+
+def _structured(outputs: Sequence[GraphValue]) -> dict[str, Any]:
+    """What the signature says of results that are texts or dicts; nothing where none is."""
+    if not any(isinstance(item, TextValue | MapValue) for item in outputs):
+        return {}
+    trees = [_result_tree(item, index) for index, item in enumerate(outputs)]
+    if len(trees) == 1:
+        return {"result": trees[0]}
+    return {"result": ("tuple", tuple(trees)), "unpacked": True}
+
+
+def _result_tree(value: GraphValue, index: int) -> Tree:
+    leaf = (("leaf", index),)
+    if isinstance(value, TextValue):
+        return ("texts", value.texts, leaf)
+    return ("maps", value.keys, leaf) if isinstance(value, MapValue) else leaf[0]
 
 
 def _inputs(model: ModelProto) -> list[str]:

@@ -191,6 +191,10 @@ CASES = {
     "scatter_nd": ([V, T(5, 1, dtype="int64"), T(5)], {"reduction": "add"}),
     "slice_scatter": ([X, T(2, 2, 4)], {"start": F(1), "end": F(5), "step": F(2), "axis": 1}),
     "sort": ([X], {"axis": 1, "descending": True}),
+    "tree_ensemble": (
+        [T(6, 4), T(1, dtype="int32"), T(3, 5, dtype="int32"), T(3), T(2, dtype="int32"), T(2)],
+        {"count": 2, "modes": "LEQ GT", "has_missing": True, "aggregate": "MAX"},
+    ),
     "split": ([X], {"indices_or_sections": [1, 4], "axis": 1}),
     "squeeze": ([T(1, 3, 1)], {"axis": [0, 2]}),
     "stack": ([], {"tensors": [X, X], "axis": 2}),
@@ -286,6 +290,7 @@ SPECIAL = {
     "where": [T(3, dtype="bool"), T(3), T(3)],
     "outer": [T(3), T(4)],
     "grouped_matmul": [T(7, 3), T(2, 3, 4), T(2, dtype="int32")],
+    "couple_pairs": [T(5, 3, 3)],
     "linalg.solve": [T(3, 3), T(3, 2)],
     **{f"linalg.{name}": [T(2, 3, 3)] for name in ("inv", "det", "slogdet", "matrix_exp")},
     "linalg.svdvals": [T(2, 3)],

@@ -18,6 +18,7 @@ from weft.relax.op import (
     binary,
     builtin,
     ccl,
+    classical,
     create,
     distributed,
     image,

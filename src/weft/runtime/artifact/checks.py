@@ -103,11 +103,10 @@ def check_parts(
 def _check_tree(tree: Tree, leaves: int | None, depth: int = 0) -> None:
     """Raise IRValueError for what is no tree, or names a leaf that does not exist."""
     kind = tree[0] if isinstance(tree, tuple) and tree else None
-    sizes = {"leaf": 2, "value": 2, "absent": 1, "tuple": 2, "list": 2, "dict": 3, "object": 4}
-    _expect(
-        isinstance(kind, str) and sizes.get(kind) == len(tree) and depth < _DEEPEST,
-        "a tree of its signature",
-    )
+    sizes = {"leaf": 2, "value": 2, "absent": 1, "tuple": 2, "list": 2, "dict": 3, "object": 4,
+             "texts": 3, "maps": 3}  # fmt: skip
+    _expect(isinstance(kind, str) and sizes.get(kind) == len(tree) and depth < _DEEPEST,
+            "a tree of its signature")  # fmt: skip
     if kind == "leaf":
         number = tree[1]
         _expect(type(number) is int and number >= 0, "a leaf of its signature")
@@ -115,15 +114,17 @@ def _check_tree(tree: Tree, leaves: int | None, depth: int = 0) -> None:
     elif kind == "value":
         _expect(isinstance(tree[1], _KEYS), "a value of its signature")
     elif kind != "absent":
-        keys = tree[-2] if kind in ("dict", "object") else ()
+        keys = tree[-2] if kind in ("dict", "object", "texts", "maps") else ()
         _expect(isinstance(tree[-1], tuple) and isinstance(keys, tuple), "a tree of its signature")
         _expect(all(isinstance(key, _KEYS) for key in keys), "a key of its signature")
         if kind == "object":
             _expect(all(isinstance(key, str) for key in (tree[1], *keys)), "a class it names")
-        _expect(
-            (not keys and kind in ("tuple", "list")) or len(keys) == len(tree[-1]),
-            "the keys of its signature",
-        )
+        if kind in ("texts", "maps"):  # of one output
+            _expect(leaves is None and bool(keys) and len(tree[-1]) == 1, "texts of its results")
+            _expect(kind == "maps" or all(isinstance(key, str) for key in keys), "texts")
+        else:
+            _expect((not keys and kind in ("tuple", "list")) or len(keys) == len(tree[-1]),
+                    "the keys of its signature")  # fmt: skip
         for _, _, item in fields_of(tree):
             _check_tree(item, leaves, depth + 1)
 

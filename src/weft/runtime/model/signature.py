@@ -17,6 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from weft.support.errors import IRTypeError, IRValueError
 
 Tree = tuple[Any, ...]
@@ -74,9 +76,13 @@ class Signature:
 
     @staticmethod
     def plain(name: str, inputs: Sequence[str], **options: Any) -> Signature:
-        """The signature of a model whose arguments are its inputs and whose result its output."""
+        """The signature of a model whose arguments are its inputs and whose result its output.
+
+        ``options`` are further fields, or another ``result``.
+        """
         parameters = [Parameter(item, ("leaf", index)) for index, item in enumerate(inputs)]
-        return Signature(name, tuple(parameters), tuple(inputs), ("leaf", 0), **options)
+        result = options.pop("result", ("leaf", 0))
+        return Signature(name, tuple(parameters), tuple(inputs), result, **options)
 
     @property
     def is_plain(self) -> bool:
@@ -170,7 +176,7 @@ def tree_from_json(data: Any) -> Tree:
     kind = data[0]
     if kind in ("tuple", "list"):
         return (kind, tuple([tree_from_json(item) for item in data[1]]))
-    if kind == "dict":
+    if kind in ("dict", "texts", "maps"):
         return (kind, tuple(data[1]), tuple([tree_from_json(item) for item in data[2]]))
     if kind == "object":
         items = tuple([tree_from_json(item) for item in data[3]])
@@ -190,6 +196,8 @@ def fields_of(tree: Tree) -> Iterator[tuple[str, str | int, Tree]]:
     elif kind == "object":
         for key, item in zip(tree[2], tree[3], strict=True):
             yield f".{key}", key, item
+    elif kind in ("texts", "maps"):
+        yield "", "", tree[2][0]
 
 
 def places(tree: Tree, where: str) -> Iterator[tuple[int, str]]:
@@ -283,6 +291,10 @@ def rebuild(tree: Tree, leaves: Sequence[object]) -> Any:
         return items
     if kind == "dict":
         return dict(zip(tree[1], items, strict=True))
+    if kind == "texts":
+        return np.array(tree[1])[np.asarray(items[0])]
+    if kind == "maps":
+        return [dict(zip(tree[1], row, strict=True)) for row in np.asarray(items[0]).tolist()]
     return _object(tree[1], tree[2], items)
 
 

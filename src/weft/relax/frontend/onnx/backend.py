@@ -28,7 +28,13 @@ from weft.relax.frontend.onnx.errors import (
 from weft.relax.frontend.onnx.importer import Given, Imported, Request, import_model
 from weft.relax.frontend.onnx.model import check_versions, load_model
 from weft.relax.frontend.onnx.protos import ModelProto, NodeProto
-from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue
+from weft.relax.frontend.onnx.value import (
+    GraphValue,
+    MapValue,
+    OptionalValue,
+    SequenceValue,
+    TextValue,
+)
 from weft.runtime.device import cpu
 from weft.runtime.ndarray import NDArray
 from weft.runtime.ndarray import array as make_ndarray
@@ -42,7 +48,7 @@ Feeds = Mapping[str, Given]
 """Inputs of a model by name."""
 Returned: TypeAlias = NDArray | float | Iterable["Returned"]
 """What a compiled function returns."""
-Output: TypeAlias = np.ndarray | Sequence["Output"] | None
+Output: TypeAlias = np.ndarray | Sequence["Output"] | dict[str | int, float] | None
 """An output as ONNX's backends give it; None is an optional that is absent."""
 Key: TypeAlias = tuple["Key", ...] | str | bytes | int | None
 """A value, or its structure, as a key of a dict."""
@@ -86,6 +92,11 @@ def _result(returned: Returned, value: GraphValue) -> Output:
     if isinstance(value, OptionalValue):
         return None if value.content is None else _result(returned, value.content)
     array = returned.numpy() if isinstance(returned, NDArray) else np.asarray(returned)
+    if isinstance(value, TextValue):
+        texts: np.ndarray = np.array(value.texts, object)[array]
+        return texts
+    if isinstance(value, MapValue):
+        return [dict(zip(value.keys, row, strict=True)) for row in array.tolist()]
     return from_storage(array, value.elem or 0)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from weft.relax.frontend.onnx.attributes import attribute_value, default_attributes, schema_of
-from weft.relax.frontend.onnx.errors import need_onnx
+from weft.relax.frontend.onnx.errors import OnnxNodeError, need_onnx
 from weft.relax.frontend.onnx.protos import (
     Attribute,
     Attributes,
@@ -18,7 +18,13 @@ from weft.relax.frontend.onnx.protos import (
     TypeProto,
 )
 from weft.relax.frontend.onnx.registry import plain_domain
-from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue
+from weft.relax.frontend.onnx.value import (
+    GraphValue,
+    MapValue,
+    OptionalValue,
+    SequenceValue,
+    TextValue,
+)
 
 Key = tuple[str, str, str]
 
@@ -81,7 +87,10 @@ def type_proto(value: GraphValue | None) -> TypeProto:
     if isinstance(value, OptionalValue):
         optional: TypeProto = helper.make_optional_type_proto(type_proto(value.content))
         return optional
-    shape = value.shape
+    if isinstance(value, MapValue):
+        raise OnnxNodeError("dicts can only pass through to the outputs of the model")
+    tensor_value = value.index if isinstance(value, TextValue) else value
+    shape = tensor_value.shape
     dims = None if shape is None else [dim if isinstance(dim, int) else str(dim) for dim in shape]
     tensor: TypeProto = helper.make_tensor_type_proto(value.elem, dims)
     return tensor

@@ -7,7 +7,14 @@ from typing import TypeAlias
 from weft.relax.expr import Expr, Tuple
 from weft.relax.frontend.onnx.context import Context
 from weft.relax.frontend.onnx.errors import OnnxNodeError
-from weft.relax.frontend.onnx.value import GraphValue, OptionalValue, SequenceValue, Value
+from weft.relax.frontend.onnx.value import (
+    GraphValue,
+    MapValue,
+    OptionalValue,
+    SequenceValue,
+    TextValue,
+    Value,
+)
 
 Structure: TypeAlias = tuple["Structure | str | int | None", ...]
 """What branches of a choice must agree in."""
@@ -21,7 +28,9 @@ def flat_expr(value: GraphValue | None) -> Expr:
         return Tuple([flat_expr(item) for item in value.items])
     if isinstance(value, OptionalValue):
         return Tuple([]) if value.content is None else flat_expr(value.content)
-    return value.expr
+    if isinstance(value, TextValue):
+        return value.index.expr
+    return value.rows.expr if isinstance(value, MapValue) else value.expr
 
 
 def structure(value: GraphValue) -> Structure:
@@ -31,6 +40,10 @@ def structure(value: GraphValue) -> Structure:
     if isinstance(value, OptionalValue):
         content = [] if value.content is None else [structure(value.content)]
         return ("optional", *content)
+    if isinstance(value, TextValue):
+        return ("text", *value.texts, value.index.rank)
+    if isinstance(value, MapValue):
+        return ("map", *value.keys)
     return (value.elem, value.rank)
 
 
@@ -45,6 +58,10 @@ def rebuilt(context: Context, expr: Expr, like: GraphValue) -> GraphValue:
     if isinstance(like, OptionalValue):
         content = None if like.content is None else rebuilt(context, expr, like.content)
         return OptionalValue(content, like.sources)
+    if isinstance(like, TextValue):
+        return TextValue(Value(context.builder, expr, None, None, like.sources), like.texts)
+    if isinstance(like, MapValue):
+        return MapValue(Value(context.builder, expr, None, None, like.sources), like.keys)
     return Value(context.builder, expr, None, like.elem, like.sources)
 
 

@@ -57,6 +57,7 @@ from weft.relax.frontend.onnx.registry import (
 )
 from weft.relax.frontend.onnx.scope import Scope
 from weft.relax.frontend.onnx.tensors import initializers
+from weft.relax.frontend.onnx.text_values import places_of_texts, with_texts
 from weft.relax.frontend.onnx.undecided import undecided_dims
 from weft.relax.frontend.onnx.unsupported import (
     UnsupportedAttributesError,
@@ -69,9 +70,11 @@ from weft.relax.frontend.onnx.value import (
     Array,
     GraphValue,
     Item,
+    MapValue,
     OptionalValue,
     Result,
     SequenceValue,
+    TextValue,
     Value,
 )
 from weft.relax.struct_info import TensorStructInfo
@@ -323,7 +326,7 @@ class Translator:
             self._refuse(context, reason)
         if not row.takes_all:
             attributes = {key: attributes[key] for key in attributes if key in row.attributes}
-        result = self._called(context, row, inputs, attributes)
+        result = self._called(context, row, places_of_texts(context, name, inputs), attributes)
         if isinstance(result, Sequence) and not isinstance(result, str):
             items: Sequence[Item] = result
         else:
@@ -332,7 +335,7 @@ class Translator:
         values = [self.value(item, sources, held) for item in items]
         if plain:
             _note_claim(name, inputs, values[0])
-        return values
+        return with_texts(name, inputs, values)
 
     def _refuse(self, context: Context, reason: str) -> NoReturn:
         """Raise UnsupportedAttributesError for a node, and for the others of the model like it."""
@@ -393,7 +396,7 @@ class Translator:
         self, item: Item, sources: frozenset[str], held: int | None = None
     ) -> GraphValue | None:
         """A converter's result as a value; ``held`` is its type if that is held in bytes."""
-        if item is None or isinstance(item, SequenceValue | OptionalValue):
+        if item is None or isinstance(item, SequenceValue | OptionalValue | TextValue | MapValue):
             return item
         if isinstance(item, Value):
             if not item.sources and sources:

@@ -20,6 +20,7 @@ from weft.relax.expr import Expr, RelaxLike, const
 from weft.relax.frontend.onnx.element_types import (
     INT64,
     STORAGE,
+    STRING,
     element_of,
     element_of_array,
     to_storage,
@@ -159,7 +160,40 @@ class OptionalValue:
         self.content, self.sources = content, sources
 
 
-GraphValue: TypeAlias = Value | SequenceValue | OptionalValue
+class TextValue:
+    """Text that a model gives out: an int64 tensor of places in a table of texts.
+
+    There are no tensors of text. Classifiers name classes by texts, which then go to the outputs of
+    the model; the texts themselves are looked up when a result is handed to the caller.
+    """
+
+    __slots__ = ("index", "texts")
+    elem = STRING
+
+    def __init__(self, index: Value, texts: Sequence[str]) -> None:
+        self.index, self.texts = index, tuple(texts)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The inputs of the graph that it is computed from."""
+        return self.index.sources
+
+
+class MapValue:
+    """A dict for each row of a tensor (ZipMap): ``keys`` with the elements of the row."""
+
+    __slots__ = ("keys", "rows")
+
+    def __init__(self, rows: Value, keys: Sequence[str | int]) -> None:
+        self.rows, self.keys = rows, tuple(keys)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The inputs of the graph that it is computed from."""
+        return self.rows.sources
+
+
+GraphValue: TypeAlias = Value | SequenceValue | OptionalValue | TextValue | MapValue
 """What a name of a graph stands for."""
 Item: TypeAlias = GraphValue | RelaxLike | None
 """One output of a converter: None if nobody uses it, a tensor, or what ``emit`` makes one of."""
