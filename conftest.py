@@ -24,10 +24,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The heap of a test process is large and hardly any of it is garbage: walk it seldom.
 gc.set_threshold(50_000, 20, 20)
 
-# In three of many runs pytest's own set-up, behind a doctest of torch, ran out of Python's usual
-# 1,000 levels, far from them as it seemed; the cause is not known (docs/status.md).
-sys.setrecursionlimit(max(sys.getrecursionlimit(), 3000))
-
 # A package that tests install: collected, its modules would register operators in every process.
 collect_ignore = ["tests/driver/acme_weft"]
 
@@ -42,19 +38,6 @@ def pytest_configure(config: pytest.Config) -> None:
     if "WEFT_CACHE_DIR" not in os.environ:
         config.stash[_KEPT] = tempfile.TemporaryDirectory(prefix="weft-cache-")
         os.environ["WEFT_CACHE_DIR"] = config.stash[_KEPT].name
-
-
-def pytest_exception_interact(call: pytest.CallInfo, report: pytest.TestReport) -> None:
-    """Say how deep Python counts itself behind a RecursionError, and how deep it is."""
-    if call.excinfo is None or not isinstance(call.excinfo.value, RecursionError):
-        return
-    frame, depth, limit = sys._getframe(), 0, sys.getrecursionlimit()
-    while frame is not None:
-        frame, depth = frame.f_back, depth + 1
-    try:
-        sys.setrecursionlimit(1)
-    except RecursionError as error:
-        report.sections.append(("levels", f"{error}; {depth} frames, limit {limit}"))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

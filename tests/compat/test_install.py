@@ -176,6 +176,24 @@ def test_an_unknown_name_of_nn_is_an_error(run_program):
     assert "module 'weft.relax.frontend.nn' has no attribute 'Lineer'; did you mean Linear" in out
 
 
+def test_an_unknown_operator_is_an_error(run_program):
+    """The finder of TVM's paths looks in the namespace that asks it for a module of that name."""
+    out = run_program("""
+        import weft
+        weft.install_as_tvm()
+        from tvm import relax
+        for namespace in (relax.op, relax.op.nn):
+            try:
+                namespace.softmix
+            except AttributeError as error:
+                print(error)
+    """)
+    assert out.splitlines() == [
+        "there is no graph operator 'softmix'",
+        "there is no graph operator nn.softmix",
+    ]
+
+
 def test_without_install_nothing_is_hooked(run_program):
     run_program("""
         import sys

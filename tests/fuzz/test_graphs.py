@@ -97,11 +97,13 @@ def test_operators_shapes_and_dtypes_occur():
 def test_kernels_write_over_arguments():
     """In place of those that nothing needs later: some of the graphs that are compared above."""
     written = 0
-    for seed in range(3 * BLOCK):
+    for seed in range(100):
         mod = get_pipeline("weft")(build(random_graph(seed))[0])
         calls = [getattr(call.op, "name", "") for call in collect(mod["main"], Call)]
         written += calls.count("relax.call_tir_inplace")
-    assert written >= 3
+        if written >= 3:
+            return
+    pytest.fail(f"{written} of the kernels of 100 graphs write over an argument")
 
 
 def test_recipes_are_of_operators():

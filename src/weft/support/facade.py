@@ -63,7 +63,7 @@ def module_getattr(
                 f"{package}.{name} is a name of TVM 0.20 that weft does not have yet "
                 f"(part of: {coming[name]})"
             )
-        elif functions and not _is_module(package, name) and name in others():
+        elif functions and not is_module(package, name) and name in others():
             value = getattr(_module(functions, package, name), name)
         else:
             return _old_or_unknown(package, name, names)
@@ -79,7 +79,7 @@ def module_getattr(
     return resolve, names
 
 
-def _is_module(package: str, name: str) -> bool:
+def is_module(package: str, name: str) -> bool:
     """Whether the package has such a module: ``from package import module`` asks for names first.
 
     No import hook is asked, since one may look for the name in the package again.

@@ -36,7 +36,6 @@ of LegalizeOps is its ``FLegalize``. The builder function is in ``FUNCTIONS`` un
 from __future__ import annotations
 
 import functools
-import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
@@ -70,6 +69,7 @@ from weft.support import plugins, slots
 from weft.support.annotations import spelled
 from weft.support.dtype import DataType
 from weft.support.errors import IRTypeError, IRValueError, TVMError
+from weft.support.facade import is_module
 from weft.support.registration import refuse_second
 
 Infer = Callable[[Call], StructInfo]
@@ -398,7 +398,7 @@ def function_of_plugin(name: str, package: str) -> Callable[..., Call] | None:
     ``package`` is the namespace that was asked for the name; None also if it has such a module.
     """
     last = name.rpartition(".")[2]
-    if last.startswith("_") or importlib.util.find_spec(f"{package}.{last}") is not None:
+    if last.startswith("_") or is_module(package, last):
         return None
     plugins.load_group(plugins.OPERATORS)
     return FUNCTIONS.get(name)

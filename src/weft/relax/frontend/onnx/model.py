@@ -86,15 +86,21 @@ def check_versions(model: ModelProto) -> None:
             f"from_onnx: the model is of IR version {model.ir_version}, the installed onnx "
             f"{onnx.__version__} knows versions up to {onnx.IR_VERSION}; install a newer onnx"
         )
-    newest = onnx.defs.onnx_opset_version()
-    opset = opset_versions(model.opset_import).get("", 1)
+    newest = {"": onnx.defs.onnx_opset_version(), "ai.onnx.ml": onnx.defs.onnx_ml_opset_version()}
+    for domain, opset in {"": 1, **opset_versions(model.opset_import)}.items():
+        if domain in newest:
+            _check_opset(f"opset {opset} of {domain}".removesuffix(" of "), opset, newest[domain])
+
+
+def _check_opset(named: str, opset: int, newest: int) -> None:
+    """``named`` is the version and the set of operators, for a message."""
     if opset < 1:
         raise OnnxModelError(
-            f"from_onnx: expected opset 1 to {newest}, found {opset}; save the model again with "
+            f"from_onnx: expected opset 1 to {newest}, found {named}; save the model again with "
             "the opset that its operators are of"
         )
     if opset > newest:
         raise OnnxModelError(
-            f"from_onnx: the model uses opset {opset}, the installed onnx {onnx.__version__} "
+            f"from_onnx: the model uses {named}, the installed onnx {need_onnx().__version__} "
             f"knows opsets up to {newest}; install a newer onnx, or export for an older opset"
         )
