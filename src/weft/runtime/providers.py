@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Final
 
-from weft.runtime.vm.bytecode import Instruction, VMFunction
+from weft.runtime.vm.bytecode import CALLS, Instruction, VMFunction
 from weft.support import slots
 from weft.support.errors import UnsupportedError
 
@@ -83,7 +83,7 @@ def provide_for(functions: Iterable[VMFunction]) -> None:
 def _operators(code: Iterable[Instruction]) -> Iterator[tuple[str, str]]:
     """(global function, operator) of every call of an operator of another package."""
     for instruction in code:
-        if instruction[0] != "call":
+        if instruction[0] not in CALLS:
             continue
         kind, name = instruction[2][:2]
         if kind == "packed" and name in _PROVIDERS:

@@ -5,6 +5,7 @@ import pytest
 
 import weft
 from weft import relax
+from weft.runtime.vm.stack import MAX_DEPTH
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
@@ -50,6 +51,15 @@ class Recursive:
 @pytest.fixture(scope="module")
 def machine():
     return relax.VirtualMachine(relax.build(Recursive), weft.cpu())
+
+
+def test_bytecode_has_no_limit_for_what_calls_itself_last():
+    bytecode = relax.VirtualMachine(relax.build(Recursive), weft.cpu(), exec_mode="bytecode")
+    depth = 3 * MAX_DEPTH // 2
+    found = bytecode["down"](np.array(depth, "int32"), np.zeros(2, "float32"))
+    np.testing.assert_array_equal(found.numpy(), [depth, depth])
+    with pytest.raises(weft.TVMError, match="a recursion needs an end"):
+        bytecode["local"](np.array(depth, "int32"))
 
 
 @pytest.mark.parametrize("depth", [0, 1, 2000])

@@ -77,6 +77,8 @@ def test_a_value_ends_at_its_last_use_in_the_order_of_the_code():
         ("ret", reg(2)),
     )
     assert last_uses(code) == [(0,), (), (1, 3), (2,)]
+    code = (("tail", 1, ("register", 0), (reg(2),)), ("ret", reg(1)))
+    assert last_uses(code) == [(0, 2), (1,)]
 
 
 def random_code(rng, registers=6, length=14):

@@ -37,7 +37,7 @@ def test_what_the_compiler_writes_is_let_through() -> None:
     check_program(program(CALL, RETURN), ())
     code = (
         ("match", 0, ("tuple", (("object",), ("prim", "int64", "n + 1"))), "x"),
-        ("if", ("reg", 0), 1), ("goto", 0),
+        ("if", ("reg", 0), 1), ("goto", 0), ("tail", 1, ("function", "main"), (("reg", 0),)),
         ("call", -1, ("kernel", "k"), (("const", 0), ("shape", ("n", 4)), ("value", None))),
         ("call", 1, ("register", 0), (("tuple", (("expr", "n * 2"),)),)), RETURN,
     )  # fmt: skip
@@ -50,6 +50,7 @@ def test_what_the_compiler_writes_is_let_through() -> None:
         ([("jump", 1), RETURN], "instruction 0: found no instruction"),
         ([(), RETURN], "found no instruction"),
         ([CALL[:3], RETURN], "found no instruction"),
+        ([("tail", 1, ("function", "f"), ()), RETURN], "a call of the function 'f', which"),
         ([("goto", -1), RETURN], "a jump of -1 with 1 instructions left"),
         ([("goto", 1), RETURN], "a jump of 1 with 1 instructions left"),
         ([("if", ("reg", 0), "x"), RETURN], "a jump of 'x'"),

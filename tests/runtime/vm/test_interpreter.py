@@ -207,6 +207,66 @@ def test_recursion_takes_no_stack_of_python():
     assert machine(countdown())["down"](20_000) == "bottom"
 
 
+def tail_call(name, target, kind, *operands):
+    """``countdown``'s call, with a tensor beside the number, as the last thing that is done."""
+    return function(
+        name, [("n", ("prim", "int64", "n")), "kept"],
+        ("if", ("expr", "n"), 3),
+        call(2, "packed", "test.fresh", reg(1)),
+        ("tail", 3, (kind, target), (("expr", "n - 1"), reg(2), *operands)),
+        ("goto", 1),
+        call(3, "builtin", "identity", reg(1)),
+        ("ret", reg(3)),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def alive():
+    """Weak references to the tensors of ``test.fresh``; at most three live at once."""
+    references = []
+
+    def fresh(_):
+        value = empty((4,))
+        references.append(weakref.ref(value))
+        assert sum(reference() is not None for reference in references[-9:]) <= 3
+        return value
+
+    register_func("test.fresh", fresh)
+    yield references
+    remove_global_func("test.fresh")
+
+
+def test_a_tail_call_takes_the_place_of_its_caller(alive):
+    loop = tail_call("loop", "loop", "function")
+    last = machine(loop)["loop"](2 * MAX_DEPTH, 0)
+    assert last is alive[-1]()
+    assert len(alive) == 2 * MAX_DEPTH
+    listing = Program({"loop": loop}).as_text()
+    assert "%3 = tail call function loop(n - 1, %2)" in listing
+
+
+def test_functions_that_call_each_other_last(alive):
+    there = tail_call("there", "back", "function")
+    back = tail_call("back", "there", "function")
+    assert machine(there, back)["there"](MAX_DEPTH + 5, 0) is alive[-1]()
+
+
+def test_a_tail_call_of_python_returns_its_value():
+    register_func("test.python", lambda n, kept: (n, kept), override=True)
+    register_func("test.fresh", lambda x: x, override=True)
+    loop = tail_call("loop", "test.python", "packed")
+    assert machine(loop)["loop"](7, "kept") == (6, "kept")
+
+
+def test_a_tail_call_of_a_function_that_is_watched():
+    register_func("test.fresh", lambda x: x, override=True)
+    watched = machine(tail_call("loop", "loop", "function"))
+    calls = []
+    watched.set_instrument(lambda _func, name, before, *_: calls.append((name, before)))
+    assert watched["loop"](3, "kept") == "kept"
+    assert calls.count(("loop", True)) == calls.count(("loop", False)) == 3
+
+
 def test_a_recursion_without_an_end_is_an_error():
     endless = function("endless", [], call(0, "function", "endless"), ("ret", reg(0)))
     with pytest.raises(RuntimeFault, match=f"endless: calls are nested more than {MAX_DEPTH}"):

@@ -14,6 +14,7 @@ from weft.ir.functor import Visitor
 from weft.ir.module import IRModule
 from weft.ir.node import expect
 from weft.ir.op import Op
+from weft.relax.analysis.tail_calls import tail_calls
 from weft.relax.analysis.variables import defined_symbolic_vars, free_symbolic_vars
 from weft.relax.expr import (
     Binding,
@@ -86,6 +87,7 @@ class FunctionBuilder:
         self.params = (*function.params, *captured)
         self.outer_symbols = symbols
         self.recursive: tuple[Var, tuple[Var, ...]] | None = None
+        self.tails: frozenset[int] = frozenset()
 
     def build(self) -> VMFunction:
         """The lowered function."""
@@ -101,8 +103,12 @@ class FunctionBuilder:
             symbol = self.symbols.name(var)
             operands = (("value", self.name), ("value", symbol), ("expr", symbol), ("value", limit))
             self.builtin(-1, "check_limit", *operands)
+        is_checked = returns_more(self.function)
+        if not is_checked:
+            calls = tail_calls(self.function, self.is_itself)
+            self.tails = frozenset([id(binding) for binding in calls])
         result = self.sequence(self.function.body)
-        if returns_more(self.function):
+        if is_checked:
             register = self.new_register()
             self.builtin(register, "identity", result)
             pattern = self.symbols.pattern(self.function.ret_struct_info)
@@ -137,9 +143,18 @@ class FunctionBuilder:
         elif isinstance(binding.value, Function):
             self.registers[id(binding.var)] = register
             self.closure(binding.value, register, binding.var)
+        elif id(binding) in self.tails:
+            self.call(expect(binding.value, Call), register)
+            self.code[-1] = ("tail", *self.code[-1][1:])
         else:
             self.assign(register, binding.value)
         self.registers[id(binding.var)] = register
+
+    def is_itself(self, callee: RelaxExpr) -> bool:
+        """Whether a callee is the function that is lowered here."""
+        if isinstance(callee, GlobalVar):
+            return callee.name_hint == self.name
+        return self.recursive is not None and callee is self.recursive[0]
 
     def assign(self, register: int, expr: RelaxExpr) -> None:
         """Put the value of an expression into a register."""

@@ -3,6 +3,7 @@
 An instruction is a tuple whose first item is its opcode::
 
     ("call", dst, callee, operands)     dst = callee(operands); dst -1 drops the result
+    ("tail", dst, callee, operands)     a call whose result is that of the function, unchanged
     ("if", condition, offset)           continue, or go forward by ``offset`` if false
     ("goto", offset)                    go forward by ``offset``
     ("match", register, pattern, what)  check a value and bind symbols; ``what`` names it in errors
@@ -19,6 +20,10 @@ integer expression over the frame's symbols, ``("shape", texts)`` or ``("tuple",
 A pattern is ``("tensor", dtype | "", extents | None, ndim)``, ``("shape", extents | None, ndim)``,
 ``("prim", dtype, text | None)``, ``("tuple", patterns)`` or ``("object",)``. An extent that is a
 bare name nobody bound yet binds it; every other is computed and compared.
+
+The callee of a ``tail``, where it is bytecode, takes the place of its caller: a function that ends
+with a call of itself is a loop, in constant memory. Where the callee is anything else, the result
+goes to ``dst`` as that of a ``call``, and the instructions behind it return it.
 """
 
 from __future__ import annotations
@@ -26,7 +31,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from weft.runtime.call.spec import FunctionSpec
 from weft.runtime.extent import names_in
@@ -36,6 +41,9 @@ Operand = tuple[Any, ...]
 Instruction = tuple[Any, ...]
 Pattern = tuple[Any, ...]
 Result = tuple[Any, ...]
+
+CALLS: Final = ("call", "tail")
+"""The opcodes of calls."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +165,7 @@ class Program:
 def registers_read(instruction: Instruction) -> Iterator[int]:
     """The registers whose values an instruction needs."""
     opcode = instruction[0]
-    if opcode == "call":
+    if opcode in CALLS:
         _, _, (kind, name), operands = instruction
         if kind == "register":
             yield name
@@ -183,7 +191,7 @@ def last_uses(code: tuple[Instruction, ...]) -> list[tuple[int, ...]]:
     """
     last: dict[int, int] = {}
     for position, instruction in enumerate(code):
-        if instruction[0] == "call" and instruction[1] >= 0:
+        if instruction[0] in CALLS and instruction[1] >= 0:
             last[instruction[1]] = position
         for register in registers_read(instruction):
             last[register] = position
@@ -196,11 +204,12 @@ def last_uses(code: tuple[Instruction, ...]) -> list[tuple[int, ...]]:
 def text_of(instruction: Instruction) -> str:
     """One instruction as a line of a listing."""
     opcode = instruction[0]
-    if opcode == "call":
+    if opcode in CALLS:
         _, dst, (kind, name), operands = instruction
         target = f"%{dst} = " if dst >= 0 else ""
         callee = f"%{name}" if kind == "register" else f"{kind} {name}"
-        return f"{target}call {callee}({', '.join(operand_text(x) for x in operands)})"
+        word = "call" if opcode == "call" else "tail call"
+        return f"{target}{word} {callee}({', '.join(operand_text(x) for x in operands)})"
     if opcode == "if":
         return f"if {operand_text(instruction[1])} else +{instruction[2]}"
     if opcode == "match":

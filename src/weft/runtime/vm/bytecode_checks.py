@@ -61,12 +61,13 @@ class _Checker:
     def instruction(self, position: int, given: Instruction) -> None:
         forms: dict[object, Callable[..., None]] = {
             "call": self.call,
+            "tail": self.call,
             "if": self.branch,
             "goto": self.jump,
             "match": self.match,
             "ret": self.operand,
         }
-        sizes = {"call": 4, "if": 3, "goto": 2, "match": 4, "ret": 2}
+        sizes = {"call": 4, "tail": 4, "if": 3, "goto": 2, "match": 4, "ret": 2}
         opcode = given[0] if isinstance(given, tuple) and given else None
         if not isinstance(opcode, str) or sizes.get(opcode) != len(given):
             self.wrong(f"no instruction: {given!r}")

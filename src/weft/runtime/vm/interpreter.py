@@ -2,6 +2,7 @@
 
 A call of another bytecode function, or of a closure over one, is an activation on a list, so that
 recursion takes memory and not the stack of Python; ``MAX_DEPTH`` makes endless recursion an error.
+The activation of a tail call takes the place of its caller's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from weft.runtime.ndarray import NDArray
 from weft.runtime.profiling import Recorder
 from weft.runtime.registry import get_global_func
 from weft.runtime.vm.builtins import BUILTINS, operator_runner
-from weft.runtime.vm.bytecode import Instruction, Operand, VMFunction, text_of
+from weft.runtime.vm.bytecode import CALLS, Instruction, Operand, VMFunction, text_of
 from weft.runtime.vm.executable import Executable
 from weft.runtime.vm.library import alloc_shape_heap
 from weft.runtime.vm.patterns import bind, match
@@ -162,12 +163,15 @@ class Interpreted:
             here, instruction = frame.position, frame.code[frame.position]
             frame.position += 1
             opcode = instruction[0]
-            if opcode == "call":
+            if opcode in CALLS:
                 entered = self.call(instruction, frame)
                 if entered is not None:
-                    if len(callers) >= MAX_DEPTH:
+                    if opcode == "tail":
+                        frame.registers.clear()
+                    elif len(callers) >= MAX_DEPTH:
                         raise self.too_deep()
-                    callers.append(frame)
+                    else:
+                        callers.append(frame)
                     frame = entered
                     continue
             elif opcode == "ret":
