@@ -10,9 +10,11 @@ from weft.ir.json_text import load_json, save_json
 from weft.ir.module import IRModule
 from weft.ir.structural import _Comparer, _Hasher, structural_equal, structural_hash
 from weft.tir import op
+from weft.tir.analysis import undefined_vars
 from weft.tir.buffer import BufferLoad, decl_buffer
 from weft.tir.expr import Let, Mul, Var
-from weft.tir.stmt import BufferStore
+from weft.tir.stmt import BufferStore, Evaluate
+from weft.tir.stmt_functor import redefined
 
 
 def squared(value, times):
@@ -78,6 +80,19 @@ def test_what_a_let_of_one_variable_defines_twice_is_visited_twice():
     assert str(result) == "(x + 1) * (x + 1) + (x + 2) * (x + 2)"
     result = Inlined().visit(op.add(square, Let(v, op.add(x, one), square)))
     assert str(result) == "v * v + (x + 1) * (x + 1)"
+
+
+def test_a_let_that_is_copied_twice_keeps_its_variable_in_what_it_shares():
+    """FuseTIR writes ``f(x)`` where it is used, each time with the same body of f."""
+    t, u, w, x = [Var(name, "int32") for name in "tuwx"]
+    body = Let(u, Mul(t, t), Let(w, Mul(u, u), Mul(w, w)))
+    places = [Let(t, op.add(x, op.const(number, "int32")), body) for number in range(3)]
+    copy = redefined(Evaluate(op.add(op.add(places[0], places[1]), places[2])))
+    assert undefined_vars(copy, [x]) == []
+    assert Var.same_as(undefined_vars(copy, [])[0], x)
+    value = copy.value
+    for let in (value.a.a, value.a.b, value.b):
+        assert [v.name for v in collect(let, Var)].count("u") == 1
 
 
 def test_lets_of_other_variables_share_what_they_have_in_common():

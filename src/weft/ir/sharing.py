@@ -108,9 +108,11 @@ class Walk:
 
 
 def rebound(root: Node) -> frozenset[int]:
-    """Objects (by ``id``) in which a variable is free that several Lets define.
+    """Objects (by ``id``) in which a variable is free that is defined several times.
 
-    With one object ``s = t * t``: of ``(let t = 1 in s) + (let t = 2 in s)`` it is ``s``.
+    With one object ``s = t * t``: of ``(let t = 1 in s) + (let t = 2 in s)`` it is ``s``. A Let
+    that is visited several times for that reason defines its variable each time: if
+    ``s = (let u = t in p)`` and ``p = u * u``, it is ``p``, too.
     """
     if root._cache is not None and _PLAIN in root._cache:
         return _NO_IDS
@@ -128,12 +130,26 @@ def rebound(root: Node) -> frozenset[int]:
     for node in order:
         free[id(node)] = _free_of(node, bits, free)
     shadowed |= free[id(root)]
+    shadowed = _with_visited_again(shadowed, order, bits, free)
     if not shadowed:
         if root._cache is None:
             root._cache = {}
         root._cache[_PLAIN] = True
         return _NO_IDS
     return frozenset([id(node) for node in order if free[id(node)] & shadowed])
+
+
+def _with_visited_again(
+    shadowed: int, order: list[Any], bits: dict[int, int], free: dict[int, int]
+) -> int:
+    """The variables defined several times, as bits, with those of Lets in which one is free."""
+    before = 0
+    while before != shadowed:
+        before = shadowed
+        for node in reversed(order):
+            if is_binder(type(node)) and free[id(node)] & shadowed:
+                shadowed |= bits[id(node.var)]
+    return shadowed
 
 
 def _free_of(node: Node, bits: dict[int, int], free: dict[int, int]) -> int:
