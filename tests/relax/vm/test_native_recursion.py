@@ -8,46 +8,11 @@ import numpy as np
 import pytest
 
 import weft
+from tests.lib.graph_ways import errors, everywhere, machines
 from weft import relax
-from weft.relax.reference.interpreter import Interpreter
 from weft.script import ir as I
 from weft.script import relax as R
 from weft.script import tir as T
-
-MODES = ("native", "bytecode")
-
-
-def machines(mod, name):
-    executable = relax.build(mod, "llvm")
-    function = executable.program.functions[name]
-    assert function.native is not None, function.why_not_native
-    return [relax.VirtualMachine(executable, weft.cpu(), exec_mode=mode) for mode in MODES]
-
-
-def everywhere(mod, name, *args):
-    """The result of both ways and of the interpreter of graphs, which must agree."""
-    native, bytecode = (plain(machine[name](*args)) for machine in machines(mod, name))
-    np.testing.assert_equal(native, bytecode)
-    given = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args]
-    np.testing.assert_equal(native, plain(Interpreter(mod).call_function(name, given)))
-    return native
-
-
-def errors(mod, name, *args):
-    """Class and message of the error of both ways, which must be the same."""
-    found = []
-    for machine in machines(mod, name):
-        with pytest.raises(weft.TVMError, match=r"\w") as caught:
-            machine[name](*args)
-        found.append((type(caught.value), str(caught.value)))
-    assert found[0] == found[1]
-    return found[0][1]
-
-
-def plain(value):
-    if isinstance(value, tuple):
-        return tuple(plain(item) for item in value)
-    return value.numpy() if hasattr(value, "numpy") else value
 
 
 def number(value):

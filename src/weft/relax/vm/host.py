@@ -6,21 +6,22 @@ arena and calls kernels and registered functions in order. Code generation compi
 kernels, so that an inference is one call from Python. Shapes are expressions over symbols of the
 inputs, so that the entry does what a match_cast checks before the call. A branch on data writes its
 result where the ``if`` as a whole has its own. Functions are expanded where they are called; one
-that calls itself becomes a PrimFunc that does (``host_recursion``). What cannot be expressed so
-(objects, closures that escape, values of unknown shape) raises ``NotNative`` with the reason, and
-the function runs as bytecode. Operators are rows of ``host_calls``, symbols are kept by
-``host_symbols``.
+that calls itself becomes a PrimFunc that does (``host_recursion``), or a loop where that is the
+last thing that it does (``host_loops``). What cannot be expressed so (objects, closures that
+escape, values of unknown shape) raises ``NotNative`` with the reason, and the function runs as
+bytecode. Operators are rows of ``host_calls``, symbols are kept by ``host_symbols``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from weft.ir.expr import GlobalVar, PrimExpr, RelaxExpr
 from weft.ir.node import expect
 from weft.ir.op import Op
 from weft.relax.expr import (
+    Binding,
     Call,
     Constant,
     Function,
@@ -44,6 +45,7 @@ from weft.relax.vm.arena import ArenaPlan
 from weft.relax.vm.bytecode import returns_more
 from weft.relax.vm.host_body import HostBody
 from weft.relax.vm.host_calls import HOST_OPERATORS, call_packed
+from weft.relax.vm.host_loops import HostLoop, calls_of_itself
 from weft.relax.vm.host_parts import (
     Described,
     HostFunction,
@@ -128,7 +130,11 @@ class HostBuilder(HostBody):
 
     def returned(self, function: Function) -> HostValue:
         """The value of a function's body, compared with what the function declares."""
-        result = self.body(function.body)
+        calls = calls_of_itself(self, function)
+        if calls:
+            result = HostLoop(self, function, calls).lower()
+        else:
+            result = self.body(function.body)
         if returns_more(function):
             self.symbols.match_cast(function.ret_struct_info, result, "the return value")
         return result
@@ -139,15 +145,16 @@ class HostBuilder(HostBody):
             return self.value(body)
         for block in body.blocks:
             for binding in block.bindings:
-                if isinstance(binding, MatchCast):
-                    value = self.value(binding.value)
-                    what = f"match_cast {binding.var.name_hint}"
-                    self.symbols.match_cast(binding.struct_info, value, what)
-                    self.values[id(binding.var)] = value
-                else:
-                    name = binding.var.name_hint
-                    self.values[id(binding.var)] = self.value(binding.value, name)
+                self.bind(binding)
         return self.value(body.body)
+
+    def bind(self, binding: Binding) -> None:
+        """Lower a binding: its variable gets a value."""
+        value = self.value(binding.value, binding.var.name_hint)
+        if isinstance(binding, MatchCast):
+            what = f"match_cast {binding.var.name_hint}"
+            self.symbols.match_cast(binding.struct_info, value, what)
+        self.values[id(binding.var)] = value
 
     def value(self, expr: RelaxExpr, name: str = "t") -> HostValue:
         """Lower an expression."""
@@ -185,24 +192,28 @@ class HostBuilder(HostBody):
 
     def branch(self, expr: If, name: str) -> HostValue:
         """An ``if``: both branches end with a copy of their value into its result."""
+        result = self.allocated(expr.struct_info, name)
+        self.branches(expr, lambda body: self.copy(self.body(body), result))
+        return result
+
+    def branches(self, expr: If, lower: Callable[[RelaxExpr], None]) -> None:
+        """An ``if`` whose branches ``lower`` lowers."""
         condition = self.value(expr.cond)
         used = [condition] if isinstance(condition, Buffer) else []
         if isinstance(condition, Buffer) and not condition.shape:
             condition = expect(condition[()], BufferLoad)
         if not isinstance(condition, PrimExpr):
             raise NotNative("a condition that is no scalar")
-        result = self.allocated(expr.struct_info, name)
         self.state.branches += 1
         self.state.steps.append(Step(None, self.rooted(used), op.cast("bool", condition), "if"))
         known = dict(self.symbols.known)
-        self.copy(self.body(expr.true_branch), result)
+        lower(expr.true_branch)
         self.state.steps.append(Step(None, [], None, "else"))
         self.symbols.known = dict(known)
-        self.copy(self.body(expr.false_branch), result)
+        lower(expr.false_branch)
         self.state.steps.append(Step(None, [], None, "end"))
         self.symbols.known = known
         self.state.branches -= 1
-        return result
 
     def call(self, call: Call, name: str) -> HostValue:
         """Lower a call."""

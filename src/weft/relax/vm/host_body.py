@@ -7,16 +7,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeGuard, TypeVar
 
 from weft.ir.expr import GlobalVar, IntImm, PrimExpr, RelaxExpr
+from weft.ir.functor import collect
 from weft.ir.module import IRModule
 from weft.ir.type import TupleType
-from weft.relax.expr import (
-    Constant,
-    Function,
-)
+from weft.relax.expr import Binding, Constant, Function, If
 from weft.relax.ir.shape_arith import INT64, product, same_dim
 from weft.relax.struct_info import (
     StructInfo,
@@ -42,7 +40,7 @@ from weft.relax.vm.host_parts import (
 from weft.relax.vm.host_symbols import HostSymbols
 from weft.support.dtype import DataType
 from weft.tir import op
-from weft.tir.buffer import Buffer, decl_buffer
+from weft.tir.buffer import Buffer, BufferLoad, decl_buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
@@ -89,6 +87,14 @@ class HostBody(ABC):
         """Lower an expression."""
 
     @abstractmethod
+    def bind(self, binding: Binding) -> None:
+        """Lower a binding: its variable gets a value."""
+
+    @abstractmethod
+    def branches(self, expr: If, lower: Callable[[RelaxExpr], None]) -> None:
+        """An ``if`` whose branches ``lower`` lowers."""
+
+    @abstractmethod
     def returned(self, function: Function) -> HostValue:
         """The value of a function's body, compared with what the function declares."""
 
@@ -120,7 +126,10 @@ class HostBody(ABC):
         values = getattr(info.shape, "values", None)
         if values is None or info.dtype == "void":
             raise NotNative(f"the shape or the dtype of {name} is not known")
-        return decl_buffer(self.resolved(values), info.dtype, identifier(name))
+        extents = self.resolved(values)
+        if any(collect(extent, BufferLoad) for extent in extents):
+            raise NotNative(f"the shape of {name} changes from step to step of a loop")
+        return decl_buffer(extents, info.dtype, identifier(name))
 
     def resolved(self, values: Iterable[PrimExpr]) -> list[PrimExpr]:
         """Expressions with each symbol replaced by its value over the symbols of the inputs."""
@@ -181,6 +190,12 @@ class HostBody(ABC):
         """A new tensor for a struct info."""
         buffer = self.tensor(name, info)
         self.state.temporaries.append(buffer)
+        return buffer
+
+    def number(self, name: str, value: PrimExpr) -> Buffer:
+        """Memory for a number, with its first value."""
+        buffer = self.new_tensor(TensorStructInfo([1], value.dtype), name)
+        self.step(BufferStore(buffer, value, [IntImm(INT64, 0)]), [buffer])
         return buffer
 
     def kernel_call(

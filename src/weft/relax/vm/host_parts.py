@@ -20,7 +20,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import Evaluate, IfThenElse, Stmt, seq
+from weft.tir.stmt import Evaluate, IfThenElse, Stmt, While, seq
 
 HostValue: TypeAlias = "Buffer | PrimExpr | Shape | LocalFunction | list[HostValue]"
 """What an expression of a graph is in a host.
@@ -91,7 +91,7 @@ class Step:
     """One step of the body, and the tensors that it touches.
 
     A step is a statement, or stands for a part of a branch: ``condition`` opens it, ``"else"`` and
-    ``"end"`` follow.
+    ``"end"`` follow. Of a loop, ``condition`` opens it and ``"repeat"`` ends it.
     """
 
     stmt: Stmt | None
@@ -141,7 +141,7 @@ class State:
 
 
 def nested(steps: list[Step]) -> Stmt:
-    """The steps as one statement, those of branches inside of them."""
+    """The steps as one statement, those of branches and loops inside of them."""
     open_parts: list[list[Stmt]] = [[]]
     conditions: list[PrimExpr] = []
     for step in steps:
@@ -152,6 +152,9 @@ def nested(steps: list[Step]) -> Stmt:
             open_parts.append([])
         elif step.mark == "else":
             open_parts.append([])
+        elif step.mark == "repeat":
+            body = seq(*open_parts.pop())
+            open_parts[-1].append(While(conditions.pop(), body))
         else:
             other, then = open_parts.pop(), open_parts.pop()
             branch = IfThenElse(conditions.pop(), seq(*then), seq(*other))

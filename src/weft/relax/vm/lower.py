@@ -27,7 +27,7 @@ from weft.tir.buffer import Buffer
 from weft.tir.expr import Call as TirCall
 from weft.tir.expr import Var as TirVar
 from weft.tir.function import PrimFunc
-from weft.tir.stmt import BufferStore
+from weft.tir.stmt import BufferStore, While
 
 HOST_SUFFIX = "__host"
 
@@ -134,6 +134,7 @@ def attach_native(lowered: LoweredModule, specs: dict[str, FunctionSpec]) -> Non
             tuple([(symbols.name(var), limit) for var, limit in host.limits]),
             None if host.layout is None else tuple([_layout(x, symbols) for x in host.layout]),
             recursive=bool(host.helpers),
+            loops=bool(collect(host.func.body, While)),
         )
         function = lowered.program.functions[name]
         lowered.program.functions[name] = replace(function, native=entry)

@@ -24,6 +24,7 @@ from weft.runtime.call.abi import (
     address_of,
     dtype_from_code,
 )
+from weft.runtime.call.interrupts import begins_with_signals, deferring, handle_waiting
 from weft.runtime.faults import store_fault
 from weft.runtime.memory.allocation import view_at
 from weft.runtime.ndarray import NDArray, storage_dtype
@@ -47,21 +48,25 @@ _NO_NAME: Final = ctypes.addressof(_EMPTY)
 class holding:  # noqa: N801 - a context manager, named as it reads
     """While open, tensors that this thread's native code passes to callbacks keep ``owner`` alive.
 
+    Callbacks also handle signals while it is open (weft.runtime.call.interrupts).
     ``ranges`` are the (begin, end) addresses that ``owner`` keeps; None means all that the native
     code passes.
     """
 
-    __slots__ = ("_before", "_now")
+    __slots__ = ("_before", "_now", "_signals")
 
     def __init__(self, owner: object, ranges: Sequence[tuple[int, int]] | None = None) -> None:
         self._now = (owner, ranges)
+        self._signals = deferring()
 
     def __enter__(self) -> None:
         self._before = (_frame.owner, _frame.ranges)
         _frame.owner, _frame.ranges = self._now
+        self._signals.__enter__()
 
     def __exit__(self, *exception: object) -> None:
         _frame.owner, _frame.ranges = self._before
+        self._signals.__exit__(*exception)
 
 
 def _owner_of(address: int) -> object:
@@ -152,9 +157,11 @@ def _store_result(name: str, result: object, address: int) -> None:
         )
 
 
+@begins_with_signals
 def _call_packed(name: int | None, args: int | None, nargs: int, result: int | None) -> int:
     borrowed = _Borrowed()
     try:
+        handle_waiting()
         text = ctypes.string_at(name or _NO_NAME).decode("utf-8")
         function = get_global_func(text)
         returned = function(

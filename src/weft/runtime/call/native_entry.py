@@ -242,11 +242,11 @@ class EntryWriter(CallWriter):
             outputs = range(len(self.plan.outputs))
             owned = "".join([f"o{index}, " for index in outputs])
             ranges = [*self.ranges(), *[f"(q{i}, q{i} + o{i}.nbytes)" for i in outputs]]
-            if after:
+            if self.plan.arena is not None and not self.plan.arena.loops:
                 owned, ranges = f"{owned}block, ", [*ranges, "(block[0], block[0] + block[1])"]
+                after = ""  # a callback may keep a view on the arena: it is not used again
             holder = f"holding((args, keep, {owned}), [{', '.join(ranges)}])"
             lines = [f"with {holder}:", f"    {lines[0]}"]
-            after = ""  # a callback may keep a view on the arena: it is not used again
         if after:
             lines = ["try:", *[f"    {line}" for line in lines], "finally:", f"    {after}"]
         self.lines += [*lines, "if code:", "    raise pop_fault(code, name)"]

@@ -142,10 +142,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Arena:
-    """Working memory of a call: ``size`` bytes, or what ``planned`` needs for these symbols."""
+    """Working memory of a call: ``size`` bytes, or what ``planned`` needs for these symbols.
+
+    Where the code ``loops``, a tensor in it changes after a callback that got it has returned.
+    """
 
     size: int
     planned: PlannedSizes | None = None
+    loops: bool = False
 
 
 PassKind = Literal[
@@ -285,7 +289,7 @@ def plan_of_entry(entry: NativeEntry) -> CallPlan:
         ),
         entry.result,
         tuple([Output(*output) for output in entry.outputs]),
-        Arena(entry.arena, entry.planned) if Pass("arena") in handles else None,
+        Arena(entry.arena, entry.planned, entry.loops) if Pass("arena") in handles else None,
         entry.constants,
         spec.calls_packed,
     )

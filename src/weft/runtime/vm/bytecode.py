@@ -98,6 +98,8 @@ class NativeEntry:
     recursive: bool = False
     """Whether the code calls itself. Then there is always ``table``, and behind it the lowest
     address that the stack may reach."""
+    loops: bool = False
+    """Whether there are loops, whose steps write the same working memory again."""
 
     def __post_init__(self) -> None:
         """Refuse numbers that are none: they become text of a generated function."""

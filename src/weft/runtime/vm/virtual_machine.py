@@ -20,7 +20,10 @@ from weft.runtime.device import Device, require_cpu
 from weft.runtime.profiling import Recorder, Report
 from weft.runtime.registry import PackedFunc, get_global_func
 from weft.runtime.timing import Evaluator
-from weft.runtime.vm import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
+from weft.runtime.vm import (  # noqa: F401 - they register what compiled code calls
+    data_dependent,
+    interrupts,
+)
 from weft.runtime.vm.bytecode import VMFunction, last_uses
 from weft.runtime.vm.executable import Executable, first_names
 from weft.runtime.vm.interpreter import (
