@@ -116,3 +116,16 @@ def test_a_scan_over_a_symbolic_number_of_steps_is_refused():
     program = capture(Running(), (torch.randn(4), torch.randn(5, 4)), None, (None, {0: n}))
     with pytest.raises(weft.TVMError, match="expected a constant number of steps"):
         from_exported_program(program)
+
+
+def test_a_while_loop_of_a_million_steps():
+    class Halves(torch.nn.Module):
+        def forward(self, n, x):
+            return while_loop(
+                lambda i, _: i < n, lambda i, s: (i + 1, s * 0.5 + 1), (torch.tensor(0), x)
+            )
+
+    exported = torch.export.export(Halves(), (torch.tensor(5), torch.ones(4)))
+    count, halves = weft.compile(exported, target="llvm")(torch.tensor(1_000_000), torch.ones(4))
+    assert count == 1_000_000
+    assert halves.tolist() == [2] * 4

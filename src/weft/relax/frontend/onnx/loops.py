@@ -92,7 +92,7 @@ class _Loop:
         self.deciding = deciding
         self.slices: Slices | None = None
         if limit is not None:
-            self.limit = context.emit(op.reshape(limit.expr, []))
+            self.limit = self._scalar(limit)
 
     def trial(self) -> list[State]:
         """Translate the body to see which dimensions it changes; what it scans out."""
@@ -177,11 +177,7 @@ class _Loop:
             result = builder.emit(If(again, *branches))
         function = Function(params, opened.ending_in(result), info)
         builder.emit_normalized(VarBinding(name, function))
-        first = (
-            context.constant(True).expr
-            if condition is None
-            else context.emit(op.reshape(condition.expr, []))
-        )
+        first = context.constant(True).expr if condition is None else self._scalar(condition)
         empty = [
             context.emit(
                 op.full([0, *state.dims[1:]], context.constant(0, state.dtype).expr, state.dtype)
@@ -203,10 +199,14 @@ class _Loop:
                 row = context.emit(op.expand_dims(new.expr, [0]))
                 rows.append(context.emit(op.concat([old, row], 0)))
             following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
-            going = context.emit(op.reshape(outputs[0].expr, []))
+            going = self._scalar(outputs[0])
             states = [value.expr for value in outputs[1 : 1 + count]]
             result = builder.emit(Call(name, [following, going, *states, *rows]))
         return opened.ending_in(result)
+
+    def _scalar(self, value: Value) -> Expr:
+        """A number of steps or a condition, which may have one element, without dimensions."""
+        return value.expr if value.rank == 0 else self.context.emit(op.reshape(value.expr, []))
 
     def _end(self, params: Sequence[Var]) -> SeqExpr:
         with opened_block(self.context.builder) as opened:
