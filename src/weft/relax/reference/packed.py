@@ -9,7 +9,7 @@ import numpy as np
 from weft.relax.reference.frame import Value
 from weft.runtime.ndarray import NDArray
 from weft.runtime.registry import get_global_func
-from weft.runtime.vm import data_dependent  # noqa: F401 - registers relax.run.unique and nonzero
+from weft.runtime.vm import data_dependent, rows  # noqa: F401 - they register what graphs call
 from weft.runtime.vm.library import alloc_shape_heap
 
 

@@ -23,6 +23,7 @@ from weft.runtime.timing import Evaluator
 from weft.runtime.vm import (  # noqa: F401 - they register what compiled code calls
     data_dependent,
     interrupts,
+    rows,
 )
 from weft.runtime.vm.bytecode import VMFunction, last_uses
 from weft.runtime.vm.executable import Executable, first_names

@@ -75,3 +75,33 @@ def test_a_state_that_grows_keeps_no_older_ones():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 8 * 64 * 8 * 1500  # all of the states would take 750 times the last one
+
+
+def scanning():
+    """Each step scans out the sum so far, times a vector."""
+    nodes = [node("Add", "s i", "s2"), node("Mul", "s2 x", "row"), node("Identity", "c", "c2")]
+    body = helper.make_graph(
+        nodes, "body", [*STEP, info("s", "int64", [])],
+        [info("c2", "bool", []), info("s2", "int64", []), info("row", "int64", ["k"])],
+    )  # fmt: skip
+    inputs = [info("m", "int64", []), info("t", "int64", []), info("x", "int64", ["n"])]
+    return compiled([node("Loop", "m - t", "s rows", body=body)], inputs, ["s", "rows"])[0]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 40])
+def test_what_is_scanned_out(steps):
+    x = np.array([1, -2, 3])
+    total, rows = called(scanning(), steps, 7, x)
+    sums = 7 + np.cumsum(np.arange(steps))
+    assert total == (sums[-1] if steps else 7)
+    np.testing.assert_array_equal(rows, sums[:, None] * x)
+
+
+def test_scanning_out_writes_each_row_once():
+    executable = scanning()
+    called(executable, 10, 0, np.arange(1000))
+    tracemalloc.start()
+    called(executable, 1000, 0, np.arange(1000))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * 8 * 1000 * 1000  # memory that has doubled, and the result

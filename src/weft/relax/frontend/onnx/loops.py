@@ -7,7 +7,8 @@
         else: (states..., scanned...)
 
 A state keeps its shape from step to step; dimensions that the body changes are symbols of the
-function, found by translating the body twice. What is scanned out grows by one slice a step.
+function, found by translating the body twice. What is scanned out is an object that holds a row
+for each step (weft.runtime.vm.rows).
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from weft.relax.frontend.onnx.protos import GraphProto
 from weft.relax.frontend.onnx.value import Dim, GraphValue, Value
 from weft.relax.ir.lattice import symbolic_vars
 from weft.relax.ir.shape_arith import same_dim
-from weft.relax.struct_info import FuncStructInfo, TensorStructInfo, TupleStructInfo
+from weft.relax.struct_info import (
+    FuncStructInfo,
+    ObjectStructInfo,
+    TensorStructInfo,
+    TupleStructInfo,
+)
+from weft.runtime.vm.rows import ADD, STACK
 
 
 @dataclass
@@ -165,7 +172,8 @@ class _Loop:
         info = TupleStructInfo([state.info() for state in everything])
         step = Var("step", TensorStructInfo([], "int64"))
         going = Var("going", TensorStructInfo([], "bool"))
-        params = [step, going, *[state.param(context, "state") for state in everything]]
+        states = [state.param(context, "state") for state in self.states]
+        params = [step, going, *states, *[Var("rows", ObjectStructInfo()) for _ in scanned]]
         kind = FuncStructInfo([param.struct_info for param in params], info)
         name = Var(builder.get_unique_name("loop"), kind)
         with opened_block(builder, params) as opened:
@@ -173,7 +181,7 @@ class _Loop:
             if self.limit is not None:
                 below = context.emit(op.less(step, self.limit))
                 again = context.emit(op.logical_and(below, going))
-            branches = [self._step(name, params), self._end(params)]
+            branches = [self._step(name, params), self._end(params, scanned)]
             result = builder.emit(If(again, *branches))
         function = Function(params, opened.ending_in(result), info)
         builder.emit_normalized(VarBinding(name, function))
@@ -196,8 +204,8 @@ class _Loop:
             outputs = self._body(params[: 2 + count])
             rows = []
             for old, new in zip(params[2 + count :], outputs[1 + count :], strict=True):
-                row = context.emit(op.expand_dims(new.expr, [0]))
-                rows.append(context.emit(op.concat([old, row], 0)))
+                call = op.call_pure_packed(ADD, old, new.expr, sinfo_args=ObjectStructInfo())
+                rows.append(context.emit(call))
             following = context.emit(op.add(params[0], context.constant(1, "int64").expr))
             going = self._scalar(outputs[0])
             states = [value.expr for value in outputs[1 : 1 + count]]
@@ -208,9 +216,14 @@ class _Loop:
         """A number of steps or a condition, which may have one element, without dimensions."""
         return value.expr if value.rank == 0 else self.context.emit(op.reshape(value.expr, []))
 
-    def _end(self, params: Sequence[Var]) -> SeqExpr:
-        with opened_block(self.context.builder) as opened:
-            result = self.context.builder.emit(Tuple(list(params[2:])))
+    def _end(self, params: Sequence[Var], scanned: Sequence[State]) -> SeqExpr:
+        context, count = self.context, 2 + len(self.states)
+        with opened_block(context.builder) as opened:
+            stacked = [
+                context.emit(op.call_pure_packed(STACK, rows, sinfo_args=state.info()))
+                for rows, state in zip(params[count:], scanned, strict=True)
+            ]
+            result = context.builder.emit(Tuple([*params[2:count], *stacked]))
         return opened.ending_in(result)
 
     def _result(self, results: Expr, index: int, state: State) -> Value:
