@@ -8,6 +8,10 @@ import torch.ao.quantization.fx._decomposed  # the operators of PT2E
 
 import weft
 from tests.lib.aten import check_model, check_overload
+from weft.ir.functor import collect
+from weft.relax.expr import Call
+from weft.relax.frontend.torch import from_exported_program
+from weft.relax.transform.layout.dequantize_after_product import DequantizeAfterProduct
 
 pytestmark = pytest.mark.torch
 
@@ -86,6 +90,20 @@ def test_a_network_of_static_quantisation_is_within_a_quantum(shape):
         with torch.no_grad():
             apart = (compiled(images) - model(images)).abs().max()
         assert float(apart) <= NETWORK_STEP * 1.01
+
+
+def test_products_of_static_quantisation_are_sums_of_integers():
+    """The pass for ONNX's QDQ models takes PT2E's, too, and their kernels multiply bytes."""
+    torch.manual_seed(0)
+    model, x = StaticNetwork().eval(), torch.randn(2, 3, 9, 7)
+    target = weft.target.Target("llvm -mcpu=icelake-server -num-cores=2")
+    with target:
+        mod = DequantizeAfterProduct()(from_exported_program(torch.export.export(model, (x,))))
+    calls = collect(mod["main"].body, Call)
+    products = [call for call in calls if call.op.name in ("relax.nn.conv2d", "relax.matmul")]
+    assert [str(call.struct_info.dtype) for call in products] == ["int32", "int32"]
+    compiled = weft.compile(model, (x,), target=target, cache=False)
+    assert "vpdpbusd" in compiled.get_source("asm")
 
 
 DEGENERATE = torch.tensor([[-1e9, -0.5, 0.5], [1.5, 0.0, 1e9], [0.25, 0.75, -0.25]])
