@@ -40,7 +40,7 @@ def test_the_products_of_transformers_have_a_converter():
     assert "transformers.grouped_mm_fallback.default" in CONVERTERS
 
 
-class Chosen(torch.nn.Module):
+class ChosenExperts(torch.nn.Module):
     """A loop over the experts that were hit, as transformers' eager implementation has it."""
 
     def set_experts_implementation(self, name):
@@ -55,4 +55,23 @@ class Chosen(torch.nn.Module):
 
 def test_a_loop_over_chosen_experts_is_told_what_to_do():
     with pytest.raises(CaptureError, match=r"set_experts_implementation\(\"grouped_mm\"\)"):
-        capture(Chosen(), (torch.randn(3, 4),))
+        capture(ChosenExperts(), (torch.randn(3, 4),))
+
+
+class LocalAttention(torch.nn.Module):
+    """A branch on data in a model that can have experts, as all models of transformers."""
+
+    def set_experts_implementation(self, name):
+        """What models of transformers have."""
+
+    def forward(self, x):
+        is_global = (x > 0).any().item()
+        if is_global:
+            return x * 2
+        return x
+
+
+def test_a_branch_on_data_elsewhere_is_named_by_its_line():
+    with pytest.raises(CaptureError, match=r"in forward: if is_global:\n.*torch.compile") as info:
+        capture(LocalAttention(), (torch.randn(3, 4),))
+    assert "experts" not in str(info.value)

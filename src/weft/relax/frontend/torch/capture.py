@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import linecache
 import sys
 import threading
+import traceback
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+import sympy
 import torch
 from torch.nn.parameter import is_lazy
 
+from weft.relax.frontend.torch.stand_ins import stand_ins
 from weft.relax.frontend.torch.told_shapes import told_shapes
 from weft.support.errors import TVMError
 from weft.support.forks import hold_over_forks
@@ -26,6 +33,10 @@ _NOISE: Final = (
     "While executing %", "None", "If you suspect the guard", "For more debugging help",
 )  # fmt: skip
 """Beginnings of lines of torch's reports that tell a user of weft nothing."""
+_NOT_MODELS: Final = tuple(Path(file).parent for file in (torch.__file__, sympy.__file__, __file__))
+"""Folders of torch, of what it reasons with, and of what calls it."""
+_STANDARD: Final = Path(contextlib.__file__).parent
+"""The folder of Python's own modules; packages may lie in folders within."""
 _ON_DATA: Final = ("data-dependent", "Data dependent", "data dependent", "zuf0", "u0")
 _REWRITE: Final = (
     "rewrite what depends on the values of tensors (torch.cond, torch.where), or use "
@@ -39,6 +50,10 @@ _INPUTS: Final = "check the example inputs against the parameters of the model's
 _DYNAMIC: Final = (
     "check the example inputs and dynamic_shapes: a tuple like the arguments, or a dict by their "
     "names, of {axis: torch.export.Dim(name)}"
+)
+_RESULTS: Final = (
+    "return tensors, in tuples, lists and dicts; of a cache of keys and values, "
+    "model.config.use_cache = False rids the results"
 )
 _CONTAINERS: Final = (list, dict, OrderedDict, defaultdict, set)
 Container = list[object] | dict[object, object] | set[object]
@@ -70,7 +85,7 @@ def capture(
     with EXPORTING, warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         try:
-            with redirect_stderr(printed), untouched(model), told_shapes():
+            with redirect_stderr(printed), untouched(model), told_shapes(), stand_ins():
                 program = torch.export.export(
                     model,
                     tuple(args),
@@ -143,15 +158,43 @@ def _report(model: torch.nn.Module, error: Exception, dynamic: bool) -> str:
     lines = [line for line in lines if not line.startswith(_NOISE)]
     shown = "\n".join(f"  {line[:_WIDTH]}" for line in lines[:_SHOWN])
     name, kind = type(model).__name__, type(error).__name__
-    head = f"torch.export cannot capture {name} ({kind}):\n{shown}\n"
+    stop = stopping_place(error)
+    where = "" if stop is None else f"at {stop.place}: {stop.line}\n"
+    head = f"torch.export cannot capture {name} ({kind}):\n{shown}\n{where}"
     on_data = "DataDependent" in kind or any(word in str(error) for word in _ON_DATA)
-    if on_data and any(hasattr(part, "set_experts_implementation") for part in model.modules()):
+    has_choice = any(hasattr(part, "set_experts_implementation") for part in model.modules())
+    if on_data and has_choice and stop is not None and "expert" in stop.owner.lower():
         return head + _EXPERTS
     return head + (_REWRITE if on_data else _advice(kind, str(error), dynamic))
 
 
+@dataclass(frozen=True)
+class StoppingPlace:
+    """The line of a model's code at which torch.export stopped, and the class of its method."""
+
+    place: str
+    line: str
+    owner: str
+
+
+def stopping_place(error: Exception) -> StoppingPlace | None:
+    """The innermost frame of an error outside of torch; None if there is none of a model."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    for frame, number in reversed(frames):
+        file, function = Path(frame.f_code.co_filename), frame.f_code.co_name
+        if file.parent == _STANDARD or any(map(file.is_relative_to, _NOT_MODELS)):
+            continue
+        line = linecache.getline(str(file), number).strip()
+        if line:
+            owner = type(frame.f_locals.get("self")).__name__
+            return StoppingPlace(f"{file.name}:{number} in {function}", line[:_WIDTH], owner)
+    return None
+
+
 def _advice(kind: str, text: str, dynamic: bool) -> str:
     """What to do about an error of torch.export that is not about control flow on data."""
+    if "is not a known type" in text:
+        return _RESULTS
     if dynamic:
         return _DYNAMIC
     if kind == "TypeError" and "argument" in text:

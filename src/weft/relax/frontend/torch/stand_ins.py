@@ -1,0 +1,59 @@
+"""Functions of libraries that torch.export cannot capture, exchanged while it captures a model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from weft.relax.frontend.torch import attention_masks, detectors
+
+_BOXES: Final = "torchvision.ops.boxes"
+_UTILS: Final = "torchvision.models.detection._utils"
+_POOLERS: Final = "torchvision.ops.poolers"
+_HEADS: Final = "torchvision.models.detection.roi_heads"
+_MASKS: Final = "transformers.masking_utils"
+_STAND_INS: Final[tuple[tuple[str, str, str, Callable[..., object]], ...]] = (
+    (_BOXES, "", "batched_nms", detectors.batched_nms),
+    (_UTILS, "", "_topk_min", detectors.topk_min),
+    (_UTILS, "BoxCoder", "decode", detectors.decode),
+    (_POOLERS, "", "_multiscale_roi_align", detectors.multiscale_roi_align),
+    (_HEADS, "", "paste_masks_in_image", detectors.paste_masks_in_image),
+    (
+        _MASKS,
+        "",
+        "_ignore_bidirectional_mask_sdpa",
+        attention_masks.ignore_bidirectional_mask_sdpa,
+    ),
+)
+"""(module, class or "", name, what stands for it)."""
+
+
+@contextmanager
+def stand_ins() -> Iterator[None]:
+    """Within, functions of imported libraries are ones that torch.export can capture.
+
+    This changes modules for the whole process: hold ``EXPORTING``.
+    """
+    replaced: list[tuple[object, str, object]] = []
+    try:
+        for module, owner, name, stand_in in _STAND_INS:
+            home: object = sys.modules.get(module)
+            home = getattr(home, owner, None) if owner else home
+            original = getattr(home, name, None)
+            if original is None:
+                continue
+            for holder in [home] if owner else _holders(name, original):
+                replaced.append((holder, name, original))
+                setattr(holder, name, stand_in)
+        yield
+    finally:
+        for holder, name, original in replaced:
+            setattr(holder, name, original)
+
+
+def _holders(name: str, function: object) -> list[object]:
+    """All modules that have a function under its name, those that imported it among them."""
+    modules = list(sys.modules.values())
+    return [item for item in modules if getattr(item, "__dict__", {}).get(name) is function]
