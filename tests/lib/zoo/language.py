@@ -102,6 +102,9 @@ LANGUAGE: Final = (
     of_transformers("gpt-oss", "GptOssForCausalLM", "GptOssConfig", tokens(),
                     **{**DECODER, **_EAGER}, num_local_experts=4, num_experts_per_tok=2,
                     head_dim=8),
+    of_transformers("qwen3-moe", "Qwen3MoeForCausalLM", "Qwen3MoeConfig", tokens(), **DECODER,
+                    head_dim=8, moe_intermediate_size=24, num_experts=4, num_experts_per_tok=2,
+                    decoder_sparse_step=1),
     # State space models, and other recurrences
     of_transformers("mamba", "MambaForCausalLM", "MambaConfig", tokens(), **_STATES,
                     state_size=4),
@@ -113,6 +116,13 @@ LANGUAGE: Final = (
                     tokens(), vocab_size=96, hidden_size=32, num_hidden_layers=3,
                     num_attention_heads=4, num_key_value_heads=1, intermediate_size=64,
                     lru_width=32, head_dim=8, attention_window_size=8, use_cache=False),
+    of_transformers("jamba", "JambaForCausalLM", "JambaConfig", tokens(),
+                    **{**DECODER, "num_hidden_layers": 4}, attn_layer_period=2,
+                    attn_layer_offset=1, expert_layer_period=2, expert_layer_offset=1,
+                    num_experts=4, num_experts_per_tok=2, mamba_d_state=4, mamba_dt_rank=4),
+    of_transformers("xlstm", "xLSTMForCausalLM", "xLSTMConfig", tokens(), vocab_size=96,
+                    hidden_size=32, num_hidden_layers=2, num_heads=4, chunk_size=16,
+                    use_cache=False),
     # Both
     of_transformers("t5", "T5Model", "T5Config", both_sides, vocab_size=96, d_model=32, d_kv=8,
                  d_ff=64, num_layers=2, num_heads=4, use_cache=False),

@@ -26,6 +26,13 @@ _WAVES: Final[Mapping[str, Any]] = {
     "conv_dim": (16, 16, 16), "conv_stride": (5, 2, 2), "conv_kernel": (10, 3, 3),
     "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4,
 }  # fmt: skip
+_LAGGED: Final[Mapping[str, Any]] = {
+    "prediction_length": 4, "context_length": 12, "lags_sequence": [1, 2], "d_model": 16,
+    "encoder_layers": 2, "decoder_layers": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
+    "encoder_attention_heads": 2, "decoder_attention_heads": 2, "num_time_features": 1,
+    "scaling": "std",
+    "use_cache": False,
+}  # fmt: skip
 _PATCHES: Final = {
     "num_input_channels": 3, "context_length": 32, "patch_length": 8, "patch_stride": 8,
     "d_model": 16, "prediction_length": 8,
@@ -74,6 +81,33 @@ def _detr() -> torch.nn.Module:
     return found
 
 
+def _rt_detr() -> torch.nn.Module:
+    """Zhao et al., "DETRs Beat YOLOs on Real-time Object Detection" (2024), on a small ResNet."""
+    import_torchvision()
+    library = importlib.import_module("transformers")
+    backbone = library.RTDetrResNetConfig(
+        embedding_size=8, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1], layer_type="basic",
+        out_features=["stage2", "stage3", "stage4"],
+    )  # fmt: skip
+    configuration = library.RTDetrConfig(
+        backbone_config=backbone, encoder_in_channels=[16, 24, 32], encoder_hidden_dim=32,
+        encoder_ffn_dim=32, encoder_attention_heads=2, d_model=32, num_queries=10,
+        decoder_in_channels=[32, 32, 32], decoder_ffn_dim=32, decoder_layers=2,
+        decoder_attention_heads=2, num_denoising=0, num_labels=5, anchor_image_size=None,
+    )  # fmt: skip
+    found: torch.nn.Module = library.RTDetrForObjectDetection(configuration)
+    return found
+
+
+def _past_and_future() -> Mapping[str, torch.Tensor]:
+    """Values of a series with one feature of their times: 12 and two more before, 4 after."""
+    return {
+        "past_values": torch.randn(2, 14), "past_time_features": torch.randn(2, 14, 1),
+        "past_observed_mask": torch.ones(2, 14), "future_values": torch.randn(2, 4),
+        "future_time_features": torch.randn(2, 4, 1),
+    }  # fmt: skip
+
+
 SIGNALS: Final = (
     # Speech
     of_transformers("whisper", "WhisperModel", "WhisperConfig", _speech, **ENCODER_DECODER,
@@ -101,6 +135,7 @@ SIGNALS: Final = (
     of_transformers("segformer", "SegformerModel", "SegformerConfig", image(64),
                  hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1]),
     Architecture("detr", "transformers", _detr, image(64)),
+    Architecture("rt-detr", "transformers", _rt_detr, image(64)),
     of_transformers("siglip", "SiglipVisionModel", "SiglipVisionConfig", image(32),
                     **SMALL_VISION),
     of_transformers("dinov2", "Dinov2Model", "Dinov2Config", image(32), hidden_size=32,
@@ -119,5 +154,8 @@ SIGNALS: Final = (
                     num_hidden_layers=2, num_attention_heads=2, ffn_dim=32),
     of_transformers("patchtsmixer", "PatchTSMixerForPrediction", "PatchTSMixerConfig", _series,
                     **_PATCHES, num_layers=2),
+    of_transformers("informer", "InformerModel", "InformerConfig", _past_and_future, **_LAGGED),
+    of_transformers("autoformer", "AutoformerModel", "AutoformerConfig", _past_and_future,
+                    **_LAGGED),
 )  # fmt: skip
 """Models of speech, images and time series, of transformers."""
